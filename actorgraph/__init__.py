@@ -1,184 +1,243 @@
 """actorgraph: durable graphs over shared state, thousands of runs in one process.
 
-Declare a `StateGraph`, `compile` it with a saver, then `ainvoke` or `astream` threads of it, on
-asyncio or trio. The names are LangGraph's where LangGraph has the thing.
+Declare a `StateGraph`, `compile` it with a saver, then call `ainvoke` or `astream` on threads, on
+asyncio or trio. Names are the same as LangGraph's wherever it has the same concept.
+
+`__all__` has the names of a first program. The others are in the modules that
+docs/reference/names.md lists; `from actorgraph import` finds most of them too.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from actorgraph import channels, messages
-from actorgraph.api.graph import CompiledStateGraph
-from actorgraph.api.later import LATER
-from actorgraph.api.savers import InMemorySaver, MemorySaver
-from actorgraph.api.state_graph import StateGraph
-from actorgraph.codec import AesCipher, CipherProtocol, Codec, EncryptedSerializer
-from actorgraph.codec.events import SerdeEvent, register_serde_event_listener
+from actorgraph import channels as channels
+from actorgraph import messages as messages
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.graph.state_graph import StateGraph
+from actorgraph.api.lazy_imports import LAZY_IMPORTS
+from actorgraph.api.savers.hosted import InMemorySaver, MemorySaver
+from actorgraph.codec import Codec
 from actorgraph.errors import (
     ActorGraphError,
     ActorGraphWarning,
-    AlreadyResumed,
-    CacheWarning,
-    CheckpointError,
-    CompiledGraphWarning,
     ConflictError,
-    EmptyChannelError,
     EmptyInputError,
-    EncryptionError,
-    ErrorCode,
-    FormatVersionError,
     GraphBubbleUp,
     GraphBuildError,
     GraphDrained,
     GraphInterrupt,
     GraphRecursionError,
     InvalidConfigError,
-    InvalidContextError,
-    InvalidResumeError,
     InvalidUpdateError,
-    LeaseLostError,
-    LostErrorWarning,
-    MissingExtraError,
-    MissingNodeError,
-    NodeCancelledError,
     NodeError,
     NodeTimeoutError,
     ParentCommand,
-    ResultTimeoutError,
     RunCancelledError,
-    RunFailedError,
-    RunningLoopError,
-    RunNotFoundError,
-    SaverClosedError,
     SaverRequiredError,
-    SchemaMismatchError,
     SerializationError,
-    SlowReaderError,
-    StepTimeoutError,
     StorageError,
-    StoreRequiredError,
-    SwallowedInterruptWarning,
     SystemBusyError,
-    SystemClosedError,
     ThreadBusyError,
-    UnknownChannelWarning,
-    UnknownInterruptError,
-    UnknownTargetError,
-    UnknownTypeError,
-    UnreachableNodeWarning,
 )
 from actorgraph.messages import REMOVE_ALL_MESSAGES, MessagesState, RemoveMessage, add_messages
-from actorgraph.plan.managed import IsLastStep, RemainingSteps
-from actorgraph.plan.raw import ChannelWriteEntry
-from actorgraph.runtime.context import get_config, get_stream_writer
-from actorgraph.runtime.futures import TaskFuture
-from actorgraph.runtime.handle import Runtime
-from actorgraph.runtime.injection import get_runtime, get_store
-from actorgraph.runtime.lifecycle import (
-    GraphCallbackHandler,
-    GraphInterruptEvent,
-    GraphLifecycleEvent,
-    GraphResumeEvent,
-)
-from actorgraph.runtime.messages import get_message_writer
-from actorgraph.runtime.questions import interrupt
-from actorgraph.values.commands import Command, Interrupt, Send, StateUpdate
-from actorgraph.values.constants import END, START, TAG_HIDDEN, TAG_NOSTREAM
-from actorgraph.values.control import RunControl
-from actorgraph.values.execution import ExecutionInfo, ServerInfo
-from actorgraph.values.invalid_resumes import is_invalid_resume
-from actorgraph.values.migrations import Migration
-from actorgraph.values.node_interrupt import NodeInterrupt
-from actorgraph.values.node_policies import (
+from actorgraph.plan.schema import IsLastStep, RemainingSteps
+from actorgraph.runtime.task.functions import get_runtime, get_store, interrupt
+from actorgraph.runtime.task.runtime import Runtime
+from actorgraph.runtime.task.scope import get_config, get_stream_writer
+from actorgraph.values.commands import Command, GraphOutput, Interrupt, Overwrite, Send
+from actorgraph.values.constants import END, START
+from actorgraph.values.policies import (
     CachePolicy,
+    Durability,
     RetryPolicy,
+    StreamMode,
     TimeoutPolicy,
-    default_retry_on,
 )
-from actorgraph.values.output import GraphOutput
-from actorgraph.values.overwrite import Overwrite
-from actorgraph.values.policies import All, Durability, StreamMode
-from actorgraph.values.snapshot import PregelTask, StateSnapshot
-from actorgraph.values.streams import (
-    CheckpointPayload,
-    CheckpointStreamPart,
-    CustomStreamPart,
-    DebugPayload,
-    DebugStreamPart,
-    MessagesStreamPart,
-    StreamPart,
-    StreamWriter,
-    TaskPayload,
-    TaskResultPayload,
-    TasksStreamPart,
-    UpdatesStreamPart,
-    ValuesStreamPart,
-)
-from actorgraph.values.targets import Latest, ResumeTarget
-from actorgraph.values.tracing import TracePolicy, omit_payload
+from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.values.stream_items import StreamWriter
 
 if TYPE_CHECKING:
-    from actorgraph.api.drawable import DrawableGraph
-    from actorgraph.api.events.channel import StreamChannel
-    from actorgraph.api.events.models import AsyncMessageStream, MessagesTransformer, MessageStream
-    from actorgraph.api.events.modes import (
-        CheckpointsTransformer,
-        CustomTransformer,
-        DebugTransformer,
-        TasksTransformer,
-        UpdatesTransformer,
-        ValuesTransformer,
-    )
-    from actorgraph.api.events.nested import LifecyclePayload, LifecycleTransformer, SubgraphStatus
-    from actorgraph.api.events.protocol import ProtocolEvent, StreamTransformer
-    from actorgraph.api.events.readers import (
-        AsyncGraphRunStream,
-        AsyncSubgraphRunStream,
-        GraphRunStream,
-        SubgraphRunStream,
-    )
-    from actorgraph.api.events.subgraphs import SubgraphTransformer
-    from actorgraph.api.foreign import ForeignSaver
+    # In `__all__`, imported at their first use.
     from actorgraph.api.functional.entrypoints import entrypoint
-    from actorgraph.api.functional.tasks import TaskFunction, task
-    from actorgraph.api.jsonl_saver import JsonlSaver
-    from actorgraph.api.node_builder import NodeBuilder
-    from actorgraph.api.operations.audit import AuditedSaver
-    from actorgraph.api.operations.audit_log import AuditHead, AuditLog, verify_audit_log
-    from actorgraph.api.operations.guard import GuardedSaver
-    from actorgraph.api.operations.limits import LimitedSaver
-    from actorgraph.api.operations.metrics import MeteredSaver, SaverCall
-    from actorgraph.api.operations.principals import acting_as, current_principal
-    from actorgraph.api.operations.retries import RetryingSaver
-    from actorgraph.api.postgres_saver import AsyncPostgresSaver, PostgresSaver
-    from actorgraph.api.pregel import Pregel
-    from actorgraph.api.push import push_message
-    from actorgraph.api.runs import Run
-    from actorgraph.api.saver_base import (
-        BaseCheckpointSaver,
-        create_checkpoint,
-        empty_checkpoint,
-        get_checkpoint_id,
-        uuid6,
+    from actorgraph.api.functional.task_functions import task
+    from actorgraph.api.savers.base_saver import BaseCheckpointSaver
+    from actorgraph.api.savers.jsonl import JsonlSaver
+    from actorgraph.api.savers.postgres import AsyncPostgresSaver, PostgresSaver
+    from actorgraph.api.savers.sqlite import AsyncSqliteSaver, SqliteSaver
+    from actorgraph.api.system.run_handle import Run
+    from actorgraph.api.system.system import ActorSystem
+    from actorgraph.caches import InMemoryCache, SqliteCache
+
+    # Not in `__all__`, but found: `X as X` declares the export to type checkers. isort would write
+    # one statement for each of them.
+    # isort: off
+    from actorgraph.api.functional.task_functions import TaskFunction as TaskFunction
+    from actorgraph.api.graph.drawable import DrawableGraph as DrawableGraph
+    from actorgraph.api.graph.pregel import NodeBuilder as NodeBuilder, Pregel as Pregel
+    from actorgraph.api.savers.around.audit import (
+        AuditHead as AuditHead,
+        AuditLog as AuditLog,
+        AuditedSaver as AuditedSaver,
+        verify_audit_log as verify_audit_log,
     )
-    from actorgraph.api.simple_saver import SimpleCheckpoint, SimpleSaver
-    from actorgraph.api.sqlite_saver import AsyncSqliteSaver, SqliteSaver
-    from actorgraph.api.system import ActorSystem
-    from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
-    from actorgraph.caches import BaseCache, FullKey, InMemoryCache, SqliteCache
-    from actorgraph.codec.serializers import SerializerProtocol
-    from actorgraph.errors import ForeignSaverWarning, NotSupportedError
-    from actorgraph.ports import Checkpointer
-    from actorgraph.runtime.steps import astep, get_idempotency_key, step
+    from actorgraph.api.savers.around.guard import GuardedSaver as GuardedSaver
+    from actorgraph.api.savers.around.size_limits import LimitedSaver as LimitedSaver
+    from actorgraph.api.savers.around.metered import (
+        MeteredSaver as MeteredSaver,
+        SaverCall as SaverCall,
+    )
+    from actorgraph.api.savers.around.retries import RetryingSaver as RetryingSaver
+    from actorgraph.api.savers.around.wrapped import (
+        acting_as as acting_as,
+        current_principal as current_principal,
+    )
+    from actorgraph.api.savers.base_saver import (
+        create_checkpoint as create_checkpoint,
+        empty_checkpoint as empty_checkpoint,
+        get_checkpoint_id as get_checkpoint_id,
+        uuid6 as uuid6,
+    )
+    from actorgraph.api.savers.foreign import ForeignSaver as ForeignSaver
+    from actorgraph.api.savers.simple import (
+        SimpleCheckpoint as SimpleCheckpoint,
+        SimpleSaver as SimpleSaver,
+    )
+    from actorgraph.api.streams.events import (
+        ProtocolEvent as ProtocolEvent,
+        StreamChannel as StreamChannel,
+        StreamTransformer as StreamTransformer,
+    )
+    from actorgraph.api.streams.message_streams import (
+        AsyncMessageStream as AsyncMessageStream,
+        MessageStream as MessageStream,
+        MessagesTransformer as MessagesTransformer,
+        push_message as push_message,
+    )
+    from actorgraph.api.streams.projections import (
+        CheckpointsTransformer as CheckpointsTransformer,
+        CustomTransformer as CustomTransformer,
+        DebugTransformer as DebugTransformer,
+        LifecyclePayload as LifecyclePayload,
+        LifecycleTransformer as LifecycleTransformer,
+        SubgraphStatus as SubgraphStatus,
+        TasksTransformer as TasksTransformer,
+        UpdatesTransformer as UpdatesTransformer,
+        ValuesTransformer as ValuesTransformer,
+    )
+    from actorgraph.api.streams.run_stream import (
+        AsyncGraphRunStream as AsyncGraphRunStream,
+        AsyncSubgraphRunStream as AsyncSubgraphRunStream,
+        GraphRunStream as GraphRunStream,
+        SubgraphRunStream as SubgraphRunStream,
+        SubgraphTransformer as SubgraphTransformer,
+    )
+    from actorgraph.api.thread_ids import (
+        new_thread_id as new_thread_id,
+        parse_thread_id as parse_thread_id,
+        thread_id_for as thread_id_for,
+    )
+    from actorgraph.caches import BaseCache as BaseCache, FullKey as FullKey
+    from actorgraph.codec import (
+        AesCipher as AesCipher,
+        CipherProtocol as CipherProtocol,
+        EncryptedSerializer as EncryptedSerializer,
+        SerdeEvent as SerdeEvent,
+        SerializerProtocol as SerializerProtocol,
+        register_serde_event_listener as register_serde_event_listener,
+    )
+    from actorgraph.errors import (
+        AlreadyResumed as AlreadyResumed,
+        CacheWarning as CacheWarning,
+        CheckpointError as CheckpointError,
+        CompiledGraphWarning as CompiledGraphWarning,
+        EmptyChannelError as EmptyChannelError,
+        EncryptionError as EncryptionError,
+        ErrorCode as ErrorCode,
+        ForeignSaverWarning as ForeignSaverWarning,
+        FormatVersionError as FormatVersionError,
+        InvalidContextError as InvalidContextError,
+        InvalidResumeError as InvalidResumeError,
+        LeaseLostError as LeaseLostError,
+        LostErrorWarning as LostErrorWarning,
+        MissingExtraError as MissingExtraError,
+        MissingNodeError as MissingNodeError,
+        NodeCancelledError as NodeCancelledError,
+        NotSupportedError as NotSupportedError,
+        ResultTimeoutError as ResultTimeoutError,
+        RunFailedError as RunFailedError,
+        RunNotFoundError as RunNotFoundError,
+        RunningLoopError as RunningLoopError,
+        SaverClosedError as SaverClosedError,
+        SchemaMismatchError as SchemaMismatchError,
+        SlowReaderError as SlowReaderError,
+        StepTimeoutError as StepTimeoutError,
+        StoreRequiredError as StoreRequiredError,
+        SwallowedInterruptWarning as SwallowedInterruptWarning,
+        SystemClosedError as SystemClosedError,
+        UnknownChannelWarning as UnknownChannelWarning,
+        UnknownInterruptError as UnknownInterruptError,
+        UnknownTargetError as UnknownTargetError,
+        UnknownTypeError as UnknownTypeError,
+        UnreachableNodeWarning as UnreachableNodeWarning,
+    )
+    from actorgraph.plan.channel_graph import ChannelWriteEntry as ChannelWriteEntry
+    from actorgraph.ports import Checkpointer as Checkpointer
+    from actorgraph.runtime.run.callbacks import (
+        GraphCallbackHandler as GraphCallbackHandler,
+        GraphInterruptEvent as GraphInterruptEvent,
+        GraphLifecycleEvent as GraphLifecycleEvent,
+        GraphResumeEvent as GraphResumeEvent,
+    )
+    from actorgraph.runtime.task.functions import (
+        astep as astep,
+        get_idempotency_key as get_idempotency_key,
+        step as step,
+    )
+    from actorgraph.runtime.task.futures import TaskFuture as TaskFuture
+    from actorgraph.runtime.task.messages import get_message_writer as get_message_writer
     from actorgraph.values.checkpoint import (
-        ChannelVersions,
-        Checkpoint,
-        CheckpointMetadata,
-        CheckpointTuple,
+        ChannelVersions as ChannelVersions,
+        Checkpoint as Checkpoint,
+        CheckpointConfig as CheckpointConfig,
+        CheckpointMetadata as CheckpointMetadata,
+        CheckpointSource as CheckpointSource,
+        CheckpointSummary as CheckpointSummary,
+        CheckpointTuple as CheckpointTuple,
+        Latest as Latest,
+        Migration as Migration,
+        ResumeTarget as ResumeTarget,
     )
-    from actorgraph.values.listing import CheckpointSummary
-    from actorgraph.values.sources import CheckpointConfig, CheckpointSource
-    from actorgraph.values.systems import RunEvent
+    from actorgraph.values.commands import (
+        NodeInterrupt as NodeInterrupt,
+        RunControl as RunControl,
+        StateUpdate as StateUpdate,
+        is_invalid_resume as is_invalid_resume,
+    )
+    from actorgraph.values.constants import TAG_HIDDEN as TAG_HIDDEN, TAG_NOSTREAM as TAG_NOSTREAM
+    from actorgraph.values.policies import (
+        All as All,
+        TracePolicy as TracePolicy,
+        default_retry_on as default_retry_on,
+        omit_payload as omit_payload,
+    )
+    from actorgraph.values.run import ExecutionInfo as ExecutionInfo, ServerInfo as ServerInfo
+    from actorgraph.values.state_snapshot import PregelTask as PregelTask
+    from actorgraph.values.stream_items import (
+        CheckpointPayload as CheckpointPayload,
+        CheckpointStreamPart as CheckpointStreamPart,
+        CustomStreamPart as CustomStreamPart,
+        DebugPayload as DebugPayload,
+        DebugStreamPart as DebugStreamPart,
+        MessagesStreamPart as MessagesStreamPart,
+        StreamPart as StreamPart,
+        TaskPayload as TaskPayload,
+        TaskResultPayload as TaskResultPayload,
+        TasksStreamPart as TasksStreamPart,
+        UpdatesStreamPart as UpdatesStreamPart,
+        ValuesStreamPart as ValuesStreamPart,
+    )
+    from actorgraph.values.systems import RunEvent as RunEvent
+    # isort: on
 
 __version__ = "0.1.0"
 
@@ -186,210 +245,74 @@ __all__ = [
     "END",
     "REMOVE_ALL_MESSAGES",
     "START",
-    "TAG_HIDDEN",
-    "TAG_NOSTREAM",
     "ActorGraphError",
     "ActorGraphWarning",
     "ActorSystem",
-    "AesCipher",
-    "All",
-    "AlreadyResumed",
-    "AsyncGraphRunStream",
-    "AsyncMessageStream",
     "AsyncPostgresSaver",
     "AsyncSqliteSaver",
-    "AsyncSubgraphRunStream",
-    "AuditHead",
-    "AuditLog",
-    "AuditedSaver",
-    "BaseCache",
     "BaseCheckpointSaver",
     "CachePolicy",
-    "CacheWarning",
-    "ChannelVersions",
-    "ChannelWriteEntry",
-    "Checkpoint",
-    "CheckpointConfig",
-    "CheckpointError",
-    "CheckpointMetadata",
-    "CheckpointPayload",
-    "CheckpointSource",
-    "CheckpointStreamPart",
-    "CheckpointSummary",
-    "CheckpointTuple",
-    "Checkpointer",
-    "CheckpointsTransformer",
-    "CipherProtocol",
     "Codec",
     "Command",
-    "CompiledGraphWarning",
     "CompiledStateGraph",
     "ConflictError",
-    "CustomStreamPart",
-    "CustomTransformer",
-    "DebugPayload",
-    "DebugStreamPart",
-    "DebugTransformer",
-    "DrawableGraph",
     "Durability",
-    "EmptyChannelError",
     "EmptyInputError",
-    "EncryptedSerializer",
-    "EncryptionError",
-    "ErrorCode",
-    "ExecutionInfo",
-    "ForeignSaver",
-    "ForeignSaverWarning",
-    "FormatVersionError",
-    "FullKey",
     "GraphBubbleUp",
     "GraphBuildError",
-    "GraphCallbackHandler",
     "GraphDrained",
     "GraphInterrupt",
-    "GraphInterruptEvent",
-    "GraphLifecycleEvent",
     "GraphOutput",
     "GraphRecursionError",
-    "GraphResumeEvent",
-    "GraphRunStream",
-    "GuardedSaver",
     "InMemoryCache",
     "InMemorySaver",
     "Interrupt",
     "InvalidConfigError",
-    "InvalidContextError",
-    "InvalidResumeError",
     "InvalidUpdateError",
     "IsLastStep",
     "JsonlSaver",
-    "Latest",
-    "LeaseLostError",
-    "LifecyclePayload",
-    "LifecycleTransformer",
-    "LimitedSaver",
-    "LostErrorWarning",
     "MemorySaver",
-    "MessageStream",
     "MessagesState",
-    "MessagesStreamPart",
-    "MessagesTransformer",
-    "MeteredSaver",
-    "Migration",
-    "MissingExtraError",
-    "MissingNodeError",
-    "NodeBuilder",
-    "NodeCancelledError",
     "NodeError",
-    "NodeInterrupt",
     "NodeTimeoutError",
-    "NotSupportedError",
     "Overwrite",
     "ParentCommand",
     "PostgresSaver",
-    "Pregel",
-    "PregelTask",
-    "ProtocolEvent",
     "RemainingSteps",
     "RemoveMessage",
-    "ResultTimeoutError",
-    "ResumeTarget",
     "RetryPolicy",
-    "RetryingSaver",
     "Run",
     "RunCancelledError",
-    "RunControl",
-    "RunEvent",
-    "RunFailedError",
-    "RunNotFoundError",
-    "RunningLoopError",
     "Runtime",
-    "SaverCall",
-    "SaverClosedError",
     "SaverRequiredError",
-    "SchemaMismatchError",
     "Send",
-    "SerdeEvent",
     "SerializationError",
-    "SerializerProtocol",
-    "ServerInfo",
-    "SimpleCheckpoint",
-    "SimpleSaver",
-    "SlowReaderError",
     "SqliteCache",
     "SqliteSaver",
     "StateGraph",
     "StateSnapshot",
-    "StateUpdate",
-    "StepTimeoutError",
     "StorageError",
-    "StoreRequiredError",
-    "StreamChannel",
     "StreamMode",
-    "StreamPart",
-    "StreamTransformer",
     "StreamWriter",
-    "SubgraphRunStream",
-    "SubgraphStatus",
-    "SubgraphTransformer",
-    "SwallowedInterruptWarning",
     "SystemBusyError",
-    "SystemClosedError",
-    "TaskFunction",
-    "TaskFuture",
-    "TaskPayload",
-    "TaskResultPayload",
-    "TasksStreamPart",
-    "TasksTransformer",
     "ThreadBusyError",
     "TimeoutPolicy",
-    "TracePolicy",
-    "UnknownChannelWarning",
-    "UnknownInterruptError",
-    "UnknownTargetError",
-    "UnknownTypeError",
-    "UnreachableNodeWarning",
-    "UpdatesStreamPart",
-    "UpdatesTransformer",
-    "ValuesStreamPart",
-    "ValuesTransformer",
-    "acting_as",
     "add_messages",
-    "astep",
-    "channels",
-    "create_checkpoint",
-    "current_principal",
-    "default_retry_on",
-    "empty_checkpoint",
     "entrypoint",
-    "get_checkpoint_id",
     "get_config",
-    "get_idempotency_key",
-    "get_message_writer",
     "get_runtime",
     "get_store",
     "get_stream_writer",
     "interrupt",
-    "is_invalid_resume",
-    "messages",
-    "new_thread_id",
-    "omit_payload",
-    "parse_thread_id",
-    "push_message",
-    "register_serde_event_listener",
-    "step",
     "task",
-    "thread_id_for",
-    "uuid6",
-    "verify_audit_log",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in LATER:
+    if name not in LAZY_IMPORTS:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    found = globals()[name] = getattr(import_module(LATER[name]), name)
+    found = globals()[name] = getattr(import_module(LAZY_IMPORTS[name]), name)
     return found
 
 

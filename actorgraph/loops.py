@@ -1,4 +1,4 @@
-"""Which event loop runs here, asyncio's or trio's; and work in it that nobody breaks off."""
+"""Detect the running event loop, asyncio's or trio's, and shield work in it from cancellation."""
 
 import asyncio
 import sys
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 def on_trio() -> bool:
     """Whether the running event loop is trio's."""
-    # Another thread may be importing trio at this moment.
+    # getattr: another thread may be importing trio, so that the module is incomplete.
     lowlevel = getattr(sys.modules.get("trio"), "lowlevel", None)
     return lowlevel is not None and lowlevel.in_trio_run()
 
 
-def this_loop() -> object:
-    """What tells the running event loop from others; the caller is inside of it."""
+def current_loop() -> object:
+    """An object that identifies the running event loop; the caller runs inside it."""
     if on_trio():
         import trio
 
@@ -27,8 +27,8 @@ def this_loop() -> object:
     return asyncio.get_running_loop()
 
 
-def running_loop() -> bool:
-    """Whether this code runs inside an event loop of this thread."""
+def in_event_loop() -> bool:
+    """Whether this code runs inside an event loop of this thread, asyncio's or trio's."""
     if on_trio():
         return True
     try:
@@ -38,16 +38,15 @@ def running_loop() -> bool:
     return True
 
 
-async def unbroken(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Await a function to its end, however often the caller is cancelled; then be cancelled.
+async def shielded(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Await a function to its end even if the caller is cancelled, then raise the cancellation.
 
-    On asyncio in a task of its own: `asyncio.timeout()` and `task.cancel()` go through a shield.
-
-    Raises: what the function raises, unless the caller was cancelled.
+    Raises: the function's error, unless the caller was cancelled.
     """
     if on_trio():
         with anyio.CancelScope(shield=True):
             return await work()
+    # A task of its own: asyncio.timeout() and task.cancel() pass through anyio's shield.
     task, cancelled = asyncio.get_running_loop().create_task(work()), None
     while not task.done():
         try:
@@ -57,18 +56,19 @@ async def unbroken(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
             cancelled = error
     if cancelled is not None:
         if not task.cancelled():
-            task.exception()  # looked at: whoever is cancelled is told of nothing else
+            task.exception()  # retrieved, or asyncio would log it: the cancellation wins
         raise cancelled
     return task.result()
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Call a function in a worker thread, and wait for it however often the caller is cancelled.
+    """Call a function in a worker thread and wait for its end even if the caller is cancelled.
 
-    A thread that was left behind would go on with what its caller takes for undone.
+    A thread can't be stopped: an abandoned one would change things after its caller has reported
+    that the operation did not happen.
     """
 
     async def hop() -> T:
         return await anyio.to_thread.run_sync(work)
 
-    return await unbroken(hop)
+    return await shielded(hop)

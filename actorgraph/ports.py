@@ -1,14 +1,14 @@
-"""What the runtime needs from the outside world, as protocols. No implementations.
+"""Protocols of what the runtime needs from the outside world. No implementations.
 
-A saver is four methods. The persistence actor is the only one that calls `commit`, so a saver
-needs no lock; queries come one batch at a time too, on their own connection.
+A saver has four methods. Only the persistence actor calls `commit`, so a saver needs no lock;
+queries also come one batch at a time, on a connection of their own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from actorgraph.errors import CheckpointError
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 
 CacheKey = tuple[tuple[str, ...], str]
 """A namespace and a key in it."""
@@ -16,84 +16,91 @@ CacheKey = tuple[tuple[str, ...], str]
 
 @runtime_checkable
 class Saver(Protocol):
-    """A durable home of checkpoints.
+    """Stores checkpoints durably.
 
     Attributes:
-        durable: whether what is committed survives the process.
-        immediate: whether `commit` and `query` never wait, so that they need no task.
+        durable: whether committed data survives the process.
+        immediate: whether `commit` and `query` never wait, so that they need no actor.
 
-    A saver with the attribute `keeps_runs = True` also carries out the requests and queries of
-    `values/systems.py`, and leases: an ActorSystem over it has runs that outlive the process.
-    One with a method `renew_beside`, which stores `RenewOwner` as `commit` does, blocking, from any
-    thread and while `commit` goes on, renews leases whatever its saves and their event loop do.
+    Optional members:
+        keeps_runs: True if it also carries out the requests and queries of `values/systems.py`,
+            and leases: runs of an ActorSystem over it then outlive the process.
+        renew_beside(renewals): stores `RenewOwner` requests as `commit` does, blocking, from any
+            thread and during a `commit`. Leases are then renewed however long saves take.
+        reads_at_once: how many calls of `query` may run at the same time; default 1.
+        watch: a `Watch` that sees each request and query first.
+        commit_now, query_now: blocking twins of `commit` and `query`; required if `immediate`.
     """
 
     durable: bool
     immediate: bool
 
     async def open(self) -> None:
-        """Get ready in the current event loop; `commit` and `query` come from there too.
+        """Open in the current event loop, from which `commit` and `query` are called too.
 
-        Raises: anything, with all released that it had: `close` is not called then.
+        Raises: anything, after releasing every resource: `close` is not called then.
         """
         ...
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """Store the batch in ONE transaction, in order; return once it is durable.
 
-        Returns: one outcome per request; a refused request leaves the others stored.
+        Returns: one outcome per request, in order; a refused request leaves the others stored.
         Raises:
-            StorageBusyError, StorageFullError: nothing is stored, the saver stays usable.
-            SaverBrokenError: the outcome is unknown; nothing may be committed until reopened.
+            StorageBusyError, StorageFullError: nothing is stored; the saver stays usable.
+            SaverBrokenError: the outcome is unknown; nothing may be committed until it is
+                reopened.
         """
         ...
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
-        """Answer reads.
+        """Answer queries.
 
-        A saver with an attribute `reads_at_once` is called so many times before it has answered.
-
-        Returns: `Loaded` for LoadCheckpoint, a list of StoredCheckpoint for ListCheckpoints,
-            a list of thread ids for ListThreads, a number for CountCheckpoints.
+        Returns: one answer per query, in order: `Loaded` for LoadCheckpoint, a list of
+            StoredCheckpoint for ListCheckpoints, a list of thread ids for ListThreads, an int
+            for CountCheckpoints.
         """
         ...
 
     async def close(self) -> None:
-        """Release everything; commit and query are not called again before `open`."""
+        """Release everything; `commit` and `query` are not called again before `open`."""
         ...
 
 
 class Watch(Protocol):
-    """Sees what is asked of a saver, in the caller's context, before the saver does.
-
-    A saver that has one in its attribute `watch` is asked through it.
-    """
+    """Sees requests and queries of a saver in the caller's context, before the saver does."""
 
     def handed_over(self, request: Request) -> CheckpointError | None:
-        """A request is about to be handed over; an error refuses it. Must not block."""
+        """Check a request before it is handed over. Must not block.
+
+        Returns: the error with which it is refused; None to let it through.
+        """
         ...
 
     def asked(self, query: Query) -> Query:
-        """The query to ask instead; most often the same. Raises what refuses it."""
+        """Check a query, and return the query to ask in its place, usually the same.
+
+        Raises: an error that refuses it.
+        """
         ...
 
     def answered(self, query: Query, answer: Any) -> Any:
-        """The answer to show for the query that was first asked."""
+        """Convert an answer to the one that the caller of the original query gets."""
         ...
 
 
 class PlainSaver(Protocol):
-    """A saver with LangGraph's methods, or with their async twins alone.
+    """A saver with LangGraph's methods, or with only their async twins.
 
-    The twins are `aget_tuple`, `alist`, `aput` and `aput_writes`; see `savers/foreign`.
+    These are `aget_tuple`, `alist`, `aput` and `aput_writes`; see `savers/foreign`.
     """
 
     def get_tuple(self, config: Any) -> Any:
-        """The addressed checkpoint, or the newest one; None if there is none."""
+        """Get the addressed checkpoint, or the newest one; None if there is none."""
         ...
 
     def list(self, config: Any, *, filter: Any, before: Any, limit: Any) -> Any:
-        """Checkpoints, newest first."""
+        """List checkpoints, newest first."""
         ...
 
     def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
@@ -101,50 +108,47 @@ class PlainSaver(Protocol):
         ...
 
     def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> Any:
-        """Store writes of a task beside a checkpoint."""
+        """Store pending writes of a task with a checkpoint."""
         ...
 
 
 Checkpointer = Saver | PlainSaver | bool | None
-"""What `compile(checkpointer=...)` takes: a saver, or whose saver to use; see there."""
+"""For `compile(checkpointer=...)`: a saver; None or True: the parent graph's; False: no saver."""
 
 
 @runtime_checkable
 class Store(Protocol):
-    """A home of what outlives threads: what nodes keep and look up by namespace and key.
-
-    The runtime only hands it to nodes.
-    """
+    """Keeps values across threads, by namespace and key. The runtime only hands it to nodes."""
 
     def batch(self, ops: Iterable[Any]) -> list[Any]:
-        """Carry out operations; one result for each, in order."""
+        """Carry out operations. Returns one result for each, in order."""
         ...
 
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
-        """`batch` without blocking the event loop."""
+        """Async version of `batch`."""
         ...
 
 
 @runtime_checkable
 class Cache(Protocol):
-    """Where results of nodes are kept. It may lose anything; what it raises counts as a miss."""
+    """Keeps results of nodes. It may lose any entry; an error that it raises counts as a miss."""
 
     async def aget(self, keys: Sequence[CacheKey]) -> Mapping[CacheKey, Any]:
-        """The values that it has."""
+        """Get the values of those keys that it has."""
         ...
 
     async def aset(self, pairs: Mapping[CacheKey, tuple[Any, int | None]]) -> None:
-        """Keep values, each with its seconds to live or None."""
+        """Keep values, each with its time to live in seconds; None for no limit."""
         ...
 
     async def aclear(self, namespaces: Sequence[tuple[str, ...]] | None = None) -> None:
-        """Forget what stands in these namespaces; without any, everything."""
+        """Delete the entries of these namespaces; without namespaces, all entries."""
         ...
 
 
 class Clock(Protocol):
-    """Where the time in ids and timestamps comes from."""
+    """Source of the time in ids and timestamps."""
 
     def ticks(self) -> int:
-        """100 ns intervals since 1582-10-15 UTC."""
+        """The current time: 100 ns intervals since 1582-10-15 UTC."""
         ...

@@ -57,7 +57,7 @@ class Options:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Audit, report, and say what was done.
+    """Audit, report, and print a summary.
 
     Returns: the exit status: 0, 2 for a target that does not exist, 130 when it was stopped.
     """
@@ -146,7 +146,7 @@ def run_to_the_end(
 
 
 def title_of(targets: list[str]) -> str:
-    """What the reports are about; of a path only its last name, the same on every machine."""
+    """The subject of the reports; of a path only its last name, the same on every machine."""
     if not targets:
         return f"Audit of Python {platform.python_version()}'s standard library"
     names = [Path(target).resolve().name for target in targets]
@@ -160,7 +160,7 @@ def answer_by_policy(question: Question) -> Verdict:
 
 
 def ask_reviewer(console: Console, questions: Iterable[Question]) -> dict[str, Verdict]:
-    """Ask for a verdict on each package, the riskiest first. Who leaves early answers later."""
+    """Ask for a verdict on each package, the riskiest first. A reviewer may answer later."""
     verdicts = dict[str, Verdict]()
     console.print("A verdict on each, please; Ctrl-D leaves the rest waiting.", style="bold")
     for question in sorted(questions, key=lambda q: (-q["risk"], q["package"])):
@@ -219,7 +219,7 @@ def audited_packages(outcome: Outcome) -> list[AuditedPackage]:
 def run_facts(
     options: Options, outcome: Outcome, parsed: int, overview: Overview
 ) -> list[tuple[str, str]]:
-    """What differs from run to run: the only place in a report for such things."""
+    """The part that differs from run to run: the only place in a report for such things."""
     files = overview.totals["files"]
     return [
         ("Time", f"{outcome.seconds:.1f} s, {parsed / max(0.001, outcome.seconds):,.0f} files/s"),

@@ -10,7 +10,7 @@ from actorgraph import END, START, StateGraph, get_stream_writer, interrupt
 
 
 class Chat(TypedDict, total=False):
-    """What was asked, what was drafted, and what was sent so far."""
+    """The question, the draft, and the messages sent so far."""
 
     question: str
     draft: str

@@ -25,7 +25,7 @@ system = ActorSystem(
 
 
 async def current_user(request: Request) -> str:
-    """Who asks; a real application checks a token here."""
+    """Return the client's name; a real application checks a token here."""
     user = request.headers.get("x-user")
     if user is None:
         raise HTTPException(401, "sign in first")

@@ -1,4 +1,4 @@
-"""What every test gets: both event loops, a PostgreSQL server, and one Hypothesis profile.
+"""Fixtures of every test: both event loops, a PostgreSQL server, and one Hypothesis profile.
 
 Async tests need no marker (`anyio_mode = "auto"`): each runs once on asyncio and once on trio.
 """
@@ -6,14 +6,18 @@ Async tests need no marker (`anyio_mode = "auto"`): each runs once on asyncio an
 import gc
 import inspect
 import os
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from tests.postgres import postgres, schema
-from tests.stores import left_out
+from tests.support import saver_markers
+from tests.support.postgres_server import postgres, schema
 
 __all__ = ["postgres", "schema"]
+
+LONGEST = "test_no_answer_is_outside_the_description"
 
 # No deadline: a shared machine may stop for longer than any example takes.
 # In CI the examples are the same at each run, so that a failure is about the change.
@@ -35,16 +39,38 @@ def pytest_make_parametrize_id(val: object) -> str | None:
     return val.__qualname__ if inspect.isroutine(val) else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what runs on a slower store and needn't; the longest test of all comes first.
+@pytest.hookimpl(tryfirst=True)  # before `-k` and the like take anything out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the kinds of storage that a test isn't marked for; put the longest test first.
 
     At the end of a run the other processes would wait for it.
     """
-    items[:] = [item for item in items if not left_out(item)]
-    items.sort(key=lambda item: item.name != "test_no_answer_is_outside_the_description")
+    whole_files = not any("::" in argument for argument in config.args)
+    saver_markers.check(items, whole_files=whole_files)
+    needed = [item for item in items if saver_markers.is_needed(item)]
+    if len(needed) < len(items):
+        kept = set(needed)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = sorted(needed, key=lambda item: item.name != LONGEST)
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Count in a process of pytest-xdist, which does not report what it deselects."""
+    output = getattr(items[0].config, "workeroutput", None) if items else None
+    if output is not None:
+        output["deselected"] = output.get("deselected", 0) + len(items)
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_testnodedown(node: Any) -> None:
+    """Show the count of a process in the last line; each process has collected the same tests."""
+    reporter = node.config.pluginmanager.get_plugin("terminalreporter")
+    count = getattr(node, "workeroutput", {}).get("deselected", 0)
+    if reporter is not None and count:
+        reporter.stats["deselected"] = [SimpleNamespace()] * count
 
 
 def pytest_collection_finish() -> None:
-    """What is imported stays: a test that collects garbage needn't look at it."""
+    """Keep imported objects out of collections: a test that collects garbage skips them."""
     gc.collect()
     gc.freeze()

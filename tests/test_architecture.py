@@ -1,4 +1,4 @@
-"""What docs/ARCHITECTURE.md and docs/decisions say of the tree is so."""
+"""docs/ARCHITECTURE.md and docs/decisions agree with the tree."""
 
 import re
 import sys
@@ -6,13 +6,13 @@ import tomllib
 
 import pytest
 
-from tests import decisions
-from tests.source import ROOT
-from tests.test_layers import ORDER
+from tests.support import decision_list, layers_picture
+from tests.support.source_files import ROOT
+from tests.test_layers import ORDER, REEXPORTS, ROOMS
 
 PAGE = (ROOT / "docs" / "ARCHITECTURE.md").read_text("utf-8")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-DEPENDENCIES = next(decisions.FOLDER.glob("0015-*.md")).read_text("utf-8")
+DEPENDENCIES = next(decision_list.FOLDER.glob("0015-*.md")).read_text("utf-8")
 
 IMPORTED_AS = {
     "uuid-utils": "uuid_utils",
@@ -21,7 +21,7 @@ IMPORTED_AS = {
     "langchain-core": "langchain_core",
     "pillow": "PIL",
 }
-"""What a distribution is imported as, where that is not its name."""
+"""The import name of a distribution, where it differs from its name."""
 
 IMPORTS = re.compile(
     r"""^\s*(?:import|from)\s(\w+)[\w.]*(?=\simport\s|\sas\s|$)|import_module\(["'](\w+)""",
@@ -31,7 +31,7 @@ IMPORTS = re.compile(
 file would take seconds."""
 
 THEIRS = {"langchain"}
-"""What only programs import that name a model by a text: in no extra."""
+"""Distributions that only programs import that name a model by a text: in no extra."""
 
 
 def required(*extras: str) -> set[str]:
@@ -81,6 +81,87 @@ class TestTheMap:
         assert gone == []
 
 
+class TestThePicture:
+    def test_it_has_every_package_and_room(self):
+        """
+        The picture shows each package of the layers and each of their rooms.
+        """
+        shown = re.findall(r">([^<]+)</text>", layers_picture.PICTURE.read_text("utf-8"))
+        packages = {name for row in ORDER for name in row if not name.startswith("__")}
+        rooms = {name for rows in ROOMS.values() for row in rows for name in row if name}
+
+        assert packages | rooms <= set(shown), "the picture is stale: run `make picture`"
+
+    def test_no_box_covers_another_one(self):
+        """
+        The boxes of a row, and the rooms in them, fit into the picture without overlaps.
+        """
+        for row in layers_picture.rows():
+            shares = layers_picture.widths(row)
+            between = layers_picture.GAP * (len(row) - 1) + 2 * layers_picture.MARGIN
+
+            assert sum(shares) + between <= layers_picture.WIDTH + 1
+            assert all(b.inner_width <= w for b, w in zip(row, shares, strict=True))
+
+
+# `graph.invoke` is a call and `systems.log` a file: what re-exports has no modules inside.
+PACKAGES = {name for row in ORDER for name in row if not name.startswith("__")} - REEXPORTS
+MODULE = re.compile(r"`(?:actorgraph[./])?(\w+)([./])([a-z_]+(?:/[a-z_]+)*)(?=[`./])")
+NO_MODULES = {"plan.fired", "web.storage_not_usable"}
+"""A field of a test's plan, and an event of the log."""
+
+
+def named_modules(text: str) -> set[str]:
+    """Modules and folders of a package that a text names: `codec.records`, `savers/sqlite`."""
+    return {
+        f"{package}{mark}{name}"
+        for package, mark, name in MODULE.findall(text)
+        # `runtime.store` is a field of a node's parameter.
+        if package in PACKAGES and (package, mark) != ("runtime", ".") and name != "py"
+    }
+
+
+def is_module(name: str) -> bool:
+    """Whether it is a file or a folder of its package, or a name that the package exports."""
+    package, word = re.split(r"[./]", name, maxsplit=1)
+    folder = ROOT / "actorgraph" / package
+    exports = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+    code = exports.read_text("utf-8").split('"""', 2)[-1]  # its docstring may have any word
+    return exists(folder / word) or bool(re.search(rf"\b{word}\b", code))
+
+
+class TestNamedModules:
+    @pytest.mark.parametrize("suffix", [".md", ".py"])
+    def test_each_exists(self, suffix):
+        """
+        The modules that pages, decisions, docstrings and comments name are where they say.
+        """
+        folders = [ROOT / "docs", ROOT / "actorgraph"]
+        pages = [*ROOT.glob("*.md"), ROOT / "tests" / "README.md"]
+        pages = [page for page in pages if page.name != "CHANGELOG.md"]
+        paths = [*pages, *(path for folder in folders for path in folder.rglob("*"))]
+        texts = {path: path.read_text("utf-8") for path in paths if path.suffix == suffix}
+        found = {(path, name) for path, text in texts.items() for name in named_modules(text)}
+        gone = [
+            f"{path.relative_to(ROOT)}: {name}"
+            for path, name in sorted(found)
+            if name not in NO_MODULES and not is_module(name)
+        ]
+
+        assert len(found) > 20
+        assert gone == []
+
+    def test_a_moved_module_is_noticed(self):
+        """
+        A name of no file is found, in both forms; fields of a node's runtime are not modules.
+        """
+        text = "`savers.checksums`, `actorgraph/savers/sqlite/batch.py`, `runtime.store`, `a.b`"
+
+        assert named_modules(text) == {"savers.checksums", "savers/sqlite/batch"}
+        assert not is_module("savers.checksums")
+        assert is_module("savers/sqlite/batch")
+
+
 def exists(path) -> bool:
     """Whether there is such a file or folder, or a module of that name."""
     return path.exists() or path.with_suffix(".py").exists()
@@ -91,14 +172,14 @@ class TestDecisions:
         """
         The list of decisions is what `make promises` would write now.
         """
-        assert decisions.PAGE.read_text("utf-8") == decisions.current()
+        assert decision_list.PAGE.read_text("utf-8") == decision_list.current()
 
     def test_each_has_a_number_of_its_own(self):
         """
         A decision begins with the number of its file, which no other one has.
         """
-        numbers = [path.name[:4] for path in decisions.files()]
-        first = [path.read_text("utf-8").partition(".")[0] for path in decisions.files()]
+        numbers = [path.name[:4] for path in decision_list.files()]
+        first = [path.read_text("utf-8").partition(".")[0] for path in decision_list.files()]
 
         assert len(set(numbers)) == len(numbers)
         assert first == [f"# {int(number)}" for number in numbers]
@@ -108,7 +189,7 @@ class TestDependencies:
     @pytest.mark.parametrize("name", sorted(required()))
     def test_each_is_justified(self, name):
         """
-        What pyproject.toml asks for has its reason in the decision about dependencies.
+        Each dependency in pyproject.toml has its reason in the decision about dependencies.
         """
         rows = [line for line in DEPENDENCIES.splitlines() if line.startswith("| ")]
 

@@ -2,7 +2,7 @@
 
 Another plugin that picks up coroutines would run them all on asyncio, and all would still pass.
 So this asks the event loops themselves, not anyio or sniffio, which only repeat what the
-plugin told them.
+plugin has set.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 
-def running_loop() -> str:
+def in_event_loop() -> str:
     """The event loop that drives the calling code, as the loops know it."""
     if trio.lowlevel.in_trio_run():
         return "trio"
@@ -24,14 +24,14 @@ def running_loop() -> str:
 
 @pytest.fixture
 async def loop_of_a_fixture():
-    return running_loop()
+    return in_event_loop()
 
 
 async def test_a_test_runs_on_the_backend_that_its_name_says(anyio_backend_name):
     """
     The event loop of an async test is the one of its parameter.
     """
-    assert running_loop() == anyio_backend_name
+    assert in_event_loop() == anyio_backend_name
 
 
 async def test_async_fixtures_run_on_the_same_backend(loop_of_a_fixture, anyio_backend_name):
@@ -46,7 +46,7 @@ async def test_hypothesis_examples_run_on_the_same_backend(anyio_backend, number
     """
     Each example of an async property runs on the loop of its parameter.
     """
-    assert running_loop() == anyio_backend
+    assert in_event_loop() == anyio_backend
     assert isinstance(number, int)
 
 

@@ -1,15 +1,25 @@
-"""Imports point one way, and the core is pure (docs/ARCHITECTURE.md, layers).
+"""Imports point one way, the core is pure (docs/ARCHITECTURE.md, layers), classes are of few parts.
 
 Every import counts: at the top, inside a function, under `if TYPE_CHECKING`, by
 `import_module("actorgraph...")`. Each rule is first tried on made-up files that break it.
 """
 
 import ast
+import pkgutil
 from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
 
-from tests.source import ROOT, Place, Source, call_name, hold, snippet, sources
+import actorgraph
+from actorgraph import CompiledStateGraph
+from actorgraph.api.savers.hosted import HostedSaver
+from tests.support.house import Tree, circles, imports_of
+from tests.support.source_files import ROOT, Place, Source, call_name, hold, snippet, sources
+from tests.test_public_names import is_ours
+
+# Where programs find the names that the root's `__all__` leaves out.
+REEXPORTS = {"types", "graph", "functional", "streams", "checkpoints", "systems"}
 
 # A layer may import those above it in this list. Layers in one row know nothing of each other.
 ORDER = [
@@ -18,13 +28,14 @@ ORDER = [
     {"messages"},
     {"channels"},
     {"plan"},
-    {"superstep"},
+    {"superstep", "drawing"},
     {"ports"},
     {"codec"},
     {"loops"},
     {"storage"},
     {"runtime", "savers", "stores", "caches"},
     {"api"},
+    REEXPORTS,
     {"sessions"},
     {"web", "cli", "prebuilt", "testing", "migrate"},
     # `import actorgraph` re-exports everything, so nothing inside may import it back.
@@ -33,7 +44,22 @@ ORDER = [
 ]
 RANK = {layer: rank for rank, row in enumerate(ORDER) for layer in row}
 
-PURE = {"values", "channels", "plan", "superstep"}
+# The same inside the packages that have rooms; "" are the files right below the package.
+ROOMS = {
+    "runtime": [{""}, {"saver"}, {"task"}, {"run"}, {"system"}],
+    "api": [
+        {""},
+        {"savers", "streams"},
+        {"graph", "savers/around"},
+        {"functional", "system"},
+        # An older path of `actorgraph.systems`.
+        {"system_metrics"},
+    ],
+    "savers": [{""}, {"foreign", "sqlite"}, {"memory", "postgres"}, {"jsonl"}],
+    "storage": [{""}, {"sqlite", "postgres"}],
+}
+
+PURE = {"values", "channels", "plan", "superstep", "drawing"}
 
 # What waits, reads a clock, rolls dice, or touches the world outside.
 IMPURE_MODULES = {
@@ -55,6 +81,14 @@ IMPURE_METHODS = {
     *("read_text", "read_bytes", "write_text", "write_bytes"),
     *("mkdir", "unlink", "touch", "iterdir"),
 }
+PARTS_MAX = 4
+WHOLE = (CompiledStateGraph, HostedSaver)
+"""Classes to derive others from: each counts as one part of those, whatever it is made of."""
+
+OUTER = {"api", "sessions", "web", "prebuilt"}
+OF_TUPLES = {"_replace", "_asdict", "_fields", "_make"}
+"""Public methods of named tuples, in spite of their names."""
+
 WAITING = (ast.AsyncFunctionDef, ast.Await, ast.AsyncFor, ast.AsyncWith)
 
 
@@ -80,7 +114,7 @@ def imports(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def wrong_direction(source: Source) -> Iterator[Place]:
-    """Imports of a layer that stands later, or in the same row."""
+    """Imports of a layer that is listed later, or in the same row."""
     here = layer_of(source.path)
     for line, name in imports(source):
         if name.startswith("."):
@@ -93,8 +127,28 @@ def wrong_direction(source: Source) -> Iterator[Place]:
                 yield line, f"{here} imports {name}, but {there} stands after or beside {here}"
 
 
+def room_of(path: str) -> str:
+    """The room of a file: "actorgraph/api/savers/around/audit.py" -> "savers/around"."""
+    return "/".join(path.split("/")[2:-1])
+
+
+def wrong_room(source: Source) -> Iterator[Place]:
+    """Imports of a room of the same package that comes later, or in the same row."""
+    package = layer_of(source.path)
+    ranks = {room: rank for rank, row in enumerate(ROOMS[package]) for room in row}
+    here = room_of(source.path)
+    for line, name in imports(source):
+        parts = name.split(".")
+        if parts[:2] != ["actorgraph", package]:
+            continue
+        below = ["/".join(parts[2:end]) for end in range(len(parts), 1, -1)]
+        there = next(room for room in below if room in ranks)
+        if there != here and ranks[there] >= ranks[here]:
+            yield line, f"{package}/{here} imports {name}, but {there} comes after or beside {here}"
+
+
 def impure(source: Source) -> Iterator[Place]:
-    """What makes a pure file wait, or depend on anything but its arguments."""
+    """Find code that makes a pure file wait, or depend on anything but its arguments."""
     for line, name in imports(source):
         if name.split(".")[0] in IMPURE_MODULES:
             yield line, f"imports {name}"
@@ -112,6 +166,32 @@ def impure(source: Source) -> Iterator[Place]:
             yield node.lineno, f"calls {name}"
 
 
+def parts_of(cls: type) -> list[str]:
+    """The bases of ours that a class is made of, without those of a base that is whole."""
+    whole = [base for base in cls.__mro__[1:] if base in WHOLE]
+    counted = {part for base in whole for part in base.__mro__[1:]}
+    return [base.__name__ for base in cls.__mro__[1:] if is_ours(base) and base not in counted]
+
+
+def classes() -> set[type]:
+    """Every class of the package without an underscore, wherever a program may get it from."""
+    found: set[type] = set()
+    for place in pkgutil.walk_packages(actorgraph.__path__, "actorgraph."):
+        if not place.name.endswith("__main__"):
+            named = vars(import_module(place.name)).items()
+            found |= {one for name, one in named if isinstance(one, type) and name[0] != "_"}
+    return set(filter(is_ours, found))
+
+
+def reaches_in(source: Source) -> Iterator[Place]:
+    """Private names of an object that is neither `self` nor the class of the method."""
+    for node in source.nodes(ast.Attribute):
+        name, of = node.attr, ast.unparse(node.value)
+        private = name == "__dict__" or (name.startswith("_") and not name.startswith("__"))
+        if private and name not in OF_TUPLES and of not in ("self", "cls", "super()"):
+            yield node.lineno, f"{of}.{name}: make it a method with a plain name, or a function"
+
+
 class TestDirection:
     def test_every_file_belongs_to_a_known_layer(self):
         """
@@ -124,7 +204,7 @@ class TestDirection:
 
     def test_imports_point_one_way(self):
         """
-        No file imports a layer that stands after or beside its own.
+        No file imports a layer that is listed after or beside its own.
         """
         known = [f for f in sources("actorgraph") if layer_of(f.path) in RANK]
 
@@ -135,7 +215,7 @@ class TestDirection:
         [
             ("values/a.py", "import actorgraph.channels.base"),
             ("errors.py", "from actorgraph.values.ids import TaskId"),
-            ("runtime/a.py", "from actorgraph.savers.memory import InMemorySaver"),
+            ("runtime/a.py", "from actorgraph.savers.memory.saver import InMemorySaver"),
             ("savers/a.py", "from actorgraph.runtime.mailbox import Inbox"),
             ("api/a.py", "from actorgraph import StateGraph"),
             ("api/a.py", "import actorgraph"),
@@ -158,8 +238,8 @@ class TestDirection:
             ("savers/sqlite/saver.py", "from actorgraph.savers.rows import Row"),
             ("savers/a.py", "from actorgraph import errors"),
             ("api/a.py", "from actorgraph.runtime.system import ActorSystem\nimport anyio"),
-            ("__init__.py", "from actorgraph.api.compiled import CompiledStateGraph"),
-            ("cli/a.py", "from actorgraph.api.compiled import CompiledStateGraph"),
+            ("__init__.py", "from actorgraph.api.graph.setup import CompiledStateGraph"),
+            ("cli/a.py", "from actorgraph.api.graph.setup import CompiledStateGraph"),
         ],
     )
     def test_a_right_import_is_not_found(self, path, text):
@@ -167,6 +247,63 @@ class TestDirection:
         Downward imports, imports inside a layer, and foreign packages are fine.
         """
         assert list(wrong_direction(snippet(text, f"actorgraph/{path}"))) == []
+
+
+class TestRooms:
+    def test_every_room_has_a_place(self):
+        """
+        A new folder in a package with rooms takes its place in ROOMS before it can be imported.
+        """
+        rooms = {package: set[str]().union(*rows) for package, rows in ROOMS.items()}
+        known = [f.path for f in sources("actorgraph") if layer_of(f.path) in ROOMS]
+
+        assert known
+        assert [p for p in known if room_of(p) not in rooms[layer_of(p)]] == []
+
+    def test_imports_between_rooms_point_one_way(self):
+        """
+        No file imports a room of its package that comes after or beside its own.
+        """
+        hold(wrong_room, [f for f in sources("actorgraph") if layer_of(f.path) in ROOMS])
+
+    @pytest.mark.parametrize(
+        ("path", "text"),
+        [
+            ("runtime/mailbox.py", "from actorgraph.runtime.run.launch import Launch"),
+            ("runtime/saver/a.py", "from actorgraph.runtime.task import scope"),
+            ("api/savers/a.py", "def f():\n    from actorgraph.api.savers.around.audit import X"),
+            ("api/graph/a.py", "from actorgraph.api.system.system import ActorSystem"),
+            ("savers/sqlite/a.py", "from actorgraph.savers.postgres.saver import X"),
+        ],
+    )
+    def test_a_wrong_import_is_found(self, path, text):
+        """
+        The rule sees upward and sideways imports between rooms.
+        """
+        assert list(wrong_room(snippet(text, f"actorgraph/{path}")))
+
+    def test_no_files_import_one_another_in_a_circle(self):
+        """
+        Each file can be read after those that it imports: there is no circle anywhere.
+        """
+        tree = Tree.read(ROOT / "actorgraph")
+
+        assert circles(imports_of(tree)) == []
+
+    def test_a_circle_is_found(self):
+        """
+        Three files in a circle are one group, whatever else they import.
+        """
+        texts = {
+            "a.py": "from actorgraph.b import x",
+            "b.py": "def f():\n    from actorgraph import c",
+            "c.py": "from actorgraph.a import y\nfrom actorgraph.d import z",
+            "d.py": "",
+        }
+
+        assert circles(imports_of(Tree(texts))) == [
+            ["actorgraph.a", "actorgraph.b", "actorgraph.c"]
+        ]
 
 
 class TestPurity:
@@ -219,3 +356,60 @@ class TestPurity:
         Types of values, and functions of their arguments, are fine.
         """
         assert list(impure(snippet(text))) == []
+
+
+class TestParts:
+    def test_a_public_class_has_few_parts(self):
+        """
+        At most four bases: to know what a method does, a reader looks into few files.
+
+        A tower of mixins looks like small files, and hides which class calls whose methods.
+        """
+        parts = {cls.__qualname__: parts_of(cls) for cls in classes()}
+
+        assert parts["HostedSaver"]
+        assert {name: some for name, some in parts.items() if len(some) > PARTS_MAX} == {}
+
+    def test_a_tower_of_mixins_is_found(self):
+        """
+        Five bases are too many, also if each has only one; a whole class counts once.
+        """
+        tower: type = object
+        for name in "abcdef":
+            tower = type(name, (tower,), {"__module__": "actorgraph.made_up"})
+        saver = type("Saver", (HostedSaver,), {"__module__": "actorgraph.made_up"})
+
+        assert len(parts_of(tower)) == PARTS_MAX + 1
+        assert parts_of(saver) == ["HostedSaver"]
+
+    def test_no_object_reaches_into_another(self):
+        """
+        A method that a peer needs has a plain name, so that a private one can be changed
+        after a look at its own class.
+        """
+        hold(reaches_in, [f for f in sources("actorgraph") if layer_of(f.path) in OUTER])
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "graph._launch()",
+            "cast('Any', graph)._codec  # noqa: SLF001 - a peer",
+            "self._graph._codec = codec",
+            "source.__dict__.get('a')",
+        ],
+    )
+    def test_a_reach_is_found(self, text):
+        """
+        Also through a cast, a comment that allows it, or an attribute of one's own.
+        """
+        assert list(reaches_in(snippet(text)))
+
+    @pytest.mark.parametrize(
+        "text",
+        ["self._codec", "cls._made", "super()._open()", "task._replace(a=1)", "kind.__name__"],
+    )
+    def test_a_name_of_its_own_is_not_found(self, text):
+        """
+        An object's own names, and those that only look private, are fine.
+        """
+        assert list(reaches_in(snippet(text))) == []

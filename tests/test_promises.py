@@ -1,20 +1,11 @@
-"""docs/promises.md says what the tests say."""
+"""Tests are marked with promises that exist; the page of promises is written from the markers."""
 
 import pytest
 
-from tests.promises import PAGE, catalogue, collect, current, ids_in, page, unknown
-from tests.source import snippet, sources
+from tests.support.promises import catalogue, collect, defects, numbers_of, page, unknown
+from tests.support.source_files import snippet, sources
 
 KNOWN = [i for phrases in catalogue().values() for i in phrases]
-
-
-def test_the_page_is_fresh():
-    """
-    The page is what `make promises` would write now.
-    """
-    fresh = PAGE.exists() and PAGE.read_text("utf-8") == current()
-
-    assert fresh, "docs/promises.md is stale: run `make promises`"
 
 
 def test_the_catalogue_is_whole():
@@ -27,41 +18,55 @@ def test_the_catalogue_is_whole():
 
 def test_no_test_claims_a_promise_that_does_not_exist():
     """
-    A misspelt id would count for nothing, so it is an error.
+    A misspelt number would count for nothing, so it is an error.
     """
-    assert unknown(collect(sources("tests")), KNOWN) == {}
+    assert unknown(collect(sources("tests")), [*KNOWN, *defects()]) == {}
+    assert unknown({"S999": ["a"], "D999": ["b"], "C999": []}, KNOWN) == {
+        "S999": ["a"],
+        "D999": ["b"],
+    }
 
 
 @pytest.mark.parametrize(
-    ("docstring", "ids"),
+    ("text", "numbers"),
     [
-        ("It ends. Promise: S074.", ["S074"]),
-        ("Promise: S074, S079, C4.", ["S074", "S079", "C4"]),
-        ("Promises: D3,\n    L12.", ["D3", "L12"]),
-        ("S074 is not claimed here", []),
-        (None, []),
+        ('@pytest.mark.promise("S074")\ndef test_a(): ...', ["S074"]),
+        ('@pytest.mark.promise("S074", "R16b")\nclass TestA: ...', ["S074", "R16b"]),
+        ('@pytest.mark.promise("D3")\n@pytest.mark.promise("C4")\ndef a(): ...', ["D3", "C4"]),
+        ('@pytest.mark.usefixtures("S074")\ndef test_a(): ...', []),
+        ('def test_a():\n    """Promise: S074."""', []),
     ],
 )
-def test_claims_are_read_from_docstrings(docstring, ids):
+def test_numbers_are_read_from_markers(text, numbers):
     """
-    A claim is the word and its ids; an id alone claims nothing.
+    A promise is shown by what is marked with its number, whatever a docstring mentions.
     """
-    assert ids_in(docstring) == ids
+    assert numbers_of(snippet(text).tree.body[0]) == numbers
+
+
+@pytest.mark.parametrize("argument", ["74", "'s074'", "'S074, S079'", "number"])
+def test_what_is_no_number_is_refused(argument):
+    """
+    An argument that no promise can have is an error when the page is written.
+    """
+    made = snippet(f"@pytest.mark.promise({argument})\ndef test_a(): ...")
+
+    with pytest.raises(ValueError, match="not the number of a promise"):
+        numbers_of(made.tree.body[0])
 
 
 def test_functions_classes_and_files_can_claim():
     """
-    Each claim is listed under the name that pytest takes.
+    Each promise is listed under the name that pytest takes.
     """
-    mention = "Prom" + "ise"
     file = snippet(
-        f'''
-        """A file. {mention}: S001."""
+        """
+        pytestmark = [pytest.mark.promise("S001"), pytest.mark.every_saver]
+        @pytest.mark.promise("S002")
         class TestA:
-            """A class. {mention}: S002."""
-            async def test_b(self):
-                """A test. {mention}: S002, C4, C32."""
-        ''',
+            @pytest.mark.promise("S002", "C4", "C32")
+            async def test_b(self): ...
+        """,
         "tests/test_made_up.py",
     )
     found = collect([file])

@@ -1,8 +1,14 @@
-"""What `actorgraph.__all__` exports is documented and typed, and its errors carry advice."""
+"""Public names are found where docs/reference/names.md says, documented and typed.
+
+Errors among them carry advice.
+"""
 
 import ast
 import enum
 import inspect
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
@@ -10,16 +16,40 @@ from typing import Any
 import pytest
 
 import actorgraph
+from actorgraph.api.lazy_imports import LAZY_IMPORTS
 from actorgraph.errors import ActorGraphError, EmptyChannelError, InvalidUpdateError
-from tests.source import call_name, sources
+from tests.support import names_page
+from tests.support.names_page import HOMES, OLDER, earlier, home_of
+from tests.support.source_files import ROOT, call_name, sources
 
 RAISED_BY_CHANNELS = (EmptyChannelError, InvalidUpdateError)
-PUBLIC = {name: getattr(actorgraph, name) for name in sorted(actorgraph.__all__)}
-PACKAGES = (
-    *("caches", "channels", "codec", "errors", "messages", "migrate", "prebuilt", "sessions"),
-    *("stores", "testing", "testing.conformance", "web"),
-)
-"""The packages that programs import from, besides the root."""
+FOUND = sorted({*actorgraph.__all__, *earlier()})
+"""The names that `from actorgraph import` finds, in `__all__` or not."""
+
+PUBLIC = {name: getattr(actorgraph, name) for name in FOUND}
+ROOT_NAMES_MAX = 70
+IMPORTS = re.compile(r"^ *from (actorgraph[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
+
+DOCUMENTED_PATHS = {
+    "actorgraph.api.system.prometheus": "metrics_registry",
+    "actorgraph.api.system_metrics": "metrics_registry",
+    "actorgraph.channels": "BaseChannel Channel DeltaChannel EphemeralValue LastValue "
+    "UntrackedValue",
+    "actorgraph.cli.codemod": "main",
+    "actorgraph.messages": "AIMessage _messages_delta_reducer",
+    "actorgraph.migrate": "migrate",
+    "actorgraph.ports": "Saver",
+    "actorgraph.prebuilt": "InjectedState ToolNode ToolRuntime create_react_agent tools_condition",
+    "actorgraph.savers.memory": "MemoryBackend",
+    "actorgraph.savers.memory.saver": "MemoryBackend",
+    "actorgraph.sessions": "Checkpoint CheckpointSaver SessionSaver session",
+    "actorgraph.stores": "BaseStore GetOp InMemoryStore PutOp SqliteStore",
+    "actorgraph.testing": "CHECKS FaultySaver check_saver session_saver_checks store_checks",
+    "actorgraph.values.commits": "Commit",
+    "actorgraph.values.retention": "",
+    "actorgraph.web": "ACTIONS EventStream GraphRoutes running serve",
+}
+"""Module -> names: every path that README, docs or examples have ever imported, but the root's."""
 
 
 def is_ours(thing: object) -> bool:
@@ -27,7 +57,7 @@ def is_ours(thing: object) -> bool:
 
 
 def documented(thing: Any) -> bool:
-    """Whether somebody wrote a docstring: dataclasses and tuples make up `Name(field, ...)`."""
+    """Whether the docstring was written: dataclasses and tuples make up `Name(field, ...)`."""
     text = vars(thing).get("__doc__") if isinstance(thing, type) else inspect.getdoc(thing)
     return bool(text) and not text.startswith(f"{getattr(thing, '__name__', '')}(")
 
@@ -62,7 +92,7 @@ def members(cls: type) -> Iterator[tuple[str, Any, bool]]:
 
 
 def gaps(name: str, thing: Any) -> Iterator[str]:
-    """What is missing from one exported name."""
+    """Return the faults of one exported name."""
     if not is_ours(thing):
         return
     if isinstance(thing, type):
@@ -100,7 +130,7 @@ def test_a_public_name_is_documented_and_typed(name):
     assert list(gaps(name, PUBLIC[name])) == []
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", HOMES)
 def test_what_a_package_exports_is_documented_and_typed(package):
     """
     The same of each name in the `__all__` of the packages that programs import from.
@@ -112,12 +142,99 @@ def test_what_a_package_exports_is_documented_and_typed(package):
     assert [gap for name in names for gap in gaps(name, getattr(module, name))] == []
 
 
-def test_public_names_are_found_lazily_or_not():
-    """
-    `dir()` and `__all__` agree, so that completion shows what can be imported.
-    """
-    assert set(actorgraph.__all__) <= set(dir(actorgraph))
-    assert len(set(actorgraph.__all__)) == len(actorgraph.__all__)
+class TestTheRoot:
+    def test_its_list_is_that_of_a_first_program(self):
+        """
+        `__all__` stays short, has no name twice, and `dir()` shows each, so that completion does.
+        """
+        assert len(set(actorgraph.__all__)) == len(actorgraph.__all__) <= ROOT_NAMES_MAX
+        assert set(actorgraph.__all__) <= set(dir(actorgraph))
+
+    def test_every_name_of_before_is_found(self):
+        """
+        `from actorgraph import X` works in a fresh process for each name that `__all__` ever had.
+        """
+        program = f"from actorgraph import {', '.join(earlier())}"
+        command = [sys.executable, "-W", "error", "-c", program]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+        assert len(earlier()) == 199
+        assert ran.returncode == 0, ran.stderr
+
+    def test_a_name_outside_the_list_has_a_module(self):
+        """
+        Each other name is exported by a module of docs/reference/names.md too.
+        """
+        others = set(FOUND) - set(actorgraph.__all__) - {"channels", "messages"}
+
+        assert [name for name in sorted(others) if home_of(name) is None] == []
+
+    def test_type_checkers_see_what_is_imported_lazily(self):
+        """
+        Under TYPE_CHECKING are exactly the lazy names, from the modules that have them; a name
+        outside `__all__` is written `X as X`, which is how typed packages export.
+        """
+        tree = ast.parse((ROOT / "actorgraph" / "__init__.py").read_text("utf-8"))
+        typed = next(node for node in tree.body if isinstance(node, ast.If))
+        imports = [node for node in typed.body if isinstance(node, ast.ImportFrom)]
+        seen = {alias.name: node.module for node in imports for alias in node.names}
+        aliased = {alias.name for node in imports for alias in node.names if alias.asname}
+
+        assert seen == LAZY_IMPORTS
+        assert aliased == set(LAZY_IMPORTS) - set(actorgraph.__all__)
+        assert all(a.asname in (None, a.name) for node in imports for a in node.names)
+
+    def test_an_unknown_name_is_refused(self):
+        """
+        A name that is nowhere is an AttributeError that repeats it.
+        """
+        with pytest.raises(AttributeError, match="'StatGraph'"):
+            _ = actorgraph.StatGraph
+
+
+class TestPaths:
+    @pytest.mark.parametrize("module", sorted({*DOCUMENTED_PATHS, *OLDER}))
+    def test_a_documented_path_is_importable(self, module):
+        """
+        Names that pages have ever imported are still there, although modules have moved.
+        """
+        found = import_module(module)
+
+        assert [n for n in DOCUMENTED_PATHS[module].split() if not hasattr(found, n)] == []
+
+    @pytest.mark.parametrize(("old", "new"), OLDER.items())
+    def test_an_older_path_has_the_same_names(self, old, new):
+        """
+        A module that keeps an older path exports nothing but objects of its replacement.
+        """
+        before, now = import_module(old), import_module(new)
+
+        assert before.__all__
+        assert all(getattr(before, name) is getattr(now, name) for name in before.__all__)
+
+    def test_pages_and_examples_import_public_names_only(self):
+        """
+        README, docs and examples teach the root's `__all__` and the modules of names.md.
+        """
+        known = {f"actorgraph.{home}": set(names_page.exported(home)) for home in HOMES}
+        known["actorgraph"] = set(actorgraph.__all__)
+        known["actorgraph.savers.memory"] = {"MemoryBackend"}  # for authors of savers
+        pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.py")]
+        found = [
+            (f"{page.name}: {module}.{name}", name in known.get(module, ()))
+            for page in [ROOT / "README.md", *pages]
+            for module, names in IMPORTS.findall(page.read_text("utf-8"))
+            for name in re.findall(r"(\w+)(?: as \w+)?", re.sub(r"#.*", "", names))
+        ]
+
+        assert len(found) > 100
+        assert [place for place, public in found if not public] == []
+
+    def test_the_page_is_fresh(self):
+        """
+        docs/reference/names.md is what `make promises` would write now.
+        """
+        assert names_page.PAGE.read_text("utf-8") == names_page.current()
 
 
 def test_every_public_error_carries_advice():

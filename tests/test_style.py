@@ -10,7 +10,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.source import FUNCTIONS, Place, Rule, Source, call_name, hold, snippet, sources
+from tests.support.source_files import (
+    FUNCTIONS,
+    Place,
+    Rule,
+    Source,
+    call_name,
+    hold,
+    snippet,
+    sources,
+)
 
 FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 50
@@ -68,7 +77,7 @@ def leftovers(source: Source) -> Iterator[Place]:
 
 
 def dangerous_calls(source: Source) -> Iterator[Place]:
-    """Whatever turns stored or foreign text into running code."""
+    """Find calls that turn stored or foreign text into running code."""
     for node in source.nodes(ast.Import, ast.ImportFrom):
         module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
         names = [module] if module else [name.name for name in node.names]

@@ -1,4 +1,4 @@
-"""What a program overrides in a subclass of ours is called, or refused when the class is made.
+"""Methods that a program overrides in a subclass of ours are called, or refused when it is made.
 
 Each public class of a kind that programs subclass is found by itself, and so is each of its
 methods; a new class of another kind has to be given a place in `OTHERS`.
@@ -34,11 +34,10 @@ from actorgraph import (
     prebuilt,
     stores,
 )
-from actorgraph.api.overriding import RUN_METHODS
-from actorgraph.api.savers import HostedSaver
+from actorgraph.api.savers.hosted import RUN_METHODS, HostedSaver
 from actorgraph.messages import AIMessage
-from tests.graphs import at
-from tests.subclasses import cases, is_data, kinds, overriding, public_classes
+from tests.support.graphs import at
+from tests.support.recording_subclasses import cases, is_data, kinds, overriding, public_classes
 
 OTHERS = {
     *("ActorSystem", "AuditLog", "AesCipher", "CompiledStateGraph", "Pregel", "StateGraph"),
@@ -111,8 +110,8 @@ WRAPPERS = [k for k in WRAPPERS if k is not InMemorySaver]
 @pytest.mark.parametrize(("kind", "name"), cases(HostedSaver, *WRAPPERS))
 def test_a_saver(kind, name, tmp_path):
     """
-    What LangGraph's runs call of a saver, and the port, is called; what has an async twin that is
-    called instead is refused; all else is called by programs only.
+    The methods of a saver that LangGraph's runs call, and the port, are called; a method with an
+    async twin that is called instead is refused; all else is called by programs only.
     """
     calls: list[str] = []
     own = overriding(kind, name, calls)
@@ -310,7 +309,7 @@ async def test_a_cache(kind, name, tmp_path):
 @pytest.mark.parametrize("name", ["encode", "decode"])
 def test_a_codec(name):
     """
-    Every value passes through it, small numbers too, which else stand in the record itself.
+    Every value passes through it, small numbers too, which otherwise are in the record itself.
     """
     seen: list[Any] = []
 
@@ -341,7 +340,7 @@ def test_langgraphs_methods_of_a_codec_are_refused(name):
     """
     A Codec stores nothing by them; a class of the program's own with both does.
     """
-    with pytest.raises(GraphBuildError, match=f"Own overrides {name}, by which a Codec stores"):
+    with pytest.raises(GraphBuildError, match=f"Own overrides {name}, which a Codec does"):
         type("Own", (Codec,), {name: lambda self, value: value, "__module__": __name__})
 
 

@@ -1,1 +1,4 @@
-"""What programs call: graphs, savers, the blocking facade. No decisions of a run live here."""
+"""Public classes and functions: graphs, savers, streams, systems, the sync API.
+
+Nothing here decides how a run proceeds: that is `superstep/`, driven by `runtime/`.
+"""

@@ -1,62 +1,73 @@
-"""The `config` dict of a call, checked and taken apart before anything runs."""
+"""Validate and parse the arguments of a call before anything runs.
 
+The `config` dict, the ways to address a thread, and limits from arguments or the environment.
+Every function raises InvalidConfigError for a bad value.
+"""
+
+import os
+import re
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from functools import cache
 from typing import Any
 
-from actorgraph.api.limits import default_recursion_limit
+from actorgraph.api.options import CallOptions
 from actorgraph.errors import InvalidConfigError, did_you_mean
-from actorgraph.errors.texts import is_unicode
-from actorgraph.plan.graph import Plan
-from actorgraph.runtime.runs import Address
-from actorgraph.superstep.nesting import stable
-from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, START
+from actorgraph.errors.texts import is_encodable
+from actorgraph.plan.plan import Plan
+from actorgraph.runtime.run.launch import Address
+from actorgraph.superstep.nesting import stable_namespace
+from actorgraph.values.configs import Config, check_texts, stored_metadata
+from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, DEFAULT_RECURSION_LIMIT, START
 from actorgraph.values.ids import as_bytes
-from actorgraph.values.metadata import check_texts, stored_metadata
 from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
 
-Config = Mapping[str, Any]
 _EXAMPLE = '{"configurable": {"thread_id": "..."}}'
 THREAD_ID_BYTES_MAX = 255
+_PLAIN_ID = re.compile(f"[ -~]{{1,{THREAD_ID_BYTES_MAX}}}")
+"""Printable ASCII: one byte a character. Most thread ids are, and need no closer look."""
 
 
 def address_of(config: Config | None, *, needs_thread: bool) -> Address:
-    """The thread, namespace and checkpoint that a config addresses.
+    """Return the thread, namespace and checkpoint that a config addresses.
 
     Args:
-        needs_thread: whether a thread id must be there.
+        needs_thread: whether a config without a thread id is an error.
     Raises:
-        InvalidConfigError: it isn't, or a part can't be used.
+        InvalidConfigError: the thread id is missing, or a part of the address is invalid.
     """
     place = checked(config).get("configurable") or {}
     if not isinstance(place, Mapping):
         raise InvalidConfigError(
-            f'config["configurable"] is {place!r}, not a dict', do=f"pass config={_EXAMPLE}"
+            f'config["configurable"] must be a dict, got {place!r}', do=f"pass config={_EXAMPLE}"
         )
     thread_id = place.get("thread_id")
     if thread_id is None:
         if needs_thread:
             raise InvalidConfigError(
-                "the graph has a checkpointer and the config has no thread_id",
+                "config has no thread_id, which a graph with a checkpointer needs",
                 do=f"pass config={_EXAMPLE}",
             )
         return Address()
     text = thread_id if isinstance(thread_id, str) else str(thread_id)
-    _check_thread_id(thread_id, text)
-    checkpoint = place.get("checkpoint_id")
+    if text is not thread_id or _PLAIN_ID.fullmatch(text) is None:
+        _check_thread_id(thread_id, text)
+    namespace, checkpoint = place.get("checkpoint_ns"), place.get("checkpoint_id")
     return Address(
         text,
-        _namespace(place.get("checkpoint_ns")),
+        _namespace(namespace) if namespace else "",
         _checkpoint_id(checkpoint) if checkpoint else None,
     )
 
 
 def start_of(config: Config | None, *, needs_thread: bool) -> Address:
-    """Where a run of its own begins: as `address_of`, but at a root checkpoint.
+    """Return the root checkpoint at which a top-level run starts.
 
-    A config of a nested graph's checkpoint names those of the runs above it too.
+    The config of a subgraph's checkpoint also holds those of the runs above it, in
+    `checkpoint_map`; the run starts at the root's and each subgraph at its own.
 
     Raises:
-        InvalidConfigError: it names a nested graph, and not the checkpoints above it.
+        InvalidConfigError: the config addresses a subgraph without the checkpoints above it.
     """
     address = address_of(config, needs_thread=needs_thread)
     if not address.namespace:
@@ -64,61 +75,65 @@ def start_of(config: Config | None, *, needs_thread: bool) -> Address:
     places = (checked(config).get("configurable") or {}).get("checkpoint_map") or {}
     if "" not in places:
         raise InvalidConfigError(
-            f"the config addresses the nested graph {address.namespace!r}, in which no run begins",
-            do="take the config of a snapshot of get_state(config, subgraphs=True), which has the "
+            f"config addresses the subgraph {address.namespace!r}, but a run starts at the root",
+            do="use the config of a snapshot from get_state(config, subgraphs=True), which has the "
             "checkpoints of the runs above; or leave checkpoint_ns out",
         )
     named = {n: (n, _checkpoint_id(checkpoint)) for n, checkpoint in places.items() if n}
     if address.checkpoint is not None:
         named[address.namespace] = (address.namespace, address.checkpoint)
-    by_nodes = {stable(namespace): place for namespace, place in named.items()}
+    # Keyed without task ids: the new run's tasks get other ids, but the same node names.
+    by_nodes = {stable_namespace(namespace): place for namespace, place in named.items()}
     return Address(address.thread_id, "", _checkpoint_id(places[""]), by_nodes)
 
 
 def checked(config: object) -> Config:
-    """A call's config; an empty one for None.
+    """Return a call's config; an empty one for None.
 
     Raises:
-        InvalidConfigError: it is no dict.
+        InvalidConfigError: it is not a dict.
     """
     if config is None:
         return {}
     if not isinstance(config, Mapping):
-        raise InvalidConfigError(f"config is {config!r}, not a dict", do=f"pass config={_EXAMPLE}")
+        raise InvalidConfigError(
+            f"config must be a dict, got {config!r}", do=f"pass config={_EXAMPLE}"
+        )
     return config
 
 
 def where_of(filter: object) -> tuple[tuple[str, object], ...]:
-    """A metadata filter as pairs.
+    """Return a metadata filter as pairs.
 
     Raises:
-        InvalidConfigError: it is not a dict with text keys.
+        InvalidConfigError: it is not a dict with string keys.
     """
     if filter is None:
         return ()
     if not isinstance(filter, Mapping) or not all(isinstance(key, str) for key in filter):
         raise InvalidConfigError(
-            f"filter is {filter!r}, not a dict of metadata", do='use e.g. {"source": "loop"}'
+            f"filter must be a dict of metadata, got {filter!r}", do='use e.g. {"source": "loop"}'
         )
     check_texts(filter, "filter")
     return tuple(filter.items())
 
 
 def limit_of(limit: int | None) -> int | None:
-    """How many a listing may give at most; None for all.
+    """Return the most items that a listing may return; None for all.
 
     Raises:
-        InvalidConfigError: it is no whole number, or a negative one.
+        InvalidConfigError: it is negative, or not an integer.
     """
     if limit is None or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0):
         return limit
     raise InvalidConfigError(
-        f"limit={limit!r} is no number of checkpoints", do="use 0 or more, or None for all"
+        f"limit must be an integer >= 0 or None, got {limit!r}",
+        do="use 0 or more, or None for all",
     )
 
 
-def bound_of(before: Config | str | None) -> bytes | None:
-    """The checkpoint that a listing's `before` names: a config, or the id as text.
+def before_of(before: Config | str | None) -> bytes | None:
+    """Return the checkpoint id in a listing's `before`: a config, or the id as text.
 
     Raises:
         InvalidConfigError: it is neither.
@@ -131,7 +146,8 @@ def bound_of(before: Config | str | None) -> bytes | None:
 def _check_thread_id(given: object, text: str) -> None:
     if not isinstance(given, (str, int)) and type(given).__name__ != "UUID":
         raise InvalidConfigError(
-            f"thread_id is a {type(given).__name__}", do="use a string, an integer or a UUID"
+            f"thread_id must be a string, an integer or a UUID, got {type(given).__name__}",
+            do="use a string, an integer or a UUID",
         )
     try:
         size = len(text.encode())
@@ -139,18 +155,16 @@ def _check_thread_id(given: object, text: str) -> None:
         size = THREAD_ID_BYTES_MAX + 1
     if not 0 < size <= THREAD_ID_BYTES_MAX or any(ord(c) < 32 or ord(c) == 127 for c in text):
         raise InvalidConfigError(
-            f"thread_id {text[:40]!r} is empty, longer than {THREAD_ID_BYTES_MAX} bytes, or has "
-            "control characters",
+            f"thread_id must have 1 to {THREAD_ID_BYTES_MAX} bytes and no control characters, "
+            f"got {text[:40]!r}",
             do="use a short printable name, such as a UUID",
         )
 
 
 def _namespace(given: object) -> str:
-    if not given:
-        return ""
-    if not isinstance(given, str) or not is_unicode(given) or "\0" in given:
+    if not isinstance(given, str) or not is_encodable(given) or "\0" in given:
         raise InvalidConfigError(
-            f"checkpoint_ns {str(given)[:40]!r} is no text that can be stored",
+            f"checkpoint_ns must be text without NUL and lone surrogates, got {str(given)[:40]!r}",
             do="take it from get_state().config; the thread's own namespace is ''",
         )
     return given
@@ -161,13 +175,13 @@ def _checkpoint_id(text: object) -> bytes:
         return as_bytes(str(text))
     except ValueError:
         raise InvalidConfigError(
-            f"checkpoint_id {str(text)[:60]!r} is not the id of a checkpoint",
+            f"checkpoint_id must be the id of a checkpoint, got {str(text)[:60]!r}",
             do="take it from get_state().config or get_state_history()",
         ) from None
 
 
 def durability_of(value: str | Durability | None, default: Durability) -> Durability:
-    """The mode that a call asks for, or the default.
+    """Return the durability of a call, or the default.
 
     Raises:
         InvalidConfigError: there is no such mode.
@@ -179,34 +193,35 @@ def durability_of(value: str | Durability | None, default: Durability) -> Durabi
     except ValueError:
         modes = [mode.value for mode in Durability]
         raise InvalidConfigError(
-            f"durability={value!r} is no durability mode", do=did_you_mean(value, modes)
+            f"unknown durability={value!r}; expected one of {', '.join(modes)}",
+            do=did_you_mean(value, modes),
         ) from None
 
 
 def modes_of(stream_mode: str | Sequence[str]) -> tuple[str, ...]:
-    """The stream modes that a call asks for.
+    """Return the stream modes of a call.
 
     Raises:
-        InvalidConfigError: one of them doesn't exist.
+        InvalidConfigError: one of them doesn't exist, or there is none.
     """
     modes = (stream_mode,) if isinstance(stream_mode, str) else tuple(stream_mode)
     if not modes:
         raise InvalidConfigError(
-            "stream_mode is an empty list", do=f"name some of {', '.join(STREAM_MODES)}"
+            "stream_mode must not be an empty list", do=f"use some of {', '.join(STREAM_MODES)}"
         )
     for mode in modes:
         if mode not in STREAM_MODES:
             raise InvalidConfigError(
-                f"stream_mode={mode!r} is no stream mode", do=did_you_mean(mode, STREAM_MODES)
+                f"unknown stream_mode={mode!r}", do=did_you_mean(mode, STREAM_MODES)
             )
     return modes
 
 
 def keys_of(plan: Plan, names: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """The output keys that a call asks for.
+    """Return the output keys of a call; None for the default.
 
     Raises:
-        InvalidConfigError: one of them is no key of the state.
+        InvalidConfigError: one of them is not a key of the state.
     """
     if names is None:
         return None
@@ -214,116 +229,132 @@ def keys_of(plan: Plan, names: str | Sequence[str] | None) -> tuple[str, ...] | 
     for key in keys:
         if key not in plan.state_keys:
             raise InvalidConfigError(
-                f"output_keys has {key!r}, which is no key of the state",
+                f"output_keys contains {key!r}, which is not a key of the state",
                 do=did_you_mean(key, plan.state_keys),
             )
     return keys
 
 
-def policy_of(
+def policy_of(  # noqa: PLR0917 - one caller, which has them under these names
     plan: Plan,
-    config: Config | None,
-    *,
+    config: Config,
+    options: CallOptions,
     durability: Durability,
+    default_keys: tuple[str, ...],
     modes: Sequence[str] = (),
-    output_keys: tuple[str, ...] | None = None,
-    interrupt_before: Sequence[str] | str | None = None,
-    interrupt_after: Sequence[str] | str | None = None,
-    step_timeout_s: float | None = None,
-    strict_resume: bool = False,
+    *,
+    step_timeout: float | timedelta | None = None,
 ) -> RunPolicy:
-    """The settings of one run: the call's, else the graph's.
+    """Return the settings of one run: the call's, else the graph's.
 
+    Args:
+        durability: of a call without one.
+        default_keys: the output keys of a call without any.
     Raises:
-        InvalidConfigError: a number is out of range, or an interrupt names no node.
+        InvalidConfigError: a number is out of range, an interrupt names an unknown node, or an
+            output key is not one of the state's.
     """
-    config = checked(config)
-    metadata = config.get("metadata") or {}
+    metadata, tags = config.get("metadata") or {}, config.get("tags")
+    # Most calls have none of these: only the given ones are checked.
+    chosen, keys = options.get("durability"), options.get("output_keys")
+    before, after = options.get("interrupt_before"), options.get("interrupt_after")
     if not isinstance(metadata, Mapping):
         raise InvalidConfigError(
-            f'config["metadata"] is {metadata!r}, not a dict', do="pass a dict of JSON values"
+            f'config["metadata"] must be a dict, got {metadata!r}', do="pass a dict of JSON values"
         )
     if metadata:
         check_texts(metadata, 'config["metadata"]')
+    limits: dict[str, Any] = {"recursion_limit": default_recursion_limit()}
+    for name, default in _LIMITS.items():
+        if name in config:
+            limits[name] = _count(config, name, default)
+    # LangGraph's key for `strict_resume`.
+    strict = (config.get("configurable") or {}).get("__pregel_strict_resume")
     return RunPolicy(
-        durability=durability,
-        recursion_limit=_count(config, "recursion_limit", default_recursion_limit()),
-        node_visit_limit=_count(config, "node_visit_limit", None),
-        nesting_limit=_count(config, "nesting_limit", DEFAULT_NESTING_LIMIT),
-        step_timeout_s=step_timeout_s,
-        max_concurrency=_count(config, "max_concurrency", None),
-        max_unsaved_steps=_count(config, "max_unsaved_steps", 16),
-        interrupt_before=_nodes(plan, interrupt_before, plan.interrupt_before),
-        interrupt_after=_nodes(plan, interrupt_after, plan.interrupt_after),
+        durability=durability if chosen is None else durability_of(chosen, durability),
+        step_timeout_s=None if step_timeout is None else seconds("step_timeout", step_timeout),
+        interrupt_before=plan.interrupt_before if before is None else _node_names(plan, before),
+        interrupt_after=plan.interrupt_after if after is None else _node_names(plan, after),
         modes=frozenset(modes),
-        output_keys=output_keys,
-        metadata=stored_metadata(metadata),
-        tags=_tags(config),
-        strict_resume=strict_resume or _says_strict(config),
+        output_keys=default_keys if keys is None else keys_of(plan, keys) or default_keys,
+        metadata=stored_metadata(metadata) if metadata else {},
+        tags=_tags(tags) if tags else (),
+        strict_resume=bool(options.get("strict_resume") or strict),
+        **limits,
     )
 
 
-def is_recorded(replay: str | None, given: object, stored: bool) -> bool:
-    """Whether a call asks to be told what was recorded.
+_LIMITS: Mapping[str, int | None] = {
+    "recursion_limit": DEFAULT_RECURSION_LIMIT,
+    "node_visit_limit": None,
+    "nesting_limit": DEFAULT_NESTING_LIMIT,
+    "max_concurrency": None,
+    "max_unsaved_steps": 16,
+}
+"""The keys of a config that bound a run, and their defaults."""
 
+
+def is_recorded_replay(replay: str | None, given: object, stored: bool) -> bool:
+    """Whether a call replays the recorded steps instead of running nodes.
+
+    Args:
+        given: the call's input; a recorded replay takes None.
+        stored: whether the graph has a saver.
     Raises:
-        InvalidConfigError: there is no such replay, or it can't be one.
+        InvalidConfigError: `replay` is unknown, or the call has an input or no checkpointer.
     """
     if replay not in (None, "execute", "recorded"):
         raise InvalidConfigError(
-            f"replay={replay!r} is no kind of replay",
+            f'unknown replay={replay!r}; expected "execute" or "recorded"',
             do=did_you_mean(replay, ["execute", "recorded"]),
         )
     if replay != "recorded":
         return False
-    if given is not None or not stored:
+    if given is not None:
         raise InvalidConfigError(
-            'replay="recorded" takes no input and needs a checkpointer: it tells what is stored',
+            f'replay="recorded" takes no input, got {type(given).__name__}',
             do="call it with None and the config of a checkpoint",
+        )
+    if not stored:
+        raise InvalidConfigError(
+            'replay="recorded" needs a checkpointer, because it returns recorded steps',
+            do="compile(checkpointer=...), and call it with the config of a checkpoint",
         )
     return True
 
 
-def _says_strict(config: Config) -> bool:
-    """As LangGraph's programs say it."""
-    return bool((config.get("configurable") or {}).get("__pregel_strict_resume"))
-
-
-def _tags(config: Config) -> tuple[str, ...]:
-    tags = config.get("tags") or ()
+def _tags(tags: Any) -> tuple[str, ...]:
     if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
-        raise InvalidConfigError(f'config["tags"] is {tags!r}, not a list of texts', do='["mine"]')
+        raise InvalidConfigError(
+            f'config["tags"] must be a list of strings, got {tags!r}', do='pass e.g. ["mine"]'
+        )
     return tuple(tags)
 
 
 def max_concurrency_of(config: Config | None) -> int | None:
-    """How many at once a config allows; None for no bound.
+    """Return a config's `max_concurrency`; None for no bound.
 
     Raises:
-        InvalidConfigError: it is no positive number.
+        InvalidConfigError: it is not a positive integer.
     """
     return _count(checked(config), "max_concurrency", None)
 
 
 def _count(config: Config, key: str, default: Any) -> Any:
-    """A positive number of a config, or its default."""
+    """Return a positive integer of a config, or its default."""
     value = config.get(key, default)
     if value is default:
         return default
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidConfigError(f"{key}={value!r} is not a whole number", do="use 1 or more")
+        raise InvalidConfigError(f"{key} must be an integer, got {value!r}", do="use 1 or more")
     if value < 1:
         raise InvalidConfigError(
-            f"{key}={value!r} is less than 1", do="use 1 or more, or leave it out"
+            f"{key} must be >= 1, got {value!r}", do="use 1 or more, or leave it out"
         )
     return value
 
 
-def _nodes(
-    plan: Plan, names: Sequence[str] | str | None, default: tuple[str, ...]
-) -> tuple[str, ...]:
-    if names is None:
-        return default
+def _node_names(plan: Plan, names: Sequence[str] | str) -> tuple[str, ...]:
     wanted = (names,) if isinstance(names, str) else tuple(names)
     for name in wanted:
         if name == START or (name != "*" and name not in plan.nodes):
@@ -332,3 +363,86 @@ def _nodes(
                 f"Interrupt node `{name}` not found", do=did_you_mean(name, names)
             )
     return wanted
+
+
+def config_of(
+    config: Config | str | None, thread_id: str | None = None, checkpoint_id: str | None = None
+) -> Config:
+    """Return the config of a thread, or of one of its checkpoints.
+
+    Args:
+        config: a config or a thread id.
+        thread_id: used if no config is given.
+        checkpoint_id: the checkpoint; replaces the one in `config`.
+    Raises:
+        InvalidConfigError: the thread is given twice, or not at all.
+    """
+    if isinstance(config, str):
+        config, thread_id = None, thread_id or config
+    if config is None:
+        if thread_id is None:
+            raise InvalidConfigError(
+                "no thread id was given",
+                do='pass a thread id, or {"configurable": {"thread_id": ..}}',
+            )
+        return _at(thread_id, checkpoint_id)
+    if thread_id is not None:
+        raise InvalidConfigError(
+            "the thread is given twice: in config and as thread_id=", do="leave one of them out"
+        )
+    if checkpoint_id is None:
+        return config
+    place = {**(config.get("configurable") or {}), "checkpoint_id": checkpoint_id}
+    return {**config, "configurable": place}
+
+
+def _at(thread_id: str, checkpoint_id: str | None) -> Config:
+    place = {"thread_id": thread_id}
+    return {"configurable": place | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})}
+
+
+ENVIRONMENT = ("ACTORGRAPH_DEFAULT_RECURSION_LIMIT", "LANGGRAPH_DEFAULT_RECURSION_LIMIT")
+"""Variables that may set the default recursion limit; the first one that is set wins."""
+
+
+@cache
+def default_recursion_limit() -> int:
+    """Return the recursion limit of runs whose config has none; read once per process."""
+    return recursion_limit_in(os.environ)
+
+
+def recursion_limit_in(environment: Mapping[str, str]) -> int:
+    """Return the default recursion limit that an environment sets, or the built-in one.
+
+    Raises:
+        InvalidConfigError: it is not a positive integer.
+    """
+    name = next((name for name in ENVIRONMENT if environment.get(name)), None)
+    if name is None:
+        return DEFAULT_RECURSION_LIMIT
+    text = environment[name]
+    if not text.isdecimal() or int(text) < 1:
+        raise InvalidConfigError(
+            f"the environment variable {name} must be an integer >= 1, got {text!r}",
+            do="set it to 1 or more, or remove it",
+        )
+    return int(text)
+
+
+def seconds(name: str, value: Any) -> float | None:
+    """Return a duration in seconds, from a number or a timedelta; None for no limit.
+
+    Args:
+        name: the argument, for the error.
+    Raises:
+        InvalidConfigError: it is neither, or not above 0.
+    """
+    if value is None:
+        return None
+    given = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not given > 0:
+        raise InvalidConfigError(
+            f"{name} must be a positive number of seconds or a timedelta, got {value!r}",
+            do="use a number above 0, a timedelta, or leave it out",
+        )
+    return float(given)

@@ -1,37 +1,43 @@
-"""The keyword arguments of a call that runs a graph."""
+"""Keyword arguments of the methods that run a graph."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
-from actorgraph.api.reading import Modes, ReadingOptions
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.ports import Store
-from actorgraph.values.control import RunControl
-from actorgraph.values.policies import All, DurabilityMode
+from actorgraph.values.commands import RunControl
+from actorgraph.values.policies import All, DurabilityMode, StreamMode
+from actorgraph.values.stream_items import StreamVersion, WhenFull
 
 NodeNames = All | Sequence[str] | None
+Modes = StreamMode | Sequence[StreamMode]
 
 
 class CallOptions(TypedDict, total=False):
-    """What every call that runs a graph takes.
+    """Options of every method that runs a graph.
 
-    durability: "sync", "async" or "exit"; default the graph's, which is "sync".
-    interrupt_before, interrupt_after: nodes to pause at, or "*"; default the graph's.
-    output_keys: what to return of the state, or to show of it in "values" chunks. Default the
-        output schema of `ainvoke`, the whole state of `astream`. One name gives the bare value.
-    print_mode: stream modes whose chunks to print to standard output.
-    debug: print "updates" and "values"; default what was given to `compile`.
-    control: a `RunControl` with which somebody else may ask the run to stop and store itself.
-    deadline_s: seconds after which the run starts no further superstep and leaves with
-        `GraphDrained("deadline")`; what it did is stored. Default none.
-    strict_resume: refuse a `Command(resume=)` that names a question which doesn't wait, or none,
-        with `UnknownInterruptError`, before anything is written. Default: the answers that fit
-        are taken.
-    replay: "execute", the default, runs the nodes after the config's checkpoint again.
-        "recorded" calls no node and writes nothing: it tells what was recorded after that
-        checkpoint, the same chunks and the same result. The input must be None.
-    stores: name -> store, for the nodes' `runtime.stores`; before those given to `compile`.
-    context: for the nodes' `runtime.context`; a dict is made into the graph's `context_schema`.
+    Attributes:
+        durability: "sync", "async" or "exit"; default the graph's, which is "sync".
+        interrupt_before: nodes to pause before, or "*"; default the graph's.
+        interrupt_after: nodes to pause after, or "*"; default the graph's.
+        output_keys: keys of the state to return, or to show in "values" chunks. Default the
+            output schema for `ainvoke`, the whole state for `astream`. One name gives the bare
+            value.
+        print_mode: stream modes whose chunks to print to standard output.
+        debug: print "updates" and "values"; default the argument of `compile`.
+        control: a `RunControl` with which other code can ask the run to store and stop.
+        deadline_s: seconds after which the run starts no further superstep and raises
+            `GraphDrained("deadline")`; its finished work is stored. Default none.
+        strict_resume: refuse a `Command(resume=)` that names no waiting interrupt with
+            `UnknownInterruptError`, before anything is written. Default: answers that match are
+            used and the others ignored.
+        replay: "execute", the default, runs the nodes after the config's checkpoint again.
+            "recorded" calls no node and writes nothing: it returns the steps recorded after that
+            checkpoint, the same chunks and the same result. The input must be None.
+        stores: name -> store, for the nodes' `runtime.stores`; they take precedence over those
+            given to `compile`.
+        context: for the nodes' `runtime.context`; a dict is converted to the graph's
+            `context_schema`.
     """
 
     durability: DurabilityMode | None
@@ -48,25 +54,49 @@ class CallOptions(TypedDict, total=False):
     debug: bool
 
 
+class ReadingOptions(TypedDict, total=False):
+    """Options of `astream` about how its chunks are read.
+
+    Attributes:
+        subgraphs: also read the runs of subgraphs; every chunk then carries its namespace.
+        version: "v2" makes every chunk a `StreamPart` dict; default "v1": bare chunks or tuples.
+        print_mode: modes to print to standard output as well.
+        debug: print "updates" and "values".
+        buffer: chunks by which the run may be ahead of the reader; default 256.
+        when_full: backpressure when the buffer is full. "block", the default, makes the run
+            wait; "drop_oldest" drops the oldest unread chunk; "close" ends the run, and the
+            stream raises `SlowReaderError`.
+    """
+
+    subgraphs: bool
+    version: StreamVersion
+    print_mode: Modes
+    debug: bool
+    buffer: int
+    when_full: WhenFull
+
+
 class StreamOptions(CallOptions, ReadingOptions, total=False):
-    """What `astream` takes: `CallOptions` and `ReadingOptions`."""
+    """Options of `astream`: `CallOptions` and `ReadingOptions`."""
 
 
 _CALL = tuple(CallOptions.__annotations__)
+_CALL_NAMES = frozenset(_CALL)
 _READING = tuple(ReadingOptions.__annotations__)
 
 
 def call_options(method: str, options: Mapping[str, Any]) -> CallOptions:
-    """The options of a call, checked.
+    """Check that a method has these options.
 
     Raises:
         InvalidConfigError: the method has no such argument.
     """
-    return _known(method, options, _CALL)
+    known: Any = options
+    return known if options.keys() <= _CALL_NAMES else _known(method, options, _CALL)
 
 
 def stream_options(options: Mapping[str, Any]) -> tuple[CallOptions, ReadingOptions]:
-    """The options of a stream, checked: those of the call, and those of its reader.
+    """Check the options of a stream and split them: those of the run, those of its reader.
 
     Raises:
         InvalidConfigError: `astream` has no such argument.

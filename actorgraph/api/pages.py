@@ -1,7 +1,7 @@
-"""Items read a page at a time, as an async iterator that may be left at any time.
+"""Async iterator over items that are read a page at a time; it may be left at any time.
 
-A class and not an async generator: one that is left early would have to be closed by hand on
-trio, and between two items this one holds nothing that needs closing.
+A class and not an async generator: on trio a generator that is left early must be closed by
+hand. Between two items this class holds nothing that needs closing.
 """
 
 from collections import deque
@@ -12,15 +12,15 @@ import anyio.lowlevel
 
 T = TypeVar("T")
 SLICE_ITEMS = 8
-"""Items that are made before the event loop has a turn."""
+"""Items that are built before other tasks of the event loop may run."""
 
 
 class Pages(AsyncIterator[T], Generic[T]):
     """The items of all pages, in order.
 
     Args:
-        read: the next page; an empty one is the end.
-        shown: makes the item of what a page has, when it is its turn; default it is the item.
+        read: returns the next page; an empty one is the end.
+        shown: builds an item from an entry of a page, one at a time; default the entry itself.
     """
 
     def __init__(
@@ -35,15 +35,14 @@ class Pages(AsyncIterator[T], Generic[T]):
         self._given = 0
 
     def __aiter__(self) -> Self:
-        """Itself."""
         return self
 
     async def __anext__(self) -> T:
-        """The next item."""
+        """Return the next item."""
         await self._fill()
         self._given += 1
         if self._shown is not None and self._given % SLICE_ITEMS == 0:
-            await anyio.lowlevel.checkpoint()  # making items takes time that others need too
+            await anyio.lowlevel.checkpoint()  # decoding snapshots is slow; let other tasks run
         if self._items:
             item = self._items.popleft()
             return item if self._shown is None else self._shown(item)
@@ -55,13 +54,13 @@ class Pages(AsyncIterator[T], Generic[T]):
             self._ended = not self._items
 
     async def page(self) -> list[T]:
-        """The items up to the end of a page; none at the end of all."""
+        """Return the items up to the end of a page; an empty list at the end."""
         await self._fill()
         items, shown = list(self._items), self._shown
         self._items.clear()
         return items if shown is None else [shown(item) for item in items]
 
     async def aclose(self) -> None:
-        """Read no more. Leaving it without this is fine too."""
+        """Stop reading. Optional: an iterator that is simply dropped leaks nothing."""
         self._items.clear()
         self._ended = True

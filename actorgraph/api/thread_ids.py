@@ -1,8 +1,7 @@
-"""Thread ids: one for a single piece of work, or one that says whose conversation it is.
+"""Thread ids: random ones, or `user:session` and `user:session:vN`, which can be parsed.
 
-The format is `user:session` or `user:session:vN`. A `%`, `:` or control character inside of a
-part is written as `%` and two hex digits, so that different parts
-never make the same id.
+A `%`, `:` or control character in a part is escaped as `%` and two hex digits, so that different
+parts never make the same id.
 """
 
 import re
@@ -22,6 +21,8 @@ class ThreadName(NamedTuple):
     """The parts of an id that `thread_id_for` made.
 
     Attributes:
+        user: the user's key.
+        session: the key of the user's session.
         version: of the state's schema, or None.
     """
 
@@ -31,23 +32,27 @@ class ThreadName(NamedTuple):
 
 
 def new_thread_id() -> str:
-    """A fresh id: a random UUID of version 7, so that ids made later sort later."""
+    """Return a new random id: a UUID of version 7, so that later ids sort later."""
     return str(uuid_utils.uuid7())
 
 
 def thread_id_for(*, user: str, session: str, version: int | None = None) -> str:
-    """The id of a user's conversation; different arguments make different ids.
+    """Return the id of a user's conversation; different arguments make different ids.
 
     Args:
-        user, session: any text but the empty one.
-        version: of the state's schema, from 0: a new one begins new threads.
+        user: text that is not empty.
+        session: text that is not empty.
+        version: of the state's schema, from 0: another version starts new threads.
     Raises:
-        InvalidConfigError: a part is empty or no text, or the id is longer than 255 bytes.
+        InvalidConfigError: a part is empty or not text, or the id is longer than 255 bytes.
     """
     parts = [_escaped("user", user), _escaped("session", session)]
     if version is not None:
         if type(version) is not int or not 0 <= version < 10**9:
-            raise InvalidConfigError(f"version={version!r}", do="use a number from 0 to 999999999")
+            raise InvalidConfigError(
+                f"version must be an integer from 0 to 999999999, got {version!r}",
+                do="use a small number, or leave it out",
+            )
         parts.append(f"v{version}")
     made = ":".join(parts)
     if len(made.encode()) > THREAD_ID_BYTES_MAX:
@@ -59,7 +64,7 @@ def thread_id_for(*, user: str, session: str, version: int | None = None) -> str
 
 
 def parse_thread_id(thread_id: str) -> ThreadName | None:
-    """The parts of an id; None for one that `thread_id_for` doesn't make."""
+    """Return the parts of an id; None for one that `thread_id_for` can't have made."""
     user, *others = thread_id.split(":")
     if len(others) not in {1, 2}:
         return None
@@ -79,11 +84,15 @@ def parse_thread_id(thread_id: str) -> ThreadName | None:
 
 def _escaped(what: str, text: str) -> str:
     if not isinstance(text, str) or not text:
-        raise InvalidConfigError(f"{what}={text!r}", do="use some text")
+        raise InvalidConfigError(
+            f"{what} must be text that is not empty, got {text!r}", do="use the key as text"
+        )
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidConfigError(f"{what}={text!r} is no text", do="use valid Unicode") from None
+        raise InvalidConfigError(
+            f"{what} must be valid Unicode, got {text!r}", do="replace the lone surrogates"
+        ) from None
     return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 

@@ -1,4 +1,4 @@
-"""Caches: where results of nodes are kept, to be taken again for the same input."""
+"""Caches of nodes' results, by namespace and key of the input."""
 
 from actorgraph.caches.base import BaseCache, FullKey, Namespace
 from actorgraph.caches.memory import InMemoryCache

@@ -1,4 +1,4 @@
-"""BaseCache: what a cache must do. A cache may lose anything at any time; nothing depends on it."""
+"""BaseCache: the interface of caches. A cache may lose entries at any time."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -7,24 +7,25 @@ from time import time
 from typing import Generic, TypeVar
 
 from actorgraph.codec import Codec
-from actorgraph.codec.places import entry_at
+from actorgraph.codec.encryption import entry_at
 from actorgraph.loops import in_thread
 
 ValueT = TypeVar("ValueT")
 Namespace = tuple[str, ...]
 FullKey = tuple[Namespace, str]
-"""What a value stands under: a namespace, which can be cleared as a whole, and a key in it."""
+"""A namespace, which can be cleared as a whole, and a key in it."""
 
 
 class BaseCache(ABC, Generic[ValueT]):
-    """A cache of one's own overrides the three blocking methods, and the async ones if it can wait.
+    """Base class of caches. Subclasses implement `get`, `set` and `clear`.
 
-    The async methods wait for their thread also when they are cancelled: what they ask for is done
-    when they leave.
+    The async methods call these in a worker thread; override them where a cache can be used
+    without one. Even if they are cancelled they wait for that thread, so the operation is complete
+    when they raise.
 
     Args:
-        codec: how values become bytes. Default one of plain data; what graphs keep is bytes.
-        clock: seconds since 1970, for the time to live.
+        codec: encodes values; default one for plain data. Values of graphs are bytes.
+        clock: returns seconds since 1970, for the time to live.
     """
 
     def __init__(self, *, codec: Codec | None = None, clock: Callable[[], float] = time) -> None:
@@ -33,15 +34,15 @@ class BaseCache(ABC, Generic[ValueT]):
 
     @abstractmethod
     def get(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
-        """The values that it has; keys without one are left out."""
+        """Return the cached values; missing and expired keys are left out."""
 
     @abstractmethod
     def set(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
-        """Keep values, each with its seconds to live or None."""
+        """Store values, each with its seconds to live; None for no limit."""
 
     @abstractmethod
     def clear(self, namespaces: Sequence[Namespace] | None = None) -> None:
-        """Forget everything in these namespaces; without any, everything."""
+        """Remove all entries of these namespaces; with None, all entries."""
 
     async def aget(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
         """`get` without blocking the event loop."""
@@ -56,13 +57,13 @@ class BaseCache(ABC, Generic[ValueT]):
         await in_thread(partial(self.clear, namespaces))
 
     def encoded(self, key: FullKey, value: ValueT) -> bytes:
-        """The bytes of a value under a key; encrypted ones can be read under that key only."""
+        """Encode a value; an encrypted one can be decoded under the same key only."""
         return self.codec.encode(value, "value", entry_at("cache", *key))
 
     def decoded(self, key: FullKey, payload: bytes) -> ValueT:
-        """The value of what stands under a key."""
+        """Decode the value of a key."""
         return self.codec.decode(payload, entry_at("cache", *key))
 
     def expiry(self, ttl: int | None) -> float | None:
-        """When a value that is kept now ends; None for never."""
+        """Return when a value that is stored now expires, in seconds since 1970; None for never."""
         return None if ttl is None else self.clock() + ttl

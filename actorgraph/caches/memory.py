@@ -1,4 +1,4 @@
-"""InMemoryCache: values of this process, the ones used last first in line to stay."""
+"""InMemoryCache: entries in memory; the least recently used go first."""
 
 import threading
 from collections import OrderedDict
@@ -13,13 +13,14 @@ ENTRIES_MAX = 100_000
 
 
 class InMemoryCache(BaseCache[ValueT]):
-    """A cache that ends with the process. Safe to use from several threads and event loops.
+    """A cache in memory. Safe to use from several threads and event loops.
 
     Args:
-        entries_max: values kept at most; the one that was used longest ago makes room.
-        codec, clock: see `BaseCache`.
+        entries_max: maximum number of entries; the least recently used go first. Default 100,000.
+        codec: see `BaseCache`.
+        clock: see `BaseCache`.
     Raises:
-        InvalidConfigError: there is no room for a single value.
+        InvalidConfigError: `entries_max` is less than 1.
     """
 
     def __init__(
@@ -31,7 +32,9 @@ class InMemoryCache(BaseCache[ValueT]):
     ) -> None:
         super().__init__(codec=codec, clock=clock)
         if entries_max < 1:
-            raise InvalidConfigError(f"entries_max={entries_max!r}", do="use 1 or more")
+            raise InvalidConfigError(
+                f"entries_max must be >= 1, got {entries_max!r}", do="use 1 or more"
+            )
         self._entries_max = entries_max
         self._entries: OrderedDict[FullKey, tuple[bytes, float | None]] = OrderedDict()
         self._lock = threading.Lock()
@@ -72,13 +75,13 @@ class InMemoryCache(BaseCache[ValueT]):
                 del self._entries[key]
 
     async def aget(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
-        """`get`; it never waits."""
+        """`get`, without a thread: it never blocks for long."""
         return self.get(keys)
 
     async def aset(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
-        """`set`; it never waits."""
+        """`set`, without a thread: it never blocks for long."""
         self.set(pairs)
 
     async def aclear(self, namespaces: Sequence[Namespace] | None = None) -> None:
-        """`clear`; it never waits."""
+        """`clear`, without a thread: it never blocks for long."""
         self.clear(namespaces)

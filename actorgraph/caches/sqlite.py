@@ -1,8 +1,8 @@
-"""SqliteCache: values in an SQLite file, shared by the processes that open it.
+"""SqliteCache: entries in an SQLite file, shared by the processes that open it.
 
-One connection behind a lock, in whatever thread calls: async callers hop into a worker thread,
-the same on asyncio and trio. A cache is used from anywhere without being opened, so it has no
-connection per event loop, as savers have.
+One connection behind a lock, used in the caller's thread; async callers use a worker thread, the
+same on asyncio and trio. A cache is used from anywhere without being opened in an event loop, so
+unlike a saver it has no connection per loop.
 """
 
 import json
@@ -20,7 +20,7 @@ from zlib import crc32
 from actorgraph.caches.base import BaseCache, FullKey, Namespace, ValueT
 from actorgraph.codec import Codec
 from actorgraph.errors import StorageError
-from actorgraph.storage.sqlite import translate
+from actorgraph.storage.sqlite.translate import translate
 
 _SETUP = """
 PRAGMA journal_mode = WAL;
@@ -49,11 +49,12 @@ class SqliteCache(BaseCache[ValueT]):
     """A cache in a file. Safe to use from several threads, event loops and processes.
 
     Args:
-        path: the file, made with mode 0600 if it doesn't exist; ":memory:" for this object only.
+        path: the file, created with mode 0600 if missing; ":memory:" for this object only.
         busy_timeout_s: seconds to wait for another process's lock. Default 5.
-        codec, clock: see `BaseCache`.
+        codec: see `BaseCache`.
+        clock: see `BaseCache`.
     Raises:
-        StorageError: the file can't be opened or made.
+        StorageError: the file can't be opened or created.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class SqliteCache(BaseCache[ValueT]):
         return {key: self.decoded(key, payload) for key, payload in payloads.items()}
 
     def set(self, pairs: Mapping[FullKey, tuple[ValueT, int | None]]) -> None:
-        """See `BaseCache.set`; what has expired is removed."""
+        """See `BaseCache.set`; also removes expired entries."""
         rows = [
             _with_sum(_text(key[0]), key[1], self.expiry(ttl), self.encoded(key, value))
             for key, (value, ttl) in pairs.items()
@@ -127,11 +128,10 @@ class SqliteCache(BaseCache[ValueT]):
         """Close the file; the cache can't be used any more."""
         connection = getattr(self, "_connection", None)
         if connection is not None:
-            with self._lock:  # a thread that was left behind may be using it
+            with self._lock:  # a worker thread of a cancelled caller may still use it
                 connection.close()
 
     def __enter__(self) -> "SqliteCache[ValueT]":
-        """Itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -143,18 +143,19 @@ class SqliteCache(BaseCache[ValueT]):
 
 
 def _upgrade(connection: sqlite3.Connection) -> None:
-    """Add the column that older files didn't have; their rows have no checksum."""
+    """Add the column of checksums that older files lack; their rows have none."""
     if any(name == "crc" for _, name, *_ in connection.execute("PRAGMA table_info(cache)")):
         return
     try:
         connection.execute("ALTER TABLE cache ADD COLUMN crc INTEGER")
     except sqlite3.OperationalError as error:
-        if "duplicate column" not in str(error):  # another process was faster
+        # Another process may have added it since the check above.
+        if "duplicate column" not in str(error):
             raise
 
 
 def _sum(namespace: str, key: str, expiry: float | None, payload: bytes) -> int:
-    end = None if expiry is None else float(expiry)  # as the column holds that of any clock
+    end = None if expiry is None else float(expiry)  # a clock may return integers; the column: REAL
     return crc32(payload, crc32(f"{namespace}\n{key}\n{end!r}".encode()))
 
 
@@ -163,7 +164,7 @@ def _with_sum(*row: Any) -> tuple[Any, ...]:
 
 
 def _is_sound(space: str, key: str, payload: Any, expiry: Any, found: int | None) -> bool:
-    """Whether an entry is as it was kept; one that isn't counts as a miss."""
+    """Whether an entry is as it was stored; a damaged one counts as a miss."""
     return type(payload) is bytes and found in (None, _sum(space, key, expiry, payload))
 
 

@@ -1,24 +1,20 @@
-"""Channels: how ONE cell of state folds the writes of a superstep. One rule per file.
+"""Channels: rules by which one cell of the state folds the writes of a superstep.
 
-A channel here is a rule without a value. The value of every cell lives in the run's state,
-which hands it to the rule and puts back what the rule returns. A program may write rules of its
+A channel here is a rule without a value. The value of every cell is in the run's state, which
+passes it to the rule and stores the value that the rule returns. A program may write rules of its
 own: subclasses of `Channel`, or of `BaseChannel`, which hold their value as LangGraph's do.
 """
 
-from actorgraph.channels.after_finish import (
+from actorgraph.channels.barrier import (
     LastValueAfterFinish,
+    NamedBarrierValue,
     NamedBarrierValueAfterFinish,
 )
-from actorgraph.channels.any_value import AnyValue
-from actorgraph.channels.barrier import NamedBarrierValue
 from actorgraph.channels.base import EMPTY, UNCHANGED, Channel
-from actorgraph.channels.delta import DeltaChannel
-from actorgraph.channels.ephemeral import EphemeralValue
-from actorgraph.channels.last_value import LastValue
-from actorgraph.channels.reducer import BinaryOperatorAggregate
+from actorgraph.channels.last_value import AnyValue, EphemeralValue, LastValue, UntrackedValue
+from actorgraph.channels.reducer import BinaryOperatorAggregate, DeltaChannel
 from actorgraph.channels.stateful import MISSING, BaseChannel
 from actorgraph.channels.topic import Topic
-from actorgraph.channels.untracked import UntrackedValue
 
 __all__ = [
     "EMPTY",

@@ -1,9 +1,13 @@
-"""NamedBarrierValue: opens when every one of its names has arrived. Joins are made of it."""
+"""Barriers and channels of deferred nodes: they make a node wait for others.
+
+`NamedBarrierValue` opens when each of its names has arrived; joins are made of it. The
+`...AfterFinish` channels also wait until no other node would run next; `defer=True` uses them.
+"""
 
 from collections.abc import Sequence
 from typing import Any
 
-from actorgraph.channels.base import EMPTY, UNCHANGED, Channel
+from actorgraph.channels.base import EMPTY, UNCHANGED, Channel, T
 from actorgraph.errors import InvalidUpdateError
 
 
@@ -24,7 +28,11 @@ class NamedBarrierValue(Channel[str]):
         self.names = frozenset(names)
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
-        """The names so far and these; one that has arrived already changes nothing."""
+        """Add these names to those that have arrived; a repeated name changes nothing.
+
+        Raises:
+            InvalidUpdateError: a name is not one that the barrier waits for.
+        """
         seen: frozenset[str] = frozenset() if value is EMPTY else value
         unknown = set(writes) - self.names
         if unknown:
@@ -36,17 +44,81 @@ class NamedBarrierValue(Channel[str]):
         return UNCHANGED if arrived == seen else arrived
 
     def read(self, value: Any) -> Any:
-        """None once everybody has arrived: a barrier says when, not what."""
+        """None once all names have arrived, else EMPTY; a barrier has no value of its own."""
         return None if value is not EMPTY and value == self.names else EMPTY
 
     def consume(self, value: Any) -> Any:
-        """Closed again: a name that arrives in the same superstep counts for the next round."""
+        """Close again; a name that arrives in the same superstep counts for the next round."""
         return EMPTY if value is not EMPTY and value == self.names else UNCHANGED
 
     def load(self, stored: Any) -> Any:
-        """The frozenset again; a serializer may have made a list of it."""
+        """Restore the frozenset; a serializer may have made a list of it."""
         return frozenset(stored)
 
     def same_rule(self, other: Channel[Any]) -> bool:
-        """Whether the other one waits for the same names."""
+        """Whether the other channel waits for the same names."""
         return isinstance(other, NamedBarrierValue) and self.names == other.names
+
+
+class LastValueAfterFinish(Channel[T]):
+    """Keeps the last value, hidden until a superstep leads to no other node.
+
+    The cell is a pair `(value, finished)`. A new write hides it again.
+    """
+
+    consumable = True
+    finishes = True
+    transparent = False
+
+    def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
+        """Keep the last write, hidden."""
+        return (writes[-1], False)
+
+    def read(self, value: Any) -> Any:
+        """The value, once no other node would run; else EMPTY."""
+        return value[0] if value is not EMPTY and value[1] else EMPTY
+
+    def finish(self, value: Any) -> Any:
+        """Show the value."""
+        return UNCHANGED if value is EMPTY or value[1] else (value[0], True)
+
+    def load(self, stored: Any) -> Any:
+        """Restore the pair; a serializer may have made a list of it."""
+        return tuple(stored)
+
+    def consume(self, value: Any) -> Any:
+        """Clear the value once the deferred node has run."""
+        return EMPTY if value is not EMPTY and value[1] else UNCHANGED
+
+
+class NamedBarrierValueAfterFinish(NamedBarrierValue):
+    """A barrier that, once all its names have arrived, also waits until nothing else would run.
+
+    The cell is a pair: the names that have arrived, and whether it is open. A name that arrives
+    once more doesn't close it.
+    """
+
+    finishes = True
+
+    def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
+        """Add these names to those that have arrived."""
+        seen, is_open = (frozenset[str](), False) if value is EMPTY else value
+        arrived = super().fold(name, seen or EMPTY, writes)
+        return UNCHANGED if arrived is UNCHANGED else (arrived, is_open)
+
+    def read(self, value: Any) -> Any:
+        """None once it is open, else EMPTY; it has no value of its own."""
+        return None if value is not EMPTY and value == (self.names, True) else EMPTY
+
+    def finish(self, value: Any) -> Any:
+        """Open, if all names have arrived."""
+        return (self.names, True) if value == (self.names, False) else UNCHANGED
+
+    def consume(self, value: Any) -> Any:
+        """Close again once the deferred node has run."""
+        return EMPTY if value == (self.names, True) else UNCHANGED
+
+    def load(self, stored: Any) -> Any:
+        """Restore the pair; a serializer may have made a list of it."""
+        seen, is_open = stored
+        return (frozenset(seen), is_open)

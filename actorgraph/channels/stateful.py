@@ -1,9 +1,9 @@
-"""BaseChannel: a channel that holds its own value, the way LangGraph's are written.
+"""BaseChannel: a channel that holds its own value, as LangGraph's do.
 
-A class of a program's own may be a `Channel`, a rule that gets the value and returns the new one,
-or a `BaseChannel`, an object that is updated. The second kind is run by `Stateful`, a rule whose
-cell is such an object: it is copied before each update, so that a superstep that fails leaves
-the state as it was, and a checkpoint holds what `checkpoint()` returns.
+A program's own class may be a `Channel`, a rule that gets the value and returns the new one, or a
+`BaseChannel`, an object that is updated. The second kind is run by `Stateful`, a rule whose cell is
+such an object: it is copied before each update, so that a superstep that fails leaves the state as
+it was, and a checkpoint holds the return value of `checkpoint()`.
 """
 
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from typing import Any, Generic, Self, TypeVar
 from actorgraph.channels.base import EMPTY, UNCHANGED, Channel
 from actorgraph.errors import EmptyChannelError
 
-Value = TypeVar("Value")
-Update = TypeVar("Update")
-Stored = TypeVar("Stored")
+ValueT = TypeVar("ValueT")
+UpdateT = TypeVar("UpdateT")
+StoredT = TypeVar("StoredT")
 
 MISSING: Any = EMPTY
-"""What `from_checkpoint` gets when nothing is stored, and `checkpoint` returns for nothing."""
+"""No stored value: the argument of `from_checkpoint`, and the return value of `checkpoint`."""
 
 
-class BaseChannel(Generic[Value, Update, Stored]):
+class BaseChannel(Generic[ValueT, UpdateT, StoredT]):
     """Base of channels that hold their value. Subclasses write at least the first three methods.
 
     Args:
@@ -33,12 +33,12 @@ class BaseChannel(Generic[Value, Update, Stored]):
         self.typ = typ
         self.key = key
 
-    def from_checkpoint(self, checkpoint: Stored | Any) -> Self:
-        """A new channel like this one, with what was stored; MISSING for an empty one."""
+    def from_checkpoint(self, checkpoint: StoredT | Any) -> Self:
+        """Make a channel like this one with a stored value; with MISSING, an empty one."""
         raise NotImplementedError
 
-    def update(self, values: Sequence[Update]) -> bool:
-        """Take one superstep's writes, in task-path order; none in a superstep without any.
+    def update(self, values: Sequence[UpdateT]) -> bool:
+        """Take one superstep's writes, in task-path order; [] in a superstep without any.
 
         Returns: whether the channel has changed.
         Raises:
@@ -46,23 +46,23 @@ class BaseChannel(Generic[Value, Update, Stored]):
         """
         raise NotImplementedError
 
-    def get(self) -> Value:
-        """The value that readers see.
+    def get(self) -> ValueT:
+        """Return the value that readers see.
 
         Raises:
-            EmptyChannelError: there is none.
+            EmptyChannelError: the channel has no value.
         """
         raise NotImplementedError
 
-    def checkpoint(self) -> Stored | Any:
-        """What to store: by default the value, MISSING for nothing."""
+    def checkpoint(self) -> StoredT | Any:
+        """Return the value to store: by default that of `get`, MISSING for none."""
         try:
             return self.get()
         except EmptyChannelError:
             return MISSING
 
     def copy(self) -> Self:
-        """A channel that can be updated without a change to this one."""
+        """Copy the channel, so that an update of the copy doesn't change this one."""
         return self.from_checkpoint(self.checkpoint())
 
     def is_available(self) -> bool:
@@ -74,11 +74,11 @@ class BaseChannel(Generic[Value, Update, Stored]):
         return True
 
     def consume(self) -> bool:
-        """A node that the channel triggers has run. Returns: whether it has changed."""
+        """Handle the run of a node that the channel triggers. Returns: whether it has changed."""
         return False
 
     def finish(self) -> bool:
-        """The run would end now. Returns: whether it has changed."""
+        """Handle the end of the run, when no node is due. Returns: whether it has changed."""
         return False
 
     @property
@@ -99,7 +99,7 @@ class Stateful(Channel[Any]):
     """The rule of a cell that is a BaseChannel.
 
     Args:
-        model: the channel that the program has declared; never updated itself.
+        model: the channel that the program has declared; copies of it are updated.
         key: the cell's name.
     """
 
@@ -115,17 +115,17 @@ class Stateful(Channel[Any]):
         self.finishes = kind.finish is not BaseChannel.finish
 
     def initial(self) -> Any:
-        """A new channel, if it has a value from the start."""
+        """Make a new channel, or EMPTY if it has no first value."""
         made = self.load(MISSING)
         return made if made.is_available() else EMPTY
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
-        """The channel updated with the writes."""
+        """Update a copy of the channel with the writes."""
         live = self._copied(value)
         return live if live.update(list(writes)) else UNCHANGED
 
     def read(self, value: Any) -> Any:
-        """The channel's value, or EMPTY."""
+        """Read the channel's value, or EMPTY."""
         if value is EMPTY:
             return EMPTY
         try:
@@ -134,34 +134,34 @@ class Stateful(Channel[Any]):
             return EMPTY
 
     def idle(self, value: Any) -> Any:
-        """The channel after an update without writes."""
+        """Update a copy of the channel without writes."""
         if value is EMPTY or not value.is_available():
             return UNCHANGED
         live = self._copied(value)
         return live if live.update([]) else UNCHANGED
 
     def consume(self, value: Any) -> Any:
-        """The channel after its subscriber has run."""
+        """Let a copy of the channel handle the run of its subscriber."""
         live = self._copied(value)
         return live if live.consume() else UNCHANGED
 
     def finish(self, value: Any) -> Any:
-        """The channel at the run's end."""
+        """Let a copy of the channel handle the end of the run."""
         live = self._copied(value)
         return live if live.finish() else UNCHANGED
 
     def dump(self, value: Any) -> Any:
-        """What the channel says is to be stored."""
+        """Return the value that the channel stores."""
         return value.checkpoint()
 
     def load(self, stored: Any) -> Any:
-        """The channel again."""
+        """Restore the channel."""
         made = self.model.from_checkpoint(stored)
         made.key = self.model.key
         return made
 
     def same_rule(self, other: Channel[Any]) -> bool:
-        """Whether the other one runs an equal channel, or one of the same class and type."""
+        """Whether the other rule's channel is equal, or of the same class and type."""
         if not isinstance(other, Stateful):
             return False
         mine, its = self.model, other.model
@@ -176,9 +176,10 @@ class Stateful(Channel[Any]):
 
 
 def as_rule(candidate: Any, typ: Any = None, key: str = "") -> Channel[Any] | None:
-    """The rule that a channel, or a class of channels, stands for; None if it is no such thing.
+    """Make the rule of an annotation that is a channel or a class of channels; None otherwise.
 
     Args:
+        candidate: any part of an annotation.
         typ: the annotated type; None for none.
         key: the channel's name.
     """

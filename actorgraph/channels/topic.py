@@ -1,4 +1,4 @@
-"""Topic: a list of what was published, for the next superstep or for good."""
+"""Topic: a list of the values written to it, for the next superstep or for good."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ class Topic(Channel[Sequence[T]]):
         self.transparent = not unique and type(self).transparent
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
-        """The values in task-path order, after the kept ones when accumulating."""
+        """Collect the values in task-path order, after the kept ones when accumulating."""
         new = _flatten(writes)
         if self.unique:
             return self._fold_unique(value, new)
@@ -43,14 +43,14 @@ class Topic(Channel[Sequence[T]]):
         return ([*old, *fresh] if self.accumulate else fresh, seen | set(fresh))
 
     def read(self, value: Any) -> Any:
-        """The list of values; an empty one counts as not available."""
+        """Return the list of values; EMPTY for an empty one."""
         if value is EMPTY:
             return EMPTY
         values = value[0] if self.unique else value
         return values or EMPTY
 
     def idle(self, value: Any) -> Any:
-        """Empty, unless values are kept; what has been seen stays seen."""
+        """Clear the values unless they accumulate; those seen are remembered."""
         if self.accumulate or value is EMPTY:
             return UNCHANGED
         if not self.unique:
@@ -58,7 +58,7 @@ class Topic(Channel[Sequence[T]]):
         return ([], value[1]) if value[0] else UNCHANGED
 
     def load(self, stored: Any) -> Any:
-        """What was stored; a serializer may have made a list of a pair."""
+        """Restore the cell; a serializer may have made a list of a pair."""
         if not self.unique:
             return stored
         values, seen = stored

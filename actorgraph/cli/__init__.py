@@ -1,1 +1,1 @@
-"""Commands that are run from a shell."""
+"""Commands for the shell: the codemod that rewrites a program's LangGraph imports."""

@@ -1,7 +1,7 @@
 """Rewrite a program's LangGraph imports: `python -m actorgraph.cli.codemod PATH ... [--write]`.
 
-Without --write it shows what would change. It ends with 1 when names are left that have no home
-here; those keep their import, and are listed.
+Without --write it prints a diff. The exit code is 1 if something is left to do by hand: names
+without an equivalent in actorgraph keep their import, and are listed.
 """
 
 import argparse
@@ -13,8 +13,8 @@ from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 
-from actorgraph.cli.names import NAMES
-from actorgraph.cli.rewrite import Homes, rewrite
+from actorgraph.cli.name_map import NAMES
+from actorgraph.cli.rewrite import NameMap, rewrite
 
 SUFFIXES = (".py", ".pyi")
 
@@ -25,16 +25,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m actorgraph.cli.codemod", description="Move LangGraph imports to actorgraph."
     )
     parser.add_argument("paths", nargs="+", type=Path, help="files and folders")
-    parser.add_argument("--write", action="store_true", help="change the files; default: show")
+    parser.add_argument(
+        "--write", action="store_true", help="change the files; default: print a diff"
+    )
     options = parser.parse_args(arguments)
-    homes = homes_here()
+    homes = installed_names()
     changed = 0
     missing = [path for path in options.paths if not path.exists()]
     for path in missing:
         sys.stderr.write(f"{path}: no such file or folder\n")
     left = len(missing)
     for file in _files(options.paths):
-        did, remarks = _one(file, homes, write=options.write)
+        did, remarks = _rewrite_file(file, homes, write=options.write)
         changed += did
         left += remarks
     verb = "changed" if options.write else "would change"
@@ -42,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if left else 0
 
 
-def homes_here() -> Homes:
-    """The names that this installation really has."""
+def installed_names() -> NameMap:
+    """Return the names that this installation has: optional extras may be missing."""
     return {
         module: {name: home for name, home in names.items() if exists(home)}
         for module, names in NAMES.items()
@@ -59,15 +61,15 @@ def exists(home: str) -> bool:
         return False
 
 
-def _one(file: Path, homes: Homes, *, write: bool) -> tuple[bool, int]:
-    """Rewrite one file; returns whether it changes, and how many places were left."""
+def _rewrite_file(file: Path, homes: NameMap, *, write: bool) -> tuple[bool, int]:
+    """Rewrite one file; returns whether it changes, and how many places are left to look at."""
     data = file.read_bytes()
     try:
         encoding = tokenize.detect_encoding(BytesIO(data).readline)[0]
         old = data.decode(encoding)
         new = rewrite(old, homes)
     except (SyntaxError, UnicodeDecodeError) as error:
-        sys.stderr.write(f"{file}: left as it is: {error}\n")
+        sys.stderr.write(f"{file}: not changed: {error}\n")
         return False, 1
     for remark in new.remarks:
         sys.stderr.write(f"{file}:{remark.line}: {remark.text}\n")
@@ -80,7 +82,7 @@ def _one(file: Path, homes: Homes, *, write: bool) -> tuple[bool, int]:
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
-    """The Python files below, without hidden folders and virtual environments."""
+    """Iterate over the Python files below, without hidden folders and virtual environments."""
     for path in paths:
         if path.is_dir():
             if not (path / "pyvenv.cfg").exists():

@@ -1,7 +1,7 @@
-"""Rewriting one program's LangGraph imports: text in, text and what it could not do out.
+"""Rewrite the LangGraph imports in the text of one module, and list what a person has to change.
 
-Only the spans of imports, and of names reached through imported modules, are touched; every
-other character stays.
+Only imports are rewritten. LangGraph's deprecated arguments and attributes are not supported here:
+a call with one would fail with a TypeError, so it is reported with its replacement.
 """
 
 import ast
@@ -9,16 +9,63 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from actorgraph.cli.outdated import outdated
+_SCHEMAS = {"config_schema": "context_schema", "input": "input_schema", "output": "output_schema"}
+_RETRY = {"retry": "retry_policy"}
+_RUN = {"checkpoint_during": 'durability="async", or "exit" for False'}
+_INTERRUPT: dict[str, str] = dict.fromkeys(("ns", "when", "resumable"), "id=, or leave it out")
+
+ARGUMENTS: dict[str, dict[str, str]] = {
+    "StateGraph": _SCHEMAS,
+    "add_node": {**_RETRY, "input": "input_schema"},
+    "task": _RETRY,
+    "entrypoint": {**_RETRY, "config_schema": "context_schema"},
+    "create_react_agent": {
+        "config_schema": "context_schema",
+        "state_modifier": "prompt",
+        "messages_modifier": "prompt",
+    },
+    "add_conditional_edges": {"then": "an edge from each of the targets"},
+    "Interrupt": _INTERRUPT,
+    **dict.fromkeys(("invoke", "ainvoke", "stream", "astream"), _RUN),
+}
+"""Function or method -> its old argument -> the replacement."""
+
+ATTRIBUTES = {"interrupt_id": "id"}
+
+
+def outdated(tree: ast.AST) -> Iterator[tuple[ast.expr, str]]:
+    """Iterate over the uses of such names in a program: expression and remark."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = _name_of(node.func)
+            known = ARGUMENTS.get(name, {})
+            for keyword in node.keywords:
+                if keyword.arg in known:
+                    new = known[keyword.arg]
+                    yield node, f"{name}({keyword.arg}=) is not supported here: write {new}"
+        elif isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:
+            yield node, f".{node.attr} is .{ATTRIBUTES[node.attr]} here"
+
+
+def _name_of(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
 
 ROOT = "langgraph"
 WIDTH = 88
-Homes = Mapping[str, Mapping[str, str]]
+NameMap = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something that a reader has to look at, at one line of the program."""
+    """Something to do by hand.
+
+    Attributes:
+        line: of the program, from 1.
+        text: what to look at.
+    """
 
     line: int
     text: str
@@ -26,24 +73,29 @@ class Remark:
 
 @dataclass(slots=True)
 class Rewritten:
-    """A program after the rewrite; `remarks` in the order of lines."""
+    """A program after the rewrite.
+
+    Attributes:
+        text: of the program.
+        remarks: in the order of lines.
+    """
 
     text: str
     remarks: list[Remark] = field(default_factory=list[Remark])
 
 
-def rewrite(source: str, homes: Homes) -> Rewritten:
-    """Move a program's imports.
+def rewrite(source: str, homes: NameMap) -> Rewritten:
+    """Rewrite a program's imports.
 
     Args:
         source: a Python program.
-        homes: LangGraph module -> name -> dotted name here. A name that isn't there keeps
-            its import, with a remark.
+        homes: LangGraph module -> name -> dotted name here. A name that isn't in it keeps its
+            import, with a remark.
     Raises:
-        SyntaxError: it is no Python.
+        SyntaxError: it is not valid Python.
     """
     tree = ast.parse(source)
-    work = _Work(source, tree, homes)
+    work = _Rewriter(source, tree, homes)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             work.import_from(node)
@@ -59,18 +111,21 @@ def rewrite(source: str, homes: Homes) -> Rewritten:
 
 
 @dataclass(slots=True)
-class _Use:
-    """`module.name` reached through an imported module: where, and the name's home."""
+class _ModuleUse:
+    """A use of `module.name` through an imported module, and the name's equivalent here."""
 
     node: ast.Attribute
     module: str
     home: str
 
 
-class _Work:
-    """One program being rewritten: edits are collected, and made at the end."""
+class _Rewriter:
+    """Rewrites one program: collects edits by byte span, and applies them at the end.
 
-    def __init__(self, source: str, tree: ast.Module, homes: Homes) -> None:
+    Byte spans, because the AST's columns count UTF-8 bytes.
+    """
+
+    def __init__(self, source: str, tree: ast.Module, homes: NameMap) -> None:
         self.data = source.encode()
         self.tree = tree
         self.homes = homes
@@ -81,7 +136,7 @@ class _Work:
             for node in ast.walk(tree)
             if isinstance(node, ast.Import)
             for alias in node.names
-            if _ours(alias.name) and not alias.asname
+            if _is_langgraph(alias.name) and not alias.asname
         ]
         self.lines = [0]
         for line in self.data.splitlines(keepends=True):
@@ -104,7 +159,7 @@ class _Work:
     def import_from(self, node: ast.ImportFrom) -> None:
         """`from langgraph... import a, b as c`."""
         module = node.module or ""
-        if node.level or not _ours(module):
+        if node.level or not _is_langgraph(module):
             return
         moved: dict[str, list[str]] = {}
         kept: list[str] = []
@@ -120,9 +175,10 @@ class _Work:
             else:
                 kept.append(_as(alias.name, alias.asname or alias.name))
                 what = "all names" if alias.name == "*" else repr(alias.name)
-                self.remark(node, f"{what} of {module} has no home here")
+                self.remark(node, f"{what} of {module} has no equivalent in actorgraph")
         originals = [_as(alias.name, alias.asname or alias.name) for alias in node.names]
-        if list(moved.values()) == [originals]:  # one home, no new names: comments may stay
+        # All names move to one module unchanged: replace the module only, which keeps comments.
+        if list(moved.values()) == [originals]:
             self.replace_module(node, module, *moved)
         elif moved or lines:
             lines += [_from(package, names, node.col_offset) for package, names in moved.items()]
@@ -131,11 +187,11 @@ class _Work:
 
     def import_modules(self, node: ast.Import) -> None:
         """`import langgraph.graph`, `import langgraph.graph as g`."""
-        if not any(_ours(alias.name) for alias in node.names):
+        if not any(_is_langgraph(alias.name) for alias in node.names):
             return
         lines: list[str] = []
         for alias in node.names:
-            if not _ours(alias.name):
+            if not _is_langgraph(alias.name):
                 lines.append(f"import {_as(alias.name, alias.asname or alias.name)}")
             elif alias.asname:
                 lines += self.bound(node, alias.name, alias.asname)
@@ -144,12 +200,12 @@ class _Work:
         self.replace(node, list(dict.fromkeys(lines)))
 
     def bound(self, node: ast.stmt, module: str, local: str) -> list[str]:
-        """Imports for a module that has a name of its own in the program."""
+        """Return the imports for a module that is bound to a local name."""
         uses, strange = self.uses(module, local)
         packages = [use.home.rpartition(".")[0] for use in uses]
         packages = packages or [_package(home) for home in self.homes.get(module, {}).values()]
         if strange or not packages:
-            self.remark(node, strange or f"the module {module} has no home here")
+            self.remark(node, strange or f"the module {module} has no equivalent in actorgraph")
             return [f"import {_as(module, local)}"]
         main = max(dict.fromkeys(packages), key=packages.count)
         lines = [f"import {_as(main, local)}"]
@@ -163,7 +219,7 @@ class _Work:
         return lines
 
     def unbound(self, node: ast.stmt, module: str) -> list[str]:
-        """Imports for `import langgraph.graph`, whose names are used by their whole path."""
+        """Return the imports for `import langgraph.graph`, whose names are used by full path."""
         uses, strange = self.uses(ROOT, ROOT)
         if strange:
             self.remark(node, strange)
@@ -176,30 +232,33 @@ class _Work:
         mine = mine or [*self.homes.get(module, {}).values()][:1]
         return [f"import {_package(home)}" for home in mine]
 
-    def uses(self, module: str, local: str) -> tuple[list[_Use], str]:
-        """Where a program reaches for names through a module, and a use that can't be followed."""
-        found: list[_Use] = []
+    def uses(self, module: str, local: str) -> tuple[list[_ModuleUse], str]:
+        """Find the names that a program uses through a module.
+
+        Returns: the uses, and a remark about a use that can't be rewritten ("" if there is none).
+        """
+        found: list[_ModuleUse] = []
         followed: set[int] = set()
         for node in ast.walk(self.tree):
             path, root = _path(node)
             if isinstance(node, ast.Attribute) and root is not None and root.id == local:
                 package, _, name = f"{module}{path}".rpartition(".")
                 if home := self.homes.get(package, {}).get(name):
-                    found.append(_Use(node, package, home))
+                    found.append(_ModuleUse(node, package, home))
                     followed.add(id(root))
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Name) and node.id == local and id(node) not in followed:
-                return [], f"line {node.lineno} uses the module {module} in a way not known here"
+                return [], f"line {node.lineno} uses the module {module} in an unsupported way"
         return found, ""
 
     def is_module(self, path: str) -> bool:
         return any(known == path or known.startswith(f"{path}.") for known in self.homes)
 
     def mention(self, node: ast.Constant, text: str) -> None:
-        """A name in a string, such as the target of a mock: shown, not changed."""
+        """Report a name in a string, such as the target of a mock, without changing it."""
         package, _, name = text.rpartition(".")
-        if _ours(package) and (home := self.homes.get(package, {}).get(name)):
-            self.remark(node, f"the string {text!r} names what is {home} here")
+        if _is_langgraph(package) and (home := self.homes.get(package, {}).get(name)):
+            self.remark(node, f"the string {text!r} names {home} of actorgraph")
 
     def replace_module(self, node: ast.ImportFrom, old: str, new: str) -> None:
         start, end = self.span(node)
@@ -209,7 +268,7 @@ class _Work:
         self.edits[start, start + len(old.encode())] = new
 
     def replace(self, node: ast.stmt, lines: Iterable[str]) -> None:
-        """Put statements in the place of one, on its line if it shares that with others."""
+        """Replace a statement by several, on one line if it shares its line with others."""
         start, end = self.span(node)
         line_start = self.lines[node.lineno - 1]
         before = self.data[line_start:start].decode()
@@ -226,13 +285,13 @@ class _Work:
 
 
 def _uses(tree: ast.AST) -> bool:
-    """Whether a program imports anything of LangGraph's."""
+    """Whether a program imports anything from LangGraph."""
     modules = (node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
     names = (a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names)
-    return any(map(_ours, [*modules, *names]))
+    return any(map(_is_langgraph, [*modules, *names]))
 
 
-def _ours(module: str) -> bool:
+def _is_langgraph(module: str) -> bool:
     return module == ROOT or module.startswith(f"{ROOT}.")
 
 
@@ -253,7 +312,7 @@ def _from(module: str, names: Iterable[str], indent: int) -> str:
 
 
 def _comments(text: str) -> Iterator[str]:
-    """The comments inside an import of several lines; they hold no strings, so a # begins one."""
+    """Iterate over the comments in an import; it has no strings, so each # begins a comment."""
     for line in text.split("\n"):
         _, mark, comment = line.partition("#")
         if mark:
@@ -261,7 +320,7 @@ def _comments(text: str) -> Iterator[str]:
 
 
 def _path(node: ast.AST) -> tuple[str, ast.Name | None]:
-    """The dotted rest, ".a.b", and the root of a chain such as `g.a.b`."""
+    """Split a chain such as `g.a.b` into its dotted rest, ".a.b", and its root."""
     path = ""
     while isinstance(node, ast.Attribute):
         path = f".{node.attr}{path}"

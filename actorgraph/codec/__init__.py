@@ -1,8 +1,16 @@
-"""Values <-> bytes: allow-listed types, exact round trips, the rows of a checkpoint."""
+"""Encode values as bytes and back: allow-listed types, exact round trips, a checkpoint's rows."""
 
-from actorgraph.codec.ciphers import AesCipher
 from actorgraph.codec.codec import Codec
-from actorgraph.codec.encrypted import EncryptedSerializer
-from actorgraph.codec.envelope import CipherProtocol
+from actorgraph.codec.decode_errors import SerdeEvent, register_serde_event_listener
+from actorgraph.codec.encryption import AesCipher, CipherProtocol
+from actorgraph.codec.serializers import EncryptedSerializer, SerializerProtocol
 
-__all__ = ["AesCipher", "CipherProtocol", "Codec", "EncryptedSerializer"]
+__all__ = [
+    "AesCipher",
+    "CipherProtocol",
+    "Codec",
+    "EncryptedSerializer",
+    "SerdeEvent",
+    "SerializerProtocol",
+    "register_serde_event_listener",
+]

@@ -1,8 +1,8 @@
 """numpy's arrays and scalars: their dtype, their shape, their bytes.
 
-Always on the codec's list, once the program has imported numpy; nothing is imported here, so a
-stored array is an error in a program without it. A dtype is stored as numpy's own short text, or
-field by field; one that doesn't come back as it was is refused, and so are arrays of objects.
+They are always allowed once the program has imported numpy. Nothing is imported here, so a stored
+array is an error in a program that hasn't. A dtype is stored as numpy's own short text, or field by
+field. Arrays of objects are refused, and so is a dtype that would not decode to an equal one.
 """
 
 import re
@@ -16,19 +16,19 @@ _SIZE = 2**63
 
 
 def is_array(kind: type) -> bool:
-    """Whether values of this type are stored here: numpy's arrays, no subclasses of them."""
+    """Whether a type is numpy's array; subclasses of it are not stored."""
     numpy = sys.modules.get("numpy") if kind.__module__ == "numpy" else None
     return numpy is not None and kind is numpy.ndarray
 
 
 def is_scalar(kind: type) -> bool:
-    """Whether values of this type are numpy's scalars."""
+    """Whether a type is one of numpy's scalars."""
     numpy = sys.modules.get("numpy") if kind.__module__ == "numpy" else None
     return numpy is not None and issubclass(kind, numpy.generic)
 
 
 def pack_array(value: Any) -> list[Any]:
-    """Dtype, shape, order and bytes.
+    """Return dtype, shape, order and bytes.
 
     Raises:
         TypeError: its dtype can't be stored.
@@ -42,25 +42,25 @@ def pack_array(value: Any) -> list[Any]:
 
 
 def build_array(_: Any, data: list[Any]) -> Any:
-    """The array: writable, and nobody else's.
+    """Build the array: writable, with memory of its own.
 
     Raises:
-        ValueError: the bytes are not those of such an array.
-        TypeError: its dtype is none that is stored.
+        ValueError: the bytes don't fit the shape and dtype.
+        TypeError: the dtype is not one that can be stored.
     """
     described, shape, order, payload = data
     dtype = _dtype(described)
     if order not in ("C", "F") or not all(type(n) is int and 0 <= n < _SIZE for n in shape):
-        msg = f"an array of the shape {shape!r} in the order {order!r}"
+        msg = f"invalid array shape {shape!r} or order {order!r}"
         raise ValueError(msg)
     if len(shape) > 64 or prod(shape) * dtype.itemsize != len(payload):
-        msg = f"an array of the shape {shape!r} and {dtype} has not {len(payload):,} bytes"
+        msg = f"an array of shape {shape!r} and dtype {dtype} can't have {len(payload):,} bytes"
         raise ValueError(msg)
     return _numpy().ndarray(shape, dtype, bytes(payload), order=order).copy(order)
 
 
 def pack_scalar(value: Any) -> list[Any]:
-    """Text and bytes as such, because numpy pads them; of others dtype and bytes.
+    """Return dtype and bytes. Text and bytes are stored as such, because numpy pads them.
 
     Raises:
         TypeError: its dtype can't be stored.
@@ -77,7 +77,7 @@ def pack_scalar(value: Any) -> list[Any]:
 
 
 def build_scalar(_: Any, data: list[Any]) -> Any:
-    """The scalar.
+    """Build the scalar.
 
     Raises: as `build_array`.
     """
@@ -91,7 +91,7 @@ def build_scalar(_: Any, data: list[Any]) -> Any:
 
 
 def _without_gaps(value: Any) -> Any:
-    """An array of records with zeros between its fields, where anything may be left in memory."""
+    """Copy an array of records with zeros between its fields: gaps hold arbitrary bytes."""
     made = _numpy().zeros_like(value)
     for name in value.dtype.names:
         made[name] = value[name]
@@ -101,16 +101,16 @@ def _without_gaps(value: Any) -> Any:
 def _numpy() -> Any:
     numpy = sys.modules.get("numpy")
     if numpy is None:
-        msg = "it is an array of numpy, which this program hasn't imported: import it first"
+        msg = "it is a numpy array, and this program hasn't imported numpy: import it first"
         raise ValueError(msg)
     return numpy
 
 
 def _described(dtype: Any) -> Any:
-    """What `_dtype` makes the same dtype of.
+    """Describe a dtype so that `_dtype` builds an equal one.
 
     Raises:
-        TypeError: there is nothing of the sort.
+        TypeError: there is no such description.
     """
     described = _description(dtype)
     made = _dtype(described)
@@ -123,7 +123,7 @@ def _described(dtype: Any) -> Any:
 
 def _description(dtype: Any) -> Any:
     if dtype.hasobject or dtype.kind not in _KINDS:
-        msg = f"dtype {dtype!r} holds objects of Python, not data"
+        msg = f"dtype {dtype!r} holds Python objects, not data"
         raise TypeError(msg)
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
@@ -131,7 +131,7 @@ def _description(dtype: Any) -> Any:
     if dtype.names is None:
         text = dtype.str
         numpy = _numpy()
-        # Two C types of the same size have the same text; their letters tell them apart.
+        # Two C types of the same size have the same text; their letters differ.
         return text if numpy.dtype(text).type is dtype.type else text[0] + dtype.char
     fields = [dtype.fields[name] for name in dtype.names]
     if any(len(field) > 2 for field in fields):
@@ -162,7 +162,7 @@ def _dtype(described: Any) -> Any:
         made = numpy.dtype((_dtype(base), tuple(shape)))
     else:
         if not _NAME.fullmatch(str(described)):  # numpy evaluates longer texts
-            msg = f"{described!r} is no dtype"
+            msg = f"unknown dtype {described!r}"
             raise TypeError(msg)
         made = numpy.dtype(described)
     if made.hasobject or made.kind not in _KINDS or not made.itemsize:

@@ -1,14 +1,14 @@
-"""How much one payload may cost to decode, in memory and in time, whatever bytes it is made of.
+"""Bounds on the memory and time that decoding one payload may cost.
 
-Copies    A type that isn't plain data is an extension, and its content is copied to be decoded:
-          extensions inside one another hold a copy each. All that are above `LARGE` count, and
-          together have `copies_max` bytes at most. `Codec.encode` refuses what has more, so that
-          nothing is stored that can't be read. Smaller ones are bounded by the depth of the stack.
-Crowding  Keys can be chosen so that each meets all others in a hash table, by equal hashes or by
-          slots alone. A set or dict that is slow to build is looked at: equal hashes are counted,
-          and its time is compared with that of other keys of the same number, which finds the
-          slots. Storing refuses a third of what reading takes: times differ, and what is stored
-          must be read.
+Copies      A type that isn't plain data is an extension, and its content is copied to be decoded:
+            nested extensions hold one copy each. Those above `LARGE` are counted, and may have
+            `copies_max` bytes together. `Codec.encode` refuses more, so that nothing is stored
+            that can't be read. Smaller ones are bounded by the depth of the stack.
+Collisions  Keys can be chosen so that each collides with all others in a hash table, by equal
+            hashes or by equal slots alone. A set or dict that is slow to build is examined:
+            equal hashes are counted, and its time is compared with that of as many random keys,
+            which finds equal slots. Encoding refuses at a third of the cost at which decoding
+            does: times vary, and stored values must be readable.
 """
 
 from collections import Counter, deque
@@ -24,36 +24,38 @@ import ormsgpack
 from actorgraph.errors import SerializationError
 
 LARGE = 32_768
-"""Bytes of an extension up to which nothing is counted: a thousand nested ones are 32 MB."""
+"""Bytes of an extension up to which it isn't counted: a thousand nested ones are 32 MB."""
 
 _COPIED_MAX = 32_000_000
 _COPIES_MAX = 8
 
-_FREE = 256
-"""Keys that are not timed: all of them colliding take less than a millisecond."""
+_UNTIMED_KEYS = 256
+"""Keys of a table that isn't timed: even if all collide, it takes less than a millisecond."""
 _SLICE = 1024
 _FLOOR_S = 0.001
 _KEY_S = 2e-6
 _RATIO = 20
 _MARGIN = 3
+_COMPARISONS = 3
 
-_EQUAL = 256
-"""Equal hashes per key, on average, that are refused even if the times hide them."""
-_SPARE = 4
-"""How many times longer the table is filled than it took to look at it, until the next look."""
+_EQUAL_HASHES_MAX = 256
+"""Equal hashes per key, on average, above which keys are refused regardless of the times."""
+_TIME_BETWEEN_CHECKS = 4
+"""Time of filling between two examinations, as a multiple of what the last one took."""
 
 
 def copies_max(size: int) -> int:
-    """Bytes that the nested extensions of a payload have at most, counted once per level."""
+    """Return the most bytes that a payload's nested extensions may have, counted once per level."""
     return _COPIED_MAX + _COPIES_MAX * size
 
 
-class Copies:
-    """What the extensions of one payload may still copy.
+class CopyBudget:
+    """The bytes that the extensions of one payload may still copy.
 
     Attributes:
-        hook: what `ormsgpack.unpackb` is to call; whoever makes this sets it.
-        refused: the error, once it was too much; ormsgpack forgets what its hook raises.
+        hook: the `ext_hook` for `ormsgpack.unpackb`; set by the creator of this object.
+        refused: the error, once the budget was exceeded. Kept because ormsgpack drops what its
+            hook raises.
     """
 
     __slots__ = ("_left", "hook", "refused")
@@ -66,8 +68,8 @@ class Copies:
     def spend(self, size: int) -> Callable[[int, bytes], Any] | None:
         """Count an extension of `size` bytes.
 
-        Returns: `hook`, for what is in it.
-        Raises: SerializationError: they are too many.
+        Returns: `hook`, to decode its content with.
+        Raises: SerializationError: the budget is exceeded.
         """
         if size > LARGE:
             self._left -= size
@@ -81,15 +83,15 @@ class Copies:
         return self.hook
 
 
-def counting(extension: Callable[..., Any], size: int) -> Callable[[int, bytes], Any]:
-    """The hook for a payload of `size` bytes: `extension`, with the `copies` of the payload."""
-    copies = Copies(size)
+def counting_hook(extension: Callable[..., Any], size: int) -> Callable[[int, bytes], Any]:
+    """Return the hook for a payload of `size` bytes: `extension` with a budget as `copies`."""
+    copies = CopyBudget(size)
     copies.hook = partial(extension, copies=copies)
     return copies.hook
 
 
 class _Encoded(local):
-    """Bytes of large extensions that this thread has packed since it last looked."""
+    """Bytes of large extensions that this thread has packed since its last `check_copies`."""
 
     size = 0
 
@@ -98,17 +100,17 @@ _ENCODED = _Encoded()
 
 
 def ext(code: int, payload: bytes) -> ormsgpack.Ext:
-    """An extension to pack; a large one is counted."""
+    """Make an extension to pack, and count it if it is large."""
     if len(payload) > LARGE:
         _ENCODED.size += len(payload)
     return ormsgpack.Ext(code, payload)
 
 
-def check_packed(payload: bytes, stored: int, path: str) -> None:
+def check_copies(payload: bytes, stored: int, path: str) -> None:
     """Refuse an encoded value above `LARGE` that decoding would refuse.
 
     Args:
-        stored: how many bytes it has in the form that is stored.
+        stored: its bytes in the form that is stored.
         path: what the value is, for the error's text.
     Raises: SerializationError.
     """
@@ -116,8 +118,8 @@ def check_packed(payload: bytes, stored: int, path: str) -> None:
     size = min(stored, len(payload))
     if packed <= copies_max(size):
         return
-    # What an earlier value left when it failed was counted too: count this one alone.
-    copies = Copies(size)
+    # The count may include a value that failed before this one: count this one alone.
+    copies = CopyBudget(size)
 
     def hook(_: int, inner: bytes) -> None:
         copies.spend(len(inner))
@@ -133,29 +135,29 @@ def check_packed(payload: bytes, stored: int, path: str) -> None:
         raise SerializationError(f"{path} can't be stored: {refused.what}", do=refused.do) from None
 
 
-def distinct(items: Sequence[Any], *, storing: bool = False) -> set[Any]:
-    """The set of some items.
+def build_set(items: Sequence[Any], *, storing: bool = False) -> set[Any]:
+    """Build a set.
 
     Args:
-        storing: whether they are to be stored, and not read.
-    Raises: ValueError: they were chosen to collide.
+        storing: True while encoding, which refuses earlier than decoding.
+    Raises: ValueError: too many of the items collide.
     """
-    if len(items) <= _FREE:
+    if len(items) <= _UNTIMED_KEYS:
         return set(items)
     made: set[Any] = set()
     _fill(made.update, items, lambda pairs: pairs, _MARGIN if storing else 1)
     return made
 
 
-def mapping(pairs: Sequence[Sequence[Any]], *, storing: bool = False) -> dict[Any, Any]:
-    """The dict of some pairs.
+def build_dict(pairs: Sequence[Sequence[Any]], *, storing: bool = False) -> dict[Any, Any]:
+    """Build a dict of pairs.
 
     Args:
-        storing: as for `distinct`.
-    Raises: ValueError: their keys were chosen to collide.
+        storing: as for `build_set`.
+    Raises: ValueError: too many of the keys collide.
     """
-    if len(pairs) <= _FREE:
-        return {key: value for key, value in pairs}  # noqa: C416 - dict() takes other things too
+    if len(pairs) <= _UNTIMED_KEYS:
+        return {key: value for key, value in pairs}  # noqa: C416 - dict() takes more than pairs
     made: dict[Any, Any] = {}
     margin = _MARGIN if storing else 1
     _fill(made.update, pairs, lambda some: [key for key, _ in some], margin)
@@ -168,33 +170,47 @@ def _fill(
     keys_of: Callable[[Sequence[Any]], Sequence[Any]],
     margin: int,
 ) -> None:
-    """Put items into a table slice by slice, with a look at the time after each."""
+    """Put items into a table slice by slice, checking the time after each.
+
+    By slices, so that a table is refused long before all of its keys have collided.
+    """
     began, looked_s, until = thread_time(), 0.0, 0.0
     for first in range(0, len(items), _SLICE):
         end = first + _SLICE
         update(items[first:end])
         now = thread_time()
         took = now - began - looked_s
-        if now < until or took <= (_FLOOR_S + end * _KEY_S) / margin:
+        # A table that is to be stored is checked whole, or reading could refuse its last keys.
+        is_due = now >= until or (margin > 1 and end >= len(items))
+        if not is_due or took <= (_FLOOR_S + end * _KEY_S) / margin:
             continue
-        if _are_crowded(keys_of(items[:end]), margin):
-            msg = f"of {len(items):,} keys of a set or dict too many collide"
+        if _do_collide(keys_of(items[:end]), margin):
+            msg = f"too many keys of a set or dict of {len(items):,} collide"
             raise ValueError(msg)
         after = thread_time()
         looked_s += after - now
-        until = after + _SPARE * (after - now)
+        until = after + _TIME_BETWEEN_CHECKS * (after - now)
 
 
-def _are_crowded(keys: Sequence[Any], margin: int) -> bool:
-    """Whether a table of these keys takes far longer than hashing them and a table of others.
+def _do_collide(keys: Sequence[Any], margin: int) -> bool:
+    """Whether a table of these keys takes far longer than hashing them plus a table of others.
 
-    The least of two times: garbage may have been collected during one.
+    A busy machine can stretch any one time. A value that was stored must be read, so one
+    comparison is enough to refuse storing it, and all have to agree to refuse reading it.
     """
     alike = Counter(map(hash, keys)).values()
-    if sum(count * count for count in alike) > _EQUAL * len(keys) / margin:
+    if sum(count * count for count in alike) > _EQUAL_HASHES_MAX * len(keys) / margin:
         return True
-    chance = Random(0)  # noqa: S311 - it is for any other keys, not for secrets
+    chance = Random(0)  # noqa: S311 - arbitrary other keys, no secrets
     others = [chance.random() for _ in keys]
+    verdicts = (_is_slow(keys, others, margin) for _ in range(_COMPARISONS))
+    return all(verdicts) if margin == 1 else any(verdicts)
+
+
+def _is_slow(keys: Sequence[Any], others: Sequence[Any], margin: int) -> bool:
+    """Compare the two tables once; the shorter of two times counts, because the garbage
+    collector may run during one.
+    """
     took = min(_timed(dict.fromkeys, keys) for _ in range(2))
     fair = min(_timed(_hashed, keys) + _timed(dict.fromkeys, others) for _ in range(2))
     return took > (_FLOOR_S + _RATIO * fair) / margin

@@ -1,7 +1,7 @@
-"""What a function does, as a hash: the same in every process that has the same code.
+"""A hash of a function's code: the same in every process that has the same code.
 
-Two functions have one fingerprint only if their code and everything that they hold (defaults,
-closures, bound objects) are equal. What they read from their module is not looked at.
+Two functions have the same fingerprint only if their code and everything that they hold (defaults,
+closures, bound objects) are equal. Globals that they read are not included.
 """
 
 import functools
@@ -15,7 +15,7 @@ from actorgraph.errors import SerializationError
 
 
 def fingerprint(function: Callable[..., Any], codec: Codec) -> str | None:
-    """32 hex digits; None for a function that holds what can't be told from another's."""
+    """Return 32 hex digits; None for a function that holds an object which can't be encoded."""
     made = blake2b(digest_size=16)
     try:
         for part in _parts(function, codec, set()):
@@ -26,7 +26,7 @@ def fingerprint(function: Callable[..., Any], codec: Codec) -> str | None:
 
 
 class _Unknown(Exception):
-    """An object of which no data can be made."""
+    """An object that can't be part of a fingerprint."""
 
 
 def _parts(value: Any, codec: Codec, seen: set[int]) -> Iterator[bytes]:

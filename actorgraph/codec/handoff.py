@@ -1,8 +1,11 @@
-"""Hand-off: a run's save becomes rows, before the run's next task starts.
+"""Hand-off: encode a run's save as rows before the run's next task starts.
 
-After that nothing that a node or a reducer does to an object can change what was handed over.
-A large save is encoded in slices, so that the event loop is never held for long: an encoder in
-C holds the interpreter's lock, so a thread would not help.
+Receives   `Save` from the supervisor: live Python objects
+Returns    `Commit`: bytes, text and integers for the saver
+Invariant  after the hand-off no node or reducer can change what will be stored, however it
+           mutates an object, because the rows hold no reference to it.
+Slices     a large save is encoded in slices of about `SLICE_BYTES`, so that the event loop is
+           never blocked for long. A thread would not help: the C encoder holds the GIL.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -13,20 +16,20 @@ import msgspec
 
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
-from actorgraph.codec.frames import frame
-from actorgraph.codec.placement import Placement
-from actorgraph.codec.places import NOWHERE, Place, input_of, items_at, value_at, writes_at
+from actorgraph.codec.encryption import NOWHERE, Place, input_of, items_at, value_at, writes_at
+from actorgraph.codec.placement import Placement, SharedInput, can_share
 from actorgraph.codec.records import (
+    MAY_BE_INLINE,
     Record,
     encode_json,
     encode_names,
     encode_record,
+    frame,
     is_inline,
 )
-from actorgraph.codec.sharing import Given, shares
 from actorgraph.errors import InvalidConfigError, SerializationError
-from actorgraph.plan.graph import Plan
-from actorgraph.superstep.growth import Growth, branched, place, started
+from actorgraph.plan.plan import Plan
+from actorgraph.superstep.list_rows import StoredList, add_items, branched_list, new_list
 from actorgraph.superstep.tasks import path_key
 from actorgraph.superstep.untracked import storable_save
 from actorgraph.values.commits import (
@@ -41,26 +44,30 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.constants import CALL, CHECKPOINT_FORMAT, CONTROL_INDEX, INTERRUPT, START
 from actorgraph.values.ids import as_bytes, version_apart
-from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Path, Save
+from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Save, TaskPath
 
-_ASKS = CONTROL_INDEX[INTERRUPT]
+_INTERRUPT_INDEX = CONTROL_INDEX[INTERRUPT]
 _ROW_OVERHEAD = 200
+"""Bytes that a row's columns are assumed to take besides its payload."""
 SLICE_BYTES = 1_000_000
+"""Encoded bytes after which the event loop gets a turn."""
 SLICE_ITEMS = 2_000
+"""Items of a list that are encoded in one call, as one frame: its slice can't be interrupted."""
 
 
 class HandOff:
-    """Encodes the saves of one run. Knows what of each channel is stored already.
+    """Encodes the saves of one run, and tracks what of each channel is stored already.
 
     Args:
-        epoch: the thread's, as loaded with the checkpoint that the run starts from.
-        placed: channel -> where its value is stored, by the loaded checkpoint.
-        stamped: whether checkpoints carry the run's id; updates from outside don't.
-        owner: the ActorSystem whose run it is.
-        holder: the run that has the thread's claim, as loaded.
-        untracked: keys whose values are never stored; default those of the graph's channels.
-        aside: whether values stand apart from those of their version, which others may have given
-            to other values: what a program puts has the program's own versions.
+        run: the run's id.
+        epoch: the thread's epoch, as loaded with the checkpoint that the run starts from.
+        placed: where the loaded checkpoint stores each channel's value.
+        stamped: whether checkpoints carry the run's id; False for updates from outside a run.
+        owner: the id of the ActorSystem whose run it is; None for a run of no system.
+        own_versions: whether each stored value gets a version that no run counts up to. True for
+            checkpoints that a program puts: its version numbers may be taken by other values.
+        holder: the run that held the thread's claim when the thread was loaded.
+        untracked: keys whose values are never stored; default: the graph's untracked channels.
     """
 
     def __init__(
@@ -75,7 +82,7 @@ class HandOff:
         placed: Placement | None = None,
         stamped: bool = True,
         owner: bytes | None = None,
-        aside: bool = False,
+        own_versions: bool = False,
         holder: bytes | None = HOLDER_ANY,
         untracked: frozenset[str] | None = None,
     ) -> None:
@@ -87,19 +94,19 @@ class HandOff:
         self._thread_id = thread_id
         self._namespace = namespace
         self._run = run
-        self._stamp = run if stamped else None
+        self._stamped_run = run if stamped else None
         self._epoch = epoch
         self._owner = owner
-        self._aside = aside
+        self._own_versions = own_versions
         self._holder = holder
         self._placed = placed or Placement()
-        self._given = Given()
-        self._shares = shares(codec) and not aside and plan.entry is None
-        self._encoded = self._yielded = 0
-        self._whole: frozenset[str] = frozenset()
+        self._shared_input = SharedInput()
+        self._shares = can_share(codec) and not own_versions and plan.entry is None
+        self._encoded = self._encoded_at_yield = 0
+        self._migrated: frozenset[str] = frozenset()
 
     def commit(self, save: Save) -> Commit:
-        """The rows of a save, encoded in one go.
+        """Encode a save without interruption.
 
         Raises: as `slices`.
         """
@@ -110,11 +117,12 @@ class HandOff:
             except StopIteration as done:
                 return done.value
 
-    def at_once(self, save: Save) -> Commit | None:
-        """The rows of the save that nearly every superstep makes; None for any other one.
+    def commit_small(self, save: Save) -> Commit | None:
+        """Encode the save that most supersteps of a sequential graph make; None for any other.
 
-        One task has ended, and each value that changed stands in the record itself: there is
-        nothing large in it but the task's own writes, which are one row.
+        One task has ended, and every changed value is stored inline in the record. The only thing
+        that can be large is the task's own writes, and they are one row: one slice is enough, and
+        the generator of `slices` is saved.
 
         Raises: as `slices`.
         """
@@ -125,55 +133,68 @@ class HandOff:
         point, placed = save.checkpoints[0], self._placed
         if not self._inlines or placed.moved or point.deltas:
             return None
+        # All values are looked at before any is placed: a None after that would leave the
+        # placement ahead of the stored rows.
         for value in point.changed.values():
-            if not is_inline(value):
+            if type(value) not in MAY_BE_INLINE or not is_inline(value):
                 return None
         self._encoded = 0
-        row = self._ledger(save.ledger[0])
+        row = self._ledger_row(save.ledger[0])
         for channel, value in point.changed.items():
             placed.inline(channel, value)
-        return self._committed(save, (row,), (self._checkpoint(point),))
+        return self._to_commit(save, (row,), (self._checkpoint_row(point),))
 
     def slices(self, save: Save) -> Generator[None, None, Commit]:
-        """The rows of a save; yields wherever the event loop may have a turn.
+        """Encode a save; yields wherever the event loop may have a turn.
+
+        No task of the run may start or write before the generator has returned.
 
         Raises:
-            SerializationError: a value can't be stored; its path is in the text. Nothing of
-                the save may be stored then, and the run must end.
+            SerializationError: a value can't be stored; the text has its path. Nothing of
+                the save may be stored then, and the run must end: the placement is ahead of
+                the stored rows.
         """
         if self._untracked:
             save = storable_save(self._untracked, save)
-        self._encoded = self._yielded = 0
+        self._encoded = self._encoded_at_yield = 0
         ledger: list[LedgerRow] = []
+        # First the large values of an input get their names: the pending writes beside it are
+        # encoded before its checkpoint is, and refer to the same values by name.
         for point in save.checkpoints if self._shares else ():
-            self._given.learn(point)
+            if START in point.changed:
+                self._shared_input.collect(point)
         for entry in save.ledger:
-            ledger.append(self._ledger(entry))
-            if self._encoded - self._yielded > SLICE_BYTES:
-                yield self._breathe()
+            ledger.append(self._ledger_row(entry))
+            if self._encoded - self._encoded_at_yield > SLICE_BYTES:
+                yield self._end_slice()
         checkpoints: list[CheckpointRow] = []
         for point in save.checkpoints:
             rows = _Rows()
+            # The value of a delta channel isn't stored with this checkpoint: readers fold it from
+            # an older one, so an old place of it must not be named by this record.
             for channel in point.deltas:
                 self._placed.forget(channel)
-            for channel, value in self._changed(point).items():
-                if self._inlines and is_inline(value):
+            changed = self._with_moved(point) if self._placed.moved else point.changed
+            for channel, value in changed.items():
+                if self._inlines and type(value) in MAY_BE_INLINE and is_inline(value):
                     self._placed.inline(channel, value)
                     continue
-                for _ in self._place(point, channel, value, rows):
-                    yield self._breathe()
-            checkpoints.append(self._checkpoint(point, rows))
-        if self._given.sources:
-            self._given.handed_over()
-        return self._committed(save, tuple(ledger), tuple(checkpoints))
+                for _ in self._place_value(point, channel, value, rows):
+                    yield self._end_slice()
+            checkpoints.append(self._checkpoint_row(point, rows))
+        if self._shared_input.rows:
+            self._shared_input.forget_mutable()
+        return self._to_commit(save, tuple(ledger), tuple(checkpoints))
 
-    def _committed(
+    def _to_commit(
         self, save: Save, ledger: tuple[LedgerRow, ...], checkpoints: tuple[CheckpointRow, ...]
     ) -> Commit:
         overhead = _ROW_OVERHEAD * (len(ledger) + 2 * len(checkpoints))
         epoch = self._epoch
         if save.claim is not None and self._owner is not None:
-            self._epoch += 1  # as the store does with it: see savers/judge.py
+            # A claim of a system takes a lease, and the saver's judge raises the epoch with it.
+            # Counting along here saves this run a read, and fences its earlier holder.
+            self._epoch += 1
         return Commit(
             thread_id=self._thread_id,
             namespace=self._namespace,
@@ -181,7 +202,7 @@ class HandOff:
             epoch=epoch,
             number=save.number,
             head=save.head,
-            claim=None if save.claim is None else self._claim(save.claim),
+            claim=None if save.claim is None else self._encode_claim(save.claim),
             ledger=ledger,
             checkpoints=checkpoints,
             ends=save.ends,
@@ -189,31 +210,34 @@ class HandOff:
             owner=self._owner,
         )
 
-    def _changed(self, point: NewCheckpoint) -> Mapping[str, Any]:
-        """The values to store: those that changed, and once those that migrations made."""
+    def _with_moved(self, point: NewCheckpoint) -> Mapping[str, Any]:
+        """Return the values to store: those that changed, and those that migrations made.
+
+        The loaded checkpoint still holds a migrated value in its old form, and is never rewritten.
+        The first new checkpoint stores it even if no task wrote it.
+        """
         moved, self._placed.moved = self._placed.moved, {}
-        if not moved:
-            return point.changed
         left = {c: v for c, v in moved.items() if c in point.versions and c not in point.deltas}
-        self._whole = frozenset(left).difference(point.changed)
+        # Not as a list that grows: its rows on the old lineage have items of the old form.
+        self._migrated = frozenset(left).difference(point.changed)
         return {**left, **point.changed}
 
-    def _breathe(self) -> None:
-        """A slice's worth of bytes has been encoded; the next one begins."""
-        self._yielded = self._encoded
+    def _end_slice(self) -> None:
+        """Start counting the next slice's bytes."""
+        self._encoded_at_yield = self._encoded
 
     def _encode(self, value: Any, path: str, place: Place) -> bytes:
         payload = self._codec.encode(value, path, place)
         self._encoded += len(payload)
         return payload
 
-    def _claim(self, claim: ClaimIntent) -> Claim:
+    def _encode_claim(self, claim: ClaimIntent) -> Claim:
         given: bytes | None = None
         if claim.has_input:
             given = self._codec.encode(claim.input, "input", input_of(self._thread_id, self._run))
         return Claim(claim.head, claim.mode, given, ",".join(claim.resumes), self._holder)
 
-    def _ledger(self, entry: LedgerEntry) -> LedgerRow:
+    def _ledger_row(self, entry: LedgerEntry) -> LedgerRow:
         key = (
             entry.base,
             as_bytes(entry.task),
@@ -222,75 +246,82 @@ class HandOff:
             entry.generation,
         )
         place = writes_at(self._thread_id, self._namespace, key) if self._sealed else NOWHERE
-        where = _whose(entry.path)
+        where = _writer_of(entry.path)
         try:
-            known = self._given.sources
-            named = self._given.writes(entry.base, entry.writes) if known else None
+            known = self._shared_input.rows
+            named = self._shared_input.writes(entry.base, entry.writes) if known else None
             payload = self._codec.encode(named or list(map(list, entry.writes)), where, place)
         except SerializationError:
-            for channel, value in entry.writes:  # the culprit's path begins with its channel
+            # Encode again, write by write: the error then names the channel, not a list index.
+            for channel, value in entry.writes:
                 self._codec.encode(value, f"{where}: {channel}")
             raise
         self._encoded += len(payload)
-        return LedgerRow(*key, payload, entry.index == _ASKS)
+        return LedgerRow(*key, payload, entry.index == _INTERRUPT_INDEX)
 
-    def _place(
+    def _place_value(
         self, point: NewCheckpoint, channel: str, value: Any, rows: "_Rows"
     ) -> Iterable[None]:
-        """Choose where a changed value stands, and encode it; iterates at the end of a slice."""
+        """Choose where a changed value is stored, and encode it; iterates at the end of a slice."""
         placed = self._placed
         placed.forget(channel)
         if value is EMPTY:
             return ()
         version = point.versions[channel]
+        # A snapshot without a write keeps the channel's version, and two branches may both take
+        # one. Blobs of equal key are equal values; lineages of equal key would be two lists.
         grows = type(value) is list and channel not in point.unwritten
-        if grows and channel not in self._whole and self._grows(channel, value):
+        if grows and channel not in self._migrated and self._is_growing(channel, value):
             return self._extend(channel, value, version, rows)
-        source = self._given.source(value) if self._given.sources else None
-        if source is not None:
-            placed.share(channel, [source])
+        shared = self._shared_input.row_of(value) if self._shared_input.rows else None
+        if shared is not None:
+            placed.share(channel, [shared])
             return ()
         if channel == START and self._shares:
             value = self._share(point, value, rows)
         placed.blobs.add(channel)
-        if self._aside:
-            version = placed.stands[channel] = self._apart(point, channel, value)
-        stands = NOWHERE
+        if self._own_versions:
+            version = placed.stands[channel] = self._own_version(point, channel, value)
+        where = NOWHERE
         if self._sealed:
-            stands = value_at(self._thread_id, self._namespace, channel, version)
-        payload = self._encode(value, f"state[{channel!r}]", stands)
+            where = value_at(self._thread_id, self._namespace, channel, version)
+        payload = self._encode(value, f"state[{channel!r}]", where)
         rows.blobs.append(BlobRow(channel, version, payload))
-        return (None,) if self._encoded - self._yielded > SLICE_BYTES else ()
+        return (None,) if self._encoded - self._encoded_at_yield > SLICE_BYTES else ()
 
     def _share(self, point: NewCheckpoint, given: Any, rows: "_Rows") -> Any:
-        """Store the large values of an input apart; the input with their names in their places."""
-        sources = self._given.of(point)
-        if not sources:
+        """Store the large values of an input in rows of their own.
+
+        Returns: the input with a reference in place of each.
+        """
+        large = self._shared_input.new_with(point)
+        if not large:
             return given
-        for source in sources:
+        for row in large:
             where = NOWHERE
             if self._sealed:
-                where = value_at(self._thread_id, self._namespace, source.name, source.version)
-            payload = self._encode(source.value, f"state[{START!r}]", where)
-            rows.blobs.append(BlobRow(source.name, source.version, payload))
-        self._placed.share(START, sources)
-        return self._given.named(given)
+                where = value_at(self._thread_id, self._namespace, row.name, row.version)
+            payload = self._encode(row.value, f"state[{START!r}]", where)
+            rows.blobs.append(BlobRow(row.name, row.version, payload))
+        self._placed.share(START, large)
+        return self._shared_input.with_references(given)
 
-    def _apart(self, point: NewCheckpoint, channel: str, value: Any) -> int:
-        """A version that no run counts up to: of the value, so that equal ones stand once.
+    def _own_version(self, point: NewCheckpoint, channel: str, value: Any) -> int:
+        """Derive a version that no run counts up to from the value, so that equal ones are one row.
 
-        Of the checkpoint if values are secret: a digest would tell which of them are equal.
+        From the checkpoint's id if values are encrypted: a digest of the value would reveal which
+        values are equal.
         """
         of = point.id if self._sealed else self._codec.encode(value, f"state[{channel!r}]")
         return version_apart(of)
 
-    def _checkpoint(self, point: NewCheckpoint, rows: "_Rows | None" = None) -> CheckpointRow:
+    def _checkpoint_row(self, point: NewCheckpoint, rows: "_Rows | None" = None) -> CheckpointRow:
         return CheckpointRow(
             id=point.id,
             parent=point.parent,
             step=point.step,
             source=point.source,
-            run=self._stamp,
+            run=self._stamped_run,
             next=encode_names(point.next),
             record=encode_record(self._record(point)),
             metadata=encode_metadata(point.metadata) if point.metadata else "{}",
@@ -302,7 +333,7 @@ class HandOff:
     def _record(self, point: NewCheckpoint) -> Record:
         placed = self._placed
         record = Record(
-            v=CHECKPOINT_FORMAT,  # given, as making the default takes a call
+            v=CHECKPOINT_FORMAT,  # passed, because its default costs a call of the factory
             graph=self._plan.graph_id,
             highest=point.highest,
             channel_versions=point.versions,
@@ -316,18 +347,23 @@ class HandOff:
             folds=point.folds,
         )
         if placed.shared:
-            placed.tell(record)
+            placed.write_shared(record)
         record.parts = record.counted
         return record
 
-    def _grows(self, channel: str, value: list[Any]) -> bool:
-        """A reducer's list is expected to grow; any other has shown it by growing once."""
+    def _is_growing(self, channel: str, value: list[Any]) -> bool:
+        """Whether to store a list as rows of items, not as one value.
+
+        A reducer's list is expected to grow. Any other is stored whole until it has once grown by
+        appending while it had more than 8 items.
+        """
         known = self._placed.growths.get(channel)
-        rule = self._plan.channels.get(channel)  # none where no graph is known: saver.aput()
+        rule = self._plan.channels.get(channel)  # None where the graph is unknown: saver.aput()
         if rule is not None and rule.appends:
             return True
         if known is None:
-            self._placed.growths[channel] = Growth([], list(value), [])
+            # Remember the items, to compare the next value with; no rows are stored yet.
+            self._placed.growths[channel] = StoredList([], list(value), [])
             return False
         grown = len(known.items) > 8 and known.appended(value) is not None
         if not known.chain:
@@ -337,14 +373,17 @@ class HandOff:
     def _extend(
         self, channel: str, value: list[Any], version: int, rows: "_Rows"
     ) -> Iterator[None]:
-        """Store a list: what is new of it on its lineage, or all of it on a new one."""
+        """Store a list: its new items on its lineage, or all of it on a new lineage."""
         placed = self._placed
         growth = placed.growths.get(channel)
         new = growth.appended(value) if growth is not None and growth.chain else None
         if new is None or growth is None:
-            growth, new = started(version), list(value)
+            # Not an extension of the stored list: something was removed, replaced or reordered.
+            growth, new = new_list(version), list(value)
         elif new and channel in placed.outgrown:
-            growth = branched(growth, version)
+            # Another branch has appended to this lineage after the checkpoint that this run
+            # started from. Its items must not become part of this run's list: fork the lineage.
+            growth = branched_list(growth, version)
         placed.growths[channel] = placed.lists[channel] = growth
         if not new:
             return
@@ -357,34 +396,31 @@ class HandOff:
             if self._sealed:
                 where = items_at(self._thread_id, self._namespace, channel, lineage, at)
             payload = frame(self._encode(items, f"state[{channel!r}][{at}:]", where))
-            spot = place(growth, items, len(payload))
+            spot = add_items(growth, items, len(payload))
             row = RangeRow(channel, lineage, spot.start, spot.before, len(items), payload)
             rows.ranges.append(row)
             rows.merges.extend(MergeRow(channel, lineage, s, e) for s, e in spot.merges)
-            if self._encoded - self._yielded > SLICE_BYTES:
+            if self._encoded - self._encoded_at_yield > SLICE_BYTES:
                 yield
 
 
-@lru_cache(maxsize=4096)
-def _whose(path: Path) -> str:
+@lru_cache(maxsize=4096)  # once per task, and a graph's paths repeat
+def _writer_of(path: TaskPath) -> str:
     if not path:
         return "writes of the input"
     return f"writes of {path[-2] if path[-1] == CALL else path[-1]!s}"
 
 
-class _Rows:
-    """The rows that are new with one checkpoint."""
+class _Rows(msgspec.Struct):
+    """The value rows that one checkpoint adds."""
 
-    __slots__ = ("blobs", "merges", "ranges")
-
-    def __init__(self) -> None:
-        self.blobs: list[BlobRow] = []
-        self.ranges: list[RangeRow] = []
-        self.merges: list[MergeRow] = []
+    blobs: list[BlobRow] = []
+    ranges: list[RangeRow] = []
+    merges: list[MergeRow] = []
 
 
 def encode_metadata(metadata: dict[str, Any]) -> str:
-    """A caller's metadata as a JSON object.
+    """Encode a caller's metadata as a JSON object.
 
     Raises:
         InvalidConfigError: a value is not JSON.

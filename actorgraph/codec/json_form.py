@@ -1,11 +1,11 @@
-"""The second form of encoded values: JSON text that says exactly what the msgpack says.
+"""The JSON form of encoded values: text with exactly the content of the msgpack form.
 
-It is made of the msgpack, and read by making the msgpack again, so that both forms take the same
-types and refuse the same. What JSON has no form for is an object with one key that begins
-with "$": `{"$tuple": [1, 2]}`, `{"$bytes": "aGk="}`, `{"$float": "nan"}`; a dict with such a key is
-`{"$dict": [[key, value], ...]}`.
+Values are encoded as msgpack, then converted to JSON, and back when they are read, so that both
+forms accept and refuse the same. A value that JSON lacks is an object with one key that begins
+with "$": `{"$tuple": [1, 2]}`, `{"$bytes": "aGk="}`, `{"$float": "nan"}`. A dict that has such a
+key itself is escaped: `{"$dict": [[key, value], ...]}`.
 
-A payload tells its form by its first byte: all of JSON's are below 0x80, where msgpack has the
+The first byte of a payload identifies its form. JSON's is below 0x80, where msgpack has only the
 integers 0 to 127, which are one byte long. So JSON of one byte gets a space in front.
 """
 
@@ -17,8 +17,8 @@ from typing import Any, Literal, cast
 import msgspec
 import ormsgpack
 
-from actorgraph.codec.bounds import Copies
-from actorgraph.codec.types import (
+from actorgraph.codec.bounds import CopyBudget
+from actorgraph.codec.stored_types import (
     ARRAY,
     BUILTIN,
     DATACLASS,
@@ -50,36 +50,38 @@ _BYTES, _FLOAT, _DICT = "$bytes", "$float", "$dict"
 
 
 Form = Literal["msgpack", "json"]
-"""How values are encoded; each is read whatever the codec's own form is."""
+"""Format of encoded values. A codec reads both, and writes its own."""
 
 
 def writes_json(form: Form) -> bool:
-    """Whether a form is this one.
+    """Whether a form is "json".
 
     Raises:
         InvalidConfigError: there is no such form.
     """
     if form not in ("msgpack", "json"):
-        raise InvalidConfigError(f"form={form!r} is none", do='use "msgpack" or "json"')
+        raise InvalidConfigError(
+            f"form must be 'msgpack' or 'json', got {form!r}", do='use "msgpack" or "json"'
+        )
     return form == "json"
 
 
 class _Marked(dict[str, Any]):
-    """An object that stands for something else, so that its key is not escaped."""
+    """A "$" object of this format; any other dict with a "$" key must be escaped."""
 
 
 def is_json(payload: bytes) -> bool:
-    """Whether a payload is of this form."""
+    """Whether a payload is JSON."""
     return len(payload) > 1 and payload[0] < 0x80
 
 
 def as_payload(text: bytes) -> bytes:
-    """The payload of JSON text."""
+    """Make a payload of JSON text."""
     return text if len(text) > 1 else b" " + text
 
 
 def to_json(payload: bytes) -> bytes:
-    """The JSON form of msgpack.
+    """Convert msgpack to JSON.
 
     Raises:
         SerializationError: it is nested too deeply.
@@ -94,14 +96,14 @@ def to_json(payload: bytes) -> bytes:
 
 
 def to_msgpack(payload: bytes, pack: Callable[[Any], bytes]) -> bytes:
-    """The msgpack of a payload of this form.
+    """Convert JSON to msgpack.
 
     Args:
-        pack: makes msgpack of plain data and `Packed`.
+        pack: encodes plain data and `Packed` as msgpack.
     Raises:
         SerializationError: the text is damaged.
     """
-    copies = Copies(len(payload))
+    copies = CopyBudget(len(payload))
 
     def packed(plain: Any) -> bytes:
         made = pack(plain)
@@ -113,13 +115,13 @@ def to_msgpack(payload: bytes, pack: Callable[[Any], bytes]) -> bytes:
         return pack(_unmarked(value, packed) if b'"$' in payload else value)
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError, UnicodeError) as error:
         raise SerializationError(
-            f"a stored value is no JSON of this library: {error}",
+            f"a stored value is not valid JSON of this library: {error}",
             do="check the database's integrity, or restore it from a backup",
         ) from error
 
 
 def _plain(payload: bytes) -> Any:
-    """What JSON can say, with `_Marked` where it can't say it plainly."""
+    """Decode msgpack to what JSON has, with `_Marked` for the rest."""
     return _marked(ormsgpack.unpackb(payload, ext_hook=_extension))
 
 
@@ -153,11 +155,11 @@ def _unmarked(value: Any, pack: Callable[[Any], bytes]) -> Any:
     if len(value) == 1:
         ((key, inner),) = cast("dict[str, Any]", value).items()
         if key[:1] == "$":
-            return _meant(key, inner, pack)
+            return _from_marker(key, inner, pack)
     return {k: _unmarked(v, pack) for k, v in cast("dict[str, Any]", value).items()}
 
 
-def _meant(key: str, inner: Any, pack: Callable[[Any], bytes]) -> Any:
+def _from_marker(key: str, inner: Any, pack: Callable[[Any], bytes]) -> Any:
     if key == _BYTES:
         return b64decode(inner, validate=True)
     if key == _FLOAT:

@@ -1,40 +1,61 @@
-"""The JSON record of a checkpoint: the coordination, and where each value is.
+"""The formats of stored rows: the JSON record of a checkpoint, and frames of list items.
 
-Keys: `v` the format; `graph`; `channel_versions`; `versions_seen`; `updated_channels`; `values`
-for None, booleans and integers; `lists` channel -> [[lineage, end], ...]; `blobs` the channels
-whose value is a row of its own, at their version or where `stands` says; `deltas` those whose
-value must be folded, with their counters; `folds` whether from the parent's ledger too; `shared`
-channel -> the rows, listed among the `blobs`, that its value is or, of an input, names; `highest`
-the highest version of the namespace, where another branch has it; `shape` the `v` of a checkpoint
-that a program put, where it is another one. Any other channel that has a version and no value is
-empty. `parts` counts what all of these keys have, so that a record that has lost some of it is not
-taken for a smaller one.
+A record has the checkpoint's coordination and where each value is stored. Its keys:
 
-The format is 4; that of a record with `shared` is 5, so that no older version of the library takes
-a part of the values for all of them. An older record is read as it is, and what it doesn't have yet
-is empty: 1 has no `versions_seen`, 2 no `updated_channels`, 3 no Sends that wait.
-`codec.old_layouts` renames what had another name in it. What is written is always one of these two.
+v                 format of the record
+graph             id of the graph that wrote it
+channel_versions, versions_seen, updated_channels
+values            channel -> None, boolean or integer, stored inline
+lists             channel -> [[lineage, end], ...], stored in rows of items
+blobs             channels whose value is a row of its own ...
+stands            ... and the row's version, where it is not the channel's
+deltas            delta channels whose value must be folded, with their counters
+folds             whether the parent's pending writes are folded in too
+shared            channel -> names of the shared rows, listed in `blobs`, that its value is or
+                  (of an input) refers to
+highest           highest version of the namespace, where another branch has it
+shape             `v` of a checkpoint that a program put, where it is another format
+parts             number of entries of the keys above, so that a record that has lost some is
+                  detected
+
+A channel with a version and no value is empty.
+
+The format is 4; with `shared` it is 5, so that an older version of the library refuses the record
+instead of taking a part of the values for all of them. Older formats are read: 1 has no
+`versions_seen`, 2 no `updated_channels`, 3 no waiting Sends; missing ones are empty. Renamed
+channels of formats 1 and 2 are handled where records are restored. Only 4 and 5 are written.
+
+A frame is a length (4 bytes, big endian) and that many bytes, which decode to a list. Rows of items
+are frames one behind the other, so that rows join without being decoded. Databases store checked
+frames: the highest bit of the length is set, and the CRC-32 of the length and the bytes is between
+them (4 bytes, big endian). One row may have frames of both kinds: those written before there were
+checksums stay as they are.
 """
 
+import struct
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
-from actorgraph.errors import FormatVersionError
+from actorgraph.errors import FormatVersionError, SerializationError
 from actorgraph.values.constants import CHECKPOINT_FORMAT, START
 
 FORMAT_SHARED = CHECKPOINT_FORMAT + 1
-"""Of records whose values are rows that several channels or checkpoints share."""
+"""Format of records with `shared`."""
 
 _INLINE_INT_MAX = 2**53
+_EDGES_SINCE = 3
+"""The first format in which edge channels have today's names."""
 
 
 class Record(msgspec.Struct, omit_defaults=True):
-    """A record, decoded; `v` as it was stored."""
+    """A decoded record; `v` as it was stored. The keys are described at the top of this file."""
 
-    # A factory's value is never left out: `v` says how to read the rest.
+    # With `omit_defaults` a plain default would be left out; a factory's value never is.
     v: int = msgspec.field(default_factory=lambda: CHECKPOINT_FORMAT)
     highest: int = 0
     parts: int = 0
@@ -53,40 +74,45 @@ class Record(msgspec.Struct, omit_defaults=True):
 
     @property
     def floor(self) -> int:
-        """What the versions of any later checkpoint of the namespace must be above."""
+        """The version that those of any later checkpoint of the namespace must exceed."""
         return max(self.highest, max(self.channel_versions.values(), default=0))
 
     def version_of(self, channel: str) -> int:
-        """The version at which the row of one of the `blobs` stands."""
+        """The version of the row of one of the `blobs`."""
         return self.stands.get(channel) or self.channel_versions.get(channel, 0)
 
     @property
     def counted(self) -> int:
-        """What `parts` must be; 0 there means that nobody has counted."""
+        """The expected value of `parts`; older records, written without a count, have 0 there."""
         places = len(self.values) + len(self.lists) + len(self.blobs) + len(self.deltas)
         return len(self.channel_versions) + len(self.versions_seen) + places + len(self.shared)
 
     @property
-    def sources(self) -> set[str]:
-        """Those of the `blobs` that are no channels: rows that channels share."""
+    def has_old_edges(self) -> bool:
+        """Whether edge channels may have the names that they had in formats 1 and 2."""
+        return self.v < _EDGES_SINCE or self.shape < _EDGES_SINCE
+
+    @property
+    def shared_rows(self) -> set[str]:
+        """The `blobs` that are shared rows, not channels."""
         return {name for names in self.shared.values() for name in names}
 
     @property
     def depth(self) -> int:
-        """How many checkpoints up the last of its values is held whole."""
+        """Number of ancestors to read until each delta channel has a whole value."""
         return max((points for _, points in self.deltas.values()), default=0)
 
     def only(self, channels: AbstractSet[str]) -> "Record":
-        """The part that says where the values of some channels are."""
+        """Return a record that locates the values of these channels only."""
         made = Record(
             channel_versions=self.channel_versions,
             values={c: v for c, v in self.values.items() if c in channels},
             lists={c: chain for c, chain in self.lists.items() if c in channels},
-            # The ledger beside an input names its rows.
+            # The pending writes beside an input refer to its rows.
             shared={c: names for c, names in self.shared.items() if c in {*channels, START}},
             stands=self.stands,
         )
-        wanted = {*channels, *made.sources}
+        wanted = {*channels, *made.shared_rows}
         made.blobs = [c for c in self.blobs if c in wanted]
         return made
 
@@ -102,20 +128,24 @@ _METADATA = msgspec.json.Decoder(dict[str, Any])
 _NAMES = msgspec.json.Decoder(list[str])
 
 
+MAY_BE_INLINE = frozenset({type(None), bool, int})
+"""Types of values that `is_inline` may accept."""
+
+
 def is_inline(value: Any) -> bool:
-    """Whether a value stands in the record itself: it is no longer there than a reference."""
+    """Whether a value is stored in the record itself, where it takes no more than a reference."""
     if value is None or value is True or value is False:
         return True
     return type(value) is int and -_INLINE_INT_MAX < value < _INLINE_INT_MAX
 
 
 def encode_record(record: Record) -> str:
-    """The record as JSON text."""
+    """Encode a record as JSON text."""
     return _ENCODER.encode(record).decode()
 
 
 def decode_record(text: str) -> Record:
-    """The record of a stored checkpoint.
+    """Decode the record of a stored checkpoint.
 
     Raises:
         FormatVersionError: it is damaged, or a newer version of the library wrote it.
@@ -133,18 +163,18 @@ def decode_record(text: str) -> Record:
 
 
 def encode_json(value: Any) -> str:
-    """Compact JSON of plain data."""
+    """Encode plain data as compact JSON."""
     return _ENCODER.encode(value).decode()
 
 
 @lru_cache(maxsize=4096)
 def encode_names(names: tuple[str, ...]) -> str:
-    """A JSON list of node names; a graph has few different ones."""
+    """Encode node names as a JSON list. Cached: a graph has few different sets of next nodes."""
     return encode_json(names)
 
 
 def decode_metadata(text: str) -> dict[str, Any]:
-    """The metadata of a stored checkpoint.
+    """Decode the metadata of a stored checkpoint.
 
     Raises:
         FormatVersionError: it is damaged.
@@ -156,7 +186,7 @@ def decode_metadata(text: str) -> dict[str, Any]:
 
 
 def decode_names(text: str) -> list[str]:
-    """The nodes that run next, of a stored checkpoint.
+    """Decode the names of the nodes that run next.
 
     Raises:
         FormatVersionError: it is damaged.
@@ -170,5 +200,69 @@ def decode_names(text: str) -> list[str]:
 def _damaged(part: str, error: Exception) -> FormatVersionError:
     return FormatVersionError(
         f"a checkpoint's {part} can't be read: {error}",
+        do="check the database's integrity, or restore it from a backup",
+    )
+
+
+_LENGTH = struct.Struct(">I")
+_BOTH = struct.Struct(">II")
+_CHECKED = 1 << 31
+
+
+def frame(encoded: bytes) -> bytes:
+    """Put encoded items into a frame without a checksum."""
+    return _LENGTH.pack(len(encoded)) + encoded
+
+
+def with_checksums(payload: bytes) -> bytes:
+    """Return the same frames, each with a checksum.
+
+    Raises: as `frames`.
+    """
+    parts: list[bytes] = []
+    for encoded in frames(payload):
+        size = len(encoded) | _CHECKED
+        parts += (_BOTH.pack(size, _sum(size, encoded)), encoded)
+    return b"".join(parts)
+
+
+def without_checksums(payload: bytes) -> bytes:
+    """Verify the checksums and return the frames without them.
+
+    Raises: as `frames`.
+    """
+    return b"".join(map(frame, frames(payload)))
+
+
+def frames(payload: bytes) -> Iterator[bytes]:
+    """Iterate over the contents of a row's frames, in order, verifying those with a checksum.
+
+    Raises:
+        SerializationError: the row ends in the middle of a frame, or a checksum is wrong.
+    """
+    position, whole = 0, len(payload)
+    while position < whole:
+        if position + 4 > whole:
+            raise _broken("ends in the middle of its items")
+        (size,) = _LENGTH.unpack_from(payload, position)
+        start = position + (8 if size & _CHECKED else 4)
+        end = start + (size & ~_CHECKED)
+        if end > whole:
+            raise _broken("ends in the middle of its items")
+        encoded = payload[start:end]
+        if size & _CHECKED and _BOTH.unpack_from(payload, position)[1] != _sum(size, encoded):
+            raise _broken("has a wrong checksum")
+        yield encoded
+        position = end
+
+
+def _sum(size: int, encoded: bytes) -> int:
+    # The length is in the sum: a flipped bit in it would otherwise read as another frame.
+    return crc32(encoded, crc32(_LENGTH.pack(size)))
+
+
+def _broken(what: str) -> SerializationError:
+    return SerializationError(
+        f"a stored list {what}",
         do="check the database's integrity, or restore it from a backup",
     )

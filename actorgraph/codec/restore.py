@@ -1,30 +1,39 @@
-"""Rows -> a checkpoint with its values: the way back from the saver."""
+"""Restore: decode a checkpoint's rows into a checkpoint with its values, after a saver read them.
+
+Values come from four places: inline in the record, blobs (a row each), lists (rows of items), and
+delta channels, which are folded anew: the last whole value of an ancestor, then the pending writes
+of each superstep since. Bytes that no codec has written may raise anything while they are decoded;
+each such error leaves this file as one of the library's, naming the thread, checkpoint and row.
+"""
+
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
+from actorgraph.channels import EMPTY, Channel
 from actorgraph.codec.codec import Codec
-from actorgraph.codec.evolving import evolved
-from actorgraph.codec.folded import folded_values
-from actorgraph.codec.held import held_values, resolved
-from actorgraph.codec.located import located, point_of
-from actorgraph.codec.old_layouts import is_old, renewed
+from actorgraph.codec.decode_errors import checkpoint_label, with_location
+from actorgraph.codec.encryption import NOWHERE, input_of, items_at, value_at, writes_of
+from actorgraph.codec.list_cache import are_contiguous
+from actorgraph.codec.migrations import apply_migrations, rename_old_edges
 from actorgraph.codec.placement import Placement
-from actorgraph.codec.places import NOWHERE, input_of, writes_of
-from actorgraph.codec.records import Record, decode_metadata, decode_names, decode_record
-from actorgraph.errors import FormatVersionError, SerializationError
-from actorgraph.plan.graph import Plan
-from actorgraph.values.commits import LedgerRow, Loaded, StoredCheckpoint
-from actorgraph.values.constants import HANDLER_MARK, PUSH
-from actorgraph.values.ids import as_text
-from actorgraph.values.records import OpenClaim, Restored, StoredWrite
-from actorgraph.values.run import Path
-from actorgraph.values.shared import Shared
+from actorgraph.codec.records import Record, decode_metadata, decode_names, decode_record, frames
+from actorgraph.errors import ActorGraphError, FormatVersionError, SerializationError
+from actorgraph.plan.plan import Plan
+from actorgraph.superstep.deltas import batches, refolded
+from actorgraph.superstep.list_rows import ListRow, StoredList
+from actorgraph.values.checkpoint import OpenClaim, Restored, StoredWrite
+from actorgraph.values.commits import LedgerRow, Loaded, Shared, StoredCheckpoint, StoredRange
+from actorgraph.values.constants import HANDLER_MARK, PUSH, START
+from actorgraph.values.ids import as_text, created_of
+from actorgraph.values.run import TaskPath
 
 
 def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placement] | None:
-    """The checkpoint of an answer to `LoadCheckpoint`, and where its values are stored.
+    """Decode the checkpoint of an answer to `LoadCheckpoint`.
 
-    Returns: None when there is no checkpoint.
+    Returns: the checkpoint and where its values are stored; None when there is no checkpoint.
     Raises:
         SerializationError, UnknownTypeError, FormatVersionError: a row can't be read.
         SchemaMismatchError: the plan's migrations don't fit it.
@@ -35,11 +44,11 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
     try:
         restored, placement = _read(codec, plan, loaded, stored)
     except MemoryError:
-        raise
+        raise  # says nothing about the row, which may be readable on the next attempt
     except Exception as error:  # noqa: BLE001 - bytes that no codec wrote may raise anything
-        raise located(error, point_of(stored)) from error.__cause__
+        raise with_location(error, checkpoint_label(stored)) from error.__cause__
     if plan.migrations:
-        restored = evolved(plan, restored, placement)
+        restored = apply_migrations(plan, restored, placement)
     return restored, placement
 
 
@@ -47,6 +56,8 @@ def _read(
     codec: Codec, plan: Plan, loaded: Loaded, stored: StoredCheckpoint
 ) -> tuple[Restored, Placement]:
     record = decode_record(stored.row.record)
+    # Inline values are never encrypted. With a key they were stored before there was one, or
+    # put there by a change of the database: only `reads_plain` accepts them.
     if codec.encrypts and record.values:
         codec.check_plain()
     _check_parts(record, stored)
@@ -54,7 +65,7 @@ def _read(
     values = held_values(codec, plan, stored, record, placement)
     if record.deltas:
         ledgers = [_decoded(codec, ancestor) for ancestor in stored.ancestors]
-        values.update(folded_values(codec, plan, stored, placement, ledgers))
+        values.update(delta_values(codec, plan, stored, placement, ledgers))
     row = stored.row
     restored = Restored(
         id=row.id,
@@ -63,7 +74,7 @@ def _read(
         namespace=stored.namespace,
         step=row.step,
         source=row.source,
-        created=row.created,
+        created=created_of(row.id),
         run=row.run,
         graph=record.graph,
         values=values,
@@ -78,8 +89,8 @@ def _read(
         claim=open_claim(codec, loaded, stored.thread_id),
         deltas=record.deltas,
     )
-    if is_old(record):
-        restored = renewed(plan, restored, placement)
+    if record.has_old_edges:
+        restored = rename_old_edges(plan, restored, placement)
     return restored, placement
 
 
@@ -93,7 +104,7 @@ def _check_parts(record: Record, stored: StoredCheckpoint) -> None:
 
 
 def open_claim(codec: Codec, loaded: Loaded, thread_id: str) -> OpenClaim | None:
-    """The run that a dead process left on the thread's head, if there is one."""
+    """Return the claim of a run whose process died on the thread's head, if there is one."""
     run = loaded.open_run
     if run is None or run.head != loaded.head:
         return None
@@ -105,16 +116,16 @@ def open_claim(codec: Codec, loaded: Loaded, thread_id: str) -> OpenClaim | None
             raise
         except Exception as error:  # noqa: BLE001 - as above
             where = f"the input of run {as_text(run.run)} of thread {thread_id!r}"
-            raise located(error, where) from error.__cause__
+            raise with_location(error, where) from error.__cause__
     return OpenClaim(run.run, run.mode, given, run.input is not None)
 
 
 def _decoded(codec: Codec, stored: StoredCheckpoint) -> tuple[StoredWrite, ...]:
-    return tuple(stored_write(codec, stored, entry) for entry in stored.ledger)
+    return tuple([stored_write(codec, stored, entry) for entry in stored.ledger])
 
 
 def parent_writes(codec: Codec, stored: StoredCheckpoint | None) -> tuple[StoredWrite, ...] | None:
-    """The ledger of a checkpoint's parent; None where it was not read with it."""
+    """Decode the pending writes of a checkpoint's parent; None where they were not read with it."""
     if stored is None or stored.parent_ledger is None:
         return None
     above = msgspec.structs.replace(stored, blobs={}, ledger=stored.parent_ledger)
@@ -122,31 +133,40 @@ def parent_writes(codec: Codec, stored: StoredCheckpoint | None) -> tuple[Stored
 
 
 def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> StoredWrite:
-    """A row of a checkpoint's ledger, decoded."""
+    """Decode one row of a checkpoint's pending writes.
+
+    Raises:
+        ActorGraphError: it can't be decoded; the text names the row, task and checkpoint.
+    """
     place = writes_of(stored.thread_id, stored.namespace, row) if codec.encrypts else NOWHERE
     try:
-        writes = tuple((channel, value) for channel, value in codec.decode(row.payload, place))
+        writes, refers = list[tuple[str, Any]](), False
+        for channel, value in codec.decode(row.payload, place):
+            writes.append((channel, value))
+            refers = refers or type(value) is Shared
         if row.index < 0 and not writes:
             raise _empty()
-        if any(type(value) is Shared for _, value in writes) and stored.blobs:
+        if refers and stored.blobs:
             record = decode_record(stored.row.record)
-            writes = tuple((c, resolved(codec, stored, record, value)) for c, value in writes)
-        return StoredWrite(as_text(row.task), _path(row.path), row.index, row.generation, writes)
+            writes = [(c, resolve_shared(codec, stored, record, value)) for c, value in writes]
+        task, path = as_text(row.task), _path(row.path)
+        return StoredWrite(task, path, row.index, row.generation, tuple(writes))
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - as above
-        where = f"row {row.index} of task {as_text(row.task)} beside {point_of(stored)}"
-        raise located(error, where) from error.__cause__
+        where = f"row {row.index} of task {as_text(row.task)} beside {checkpoint_label(stored)}"
+        raise with_location(error, where) from error.__cause__
 
 
 def _empty() -> SerializationError:
-    """The error of a question, an answer or an error without its value."""
+    """Error for the row of an interrupt, a resume value or a task's error that has no value."""
     return SerializationError(
-        "a control row has no value", do="check the database's integrity, or restore it"
+        "a control row has no value",
+        do="check the database's integrity, or restore it from a backup",
     )
 
 
-def _path(key: str) -> Path:
+def _path(key: str) -> TaskPath:
     parts = key.removeprefix("~").split(", ")
     if parts == [""]:
         return ()
@@ -162,3 +182,173 @@ def _path(key: str) -> Path:
     if kind == PUSH and place and place[0].isdigit():
         return (kind, int(place[0]), *place[1:])
     return (kind, ", ".join(place))
+
+
+def held_values(
+    codec: Codec, plan: Plan, stored: StoredCheckpoint, record: Record, placement: Placement
+) -> dict[str, Any]:
+    """Decode the values that a checkpoint holds itself.
+
+    Args:
+        placement: updated with where each of them is stored.
+    Returns: channel -> value; delta channels and empty ones are absent.
+    Raises:
+        SerializationError: rows are missing, or can't be read.
+    """
+    values: dict[str, Any] = {}
+    sealed = codec.encrypts
+    if sealed and record.values:
+        codec.check_plain()
+    for channel, value in record.values.items():
+        values[channel] = placement.values[channel] = value
+    sources = record.shared_rows if record.shared else ()
+    for channel in record.blobs:
+        if channel not in sources:
+            values[channel] = _blob(codec, stored, record, channel)
+            placement.blobs.add(channel)
+    for channel, names in record.shared.items():
+        placement.shared[channel] = names
+        placement.shared_versions.update((name, record.version_of(name)) for name in names)
+        if channel != START:
+            values[channel] = _blob(codec, stored, record, names[0])
+        elif START in values:  # an input holds references to the shared rows of its large values
+            values[START] = {
+                key: resolve_shared(codec, stored, record, value)
+                for key, value in values[START].items()
+            }
+    placement.stands = dict(record.stands)
+    for channel, chain in record.lists.items():
+        try:
+            growth = _list(codec, channel, chain, stored)
+        except ActorGraphError as error:
+            raise with_location(error, f"channel {channel!r}") from error.__cause__
+        placement.lists[channel] = placement.growths[channel] = growth
+        if stored.ends.get((channel, chain[-1][0]), 0) > chain[-1][1]:
+            placement.outgrown.add(channel)
+        values[channel] = list(growth.items)
+    rules = plan.channels
+    loaded = {c: rules[c].load(v) if c in rules else v for c, v in values.items()}
+    return {channel: value for channel, value in loaded.items() if value is not EMPTY}
+
+
+def resolve_shared(codec: Codec, stored: StoredCheckpoint, record: Record, value: Any) -> Any:
+    """Return a value, or a new decoding of the shared row that it refers to.
+
+    New for each holder, so that no two of them hold the same mutable object.
+    """
+    return _blob(codec, stored, record, value.name) if type(value) is Shared else value
+
+
+def _blob(codec: Codec, stored: StoredCheckpoint, record: Record, name: str) -> Any:
+    """Decode a blob row."""
+    if name not in stored.blobs:
+        raise missing_rows_error(name, stored)
+    place = NOWHERE
+    if codec.encrypts:
+        place = value_at(stored.thread_id, stored.namespace, name, record.version_of(name))
+    try:
+        return codec.decode(stored.blobs[name], place)
+    except ActorGraphError as error:
+        raise with_location(error, f"the value of channel {name!r}") from error.__cause__
+
+
+def _list(
+    codec: Codec, channel: str, chain: list[tuple[int, int]], stored: StoredCheckpoint
+) -> StoredList:
+    items: list[Any] = []
+    rows: list[ListRow] = []
+    for lineage, end in chain:
+        found = stored.ranges.get((channel, lineage), ())
+        items += _items(codec, (channel, lineage), found, stored, (len(items), end))
+        rows = [ListRow(row.start, row.count, len(row.payload)) for row in found]  # of the last one
+        if len(items) < end:
+            raise missing_rows_error(channel, stored)
+        del items[end:]
+    return StoredList([(lineage, end) for lineage, end in chain], items, rows)
+
+
+def _items(
+    codec: Codec,
+    of: tuple[str, int],
+    rows: Sequence[StoredRange],
+    stored: StoredCheckpoint,
+    span: tuple[int, int],
+) -> list[Any]:
+    """Decode the rows of one lineage.
+
+    Args:
+        of: channel and lineage.
+        span: positions in the list of the lineage's first item, and of the end that is wanted.
+    """
+    start, end = span
+    where = (stored.thread_id, stored.namespace, *of)
+    if codec.lists is not None and are_contiguous(rows, start):
+        known = codec.lists.read(where, rows, end - start, codec.decode)
+        if known is not None:
+            return known
+    items: list[Any] = []
+    for row in rows:
+        if row.start != start + len(items):
+            raise missing_rows_error(of[0], stored)
+        for part in frames(row.payload):
+            place = items_at(*where, start + len(items)) if codec.encrypts else NOWHERE
+            items.extend(codec.decode(part, place))
+    return items
+
+
+def missing_rows_error(channel: str, stored: StoredCheckpoint) -> SerializationError:
+    """Error for a checkpoint some of whose rows are missing."""
+    return SerializationError(
+        f"checkpoint {as_text(stored.row.id)} of thread {stored.thread_id!r} lacks rows of "
+        f"channel {channel!r}",
+        do="check the database's integrity, or restore it from a backup",
+    )
+
+
+def delta_values(
+    codec: Codec,
+    plan: Plan,
+    stored: StoredCheckpoint,
+    placement: Placement,
+    ledgers: Sequence[Sequence[StoredWrite]],
+) -> dict[str, Any]:
+    """Fold the values of a checkpoint's delta channels; unknown channels are left out.
+
+    Args:
+        placement: updated with where the lists are stored that these values extend.
+        ledgers: the pending writes of each of `stored.ancestors`.
+    Raises:
+        SerializationError: an ancestor is missing, or the channel can't fold its stored writes.
+    """
+    record = decode_record(stored.row.record)
+    rules = {c: _rule(plan, c) for c in record.deltas if c in plan.channels}
+    supersteps: dict[str, list[list[Any]]] = {c: [] for c in rules}
+    values: dict[str, Any] = {}
+    for ancestor, ledger in zip(stored.ancestors, ledgers, strict=True):
+        open_ = [c for c in rules if c not in values]
+        if record.folds:
+            for channel in open_:
+                supersteps[channel].extend(reversed(batches(ledger, channel)))
+        record = decode_record(ancestor.row.record)
+        ends = set(open_).difference(record.deltas)
+        held = held_values(codec, plan, ancestor, record.only(ends), placement) if ends else {}
+        for channel in ends:
+            values[channel] = held.get(channel, rules[channel].initial())
+            # This checkpoint doesn't hold the value. `growths` still knows the ancestor's list, so
+            # that the next stored list appends to its rows.
+            placement.forget(channel)
+    for channel, rule in rules.items():
+        if channel not in values:
+            raise missing_rows_error(channel, stored)
+        values[channel] = refolded(rule, channel, values[channel], reversed(supersteps[channel]))
+    return {channel: value for channel, value in values.items() if value is not EMPTY}
+
+
+def _rule(plan: Plan, channel: str) -> Channel[Any]:
+    rule = plan.channels[channel]
+    if not rule.refolds:
+        raise SerializationError(
+            f"channel {channel!r} was stored by a DeltaChannel, whose writes {rule!r} can't fold",
+            do="give the key a DeltaChannel or a reducer until its threads have ended",
+        )
+    return rule

@@ -1,14 +1,10 @@
 """Every exception and warning a user can see.
 
-Each one says what happened and, in `do`, what to do about it. An error that has no advice
-is an `assert`, not a class of these files. Names are LangGraph's where LangGraph has the thing.
+Each says what happened and, in `do`, what to do about it. A failure without advice is an `assert`,
+not a class of this package. Names are LangGraph's where LangGraph has the same error.
 """
 
-from actorgraph.errors.base import (
-    ActorGraphError,
-    ErrorCode,
-    did_you_mean,
-)
+from actorgraph.errors.base import ActorGraphError, ErrorCode, did_you_mean
 from actorgraph.errors.graphs import (
     EmptyChannelError,
     EmptyInputError,

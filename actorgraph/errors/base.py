@@ -1,4 +1,4 @@
-"""What every error has: what happened, and what to do about it."""
+"""The base of all errors: each says what happened and what to do about it."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ErrorCode(Enum):
-    """The errors that LangGraph numbers; programs look for these words in `error.code`."""
+    """LangGraph's error codes; programs compare them with `error.code`."""
 
     GRAPH_RECURSION_LIMIT = "GRAPH_RECURSION_LIMIT"
     INVALID_CONCURRENT_GRAPH_UPDATE = "INVALID_CONCURRENT_GRAPH_UPDATE"
@@ -16,12 +16,12 @@ class ErrorCode(Enum):
 
 
 class ActorGraphError(Exception):
-    """Base of all errors that are raised on purpose.
+    """Base of all errors that the library raises on purpose.
 
     Args:
         what: what happened, naming the culprit.
         do: what the reader can do about it.
-        code: LangGraph's word for it, where it has one.
+        code: LangGraph's code, where it has one.
     """
 
     def __init__(self, what: str, *, do: str, code: ErrorCode | None = None) -> None:
@@ -42,8 +42,8 @@ def _rebuild(kind: type[ActorGraphError], what: str, do: str) -> ActorGraphError
 
 
 def did_you_mean(name: object, choices: Sequence[str]) -> str:
-    """A hint such as `did you mean 'answer'?`, or the choices when none is near."""
-    from difflib import get_close_matches  # few programs mistake a name
+    """Return a hint such as `did you mean 'answer'?`, or all choices when none is similar."""
+    from difflib import get_close_matches  # here, because few programs need it
 
     near = get_close_matches(str(name), choices, n=2)
     if near:

@@ -1,4 +1,4 @@
-"""Errors of building a graph, and of running it."""
+"""Errors of building and running a graph."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,65 +7,66 @@ from actorgraph.errors.base import ActorGraphError, ErrorCode
 
 
 class GraphBuildError(ActorGraphError, ValueError):
-    """A graph, or one call that builds it, can't work as written."""
+    """A graph is invalid, or a call that builds it is."""
 
 
 class SchemaError(GraphBuildError):
-    """A state schema has a key from which no channel can be made."""
+    """A state schema has a key that can't become a channel."""
 
 
 class InvalidUpdateError(ActorGraphError):
-    """A node, an edge or a caller handed over an update that the channels can't take."""
+    """A node, an edge or a caller gave an update that the channels can't take."""
 
     def __init__(
         self,
         what: str = "the channel can't take this update",
         *,
-        do: str = "look at the rule of the channel that refused it",
+        do: str = "return an update that the channel's type and reducer accept",
         code: ErrorCode | None = None,
     ) -> None:
         super().__init__(what, do=do, code=code)
 
 
 class UnknownTargetError(InvalidUpdateError):
-    """A route (`goto`, `Send`, a conditional edge) names a node that the graph doesn't have."""
+    """A `goto`, a `Send` or a conditional edge names a node that the graph doesn't have."""
 
 
 class MissingNodeError(InvalidUpdateError):
-    """`as_node` names no node of the graph."""
+    """`as_node` names a node that the graph doesn't have."""
 
 
 class EmptyInputError(ActorGraphError):
-    """A run was asked to continue a thread on which nothing has been saved."""
+    """A run without input was started on a thread that has no checkpoint."""
 
 
 class EmptyChannelError(ActorGraphError):
-    """A channel was read that has never been written."""
+    """A channel was read before it was written."""
 
     def __init__(
         self,
         what: str = "the channel is empty",
         *,
-        do: str = "write it before it is read",
+        do: str = "write the channel in an earlier superstep, or give it a default",
         code: ErrorCode | None = None,
     ) -> None:
         super().__init__(what, do=do, code=code)
 
 
 class GraphRecursionError(ActorGraphError, RecursionError):
-    """A run took as many supersteps as its `recursion_limit` allows and still had work."""
+    """A run was not finished after `recursion_limit` supersteps."""
 
 
 class NodeTimeoutError(ActorGraphError):
-    """An attempt of a node took longer than its `timeout`, or showed no progress for too long.
+    """An attempt of a node took longer than its `timeout`, or made no progress for too long.
 
-    Not a `TimeoutError`: that is an `OSError`, which retry policies leave alone by default.
+    Not a `TimeoutError`: that is an `OSError`, which retry policies don't retry by default.
 
     Attributes:
-        node: its name.
+        node: name of the node.
         kind: "run" for the whole attempt, "idle" for the time without progress.
         elapsed: seconds since the attempt began.
-        timeout: the limit that was exceeded; run_timeout, idle_timeout: those that were set.
+        run_timeout: limit of the whole attempt in seconds; None where none was set.
+        idle_timeout: limit of the time without progress in seconds; None where none was set.
     """
 
     def __init__(
@@ -93,10 +94,10 @@ class NodeTimeoutError(ActorGraphError):
 
 
 class NodeCancelledError(ActorGraphError):
-    """A node raised the event loop's cancellation itself, though nobody cancelled the run.
+    """A node raised the event loop's cancellation error although the run was not cancelled.
 
     Attributes:
-        node: its name.
+        node: name of the node.
     """
 
     def __init__(self, what: str, *, do: str, node: str = "") -> None:
@@ -105,7 +106,7 @@ class NodeCancelledError(ActorGraphError):
 
 
 class StoredNodeError(ActorGraphError):
-    """What an error handler gets of a failure that an earlier run has stored: its text."""
+    """The text of a failure that an earlier run stored, as passed to an error handler."""
 
 
 class StepTimeoutError(ActorGraphError, TimeoutError):
@@ -113,31 +114,31 @@ class StepTimeoutError(ActorGraphError, TimeoutError):
 
 
 class InvalidConfigError(ActorGraphError, ValueError):
-    """The `config`, or an argument, of a call can't be used."""
+    """The `config` or an argument of a call is invalid."""
 
 
 class RunningLoopError(ActorGraphError, RuntimeError):
-    """A blocking method was called where it would block a running event loop."""
+    """A method of the sync API was called where it would block a running event loop."""
 
 
 class TwoReadersError(ActorGraphError, RuntimeError):
-    """A stream was read by two tasks at once; each chunk goes to one reader."""
+    """Two tasks read a stream at once; it takes one reader."""
 
 
 class OtherLoopError(ActorGraphError, RuntimeError):
-    """Something of one event loop was used in another one, or after its loop had ended."""
+    """An object of one event loop was used in another one, or after its loop had ended."""
 
 
 class NestedRunError(ActorGraphError, RuntimeError):
-    """A graph that runs inside of a run has failed; its handle in an event stream says so."""
+    """A subgraph failed; raised by its handle in an event stream."""
 
 
 class SlowReaderError(ActorGraphError, RuntimeError):
-    """The reader of a stream is so far behind that its buffer is full, and nobody may wait."""
+    """The reader of a stream is so far behind that its buffer is full, and the run may not wait."""
 
 
 class MissingExtraError(ActorGraphError, ImportError):
-    """A method needs a package that is installed only on request."""
+    """A method needs a package of an optional extra."""
 
 
 class InvalidContextError(ActorGraphError, ValueError):
@@ -145,7 +146,7 @@ class InvalidContextError(ActorGraphError, ValueError):
 
 
 class StoreRequiredError(ActorGraphError, ValueError):
-    """A node asks for a store and the graph has none; nothing ran."""
+    """A node needs a store, and the graph has none; nothing ran."""
 
 
 class OutsideRunError(ActorGraphError, RuntimeError):
@@ -154,11 +155,11 @@ class OutsideRunError(ActorGraphError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class NodeError:
-    """What an error handler handles; it is no exception itself.
+    """The failure that an error handler handles. Not an exception itself.
 
     Attributes:
-        node: the node that failed.
-        error: what it raised at its last attempt; after a crash a `StoredNodeError` with its text.
+        node: name of the node that failed.
+        error: raised by its last attempt; after a crash a `StoredNodeError` with its text.
     """
 
     node: str

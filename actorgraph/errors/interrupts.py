@@ -1,7 +1,6 @@
-"""How runs and nodes stop without failing, and how answers are refused.
+"""Exceptions that stop runs and nodes without failing them, and errors of resuming them.
 
-What a node raises to stop is a BaseException, so that `except Exception` in the node can't swallow
-it.
+A `GraphBubbleUp` is a BaseException, so that an `except Exception` in a node can't swallow it.
 """
 
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from actorgraph.errors.base import ActorGraphError
 
 
 class GraphBubbleUp(BaseException):
-    """Base of what a node raises to stop without failing."""
+    """Base of the exceptions that stop a node without failing it."""
 
 
 class GraphInterrupt(GraphBubbleUp):
@@ -23,12 +22,12 @@ class GraphInterrupt(GraphBubbleUp):
 
 
 class GraphDrained(ActorGraphError, GraphBubbleUp):
-    """A run stopped before its next superstep, because it was asked to; all it did is stored.
+    """A run stopped before its next superstep on request; everything it did is stored.
 
-    An Exception too, so that callers can catch it as any error of a run.
+    An Exception too, so that callers can catch it like any error of a run.
 
     Attributes:
-        reason: what was passed to `request_drain()`; "deadline" for a run whose time was over.
+        reason: the argument of `request_drain()`; "deadline" for a run that reached its deadline.
     """
 
     def __init__(self, what: str, *, do: str, reason: str = "shutdown") -> None:
@@ -37,10 +36,10 @@ class GraphDrained(ActorGraphError, GraphBubbleUp):
 
 
 class ParentCommand(GraphBubbleUp):
-    """Carries a `Command(graph=Command.PARENT)` out of a nested run to the node that runs it.
+    """Carries a `Command(graph=Command.PARENT)` out of a subgraph to the node that runs it.
 
     Attributes:
-        command: for the graph above.
+        command: for the parent graph.
     """
 
     def __init__(self, command: Any) -> None:
@@ -49,12 +48,12 @@ class ParentCommand(GraphBubbleUp):
 
 
 class UnknownInterruptError(ActorGraphError, RuntimeError):
-    """A resume doesn't say which interrupt it answers, or names one that is not waiting.
+    """A resume doesn't say which interrupt it answers, or names one that is not pending.
 
     Attributes:
         reason: "not_pending", "empty_map" or "ambiguous"; "" where none of them fits.
-        interrupt_ids: the ids that it names and that don't wait.
-        pending_ids: those that wait; they can still be answered, nothing was written.
+        interrupt_ids: ids that the resume names and that are not pending.
+        pending_ids: ids of the pending interrupts. They can still be answered: nothing was written.
     """
 
     def __init__(
@@ -73,4 +72,4 @@ class UnknownInterruptError(ActorGraphError, RuntimeError):
 
 
 class InvalidResumeError(ActorGraphError, ValueError):
-    """An answer doesn't fit its question's `response_schema`; the question waits for another."""
+    """A resume value doesn't fit its interrupt's `response_schema`; the interrupt stays pending."""

@@ -1,28 +1,28 @@
-"""Errors of saving and resuming."""
+"""Errors of saving and loading."""
 
 from actorgraph.errors.base import ActorGraphError
 
 
 class CheckpointError(ActorGraphError):
-    """Base of what can go wrong between a run and its saver.
+    """Base of errors between a run and its saver.
 
     Attributes:
-        input_stored: of an error that has ended a run: True if the input of the call is in the
-            thread, so that a call that repeats it would add it a second time; False if nothing
-            of the call is. None: that is not known, or the error is not about a run.
+        input_stored: of an error that ended a run: True if the input of the call is stored in the
+            thread, so that repeating the call would add it a second time; False if nothing of the
+            call is stored; None if that is unknown, or the error is not about a run.
     """
 
     input_stored: bool | None = None
 
 
 class SaverRequiredError(CheckpointError, ValueError):
-    """The operation reads or writes checkpoints and the graph was compiled without a saver."""
+    """The operation needs checkpoints, and the graph was compiled without a saver."""
 
 
 class ConflictError(CheckpointError):
-    """Another run has the thread, or has moved its head; the save that says so was not written.
+    """Another run holds the thread, or has moved its head; the refused save was not written.
 
-    See `input_stored` for what the run had stored before that.
+    `input_stored` says what the run had stored before that.
     """
 
 
@@ -38,28 +38,29 @@ class CheckpointNotFoundError(CheckpointError):
 
 
 class SerializationError(CheckpointError, TypeError):
-    """A value can't be stored exactly; the text names its path."""
+    """A value can't be encoded exactly, or stored bytes can't be decoded; the text says where."""
 
 
 class EncryptionError(CheckpointError):
-    """A stored value can't be decrypted: its key is unknown or another, it was changed, is plain.
+    """A stored value can't be decrypted.
 
-    Also: a cipher gave itself an impossible name.
+    Its key is unknown or differs, it was changed or moved to another place, or it is not encrypted
+    and must be. Also raised for a cipher whose name can't be stored.
     """
 
 
 class UnknownTypeError(CheckpointError):
-    """A stored value has a type that this program did not allow.
+    """A stored value has a type that this program doesn't allow.
 
     Attributes:
-        type_name: "module:Name" as it was stored; "" for an extension that isn't known at all.
+        type_name: "module:Name" as stored; "" for an unknown extension code.
     """
 
     type_name: str = ""
 
 
 class SchemaMismatchError(CheckpointError):
-    """The graph has lost a node or a channel that a stored checkpoint needs."""
+    """The graph no longer has a node or a channel that a stored checkpoint needs."""
 
 
 class FormatVersionError(CheckpointError):
@@ -70,30 +71,30 @@ class StorageError(CheckpointError):
     """The database or the file refused an operation.
 
     Attributes:
-        retryable: whether the same batch may be sent again at once: nothing of it is stored.
+        retryable: whether the same batch may be retried at once, because nothing of it is stored.
     """
 
     retryable: bool = False
 
 
 class StorageBusyError(StorageError):
-    """Somebody else held the database's lock for longer than the busy timeout."""
+    """The database was locked for longer than the busy timeout."""
 
 
 class StorageFullError(StorageError):
-    """No space left; the batch was rolled back and the saver stays usable."""
+    """No space left on the device; the batch was rolled back and the saver stays usable."""
 
 
 class DamagedRowError(StorageError):
-    """A stored row, or a line of a file, is not as it was written; the text names its place."""
+    """A stored row, or a line of a file, was damaged after it was written; the text names it."""
 
 
 class SaverBrokenError(StorageError):
-    """A commit failed in a way that leaves its outcome unknown; reopen the saver."""
+    """A commit failed with unknown outcome; reopen the saver."""
 
 
 class NotSupportedError(CheckpointError):
-    """This kind of saver can't do what was asked; nothing has changed."""
+    """This kind of saver doesn't support the operation; nothing was changed."""
 
 
 class AccessDeniedError(CheckpointError, PermissionError):
@@ -105,24 +106,24 @@ class CheckpointSizeError(CheckpointError):
 
 
 class AuditError(CheckpointError):
-    """An audit log was changed, or can't be written."""
+    """An audit log was tampered with, or can't be written."""
 
 
 class SaverClosedError(CheckpointError):
-    """The saver has been closed."""
+    """The saver is closed."""
 
 
 class DrainTimeoutError(CheckpointError):
-    """The saver was closed before everything was stored; the text lists what was not."""
+    """The saver was closed before everything was stored; the text lists the rest."""
 
 
 UNREADABLE = (EncryptionError, FormatVersionError, SchemaMismatchError, UnknownTypeError)
-"""Why a program can't read what another one, or another version of it, has stored."""
+"""Errors for data that another program, or another version of this one, can read."""
 
 DAMAGED = (DamagedRowError, SerializationError)
-"""Why nobody can read what is stored: its bytes are not what a saver has written."""
+"""Errors for data that no program can read, because its bytes were damaged."""
 
 
-def fails_all(error: BaseException) -> bool:
-    """Whether an error of a saver is about all that it is asked next, and not about one row."""
+def fails_every_request(error: BaseException) -> bool:
+    """Whether a saver's error is about the saver, so that its next requests will fail too."""
     return isinstance(error, StorageError | SaverClosedError) and not isinstance(error, DAMAGED)

@@ -1,14 +1,14 @@
-"""Errors of an ActorSystem: runs that it doesn't take, has lost, or can't tell about."""
+"""Errors of an ActorSystem and of its runs."""
 
 from actorgraph.errors.base import ActorGraphError
 from actorgraph.errors.storage import ConflictError
 
 
 class SystemBusyError(ActorGraphError):
-    """The system has as many runs as it takes, or too much that is not stored yet.
+    """The system is at its limit of runs, or of data that is not stored yet.
 
     Attributes:
-        retry_after_s: when to ask again, in seconds; a web server answers 429 with Retry-After.
+        retry_after_s: seconds after which to retry; a web server answers 429 with Retry-After.
     """
 
     def __init__(self, what: str, *, do: str, retry_after_s: float = 1.0) -> None:
@@ -17,14 +17,15 @@ class SystemBusyError(ActorGraphError):
 
 
 class SystemClosedError(ActorGraphError, RuntimeError):
-    """The system takes no runs: it drains, is closed, or was not entered; a server answers 503."""
+    """The system is draining, closed, or was not entered; a web server answers 503."""
 
 
 class ThreadBusyError(ConflictError):
-    """The thread has a run going on; nothing of this one was written.
+    """The thread has an active run; nothing of this one was written.
 
     Attributes:
-        thread_id: the thread. run_id: the run that has it, where that is known.
+        thread_id: id of the thread.
+        run_id: id of the active run; "" if unknown.
     """
 
     def __init__(self, what: str, *, do: str, thread_id: str = "", run_id: str = "") -> None:
@@ -34,15 +35,15 @@ class ThreadBusyError(ConflictError):
 
 
 class RunNotFoundError(ActorGraphError, LookupError):
-    """The system, and its saver, know no such run."""
+    """Neither the system nor its saver has a run of this id."""
 
 
 class RunCancelledError(ActorGraphError):
-    """The run was cancelled; what it did is stored, unless it was rolled back.
+    """The run was cancelled; its finished work is stored, unless it was rolled back.
 
     Attributes:
-        reason: who cancelled it.
-        input_stored: whether its input is in the thread: it had begun. None if that is not known.
+        reason: why it was cancelled.
+        input_stored: whether its input is stored in the thread; None if unknown.
     """
 
     def __init__(
@@ -54,12 +55,12 @@ class RunCancelledError(ActorGraphError):
 
 
 class RunFailedError(ActorGraphError):
-    """The run failed in another process, or was parked; the text is that of its error."""
+    """The run failed in another process, or was parked; the text is its error's."""
 
 
 class ResultTimeoutError(ActorGraphError, TimeoutError):
-    """The run did not end within the seconds that `result` was to wait; it goes on."""
+    """The run did not end within the timeout of `result`; it goes on."""
 
 
 class LeaseLostError(ConflictError):
-    """The system could not renew its lease in time, so that its runs may go on elsewhere."""
+    """The system could not renew its lease in time, so another process may take over its runs."""

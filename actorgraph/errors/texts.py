@@ -1,19 +1,25 @@
-"""Text that programs make, where it is stored or shown: what every store, log and trace takes.
+"""Text that every store, log and trace can take, and texts of exceptions.
 
-Stores keep UTF-8, which has no lone surrogates, and PostgreSQL no NUL either. Such text comes from
-file names, from processes, from clients. A name that must be found again is refused where it is
-given (`is_name`); a text for people is escaped (`storable`), so that nothing fails for it later.
+Stores keep UTF-8, which has no lone surrogates, and PostgreSQL no NUL either. File names, processes
+and clients produce such text. A name that must be found again is refused where it is given
+(`is_storable_name`); text for people is escaped (`storable`), so that storing it can't fail.
+Reporting a program's exception never raises another one, and its text is storable.
 """
 
-NAME_BYTES_MAX = 1000
-"""Bytes of a name that is part of a row's key: PostgreSQL indexes no longer ones together."""
+from collections.abc import Sequence
+from contextlib import suppress
+from traceback import format_exception
+from typing import TypeVar
 
-NO_NAME = f"no store takes it: it has NUL, a lone surrogate, or more than {NAME_BYTES_MAX:,} bytes"
-"""What is wrong with text that isn't `is_name`."""
+NAME_BYTES_MAX = 1000
+"""Bytes of a name that is part of a row's key: PostgreSQL can't index several longer ones."""
+
+NAME_REFUSED = f"it has NUL, a lone surrogate, or more than {NAME_BYTES_MAX:,} bytes"
+"""Reason for a refused name (`is_storable_name`), for the text of an error."""
 
 
 def storable(text: str) -> str:
-    """The text, with lone surrogates and NUL escaped as Python would write them."""
+    """Escape lone surrogates and NUL as Python writes them."""
     if "\0" in text:
         text = text.replace("\0", "\\x00")
     if text.isascii():
@@ -21,8 +27,8 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def is_unicode(text: str) -> bool:
-    """Whether text can be encoded: it has no half of a surrogate pair."""
+def is_encodable(text: str) -> bool:
+    """Whether text can be encoded as UTF-8: it has no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -30,6 +36,48 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def is_name(text: str) -> bool:
+def is_storable_name(text: str) -> bool:
     """Whether the text can be part of a row's key in every store."""
-    return "\0" not in text and is_unicode(text) and len(text.encode()) <= NAME_BYTES_MAX
+    return "\0" not in text and is_encodable(text) and len(text.encode()) <= NAME_BYTES_MAX
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def error_repr(error: BaseException) -> str:
+    """Return the `repr` of an exception; if that fails, its type and what `repr` raised."""
+    try:
+        return storable(repr(error))
+    except BaseException as worse:  # noqa: BLE001 - it is the exception of a node
+        return f"<{type(error).__name__}, whose repr() raised {type(worse).__name__}>"
+
+
+def error_text(error: BaseException) -> str:
+    """Return the `str` of an exception; if that fails, what `str` raised."""
+    try:
+        return storable(str(error))
+    except BaseException as worse:  # noqa: BLE001 - as above
+        return f"<its str() raised {type(worse).__name__}>"
+
+
+def error_traceback(error: BaseException) -> str:
+    """Return the traceback as Python prints it; if that fails, the exception's `repr`."""
+    try:
+        return storable("".join(format_exception(error)))
+    except BaseException:  # noqa: BLE001 - as above
+        return error_repr(error)
+
+
+def add_note(error: BaseException, text: str) -> None:
+    """Add a note to an exception, if it accepts notes."""
+    with suppress(BaseException):  # the error matters more than its note
+        error.add_note(text)
+
+
+def combine_errors(errors: Sequence[E]) -> E:
+    """Return the first error, with a note for each other one, as a loop over many items raises."""
+    for other in dict.fromkeys(errors[1:]):
+        if other is not errors[0]:
+            notes: Sequence[str] = getattr(other, "__notes__", ())
+            add_note(errors[0], "; ".join([f"also: {error_text(other)}", *notes]))
+    return errors[0]

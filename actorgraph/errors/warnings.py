@@ -1,4 +1,4 @@
-"""What goes on, and should be looked at."""
+"""Warnings."""
 
 
 class ActorGraphWarning(UserWarning):
@@ -6,15 +6,15 @@ class ActorGraphWarning(UserWarning):
 
 
 class UnknownChannelWarning(ActorGraphWarning):
-    """A node returned a key that is no channel of the graph; the key was dropped."""
+    """A node returned a key that is not a channel of the graph; the key was dropped."""
 
 
 class OtherGraphWarning(ActorGraphWarning):
-    """A graph goes on with the thread of one that it shares no node with."""
+    """A graph continues the thread of a graph with which it shares no node."""
 
 
 class CompiledGraphWarning(ActorGraphWarning):
-    """A builder was changed after `compile`; what was compiled stays as it is."""
+    """A builder was changed after `compile`; the compiled graph stays as it is."""
 
 
 class UnreachableNodeWarning(ActorGraphWarning):
@@ -26,16 +26,16 @@ class SwallowedInterruptWarning(ActorGraphWarning):
 
 
 class CacheWarning(ActorGraphWarning):
-    """A cache failed to find or keep a node's result; the run goes on without."""
+    """A cache failed to read or store a node's result; the run goes on without it."""
 
 
 class LostErrorWarning(ActorGraphWarning):
-    """A call of a `@task` function failed, and its caller returned without waiting for it."""
+    """A `@task` call failed, and its caller returned without awaiting it."""
 
 
 class UnsafeSettingWarning(ActorGraphWarning):
-    """A setting gives up a guarantee."""
+    """A setting weakens a guarantee."""
 
 
 class ForeignSaverWarning(ActorGraphWarning):
-    """The checkpointer is a saver of LangGraph's interface, which can promise less than ours."""
+    """The checkpointer implements LangGraph's interface, which guarantees less than our savers."""

@@ -1,5 +1,11 @@
-"""Chat messages: our own kinds, the forms that stand for them, and their reducer."""
+"""Chat messages: our own classes, the conversion of other forms, and their reducer."""
 
+from actorgraph.messages.add_messages import (
+    REMOVE_ALL_MESSAGES,
+    MessagesState,
+    add_messages,
+    messages_delta_reducer,
+)
 from actorgraph.messages.kinds import (
     AIMessage,
     AIMessageChunk,
@@ -8,12 +14,6 @@ from actorgraph.messages.kinds import (
     RemoveMessage,
     SystemMessage,
     ToolMessage,
-)
-from actorgraph.messages.reducer import (
-    REMOVE_ALL_MESSAGES,
-    MessagesState,
-    add_messages,
-    messages_delta_reducer,
 )
 
 _messages_delta_reducer = messages_delta_reducer

@@ -1,6 +1,6 @@
-"""Chat messages as plain data, for programs that have no LangChain.
+"""Chat messages as dataclasses, for programs without LangChain.
 
-Their fields are those of LangChain's messages, so that code reads both kinds alike.
+Their fields are those of LangChain's messages, so the same code reads both.
 """
 
 from dataclasses import dataclass, field
@@ -15,10 +15,11 @@ class BaseMessage:
     """One message of a conversation.
 
     Attributes:
-        content: what it says.
-        id: tells it from the others; `add_messages` gives one to those without.
-        name: who says it, where that matters.
-        additional_kwargs, response_metadata: whatever a model's maker adds.
+        content: text, or a list of texts and content blocks.
+        id: unique in a conversation; `add_messages` gives one to messages without.
+        name: of the author, if there are several with one role.
+        additional_kwargs: data of the model's provider.
+        response_metadata: data of the model's provider about its response.
     """
 
     type: ClassVar[str] = ""
@@ -37,13 +38,13 @@ class BaseMessage:
         return "".join(_text_of(block) for block in self.content)
 
     def pretty_repr(self) -> str:
-        """The message under a heading with its kind."""
+        """Format the message under a heading with its role or name."""
         heading = f" {(self.name or self.type or 'message').title()} Message "
         return f"{heading:=^80}\n\n{self.text}"
 
     def pretty_print(self) -> None:
         """Print `pretty_repr()`."""
-        print(self.pretty_repr())  # noqa: T201 - that is what it is for
+        print(self.pretty_repr())  # noqa: T201 - its purpose is to print
 
 
 def _text_of(block: Any) -> str:
@@ -55,25 +56,26 @@ def _text_of(block: Any) -> str:
 
 @dataclass
 class HumanMessage(BaseMessage):
-    """What a person says."""
+    """A message of a person."""
 
     type: ClassVar[str] = "human"
 
 
 @dataclass
 class SystemMessage(BaseMessage):
-    """What a model is told to be."""
+    """Instructions to a model."""
 
     type: ClassVar[str] = "system"
 
 
 @dataclass
 class AIMessage(BaseMessage):
-    """What a model says, and which tools it wants called.
+    """A message of a model, with the tool calls that it asks for.
 
     Attributes:
         tool_calls: `{"name", "args", "id"}` each.
-        usage_metadata: the tokens that it took.
+        invalid_tool_calls: those whose arguments the model's client could not parse.
+        usage_metadata: the tokens used.
     """
 
     type: ClassVar[str] = "ai"
@@ -87,12 +89,12 @@ class AIMessage(BaseMessage):
 
 @dataclass
 class AIMessageChunk(AIMessage):
-    """A piece of what a model says; pieces of one message have one id and can be added up."""
+    """A chunk of a model's message; the chunks of one message have one id and can be added."""
 
     type: ClassVar[str] = "AIMessageChunk"
 
     def __add__(self, other: "AIMessageChunk") -> "AIMessageChunk":
-        """Both pieces as one."""
+        """Join two chunks of a message."""
         return AIMessageChunk(
             _joined(self.content, other.content),
             id=self.id or other.id,
@@ -104,7 +106,7 @@ class AIMessageChunk(AIMessage):
         )
 
     def whole(self) -> AIMessage:
-        """The message that the pieces so far make."""
+        """Make a message of the chunks so far."""
         return AIMessage(**vars(self))
 
 
@@ -116,11 +118,11 @@ def _joined(one: Content, two: Content) -> Content:
 
 @dataclass
 class ToolMessage(BaseMessage):
-    """What a tool returned.
+    """The result of a tool call.
 
     Attributes:
-        tool_call_id: of the call that it answers.
-        artifact: what the tool made for the program rather than for the model.
+        tool_call_id: the id of the call.
+        artifact: a result for the program, which the model doesn't get.
         status: "success" or "error".
     """
 
@@ -136,7 +138,7 @@ class RemoveMessage(BaseMessage):
     """Removes the message with this id from the list that `add_messages` keeps.
 
     Args:
-        id: of the message, or `REMOVE_ALL_MESSAGES` for all before it.
+        id: of the message to remove, or `REMOVE_ALL_MESSAGES` for all before this one.
     """
 
     type: ClassVar[str] = "remove"

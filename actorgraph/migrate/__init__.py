@@ -1,4 +1,4 @@
-"""Threads of LangGraph's checkpoint databases, moved into savers of ours."""
+"""Move the threads of LangGraph's checkpoint databases into this library's savers."""
 
 from actorgraph.migrate.moving import MigrationReport, ThreadReport, amigrate, migrate
 

@@ -1,6 +1,7 @@
 """`python -m actorgraph.migrate SOURCE TARGET`: move LangGraph's threads into a SQLite file.
 
-It ends with 1 when a thread can't move. Types of the program's own need the function instead.
+The exit code is 1 if a thread can't be moved. For values of a program's own types, call
+`actorgraph.migrate.migrate(..., types=[...])` instead.
 """
 
 import argparse
@@ -8,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from actorgraph.api.sqlite_saver import SqliteSaver
+from actorgraph.api.savers.sqlite import SqliteSaver
 from actorgraph.migrate.moving import ThreadReport, migrate
 
 
@@ -19,9 +20,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("source", help="LangGraph's SQLite file, or a postgresql:// address")
     parser.add_argument("target", help="the SQLite file of actorgraph's SqliteSaver")
-    parser.add_argument("--dry-run", action="store_true", help="report, and store nothing")
-    parser.add_argument("--thread", action="append", help="move this one only; may be repeated")
-    parser.add_argument("--threads-max", type=int, help="look at no more threads than that")
+    parser.add_argument("--dry-run", action="store_true", help="report without storing anything")
+    parser.add_argument("--thread", action="append", help="id of a thread to move; may be repeated")
+    parser.add_argument("--threads-max", type=int, help="read at most this many threads")
     options = parser.parse_args(arguments)
     target = ":memory:" if options.dry_run and not Path(options.target).exists() else options.target
     with SqliteSaver(target) as saver:
@@ -31,13 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             threads=options.thread,
             dry_run=options.dry_run,
             threads_max=options.threads_max,
-            progress=_say,
+            progress=_print_progress,
         )
     sys.stdout.write(f"{report}\n")
     return 1 if report.refused else 0
 
 
-def _say(thread: ThreadReport) -> None:
+def _print_progress(thread: ThreadReport) -> None:
     sys.stderr.write(f"{thread.thread_id}: {thread.moved} of {thread.checkpoints}\n")
 
 

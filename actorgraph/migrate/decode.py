@@ -1,8 +1,8 @@
-"""What LangGraph's serializer has made of values, read without importing or calling what it names.
+"""Decode values and checkpoints that LangGraph's serializer encoded, without importing anything.
 
-The bytes name classes, and say how to call them. Here a name is only looked up: among the types
-that this module knows, chat messages, and the types that the caller has allowed. Anything else is
-noted with its path, and makes its thread one that can't move.
+The bytes name classes and how to call them. Here a name is only looked up: among the types known
+to this file, chat messages, and the types that the caller allows. Anything else is noted with its
+path, and its thread is not moved.
 """
 
 import dataclasses
@@ -19,13 +19,14 @@ from zoneinfo import ZoneInfo
 import msgspec
 import ormsgpack
 
-from actorgraph.codec.bounds import Copies, distinct
-from actorgraph.codec.types import MODEL, NAMED_TUPLE, extension_of
+from actorgraph.codec.bounds import CopyBudget, build_set
+from actorgraph.codec.stored_types import MODEL, NAMED_TUPLE, extension_of
 from actorgraph.errors import SerializationError
 from actorgraph.messages import kinds
-from actorgraph.values.commands import Command, Interrupt, Send
-from actorgraph.values.node_policies import TimeoutPolicy
-from actorgraph.values.overwrite import Overwrite
+from actorgraph.migrate.sources import SourceCheckpoint
+from actorgraph.savers.foreign.payloads import number_of
+from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
+from actorgraph.values.policies import TimeoutPolicy
 
 _ONE_ARGUMENT = (0, 3)
 _MODELS = (4, 5)
@@ -34,8 +35,8 @@ _DERIVED = frozenset({"type", "example"})
 _KNOWN: dict[str, Callable[[Any], Any]] = {
     "uuid.UUID": lambda a: UUID(hex=a[0]),
     "decimal.Decimal": lambda a: Decimal(a[0]),
-    "builtins.set": lambda a: distinct(a[0]),
-    "builtins.frozenset": lambda a: frozenset(distinct(a[0])),
+    "builtins.set": lambda a: build_set(a[0]),
+    "builtins.frozenset": lambda a: frozenset(build_set(a[0])),
     "collections.deque": lambda a: deque(a[0]),
     "zoneinfo.ZoneInfo": lambda a: ZoneInfo(a[0]),
     "datetime.datetime": lambda a: dt.datetime.fromisoformat(a[0]),
@@ -56,35 +57,35 @@ _KNOWN: dict[str, Callable[[Any], Any]] = {
 for _name in ("Path", "PosixPath"):
     for _module in ("pathlib", "pathlib._local"):
         _KNOWN[f"{_module}.{_name}"] = lambda a: Path(*a)
-for _name in ("Send", "Interrupt", "Command"):  # as older versions had them
+for _name in ("Send", "Interrupt", "Command"):  # where older versions had them
     _KNOWN[f"langgraph.constants.{_name}"] = _KNOWN[f"langgraph.types.{_name}"]
 
 
 class Decoder:
-    """Reads values; notes what it can't.
+    """Decodes values, and notes those that it can't decode.
 
     Args:
-        types: the user's types that values may have, besides plain data.
-        langchain: LangChain's module of messages; None makes messages of ours of them.
+        types: the program's types that values may have, besides plain data.
+        langchain: LangChain's module of messages; None decodes them as this library's messages.
 
     Attributes:
-        unknown: "path: reason" of what could not be read since it was last emptied.
+        unknown: "path: reason" of each value that could not be decoded; cleared by the caller.
     """
 
     def __init__(self, types: Iterable[type] = (), langchain: Any = None) -> None:
         self._types = {f"{kind.__module__}.{kind.__name__}": kind for kind in types}
         self._langchain = langchain
         self.unknown: list[str] = []
-        self._copies = Copies(0)
+        self._copies = CopyBudget(0)
 
     def read(self, form: str | None, payload: bytes | None, path: str) -> Any:
-        """The value of a form and bytes; None, and a note, where it can't be read.
+        """Decode a form and bytes; returns None with a note if that fails.
 
         Args:
-            path: what it is, for the note.
+            path: what the value is, for the note.
         """
         data = bytes(payload or b"")
-        self._copies = Copies(len(data))
+        self._copies = CopyBudget(len(data))
         try:
             match form:
                 case None | "null" | "empty":
@@ -94,44 +95,45 @@ class Decoder:
                 case "bytearray":
                     return bytearray(data)
                 case "msgpack":
-                    return self._walked(_unpacked(data), path)
+                    return self._restore(_unpacked(data), path)
                 case "json":
-                    return self._revived(json.loads(data.decode()), path)
+                    return self._restore_json(json.loads(data.decode()), path)
                 case _:
                     return self._note(path, f"it has the form {form!r}")
         except RecursionError:
-            return self._note(path, "it is nested too deep")
-        except Exception as error:  # noqa: BLE001 - damaged bytes may do anything
+            return self._note(path, "it is nested too deeply")
+        except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
             return self._note(path, f"it can't be decoded: {error}")
 
-    def _walked(self, value: Any, path: str) -> Any:
-        """A value with what stands in it for objects made into them."""
+    def _restore(self, value: Any, path: str) -> Any:
+        """Replace the extensions in a value by the objects that they represent."""
         if type(value) is list:
             items = cast("list[Any]", value)
-            return [self._walked(item, f"{path}[{i}]") for i, item in enumerate(items)]
+            return [self._restore(item, f"{path}[{i}]") for i, item in enumerate(items)]
         if type(value) is dict:
             pairs = cast("dict[Any, Any]", value).items()
-            return {key: self._walked(item, f"{path}[{key!r}]") for key, item in pairs}
+            return {key: self._restore(item, f"{path}[{key!r}]") for key, item in pairs}
         if type(value) is not _Raw:
             return value
         self._copies.spend(len(value.payload))
         inner = _unpacked(value.payload)
         if value.code == _SNAPSHOT:
-            return self._walked(inner, path)
+            return self._restore(inner, path)
         if type(inner) is not list or len(cast("list[Any]", inner)) < 3:
             return self._note(path, f"it has the extension {value.code}")
         module, name, given = cast("list[Any]", inner)[:3]
-        given = self._walked(given, path)
+        given = self._restore(given, path)
         if value.code in _ONE_ARGUMENT:
             given = [given]
         return self.build(f"{module}.{name}", given, path, model=value.code in _MODELS)
 
     def build(self, full: str, given: Any, path: str, *, model: bool = False) -> Any:
-        """A value of a named type, of what it was taken apart into; None, and a note, if unknown.
+        """Build a value of a named type; returns None with a note if the type is unknown.
 
         Args:
+            full: "module.Name" of the type.
             given: positional arguments as a list, or fields as a dict.
-            model: whether it is what pydantic has dumped.
+            model: whether `given` was dumped by pydantic.
         """
         if full in _KNOWN:
             return _KNOWN[full](given)
@@ -149,7 +151,7 @@ class Decoder:
             kind = getattr(self._langchain, name, None)
             known = isinstance(kind, type) and issubclass(kind, self._langchain.BaseMessage)
             return kind(**fields) if known and kind is not None else None
-        kind = _OURS.get(name)
+        kind = _OUR_MESSAGES.get(name)
         if kind is None:
             return None
         names = {field.name for field in dataclasses.fields(kind)}
@@ -158,20 +160,20 @@ class Decoder:
             self._note(path, f"a {name} has {', '.join(lost)}; install langchain-core to keep it")
         return kind(**{k: v for k, v in fields.items() if k in names})
 
-    def _revived(self, value: Any, path: str) -> Any:
-        """A value of the older form, JSON, with its objects."""
+    def _restore_json(self, value: Any, path: str) -> Any:
+        """Replace the constructors in a value of the older form, JSON, by their objects."""
         if isinstance(value, list):
             items = cast("list[Any]", value)
-            return [self._revived(item, f"{path}[{i}]") for i, item in enumerate(items)]
+            return [self._restore_json(item, f"{path}[{i}]") for i, item in enumerate(items)]
         if not isinstance(value, dict):
             return value
         pairs = cast("dict[str, Any]", value)
-        made = {key: self._revived(item, f"{path}[{key!r}]") for key, item in pairs.items()}
+        made = {key: self._restore_json(item, f"{path}[{key!r}]") for key, item in pairs.items()}
         if made.get("type") != "constructor" or made.get("lc") not in (1, 2):
             return made
         given = made.get("kwargs") or made.get("args") or []
         *module, name = made["id"]
-        if made["lc"] == 1:  # LangChain's own form
+        if made["lc"] == 1:  # LangChain's own form, whose ids aren't module paths
             module = ["langchain_core", "messages"]
         full = ".".join((*module, name))
         return self.build(full, given, path, model=isinstance(given, dict))
@@ -181,7 +183,7 @@ class Decoder:
 
 
 class _Raw(msgspec.Struct, frozen=True):
-    """An extension, not looked into yet."""
+    """A msgpack extension whose content isn't decoded yet."""
 
     code: int
     payload: bytes
@@ -191,14 +193,15 @@ def _unpacked(data: bytes) -> Any:
     return ormsgpack.unpackb(data, ext_hook=_Raw, option=ormsgpack.OPT_NON_STR_KEYS)
 
 
-_OURS = {kind.__name__: kind for kind in kinds.KINDS}
+_OUR_MESSAGES = {kind.__name__: kind for kind in kinds.KINDS}
 
 
 def _of_kind(kind: Any, given: Any, *, model: bool) -> Any:
     extension = extension_of(kind)
     if extension is None:
         raise SerializationError(
-            f"type {kind!r} can't be read", do="allow dataclasses, models, enums and named tuples"
+            f"type {kind!r} can't be decoded",
+            do="allow only dataclasses, models, enums and named tuples",
         )
     if extension is MODEL or model:
         try:
@@ -208,3 +211,53 @@ def _of_kind(kind: Any, given: Any, *, model: bool) -> Any:
     if extension is NAMED_TUPLE and isinstance(given, dict):
         return kind(**given)
     return extension.build(kind, given) if isinstance(given, dict) else kind(*given)
+
+
+def checkpoint_body(stored: SourceCheckpoint, decoder: Decoder) -> dict[str, Any]:
+    """Decode a checkpoint's dict with its values.
+
+    Returns: a dict without values if it can't be decoded; the decoder notes why.
+    Raises:
+        ValueError: it is not a checkpoint.
+        Exception: any other, if parts of it have wrong types.
+    """
+    where = checkpoint_label(stored)
+    if isinstance(stored.body, tuple):
+        noted = len(decoder.unknown)
+        found = decoder.read(stored.body[0], stored.body[1], where)
+        return dict(_NOTHING) if len(decoder.unknown) > noted else _checked(found)
+    inline = stored.body.get("channel_values") or {}
+    blobs = {
+        c: decoder.read(form, data, f"{where}: {c!r}") for c, (form, data) in stored.blobs.items()
+    }
+    return _checked({**stored.body, "channel_values": {**inline, **blobs}})
+
+
+_NOTHING: Mapping[str, Any] = {
+    "v": 4,
+    "channel_values": {},
+    "channel_versions": {},
+    "versions_seen": {},
+}
+
+
+def _checked(body: Any) -> dict[str, Any]:
+    """Check that a checkpoint has the parts that are read later.
+
+    Raises: ValueError: a part is missing, or a version is not a number.
+    """
+    parts = [part for part in _NOTHING if not isinstance(body, dict) or part not in body]
+    if parts:
+        msg = f"it has no {', '.join(parts)}"
+        raise ValueError(msg)
+    found = cast("dict[str, Any]", body)
+    for versions in (found["channel_versions"], *found["versions_seen"].values()):
+        for version in versions.values():
+            number_of(version)
+    return found
+
+
+def checkpoint_label(stored: SourceCheckpoint) -> str:
+    """Name a checkpoint in notes and problems."""
+    place = f" of {stored.namespace!r}" if stored.namespace else ""
+    return f"checkpoint {stored.id}{place}"

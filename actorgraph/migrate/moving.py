@@ -1,4 +1,4 @@
-"""Moving threads: read one, translate it, compare with what is there, store what is missing."""
+"""Move threads: read one, translate it, compare it with the target, store the missing part."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
@@ -13,14 +13,14 @@ from actorgraph.api.config import address_of
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import ActorGraphError
-from actorgraph.errors.storage import fails_all
+from actorgraph.errors.storage import fails_every_request
 from actorgraph.migrate.decode import Decoder
-from actorgraph.migrate.sources import Source, source_of
-from actorgraph.migrate.tasks import hasher
-from actorgraph.migrate.threads import Moved, Thread
-from actorgraph.plan.graph import Plan
+from actorgraph.migrate.sources import SourceDatabase, source_of
+from actorgraph.migrate.task_matching import task_id_hash
+from actorgraph.migrate.translate_thread import MovedCheckpoint, SourceThread
+from actorgraph.plan.plan import Plan
 from actorgraph.ports import Saver
-from actorgraph.runtime.hosting import Host, host_of
+from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.values.commits import EPOCH_ANY, Commit, ListCheckpoints, StoredCheckpoint
 from actorgraph.values.constants import START
 from actorgraph.values.ids import as_text
@@ -31,14 +31,15 @@ _NO_GRAPH = Plan(name="", graph_id="", channels={}, nodes={}, output_keys=(), st
 
 
 class ThreadReport(msgspec.Struct, frozen=True):
-    """What has become of a thread.
+    """The result of moving one thread.
 
     Attributes:
-        checkpoints: how many it has in the source, in all namespaces.
-        moved: how many were stored now, or would be in a dry run; 0 where all were there.
-        waits: whether a question waits on it.
-        problems: why nothing of it was moved, each with the place.
-        notes: what is not as it was.
+        thread_id: of the thread.
+        checkpoints: number in the source, in all namespaces.
+        moved: number stored now, or in a dry run to be stored; 0 if all were in the target.
+        waits: whether it has a pending interrupt.
+        problems: why nothing of it was moved, each with its place.
+        notes: differences between the thread in the target and in the source.
     """
 
     thread_id: str
@@ -50,11 +51,12 @@ class ThreadReport(msgspec.Struct, frozen=True):
 
 
 class MigrationReport(msgspec.Struct, frozen=True):
-    """What has become of all threads.
+    """The result of a migration.
 
     Attributes:
+        threads: one report per thread that was read.
         dry_run: whether nothing was stored.
-        left: threads that were not looked at, for the limit.
+        left: number of threads that were not read, because of `threads_max`.
     """
 
     threads: tuple[ThreadReport, ...]
@@ -63,19 +65,19 @@ class MigrationReport(msgspec.Struct, frozen=True):
 
     @property
     def refused(self) -> tuple[ThreadReport, ...]:
-        """The threads of which nothing was moved, because something of them can't be."""
+        """The threads that were not moved, because a part of them can't be."""
         return tuple(thread for thread in self.threads if thread.problems)
 
     def __str__(self) -> str:
-        """A few lines for people."""
+        """Summarize in a few lines."""
         moved = sum(thread.moved for thread in self.threads)
         verb = "would move" if self.dry_run else "moved"
         many, refused = len(self.threads), len(self.refused)
         lines = [f"{verb} {moved} checkpoints of {many - refused} threads"]
         if refused or self.left:
-            lines.append(f"{refused} threads can't move, {self.left} were not looked at")
+            lines.append(f"{refused} threads can't be moved, {self.left} were not read")
         for thread in self.threads:
-            lines.extend(f"{thread.thread_id}: can't move: {text}" for text in thread.problems)
+            lines.extend(f"{thread.thread_id}: can't be moved: {text}" for text in thread.problems)
             lines.extend(f"{thread.thread_id}: {text}" for text in thread.notes)
         return "\n".join(lines)
 
@@ -96,26 +98,26 @@ async def amigrate(
 ) -> MigrationReport:
     """Move the threads of a LangGraph database into a saver; the source is only read.
 
-    A thread moves as a whole or not at all. A checkpoint that is there already is left alone, so
-    that the call can be repeated. Stop the program that writes the source before.
+    A thread is moved as a whole or not at all. Checkpoints that the target has are skipped, so the
+    call can be repeated. Stop the program that writes the source first.
 
     Args:
-        source: the file of LangGraph's SqliteSaver, or the "postgresql://" address of its
+        source: the file of LangGraph's SqliteSaver, or the "postgresql://" URL of its
             PostgresSaver's database.
         saver: one of actorgraph's, open or not.
-        threads: ids of the threads to move; default all.
+        threads: ids of the threads to move; default: all.
         types: types that values of the threads may have: dataclasses, models, enums, ...
-        graph: the compiled graph that goes on with them; its types count as `types`. Threads of
-            an entrypoint need it for their questions.
-        dry_run: report what would move and why other things wouldn't, and store nothing.
-        threads_max: look at no more threads than that.
+        graph: the compiled graph that continues the threads; its types are allowed, too. Threads
+            of an entrypoint need it for their interrupts.
+        dry_run: report what would be moved, and store nothing.
+        threads_max: read at most this many threads; None for all.
         progress: called with each thread's report.
     Raises:
         InvalidConfigError: the source can't be read.
         MissingExtraError: xxhash, or psycopg for PostgreSQL, isn't installed.
-        StorageError: the saver failed; what was stored until then is whole checkpoints.
+        StorageError: the saver failed; checkpoints stored until then are whole.
     """
-    hasher()
+    task_id_hash()
     allowed = [*types, *(getattr(graph, "stored_types", ()) if graph is not None else ())]
     decoder = Decoder(allowed, _langchain())
     codec = cast("Codec", getattr(saver, "codec", None) or Codec()).with_types(allowed)
@@ -126,7 +128,7 @@ async def amigrate(
         reports: list[ThreadReport] = []
         for thread_id in wanted[:threads_max]:
             mover = _Mover(host_of(saver), codec, thread_id, dry_run=dry_run, starts=_starts(graph))
-            report = await _reported(mover, opened, decoder)
+            report = await _move_thread(mover, opened, decoder)
             reports.append(report)
             if progress is not None:
                 progress(report)
@@ -135,29 +137,29 @@ async def amigrate(
     return MigrationReport(tuple(reports), dry_run, len(wanted) - len(reports))
 
 
-async def _reported(mover: "_Mover", source: Source, decoder: Decoder) -> ThreadReport:
-    """What became of a thread: whatever is wrong with it, the others move.
+async def _move_thread(mover: "_Mover", source: SourceDatabase, decoder: Decoder) -> ThreadReport:
+    """Move one thread; a damaged one is reported, so that the others can be moved.
 
-    Raises: as `amigrate`: the saver itself has failed.
+    Raises: as `amigrate`, if the saver itself failed.
     """
     report = ThreadReport(mover.thread_id, 0, 0)
     try:
         return await mover.move(source, decoder)
     except ActorGraphError as error:
-        if fails_all(error):
+        if fails_every_request(error):
             raise
         return _refused(report, [error.what])
-    except Exception as error:  # noqa: BLE001 - damaged rows may do anything
+    except Exception as error:  # noqa: BLE001 - damaged rows may raise anything
         return _refused(report, [f"it is damaged: {error!r}"])
 
 
 def migrate(source: str | Path, saver: Saver, **options: Any) -> MigrationReport:
-    """`amigrate`, blocking."""
+    """Move the threads of a LangGraph database into a saver; the sync form of `amigrate`."""
     return block_on("amigrate", lambda: amigrate(source, saver, **options))
 
 
 def _starts(graph: Any) -> list[str]:
-    """The nodes of a graph that an input makes due."""
+    """Return the nodes of a graph that run first after an input."""
     nodes = [] if graph is None else graph.plan.nodes.values()
     return [node.name for node in nodes if node.triggers == (START,) and node.name != START]
 
@@ -181,10 +183,10 @@ class _Mover:
         self._handoffs: dict[str, tuple[bytes, HandOff]] = {}
         self._lists: dict[tuple[str, str], list[Any]] = {}
 
-    async def move(self, source: Source, decoder: Decoder) -> ThreadReport:
-        """Store what is missing of the thread; or say why not."""
+    async def move(self, source: SourceDatabase, decoder: Decoder) -> ThreadReport:
+        """Store what the target lacks of the thread, or report why it can't be moved."""
         stored = await anyio.to_thread.run_sync(source.read, self.thread_id)
-        thread = await anyio.to_thread.run_sync(Thread, stored, decoder, self._starts)
+        thread = await anyio.to_thread.run_sync(SourceThread, stored, decoder, self._starts)
         report = ThreadReport(self.thread_id, len(stored), 0, thread.waits)
         problems = [*thread.problems, *_bad_id(self.thread_id)]
         if problems:
@@ -192,10 +194,10 @@ class _Mover:
         moved = await anyio.to_thread.run_sync(list, thread.moved())
         if thread.problems:
             return _refused(report, thread.problems)
-        there = await self._there()
+        there = await self._stored_already()
         strange = there - {(one.namespace, bytes(one.point.id)) for one in moved}
         if strange:
-            return _refused(report, [f"it has gone on in the target: {_names(strange)}"])
+            return _refused(report, [f"it was continued in the target: {_names(strange)}"])
         try:
             commits = list(self._commits(moved, there))
         except ActorGraphError as error:
@@ -206,23 +208,25 @@ class _Mover:
         notes = tuple(thread.notes)
         return msgspec.structs.replace(report, moved=len(commits), notes=notes)
 
-    async def _there(self) -> set[tuple[str, bytes]]:
+    async def _stored_already(self) -> set[tuple[str, bytes]]:
         query = ListCheckpoints(self.thread_id, bare=True)
         found: list[StoredCheckpoint] = await self._host.reader.ask(query)
         return {(point.namespace, bytes(point.row.id)) for point in found}
 
-    def _commits(self, moved: Sequence[Moved], there: set[tuple[str, bytes]]) -> Iterator[Commit]:
+    def _commits(
+        self, moved: Sequence[MovedCheckpoint], there: set[tuple[str, bytes]]
+    ) -> Iterator[Commit]:
         for one in moved:
             handoff = self._handoff(one)
             save = Save(0, None, ledger=one.ledger, checkpoints=(self._shared(one),))
             commit = handoff.commit(save)
             if (one.namespace, bytes(one.point.id)) in there:
-                continue  # what follows still stands on it
+                continue  # encoded all the same: the hand-off needs it for the ones that follow
             rows = tuple(msgspec.structs.replace(row, run=one.run) for row in commit.checkpoints)
             yield msgspec.structs.replace(commit, run=None, checkpoints=rows)
 
-    def _handoff(self, one: Moved) -> HandOff:
-        """That of the namespace, which knows what is stored; a new one for a branch."""
+    def _handoff(self, one: MovedCheckpoint) -> HandOff:
+        """Return the namespace's hand-off, which knows the stored rows; a new one for a branch."""
         last = self._handoffs.get(one.namespace)
         if last is not None and last[0] == one.point.parent:
             handoff = last[1]
@@ -238,10 +242,11 @@ class _Mover:
         self._handoffs[one.namespace] = (one.point.id, handoff)
         return handoff
 
-    def _shared(self, one: Moved) -> Any:
-        """The checkpoint with the items that its lists share with those before as the same objects.
+    def _shared(self, one: MovedCheckpoint) -> Any:
+        """Replace the leading items of lists by the equal ones of the checkpoint before.
 
-        So a list that grows is stored once.
+        The hand-off recognizes a growing list by the identity of its items. Each checkpoint was
+        decoded separately, so without this each one would store its lists as a whole.
         """
         changed = dict(one.point.changed)
         for channel, value in changed.items():

@@ -11,14 +11,18 @@ import msgspec
 from actorgraph.errors import InvalidConfigError, MissingExtraError
 
 
-class Stored(msgspec.Struct):
-    """A checkpoint as LangGraph has stored it.
+class SourceCheckpoint(msgspec.Struct):
+    """A checkpoint as LangGraph stored it.
 
     Attributes:
-        body: the checkpoint's form and bytes; or a dict, of which all but the values is decoded.
-        blobs: channel -> form and bytes, of values that are rows of their own.
+        namespace: of the checkpoint; "" for the root graph.
+        id: of the checkpoint.
+        parent: id of its parent; None for the first.
+        body: the checkpoint's form and bytes; or a dict that is decoded except for its values.
+        metadata: of the checkpoint.
+        blobs: channel -> form and bytes, of values that have rows of their own.
         writes: (task id, channel, form, bytes) in LangGraph's order.
-        damage: what of its row isn't as LangGraph writes it; "" if all is.
+        damage: how its row differs from those that LangGraph writes; "" if it doesn't.
     """
 
     namespace: str
@@ -31,19 +35,19 @@ class Stored(msgspec.Struct):
     damage: str = ""
 
 
-class Source(Protocol):
-    """A database of LangGraph's, open for reading."""
+class SourceDatabase(Protocol):
+    """A LangGraph database, open for reading."""
 
     def threads(self) -> list[str]:
-        """The ids of its threads, sorted."""
+        """Return the ids of its threads, sorted."""
         ...
 
-    def read(self, thread_id: str) -> list[Stored]:
-        """A thread's checkpoints, oldest first."""
+    def read(self, thread_id: str) -> list[SourceCheckpoint]:
+        """Return a thread's checkpoints, oldest first."""
         ...
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         ...
 
 
@@ -56,7 +60,9 @@ class SqliteSource:
 
     def __init__(self, path: Path) -> None:
         if not path.is_file():
-            raise InvalidConfigError(f"there is no file {str(path)!r}", do="name LangGraph's file")
+            raise InvalidConfigError(
+                f"file {str(path)!r} not found", do="pass the path of LangGraph's file"
+            )
         uri = f"{path.resolve().as_uri()}?mode=ro"
         self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
         try:
@@ -68,24 +74,26 @@ class SqliteSource:
             self._connection.close()
             raise InvalidConfigError(
                 f"{str(path)!r} has no checkpoints of LangGraph: {error}",
-                do="name the file that LangGraph's SqliteSaver writes",
+                do="pass the path of the file that LangGraph's SqliteSaver writes",
             ) from error
         self._order = "task_path, task_id, idx" if "task_path" in columns else "task_id, idx"
 
     def threads(self) -> list[str]:
-        """See `Source`."""
+        """See `SourceDatabase`."""
         found = self._connection.execute("SELECT DISTINCT thread_id FROM checkpoints ORDER BY 1")
         return [thread_id for (thread_id,) in found]
 
-    def read(self, thread_id: str) -> list[Stored]:
-        """See `Source`."""
+    def read(self, thread_id: str) -> list[SourceCheckpoint]:
+        """See `SourceDatabase`."""
         writes: dict[tuple[str, str], list[tuple[str, str, str | None, bytes]]] = {}
         ordered = _WRITES_BY_PATH if "task_path" in self._order else _WRITES_BY_TASK
         for namespace, point, *write in self._connection.execute(ordered, (thread_id,)):
             task, channel, form, payload = write
             writes.setdefault((namespace, point), []).append((task, channel, form, payload))
         return [
-            Stored(ns, i, parent, (form, body), shown, {}, writes.get((ns, i), []), damage)
+            SourceCheckpoint(
+                ns, i, parent, (form, body), shown, {}, writes.get((ns, i), []), damage
+            )
             for ns, i, parent, form, body, metadata in self._connection.execute(
                 _CHECKPOINTS, (thread_id,)
             )
@@ -93,7 +101,7 @@ class SqliteSource:
         ]
 
     def close(self) -> None:
-        """See `Source`."""
+        """See `SourceDatabase`."""
         self._connection.close()
 
 
@@ -132,7 +140,7 @@ class PostgresSource:
         except psycopg.Error as error:
             raise InvalidConfigError(
                 f"the database has no checkpoints of LangGraph that can be read: {error}",
-                do="name the database that LangGraph's PostgresSaver writes",
+                do="pass the URL of the database that LangGraph's PostgresSaver writes",
             ) from error
         found = self._connection.execute(
             "SELECT 1 FROM information_schema.columns WHERE table_schema = current_schema() "
@@ -141,12 +149,12 @@ class PostgresSource:
         self._has_paths = found.fetchone() is not None
 
     def threads(self) -> list[str]:
-        """See `Source`."""
+        """See `SourceDatabase`."""
         rows = self._connection.execute("SELECT DISTINCT thread_id FROM checkpoints ORDER BY 1")
         return [thread_id for (thread_id,) in rows]
 
-    def read(self, thread_id: str) -> list[Stored]:
-        """See `Source`."""
+    def read(self, thread_id: str) -> list[SourceCheckpoint]:
+        """See `SourceDatabase`."""
         blobs: dict[tuple[str, str, str], tuple[str, bytes]] = {}
         for namespace, channel, version, form, blob in self._connection.execute(
             "SELECT checkpoint_ns, channel, version, type, blob FROM checkpoint_blobs "
@@ -163,8 +171,8 @@ class PostgresSource:
             known = writes.setdefault((namespace, point), [])
             known.append((task, channel, form, bytes(blob or b"")))
         return [
-            Stored(
-                *(ns, i, parent, body, shown, _own(blobs, ns, body)),
+            SourceCheckpoint(
+                *(ns, i, parent, body, shown, _blobs_of(blobs, ns, body)),
                 *(writes.get((ns, i), []), damage),
             )
             for ns, i, parent, body, metadata in self._connection.execute(
@@ -176,7 +184,7 @@ class PostgresSource:
         ]
 
     def close(self) -> None:
-        """See `Source`."""
+        """See `SourceDatabase`."""
         self._connection.close()
 
 
@@ -188,19 +196,19 @@ _PG_BY_PATH = _PG_WRITES + "task_path, task_id, idx"
 _PG_BY_TASK = _PG_WRITES + "task_id, idx"
 
 
-def _own(
+def _blobs_of(
     blobs: dict[tuple[str, str, str], tuple[str, bytes]], namespace: str, body: Any
 ) -> dict[str, tuple[str, bytes]]:
     versions: Any = body.get("channel_versions") if isinstance(body, dict) else None
     if not isinstance(versions, dict):
-        return {}  # `Thread` says what is damaged
+        return {}  # decoding the checkpoint reports the damage
     versions = cast("dict[str, Any]", versions)
     keys = {channel: (namespace, channel, str(version)) for channel, version in versions.items()}
     return {channel: blobs[key] for channel, key in keys.items() if key in blobs}
 
 
 def _metadata(stored: Any) -> tuple[dict[str, Any], str]:
-    """A checkpoint's metadata, and what is wrong with it."""
+    """Decode a checkpoint's metadata; returns it and a description of its damage, or ""."""
     try:
         found = json.loads(stored or "{}") if isinstance(stored, (str, bytes)) else stored or {}
     except (ValueError, RecursionError) as error:
@@ -213,8 +221,11 @@ def _metadata(stored: Any) -> tuple[dict[str, Any], str]:
     return cast("dict[str, Any]", found), ""
 
 
-def source_of(place: str | Path) -> Source:
-    """The source that a file's path or a "postgresql://" address names."""
+def source_of(place: str | Path) -> SourceDatabase:
+    """Open a file's path or a "postgresql://" URL.
+
+    Raises: as `SqliteSource` and `PostgresSource`.
+    """
     if isinstance(place, str) and place.startswith(("postgres://", "postgresql://")):
         return PostgresSource(place)
     return SqliteSource(Path(place))

@@ -1,1 +1,1 @@
-"""The static graph: what a program declares, checked and turned into tables. Nothing runs here."""
+"""The static graph: a program's declarations, checked and compiled to tables. Nothing runs here."""

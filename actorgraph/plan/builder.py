@@ -1,7 +1,7 @@
 """GraphBuilder: the calls with which a program declares a graph, and their immediate checks.
 
-What can be seen wrong in one call is refused by that call; what takes the whole graph is
-checked in `checks.py` when the plan is made.
+An error that is visible in one call is raised by that call; the whole graph is checked in
+`checks.py` when the plan is made.
 """
 
 import warnings
@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import Any, Self
 
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError
-from actorgraph.plan import calls, names, policies
-from actorgraph.plan.defaults import NodeDefaults, handler_with_defaults, with_defaults
+from actorgraph.plan import callables as calls
+from actorgraph.plan import node_names, node_policies
 from actorgraph.plan.schema import (
     Schema,
     add_channels,
@@ -22,8 +22,7 @@ from actorgraph.plan.schema import (
     refuse_managed,
 )
 from actorgraph.values.constants import END, HANDLER_PREFIX, START
-from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
-from actorgraph.values.tracing import TracePolicy
+from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,9 @@ class NodeSpec:
     """One `add_node` call.
 
     Attributes:
-        retry, timeout, cache, handler: empty or None where the call named none.
+        schema: the node's own input schema; None for the state's.
+        ends: declared destinations of its Commands -> label in drawings.
+        retry: () if the call had none; likewise None for timeout, cache and handler.
     """
 
     name: str
@@ -50,7 +51,12 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class BranchSpec:
-    """One `add_conditional_edges` call."""
+    """One `add_conditional_edges` call.
+
+    Attributes:
+        ends: answer of the router -> node; None if it may go anywhere.
+        schema: that of the router's own parameter; None for the node's.
+    """
 
     name: str
     path: Callable[..., Any]
@@ -117,7 +123,7 @@ class GraphBuilder:
         action: Callable[..., Any] | None = None,
         *,
         input_schema: Any = None,
-        retry_policy: policies.Retry = None,
+        retry_policy: node_policies.Retry = None,
         cache_policy: CachePolicy[Any] | None = None,
         error_handler: Callable[..., Any] | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
@@ -133,31 +139,31 @@ class GraphBuilder:
             node: its name, or the function, whose `__name__` is then the name.
             action: a function of the state, sync (run in a worker thread) or async, or an
                 object with `ainvoke` or `invoke`.
-            input_schema: the part of the state that it sees; default the annotation of the
+            input_schema: the part of the state that it gets; default the annotation of the
                 function's first parameter, else the state schema.
             retry_policy: when to call it again after an error, default never; of several, the
                 first that matches the error counts.
-            cache_policy: take an earlier result for the same input, from `compile(cache=)`.
-            error_handler: a function like a node's, called in place of it once its last attempt
-                has failed, with the same input. Its parameter `error` gets the `NodeError`.
+            cache_policy: reuse an earlier result for the same input, from `compile(cache=)`.
+            error_handler: a function like a node's, called with the same input when the node's
+                last attempt has failed. Its parameter `error` gets the `NodeError`.
             timeout: seconds, a timedelta or a TimeoutPolicy for one attempt; async nodes only.
             max_concurrency: calls of this node that may run at once. Default no limit.
-            metadata: carried into the `tasks` stream.
-            destinations: where its Commands may go, for checks and drawing; or each with a label.
-            defer: run it only when no other node would run next and no Send is on its way.
-            trace_policy: what an exporter of traces records of it; changes nothing else.
+            metadata: added to the payloads of the `tasks` stream.
+            destinations: nodes to which its Commands may go, for checks; or each with a label.
+            defer: run it only when no other node would run next and no Send is pending.
+            trace_policy: the values that an exporter of traces records of its calls.
         Raises:
             GraphBuildError: the name is taken, reserved or has `|` or `:`, the action can't
-                be called, or a policy is out of range or not for a sync node.
+                be called, or a policy is out of range or not allowed for a sync node.
         """
         self._warn_if_compiled("node")
-        name, action = names.name_and_action(node, action)
+        name, action = node_names.name_and_action(node, action)
         spec = self._spec(name, action, error_handler, input_schema, destinations)
         owner, more = f"node {name!r}", {"defer": defer, "trace": trace_policy}
-        more |= {"max_concurrency": policies.bound_of(owner, max_concurrency)}
-        limit = policies.timeout_of(owner, spec.action, timeout)
-        retry = policies.retries_of(owner, retry_policy)
-        cache = policies.cache_of(owner, cache_policy)
+        more |= {"max_concurrency": node_policies.bound_of(owner, max_concurrency)}
+        limit = node_policies.timeout_of(owner, spec.action, timeout)
+        retry = node_policies.retries_of(owner, retry_policy)
+        cache = node_policies.cache_of(owner, cache_policy)
         more |= {"timeout": limit, "metadata": dict(metadata or {})}
         self.nodes[name] = replace(spec, retry=retry, cache=cache, **more)
         return self
@@ -165,8 +171,8 @@ class GraphBuilder:
     def _spec(
         self, name: str, action: Any, handler: Any, input_schema: Any, destinations: Any
     ) -> NodeSpec:
-        """A node without policies; the keys of its own schema are keys of the state now."""
-        names.check_new(name, self.nodes)
+        """Make a node without policies; adds the keys of its own schema to the state."""
+        node_names.check_new(name, self.nodes)
         function = _function(name, action)
         handler = None if handler is None else _function(name, handler)
         own = self._own_schema(input_schema or calls.first_schema(function))
@@ -176,29 +182,30 @@ class GraphBuilder:
     def set_node_defaults(
         self,
         *,
-        retry_policy: policies.Retry = None,
+        retry_policy: node_policies.Retry = None,
         cache_policy: CachePolicy[Any] | None = None,
         error_handler: Callable[..., Any] | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
     ) -> Self:
-        """Policies of all nodes, added before or after, that name none in `add_node`.
+        """Set the policies of all nodes, added before or after, whose `add_node` gives none.
 
-        Error handlers get the retry policy and, if they are async, the timeout too. Graphs that
-        nodes run have their own. A node that is not to be retried says
-        `retry_policy=RetryPolicy(max_attempts=1)`.
+        Error handlers get the retry policy and, if they are async, the timeout too. Subgraphs
+        have defaults of their own. Add a node with `retry_policy=RetryPolicy(max_attempts=1)` to
+        exempt it from a default retry policy.
 
         Args:
-            Each as in `add_node`; what is left out keeps the default set before.
+            retry_policy: as in `add_node`, like the others; one that is left out keeps the default
+                set before.
         Raises:
-            GraphBuildError: a policy is out of range. `compile` raises it if a timeout would hold
-                for a sync node.
+            GraphBuildError: a policy is out of range. `compile` raises it if the timeout would
+                apply to a sync node.
         """
         owner = "set_node_defaults()"
         given = NodeDefaults(
-            policies.retries_of(owner, retry_policy),
-            policies.cache_of(owner, cache_policy),
+            node_policies.retries_of(owner, retry_policy),
+            node_policies.cache_of(owner, cache_policy),
             None if error_handler is None else _function("every node", error_handler),
-            policies.limit_of(owner, timeout),
+            node_policies.limit_of(owner, timeout),
         )
         self.defaults = given.over(self.defaults)
         return self
@@ -207,10 +214,11 @@ class GraphBuilder:
         """Run `end_key` after `start_key`; after all of them when it is a list.
 
         Raises:
-            GraphBuildError: START is the end or END is the start of the edge, or an end is no name.
+            GraphBuildError: START is the end or END the start of the edge, or a name is not a
+                string.
         """
         self._warn_if_compiled("edge")
-        starts = names.starts_of(start_key, end_key)
+        starts = node_names.starts_of(start_key, end_key)
         if isinstance(start_key, str):
             self.edges[(start_key, end_key)] = None
         else:
@@ -223,20 +231,20 @@ class GraphBuilder:
         path: Callable[..., Any],
         path_map: Mapping[Any, str] | Sequence[str] | None = None,
     ) -> Self:
-        """After `source`, call `path` with the state and go where it says.
+        """After `source`, call the router `path` with the state and go to the nodes it returns.
 
         Args:
             source: a node's name, or START.
             path: a function of the state (the node's own update applied), sync or async. It
                 returns a node's name, END, a `Send`, a key of `path_map`, or a list of these.
-            path_map: what `path` may return -> node; or a list of names. Default: the
-                function's `-> Literal[...]` annotation, else any node.
+            path_map: answer of `path` -> node; or a list of names. Default: the function's
+                `-> Literal[...]` annotation, else any node.
         Raises:
-            GraphBuildError: the source has a branch of that name already, or is no name; `path`
-                can't be called.
+            GraphBuildError: the source has a branch of that name already, or is not a string;
+                `path` can't be called.
         """
         self._warn_if_compiled("edge")
-        names.check_reference(source, "add_conditional_edges()")
+        node_names.check_reference(source, "add_conditional_edges()")
         name = calls.name_of(path) or "condition"
         if name in self.branches.get(source, {}):
             raise GraphBuildError(
@@ -263,7 +271,9 @@ class GraphBuilder:
             raise GraphBuildError("Sequence requires at least one node", do="pass some nodes")
         previous: str | None = None
         for node in nodes:
-            name, action = node if isinstance(node, tuple) else names.name_and_action(node, None)
+            name, action = (
+                node if isinstance(node, tuple) else node_names.name_and_action(node, None)
+            )
             self.add_node(name, action)
             if previous is not None:
                 self.add_edge(previous, name)
@@ -279,7 +289,7 @@ class GraphBuilder:
         path: Callable[..., Any],
         path_map: Mapping[Any, str] | Sequence[str] | None = None,
     ) -> Self:
-        """Start where `path` says: `add_conditional_edges(START, path, path_map)`."""
+        """Start at the nodes that `path` returns; see `add_conditional_edges`."""
         return self.add_conditional_edges(START, path, path_map)
 
     def set_finish_point(self, key: str) -> Self:
@@ -287,15 +297,15 @@ class GraphBuilder:
         return self.add_edge(key, END)
 
     def specs(self) -> list[NodeSpec]:
-        """The nodes, with the defaults where they name nothing themselves.
+        """Make the nodes with the default policies filled in.
 
         Raises:
-            GraphBuildError: the default timeout would hold for a sync node.
+            GraphBuildError: the default timeout would apply to a sync node.
         """
         return [with_defaults(spec, self.defaults) for spec in self.nodes.values()]
 
     def handlers(self) -> list[NodeSpec]:
-        """The error handlers, as nodes that no edge leads to."""
+        """Make the error handlers, as nodes that no edge leads to."""
         made = [(node, node.handler) for node in self.specs() if node.handler is not None]
         return [
             handler_with_defaults(
@@ -317,11 +327,11 @@ class GraphBuilder:
             )
 
     def _own_schema(self, hint: Any) -> Schema | None:
-        """The schema of a node's own, whose keys are keys of the state from now on."""
+        """Read a node's own schema and add its keys to the state; None for other annotations."""
         return self._schema_of(hint) if hint is not None and is_schema(hint) else None
 
     def _schema_of(self, source: Any) -> Schema:
-        """A class as it was read the first time; its keys are keys of the state from now on."""
+        """Read a class, once; adds its keys to the state."""
         known = self._read.get(id(source))
         if known is None:
             known = read_schema(source)
@@ -336,7 +346,7 @@ def _function(name: str, action: Any) -> Callable[..., Any]:
     if calls.is_generator(function):
         raise GraphBuildError(
             f"node {name!r} is a generator, and a node returns one update",
-            do="return the update; `get_stream_writer()` sends what comes before",
+            do="return the update; send intermediate values with `get_stream_writer()`",
         )
     return function
 
@@ -349,14 +359,14 @@ def _callable(owner: str, action: Any) -> Callable[..., Any]:
 
 
 def _command_ends(function: Any, handler: Any) -> tuple[str, ...]:
-    """Where the Commands of a node and of its error handler lead, by their annotations."""
+    """List the destinations of a node's and its error handler's Commands, by annotations."""
     own = calls.command_destinations(function)
     return own if handler is None else (*own, *calls.command_destinations(handler))
 
 
 def _destinations(given: Sequence[str] | Mapping[str, str]) -> Mapping[str, str | None]:
-    """Where a node's Commands may go -> the label of that edge in drawings."""
-    named = names.labelled(given, "destinations")
+    """Make destination of a node's Commands -> the label of that edge in drawings."""
+    named = node_names.labelled(given, "destinations")
     return named if isinstance(given, Mapping) else dict.fromkeys(named)
 
 
@@ -366,4 +376,49 @@ def _ends(
     if path_map is None:
         literal = calls.literal_returns(path)
         return {value: value for value in literal} if literal else None
-    return names.labelled(path_map, "path_map")
+    return node_names.labelled(path_map, "path_map")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDefaults:
+    """The policies of nodes that have none of their own; () or None for no default."""
+
+    retry: tuple[RetryPolicy, ...] = ()
+    cache: CachePolicy[Any] | None = None
+    handler: Callable[..., Any] | None = None
+    timeout: TimeoutPolicy | None = None
+
+    def over(self, before: "NodeDefaults") -> "NodeDefaults":
+        """Fill in the defaults set before where these have none."""
+        return NodeDefaults(
+            self.retry or before.retry,
+            self.cache or before.cache,
+            self.handler or before.handler,
+            self.timeout or before.timeout,
+        )
+
+
+def with_defaults(spec: "NodeSpec", defaults: NodeDefaults) -> "NodeSpec":
+    """Fill in a node's missing policies with the defaults.
+
+    Raises:
+        GraphBuildError: the default timeout would apply to a sync function.
+    """
+    if spec.timeout is None and defaults.timeout is not None:
+        node_policies.timeout_of(f"node {spec.name!r}", spec.action, defaults.timeout)
+    return replace(
+        spec,
+        retry=spec.retry or defaults.retry,
+        cache=spec.cache or defaults.cache,
+        handler=spec.handler or defaults.handler,
+        timeout=spec.timeout or defaults.timeout,
+    )
+
+
+def handler_with_defaults(spec: "NodeSpec", defaults: NodeDefaults) -> "NodeSpec":
+    """Fill in an error handler's policies: the default retries and, if it is async, the timeout.
+
+    It never gets a cache or a handler of its own.
+    """
+    limit = defaults.timeout if calls.is_async(spec.action) else None
+    return replace(spec, retry=defaults.retry, timeout=limit)

@@ -1,7 +1,7 @@
-"""Builder -> Plan: edges become channels, nodes become table rows.
+"""Compilation of a GraphBuilder to a Plan: edges become channels, nodes become table rows.
 
 An edge into a node n is a channel `branch:to:n` that the source writes and that triggers n;
-a join of several nodes is a barrier channel. So the runtime knows channels only.
+a join of several nodes is a barrier channel. The runtime handles channels only, no edges.
 """
 
 import hashlib
@@ -18,21 +18,14 @@ from actorgraph.channels import (
     Topic,
 )
 from actorgraph.errors import SchemaError
-from actorgraph.plan import calls
+from actorgraph.plan import callables as calls
 from actorgraph.plan.builder import BranchSpec, GraphBuilder, NodeSpec
-from actorgraph.plan.graph import BranchPlan, NodePlan, Plan, Sources
-from actorgraph.plan.injection import injected, needs_store
+from actorgraph.plan.callables import injected, needs_store
+from actorgraph.plan.checks import wiring_of
+from actorgraph.plan.plan import BranchPlan, NodePlan, Plan, Sources
 from actorgraph.plan.schema import Schema, merge_channels, stored_types, view_of
-from actorgraph.plan.wiring import wiring_of
 from actorgraph.values.commands import Send
-from actorgraph.values.constants import (
-    BRANCH_TO,
-    END,
-    HANDLER_PREFIX,
-    START,
-    TAG_HIDDEN,
-    TASKS,
-)
+from actorgraph.values.constants import BRANCH_TO, END, HANDLER_PREFIX, START, TAG_HIDDEN, TASKS
 
 
 def make_plan(
@@ -43,10 +36,10 @@ def make_plan(
     interrupt_after: Sequence[str] = (),
     strict: bool = False,
 ) -> Plan:
-    """The tables of a graph that `checks.check` has passed.
+    """Make the tables of a graph that has passed `checks.check`.
 
     Raises:
-        SchemaError: a node's view has a key that is no channel.
+        SchemaError: a node's input schema has a key that is not a channel.
     """
     parts = _Parts(builder)
     state = parts.state
@@ -90,7 +83,8 @@ class _Parts:
     """The tables that many nodes share, each made once.
 
     Attributes:
-        state: every channel of the builder's schemas. writes: its names.
+        state: every channel of the builder's schemas.
+        writes: their names.
         wiring: the static edges.
     """
 
@@ -103,7 +97,7 @@ class _Parts:
 
     @cached_property
     def anywhere(self) -> Mapping[str, str]:
-        """The routes of a branch that names no ends: every node by its name."""
+        """The routes of a branch without a path map: every node by its name."""
         return _routes({name: name for name in self.builder.nodes})
 
     def others(self, schema: Schema) -> frozenset[str]:
@@ -115,7 +109,7 @@ class _Parts:
 
 
 def _edge(node: NodeSpec) -> Channel[Any]:
-    """The channel that makes a node due."""
+    """Make the channel that makes a node due."""
     return LastValueAfterFinish(Any) if node.defer else EphemeralValue(Any, guard=False)
 
 
@@ -175,7 +169,7 @@ def _node(parts: _Parts, spec: NodeSpec) -> NodePlan:
 
 
 def _keys_of_graph(action: Callable[..., Any]) -> frozenset[str]:
-    """The keys that a graph which is a node returns."""
+    """The keys that a node returns if it is a subgraph; none for other nodes."""
     plan = getattr(getattr(action, "__self__", None), "plan", None)
     return frozenset(plan.output_keys) if isinstance(plan, Plan) else frozenset()
 

@@ -1,8 +1,7 @@
-"""JSON schemas of the user's classes: what a run takes, returns, and has as its context.
+"""JSON schemas of the user's classes: input, output, state and context of a graph.
 
-A pydantic model describes itself. Of every other class each key is described by msgspec, by
-pydantic where msgspec can't and the program has imported it, and by `{}` ("anything") where
-neither can.
+A pydantic model makes its own schema. Of every other class each key is described by msgspec, by
+pydantic if msgspec can't and the program has imported it, and by `{}` ("anything") if neither can.
 """
 
 import dataclasses
@@ -20,10 +19,10 @@ _NOTHING = object()
 
 
 def json_schema(source: Any, *, title: str) -> dict[str, Any]:
-    """The JSON schema of a state, input, output or context class.
+    """Make the JSON schema of a state, input, output or context class.
 
     Args:
-        title: of what has no name of its own, such as `int`.
+        title: used if the source is not a class with keys, such as `int`.
     """
     if hasattr(source, "model_json_schema"):
         return source.model_json_schema()
@@ -36,7 +35,7 @@ def json_schema(source: Any, *, title: str) -> dict[str, Any]:
 
 
 def channels_schema(types: Mapping[str, Any], *, title: str) -> dict[str, Any]:
-    """The JSON schema of a dict with some optional keys of these types."""
+    """Make the JSON schema of a dict with optional keys of these types."""
     definitions: dict[str, Any] = {}
     properties = {key: _key(key, typ, definitions) for key, typ in types.items()}
     described: dict[str, Any] = {"title": title, "type": "object", "properties": properties}
@@ -56,7 +55,7 @@ def _object(source: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _required(source: Any, keys: tuple[str, ...]) -> tuple[list[str], dict[str, Any]]:
-    """The keys that must be given, and the defaults of the others that JSON can express."""
+    """List the required keys, and the defaults of the others that JSON can express."""
     if is_typed_dict(source):
         return [key for key in keys if key in source.__required_keys__], {}
     defaults: dict[str, Any] = {}
@@ -89,12 +88,12 @@ def _defaults(source: Any) -> dict[str, Any]:
 
 
 def _made(factory: Any) -> Any:
-    """The value of a default factory, if it is a plain container's; others are not called."""
+    """Call a default factory if it is a plain type; a user's factory is not called."""
     return factory() if factory in (list, dict, set, tuple, str, int) else _NOTHING
 
 
 def described_type(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The JSON schema of one key's type; classes that it names are put into `definitions`."""
+    """Make the JSON schema of one key's type; adds the classes that it names to `definitions`."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     try:

@@ -1,7 +1,12 @@
-"""State schemas -> channels. TypedDict, dataclass, pydantic model, msgspec.Struct, or a bare type.
+"""State schemas: how they are read as channels, and the managed values that they may declare.
 
-Each annotated key is one channel. `Annotated[T, f]` folds writes with f; `Annotated[T, C]`
-with a channel C is that channel; every other key keeps its last value.
+TypedDict, dataclass, pydantic model, msgspec.Struct, or a bare type. Each annotated key is one
+channel. `Annotated[T, f]` folds writes with f; `Annotated[T, C]` with a channel C is that channel;
+every other key keeps its last value.
+
+Managed values are state keys that the runtime computes for nodes and that nothing writes.
+`last: IsLastStep` and `left: RemainingSteps` show a node how far the run is from its recursion
+limit. They are not channels: no checkpoint, stream or output has them.
 """
 
 import dataclasses
@@ -25,10 +30,44 @@ from typing import (
 
 from actorgraph.channels import BaseChannel, BinaryOperatorAggregate, Channel, LastValue
 from actorgraph.channels.stateful import as_rule
-from actorgraph.errors import SchemaError, did_you_mean
-from actorgraph.plan.managed import Managed
-from actorgraph.plan.stored_names import check_channel
+from actorgraph.errors import GraphBuildError, SchemaError, did_you_mean
+from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START
+
+
+class Managed:
+    """A rule that computes a value from the number of supersteps that a run may still take."""
+
+    @staticmethod
+    def value(steps_left: int) -> Any:
+        """Compute the value.
+
+        Args:
+            steps_left: supersteps that may follow the one that runs now.
+        """
+        raise NotImplementedError
+
+
+class IsLastStepManager(Managed):
+    """Whether at most one superstep may follow."""
+
+    @staticmethod
+    def value(steps_left: int) -> bool:
+        """Compare with 1."""
+        return steps_left <= 1
+
+
+class RemainingStepsManager(Managed):
+    """The number of supersteps that may follow the one that runs now."""
+
+    @staticmethod
+    def value(steps_left: int) -> int:
+        """Return `steps_left`."""
+        return steps_left
+
+
+IsLastStep = Annotated[bool, IsLastStepManager]
+RemainingSteps = Annotated[int, RemainingStepsManager]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,12 +93,12 @@ class Schema:
 
     @property
     def view(self) -> tuple[str, ...]:
-        """The keys that whoever reads with this schema sees."""
+        """The keys that a node with this schema gets: channels, then managed values."""
         return (*self.channels, *self.managed)
 
 
 def is_typed_dict(candidate: object) -> bool:
-    """Whether a class is a TypedDict, of `typing` or of `typing_extensions`, which has its own."""
+    """Whether a class is a TypedDict of `typing` or of `typing_extensions`."""
     return is_typeddict(candidate) or (
         isinstance(candidate, type)
         and issubclass(candidate, dict)
@@ -78,11 +117,11 @@ def is_schema(candidate: object) -> bool:
 
 
 def read_schema(source: Any) -> Schema:
-    """The channels of a schema.
+    """Read the channels of a schema.
 
     Raises:
-        SchemaError: an annotation can't be resolved, a key's name is reserved, or a reducer
-            doesn't take exactly two positional arguments.
+        SchemaError: an annotation can't be resolved, a key's name is reserved, a reducer doesn't
+            take exactly two positional arguments, or the source is not a schema or type.
     """
     if not is_schema(source):
         _check_bare(source)
@@ -96,13 +135,13 @@ def read_schema(source: Any) -> Schema:
     kinds = ((key, _managed_kind(hint)) for key, hint in hints.items())
     managed = {key: kind for key, kind in kinds if kind is not None}
     for key in hints:
-        check_channel(key)
+        check_channel_name(key)
     channels = {k: channel_of(k, hint) for k, hint in hints.items() if k not in managed}
     return Schema(source, channels, None if is_typed_dict(source) else source, managed)
 
 
 def _managed_kind(annotation: Any) -> type[Managed] | None:
-    """The rule of a key that the runtime computes; None for a channel."""
+    """Return the rule of a managed value; None for a channel."""
     annotation = _unwrap(annotation)
     if get_origin(annotation) is not Annotated:
         return None
@@ -111,21 +150,23 @@ def _managed_kind(annotation: Any) -> type[Managed] | None:
 
 
 def refuse_managed(schema: Schema, what: str) -> Schema:
-    """The schema, unless it has managed keys where nothing can compute them.
+    """Return the schema if it has no managed values.
 
+    Args:
+        what: named in the error, such as "the input schema".
     Raises:
-        SchemaError: it has.
+        SchemaError: it has managed values, which only nodes can get.
     """
     if schema.managed:
         raise SchemaError(
             f"Invalid managed channels detected in {what}: {sorted(schema.managed)}",
-            do="leave them to the state schema: nobody passes or gets them",
+            do="declare them in the state schema: they are not part of an input or output",
         )
     return schema
 
 
 def _check_bare(source: Any) -> None:
-    """Refuse what is neither a schema nor a type for a graph over one value."""
+    """Refuse a source that is neither a schema nor a type for a graph over one value."""
     kind = isinstance(source, type)
     if not (
         kind
@@ -134,18 +175,22 @@ def _check_bare(source: Any) -> None:
         or isinstance(source, (Channel, BaseChannel))
     ):
         raise SchemaError(
-            f"{source!r} is no state schema: it is a value, not a type",
+            f"Expected a state schema, got {source!r}, which is a value and not a type",
             do="pass a TypedDict, dataclass, pydantic model or msgspec.Struct",
         )
     if kind and source.__module__ != "builtins" and vars(source).get("__annotations__"):
         raise SchemaError(
-            f"schema {source.__name__} is a plain class, of which no objects can be made",
+            f"schema {source.__name__} is a plain class, which does not take its keys as arguments",
             do="make it a TypedDict, or decorate it with @dataclass",
         )
 
 
 def channel_of(key: str, annotation: Any) -> Channel[Any]:
-    """The rule of one key."""
+    """Make the rule of one key.
+
+    Raises:
+        SchemaError: the key is reserved, or its reducer has a wrong signature.
+    """
     if key in RESERVED_CHANNELS or key == START or key.startswith((BRANCH_TO, "join:")):
         raise SchemaError(f"state key {key!r} is reserved", do="choose another name for the key")
     annotation = _unwrap(annotation)
@@ -185,14 +230,14 @@ def _count(function: Callable[..., Any]) -> int:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return 2  # builtins without a signature, such as operator.add on older builds
+        return 2  # a builtin without a signature, such as operator.add on older builds
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return 2
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(p.kind in kinds for p in parameters)
 
 
-# The signature of a builtin is parsed from a text: most of the time that a schema takes.
+# Python parses a builtin's signature from text, which takes most of the time of reading a schema.
 _count_once = functools.lru_cache(maxsize=32)(_count)
 
 
@@ -219,10 +264,10 @@ def _hints(source: Any) -> dict[str, Any]:
 
 
 def merge_channels(schemas: list[Schema]) -> dict[str, Channel[Any]]:
-    """The union of several schemas' channels.
+    """Merge several schemas' channels.
 
-    A key may stand in several schemas; where one of them gives it a rule other than
-    LastValue, that rule holds.
+    A key may be in several schemas; if one of them gives it a rule other than LastValue, that
+    rule is used.
 
     Raises:
         SchemaError: two schemas give one key two different rules.
@@ -234,9 +279,10 @@ def merge_channels(schemas: list[Schema]) -> dict[str, Channel[Any]]:
 
 
 def add_channels(merged: dict[str, Channel[Any]], schema: Schema) -> None:
-    """Add one schema's channels to a union, or, when they don't fit it, none of them.
+    """Add one schema's channels to merged ones; in case of a conflict none of them.
 
-    Raises: as `merge_channels`.
+    Raises:
+        SchemaError: a key has a different rule already.
     """
     new: dict[str, Channel[Any]] = {}
     for key, channel in schema.channels.items():
@@ -252,18 +298,22 @@ def add_channels(merged: dict[str, Channel[Any]], schema: Schema) -> None:
 
 
 def view_of(schema: Schema, channels: dict[str, Channel[Any]]) -> tuple[str, ...]:
-    """The channels that a node with this schema sees."""
+    """List the channels that a node with this schema gets.
+
+    Raises:
+        SchemaError: a key is not a channel of the graph.
+    """
     missing = [key for key in schema.keys if key not in channels]
     if missing:
         raise SchemaError(
-            f"key {missing[0]!r} is no channel of this graph",
+            f"key {missing[0]!r} is not a channel of this graph",
             do=did_you_mean(missing[0], list(channels)),
         )
     return schema.view
 
 
 def stored_types(schemas: list[Schema]) -> tuple[type, ...]:
-    """The user's types inside the annotations: what the codec may store and load."""
+    """Collect the user's types in the annotations: those that the codec may store and load."""
     found: dict[type, None] = {}
     for schema in schemas:
         for candidate in _walk(schema.source, set()):
@@ -275,7 +325,7 @@ def stored_types(schemas: list[Schema]) -> tuple[type, ...]:
 
 
 def types_in(annotations: Sequence[Any]) -> tuple[type, ...]:
-    """The user's types inside some annotations."""
+    """Collect the user's types in some annotations."""
     return tuple({kind: None for a in annotations for kind in _walk(a, set())})
 
 
@@ -298,3 +348,27 @@ def _walk(annotation: Any, seen: set[int]) -> Iterator[type]:
                 return
             for hint in hints.values():
                 yield from _walk(hint, seen)
+
+
+def check_channel_name(name: str) -> None:
+    """Refuse a channel's name that some store can't keep.
+
+    Raises:
+        SchemaError: see `errors.texts.is_storable_name`.
+    """
+    if not is_storable_name(name):
+        raise SchemaError(
+            f"{name[:80]!r} can't be a channel's name: {NAME_REFUSED}", do="choose another name"
+        )
+
+
+def check_graph_name(name: str) -> None:
+    """Refuse a graph's name that some store can't keep.
+
+    Raises:
+        GraphBuildError: see `errors.texts.is_storable_name`.
+    """
+    if not is_storable_name(name):
+        raise GraphBuildError(
+            f"{name[:80]!r} can't be a graph's name: {NAME_REFUSED}", do="choose another name"
+        )

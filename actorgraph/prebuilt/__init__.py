@@ -1,35 +1,31 @@
-"""Parts of agents: a node that runs tools, routes, and an agent that is put together of them."""
+"""Parts of agents: a node that runs tools, routes, and a complete ReAct agent."""
 
 from typing import Any
 
-from actorgraph.prebuilt.conditions import tools_condition
 from actorgraph.prebuilt.human import (
     ActionRequest,
     HumanInterrupt,
     HumanInterruptConfig,
     HumanResponse,
 )
-from actorgraph.prebuilt.injected import (
-    InjectedState,
-    InjectedStore,
-    InjectedToolCallId,
-    ToolRuntime,
-)
-from actorgraph.prebuilt.react import InvalidChatHistoryError, create_react_agent
-from actorgraph.prebuilt.states import (
+from actorgraph.prebuilt.react import (
     AgentState,
     AgentStateWithStructuredResponse,
+    InvalidChatHistoryError,
+    create_react_agent,
     pydantic_state,
+    tools_condition,
 )
-from actorgraph.prebuilt.tool_errors import ToolInvocationError
+from actorgraph.prebuilt.tool_events import ToolCallStream, ToolCallTransformer
 from actorgraph.prebuilt.tool_node import ToolCallRequest, ToolNode
-from actorgraph.prebuilt.tool_streams import ToolCallStream, ToolCallTransformer
+from actorgraph.prebuilt.tool_results import ToolInvocationError
+from actorgraph.prebuilt.tools import InjectedState, InjectedStore, InjectedToolCallId, ToolRuntime
 from actorgraph.prebuilt.validation import ValidationNode
 
 __all__ = [
     "ActionRequest",
     "AgentState",
-    "AgentStatePydantic",  # pyright: ignore[reportUnsupportedDunderAll] - made when asked for
+    "AgentStatePydantic",  # pyright: ignore[reportUnsupportedDunderAll] - made on first access
     "AgentStateWithStructuredResponse",
     "AgentStateWithStructuredResponsePydantic",  # pyright: ignore[reportUnsupportedDunderAll]
     "HumanInterrupt",

@@ -1,10 +1,10 @@
-"""The form in which agents ask a person about a tool's call, and get the answer."""
+"""Types for asking a person to review a tool call, and for the answer."""
 
 from typing import Any, Literal, TypedDict
 
 
 class HumanInterruptConfig(TypedDict):
-    """What the person may do: skip the call, answer it, change it, or let it run."""
+    """Actions allowed to the person: skip the call, respond to it, edit it, or accept it."""
 
     allow_ignore: bool
     allow_respond: bool
@@ -13,14 +13,14 @@ class HumanInterruptConfig(TypedDict):
 
 
 class ActionRequest(TypedDict):
-    """The call: the tool's name, and its arguments."""
+    """The call to review: the tool's name and its arguments."""
 
     action: str
     args: dict[str, Any]
 
 
 class HumanInterrupt(TypedDict):
-    """The question: pass it to `interrupt()`."""
+    """The request for a review: pass it to `interrupt()`."""
 
     action_request: ActionRequest
     config: HumanInterruptConfig
@@ -28,7 +28,7 @@ class HumanInterrupt(TypedDict):
 
 
 class HumanResponse(TypedDict):
-    """The answer: `args` is a text for "response", the changed call for "edit", else None."""
+    """The answer: `args` is text for "response", the edited call for "edit", else None."""
 
     type: Literal["accept", "ignore", "response", "edit"]
     args: str | ActionRequest | None

@@ -1,4 +1,4 @@
-"""Chat models of any kind, called in one way: LangChain's, objects with `ainvoke`, functions."""
+"""Call any chat model the same way: LangChain's, objects with `ainvoke` or `invoke`, functions."""
 
 import functools
 import inspect
@@ -10,14 +10,14 @@ import anyio.to_thread
 import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError, MissingExtraError
-from actorgraph.prebuilt.chat import family, kind_of, messages_of
-from actorgraph.runtime.calls import thread_limiter
+from actorgraph.prebuilt.chat_messages import kind_of, message_module, messages_of
+from actorgraph.runtime.task.calling import thread_limiter
 
 Prompt = Callable[[Any], Awaitable[list[Any]]]
 
 
 async def maybe_threaded(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function of the program: async here, sync in a worker thread."""
+    """Call a function of the program: an async one directly, a sync one in a worker thread."""
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - not a test
     ):
@@ -27,8 +27,8 @@ async def maybe_threaded(function: Callable[..., Any], *arguments: Any) -> Any:
     return await output if inspect.isawaitable(output) else output
 
 
-async def ask(model: Any, messages: Sequence[Any], config: Mapping[str, Any]) -> Any:
-    """A model's answer to a conversation."""
+async def ask_model(model: Any, messages: Sequence[Any], config: Mapping[str, Any]) -> Any:
+    """Call a model with a conversation; returns its message."""
     if hasattr(model, "ainvoke"):
         return await model.ainvoke(list(messages), dict(config))
     if hasattr(model, "invoke"):
@@ -37,12 +37,16 @@ async def ask(model: Any, messages: Sequence[Any], config: Mapping[str, Any]) ->
 
 
 def is_dynamic(model: Any) -> bool:
-    """Whether it is a function of `(state, runtime)` that chooses the model for each step."""
+    """Whether it is a function of `(state, runtime)` that chooses the model for each step.
+
+    Raises:
+        GraphBuildError: it is neither a model nor a function.
+    """
     if isinstance(model, str) or hasattr(model, "invoke") or hasattr(model, "ainvoke"):
         return False
     if not callable(model):
         raise GraphBuildError(
-            f"{model!r} is no chat model",
+            f"model must be a chat model or a function, got {model!r}",
             do="pass a LangChain model, a function of the messages, or one of (state, runtime)",
         )
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -55,7 +59,7 @@ def is_dynamic(model: Any) -> bool:
 
 
 def model_named(name: str) -> Any:
-    """The LangChain model of a text such as "openai:gpt-5".
+    """Make the LangChain model for a name such as "openai:gpt-5".
 
     Raises:
         MissingExtraError: LangChain isn't installed.
@@ -64,16 +68,16 @@ def model_named(name: str) -> Any:
         return import_module("langchain.chat_models").init_chat_model(name)
     except ImportError as error:
         raise MissingExtraError(
-            f"the model {name!r} is made by LangChain, which isn't installed",
+            f"model name {name!r} needs LangChain, which isn't installed",
             do="pip install langchain and the provider's package, or pass a model object",
         ) from error
 
 
 def with_tools(model: Any, tools: Sequence[Any]) -> Any:
-    """A model that knows the tools: bound by its `bind_tools`, if it has one and isn't yet.
+    """Bind the tools to a model with its `bind_tools`, if it has one and isn't bound yet.
 
     Raises:
-        GraphBuildError: it is bound already, to other tools.
+        GraphBuildError: it is bound to other tools.
     """
     bound = _bound_names(model)
     names = {_tool_name(tool) for tool in tools}
@@ -90,7 +94,7 @@ def with_tools(model: Any, tools: Sequence[Any]) -> Any:
 
 
 def _bound_names(model: Any) -> set[str] | None:
-    """The names of the tools that a LangChain model is bound to; None if it isn't."""
+    """Return the names of the tools that a LangChain model is bound to; None if it isn't."""
     for step in [*getattr(model, "steps", ()), model]:
         given = getattr(step, "kwargs", None)
         if isinstance(given, Mapping) and "tools" in given:
@@ -105,12 +109,14 @@ def _tool_name(tool: Any) -> str:
     return getattr(tool, "name", "")
 
 
-def prompt_of(given: Any) -> Prompt:
-    """What turns the state into the model's input.
+def make_prompt(given: Any) -> Prompt:
+    """Make the function that turns a state into the model's input.
 
     Args:
-        given: None: the messages; a text or a system message: that first; a function of the
-            state, or an object with `ainvoke`: what it returns.
+        given: None for the messages as they are; a text or a system message to put before them; or
+            a function of the state, or an object with `ainvoke`, that returns the input.
+    Raises:
+        GraphBuildError: it is none of these.
     """
     if given is None or isinstance(given, str) or kind_of(given) == "system":
 
@@ -119,7 +125,9 @@ def prompt_of(given: Any) -> Prompt:
             if given is None:
                 return messages
             made = (
-                family(messages).SystemMessage(content=given) if isinstance(given, str) else given
+                message_module(messages).SystemMessage(content=given)
+                if isinstance(given, str)
+                else given
             )
             return [made, *messages]
 
@@ -138,25 +146,26 @@ def prompt_of(given: Any) -> Prompt:
     return custom
 
 
-async def structured(
+async def ask_structured(
     model: Any, messages: Sequence[Any], response_format: Any, config: Mapping[str, Any]
 ) -> Any:
-    """A model's answer in a given form.
+    """Call a model for a structured response.
+
+    A model without `with_structured_output` is called as it is, and its text is read as JSON.
 
     Args:
-        response_format: a schema, or a pair of a system text and a schema. A model without
-            `with_structured_output` is asked as it is, and its text read as JSON.
+        response_format: a schema, or a pair of a system text and a schema.
     Raises:
-        InvalidUpdateError: that text doesn't fit the schema.
+        InvalidUpdateError: the text doesn't fit the schema.
     """
     schema = response_format
     if isinstance(response_format, tuple):
         text, schema = cast("tuple[str, Any]", response_format)
-        messages = [family(messages).SystemMessage(content=text), *messages]
+        messages = [message_module(messages).SystemMessage(content=text), *messages]
     model = _unbound(model)
     if hasattr(model, "with_structured_output"):
-        return await ask(model.with_structured_output(schema), messages, config)
-    content = (await ask(model, messages, config)).content
+        return await ask_model(model.with_structured_output(schema), messages, config)
+    content = (await ask_model(model, messages, config)).content
     try:
         if hasattr(schema, "model_validate_json"):
             return schema.model_validate_json(content)
@@ -169,7 +178,7 @@ async def structured(
 
 
 def _unbound(model: Any) -> Any:
-    """A LangChain model without its tools: bound ones know no structured output."""
+    """Return a LangChain model without its tools: a bound one has no `with_structured_output`."""
     for step in getattr(model, "steps", ()):
         if hasattr(step, "bound") or hasattr(step, "with_structured_output"):
             model = step

@@ -1,40 +1,150 @@
-"""create_react_agent: a model that calls tools until it has its answer.
-
-The model may be a LangChain chat model, or its name; any object with `ainvoke` or `invoke`, or any
-function, that takes messages and returns one; or a function of `(state, runtime)` that chooses one
-of these for each step.
-"""
+"""create_react_agent: a model that calls tools until it has its answer; its states and routes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from importlib import import_module
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast, get_type_hints
 
-from actorgraph.api.graph import CompiledStateGraph
-from actorgraph.api.state_graph import StateGraph
-from actorgraph.errors import ActorGraphError, GraphBuildError
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.graph.state_graph import StateGraph
+from actorgraph.errors import ActorGraphError, GraphBuildError, InvalidUpdateError
+from actorgraph.messages import add_messages
+from actorgraph.plan.schema import RemainingSteps
 from actorgraph.ports import Checkpointer, Store
 from actorgraph.prebuilt import models
-from actorgraph.prebuilt.chat import (
-    changed,
-    family,
+from actorgraph.prebuilt.chat_messages import (
     is_tool_message,
     kind_of,
     last_ai,
+    message_module,
+    messages_of,
+    replace_fields,
     tool_calls_of,
 )
-from actorgraph.prebuilt.states import input_for, state_for, value_of, with_messages
 from actorgraph.prebuilt.tool_node import WITH_CONTEXT, ToolNode
-from actorgraph.runtime.context import get_config
-from actorgraph.runtime.injection import get_runtime
+from actorgraph.runtime.task.functions import get_runtime
+from actorgraph.runtime.task.scope import get_config
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import END
 
-SORRY = "Sorry, need more steps to process this request."
-ANSWER = "generate_structured_response"
+
+class AgentState(TypedDict):
+    """The state of an agent: its conversation."""
+
+    messages: Annotated[Sequence[Any], add_messages]
+    remaining_steps: NotRequired[RemainingSteps]
+
+
+class AgentStateWithStructuredResponse(AgentState):
+    """The state of an agent that ends with a structured response."""
+
+    structured_response: Any
+
+
+def pydantic_state(name: str) -> Any:
+    """Make `AgentStatePydantic` or `AgentStateWithStructuredResponsePydantic`.
+
+    On first access, so that pydantic is imported only by programs that use them.
+    """
+    create_model = import_module("pydantic").create_model
+    plain = create_model(
+        "AgentStatePydantic",
+        __doc__="The state of an agent, as a pydantic model.",
+        messages=(Annotated[list[Any], add_messages], ...),
+        remaining_steps=(RemainingSteps, 25),
+    )
+    if name == "AgentStatePydantic":
+        return plain
+    return create_model(
+        name,
+        __base__=plain,
+        __doc__="The state of an agent that ends with a structured response, as a pydantic model.",
+        structured_response=(Any, None),
+    )
+
+
+def state_for(given: Any, response_format: Any) -> Any:
+    """Return the schema of an agent's state.
+
+    Args:
+        given: the program's schema; None for `AgentState`.
+        response_format: if given, the state has a `structured_response` of that type.
+    Raises:
+        GraphBuildError: the program's schema lacks a key that the agent needs.
+    """
+    if given is None:
+        return AgentState if response_format is None else _structured_state(response_format)
+    needed = {"messages", "remaining_steps"}
+    if response_format is not None:
+        needed.add("structured_response")
+    if missing := needed - get_type_hints(given).keys():
+        raise GraphBuildError(
+            f"Missing required key(s) {sorted(missing)} in state_schema",
+            do="add them, or derive the schema from actorgraph.prebuilt.AgentState",
+        )
+    return given
+
+
+def _structured_state(response_format: Any) -> Any:
+    """Make a schema that names the type of the response, so that savers may store it."""
+    schema: Any = response_format[1] if isinstance(response_format, tuple) else response_format
+    kind = schema if isinstance(schema, type) else dict[str, Any]
+    hints = get_type_hints(AgentState, include_extras=True)
+    return _typed_dict("AgentState", {**hints, "structured_response": kind})
+
+
+def input_for(state: Any) -> Any:
+    """Return the input schema of the model's node after a hook: also `llm_input_messages`."""
+    if hasattr(state, "model_fields"):
+        create_model = import_module("pydantic").create_model
+        return create_model("ModelInput", __base__=state, llm_input_messages=(Any, None))
+    hints = get_type_hints(state, include_extras=True)
+    return _typed_dict("ModelInput", {**hints, "llm_input_messages": list[Any]})
+
+
+def _typed_dict(name: str, fields: dict[str, Any]) -> Any:
+    make = cast("Any", TypedDict)
+    return make(name, fields, total=False)
+
+
+def value_of(state: Any, key: str) -> Any:
+    """Return a state's value of a key; None if it has none."""
+    if isinstance(state, dict):
+        return cast("dict[str, Any]", state).get(key)
+    return getattr(state, key, None)
+
+
+def with_messages(state: Any, messages: Sequence[Any]) -> Any:
+    """Copy a state with other messages."""
+    if isinstance(state, dict):
+        return {**cast("dict[str, Any]", state), "messages": list(messages)}
+    return state.model_copy(update={"messages": list(messages)})
+
+
+def tools_condition(state: Any, messages_key: str = "messages") -> Literal["tools", "__end__"]:
+    """Route to "tools" if the last message has tool calls, else to the end.
+
+    Args:
+        state: a state with messages, or a list of messages.
+        messages_key: the key of the messages in the state.
+    Raises:
+        InvalidUpdateError: there are no messages.
+    """
+    messages = messages_of(state, messages_key)
+    if not messages:
+        raise InvalidUpdateError(
+            f"No messages found in input state to tool_edge: {state}",
+            do=f"route after a node that writes {messages_key!r}, or pass messages_key=",
+        )
+    return "tools" if tool_calls_of(messages[-1]) else "__end__"
+
+
+OUT_OF_STEPS_TEXT = "Sorry, need more steps to process this request."
+ANSWER_NODE = "generate_structured_response"
 
 
 class InvalidChatHistoryError(ActorGraphError, ValueError):
-    """A conversation has a call of a tool without its answer, which models refuse."""
+    """A conversation has a tool call without its answer, which models refuse."""
 
 
 def create_react_agent(
@@ -55,32 +165,32 @@ def create_react_agent(
     version: Literal["v1", "v2"] = "v2",
     name: str | None = None,
 ) -> CompiledStateGraph:
-    """An agent: its model is asked, the tools that it calls run, and it is asked again.
+    """Make an agent that calls a model and its tools in turn; `debug` has no effect.
 
     Args:
-        model: see the module. tools: functions, LangChain tools, dicts of tools that the
-            model's maker runs; or a ToolNode. Without any the model is asked once.
+        model: a LangChain chat model or its name; an object with `ainvoke` or `invoke`, or a
+            function, of messages; or a function of `(state, runtime)` that chooses the model.
+        tools: functions, LangChain tools, dicts for tools of the provider; or a ToolNode.
         prompt: a text or a message before the conversation, or a function of the state.
         response_format: a schema, or `(system text, schema)`, for `structured_response`.
-        pre_model_hook: a node before the model, which sees its `llm_input_messages`, if any.
-        post_model_hook: a node after the model.
-        state_schema: with at least `messages` and `remaining_steps`; default `AgentState`.
+        pre_model_hook, post_model_hook: nodes before (sets `llm_input_messages`) and after it.
+        state_schema: with at least `messages` and `remaining_steps`; default: `AgentState`.
         context_schema, checkpointer, store, interrupt_before, interrupt_after: as in `compile`.
-        debug: no effect. version: "v2" runs each call as a task, "v1" all of a message in one.
-        name: the agent's; it stands on its messages too.
+        version: "v2" runs each tool call as a task, "v1" all calls of a message in one task.
+        name: of the agent; set on its messages, too.
     Raises:
-        GraphBuildError: an argument can't be used.
+        GraphBuildError: an argument is invalid.
         MissingExtraError: the model's name needs LangChain, which isn't installed.
     """
     del debug
     agent = _Agent(
         **_model_and_tools(model, tools),
-        prompt=models.prompt_of(prompt),
+        prompt=models.make_prompt(prompt),
         response_format=response_format,
         name=name,
         before=pre_model_hook,
         after=post_model_hook,
-        each_apart=_is_v2(version),
+        one_task_per_call=_is_v2(version),
     )
     builder = agent.graph(state_for(state_schema, response_format), context_schema)
     before, after = interrupt_before or (), interrupt_after or ()
@@ -98,7 +208,7 @@ def _is_v2(version: str) -> bool:
 
 
 def _model_and_tools(model: Any, tools: Sequence[Any] | ToolNode) -> dict[str, Any]:
-    """A model that knows the tools, and the node that runs those that we run."""
+    """Return the model with the tools bound, and the node for the tools that the graph runs."""
     foreign = [] if isinstance(tools, ToolNode) else [t for t in tools if isinstance(t, dict)]
     if not isinstance(tools, ToolNode):
         tools = ToolNode([tool for tool in tools if not isinstance(tool, dict)])
@@ -112,7 +222,7 @@ def _model_and_tools(model: Any, tools: Sequence[Any] | ToolNode) -> dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class _Agent:
-    """The parts of one agent, its nodes and its routes."""
+    """One agent: its parts, its nodes and its routes."""
 
     model: Any
     dynamic: bool
@@ -122,20 +232,20 @@ class _Agent:
     name: str | None
     before: Callable[..., Any] | None
     after: Callable[..., Any] | None
-    each_apart: bool
+    one_task_per_call: bool
 
     @property
     def entry(self) -> str:
-        """Where each round begins."""
+        """The first node of each round."""
         return "agent" if self.before is None else "pre_model_hook"
 
     @property
     def finish(self) -> str:
-        """Where the agent goes once the model calls nothing more."""
-        return END if self.response_format is None else ANSWER
+        """The node after a model's message without tool calls."""
+        return END if self.response_format is None else ANSWER_NODE
 
     def graph(self, state: Any, context: Any) -> StateGraph:
-        """The agent as a graph."""
+        """Build the agent's graph."""
         builder = StateGraph(state, context)
         seen = state if self.before is None else input_for(state)
         builder.add_node("agent", self.ask, input_schema=seen)
@@ -149,7 +259,7 @@ class _Agent:
             builder.add_node("post_model_hook", self.after)
             builder.add_edge("agent", "post_model_hook")
         if self.response_format is not None:
-            builder.add_node(ANSWER, self.answer)
+            builder.add_node(ANSWER_NODE, self.answer)
         last = "agent" if self.after is None else "post_model_hook"
         if not self.tools.tools_by_name:
             return builder.add_edge(last, self.finish)
@@ -165,7 +275,7 @@ class _Agent:
         return builder
 
     async def ask(self, state: Any) -> dict[str, Any]:
-        """The model's node."""
+        """Node "agent": call the model."""
         seen = value_of(state, "llm_input_messages") if self.before is not None else None
         messages = seen or value_of(state, "messages")
         if messages is None:
@@ -176,19 +286,19 @@ class _Agent:
         _check_history(messages)
         model = await self._model(state)
         conversation = await self.prompt(with_messages(state, messages))
-        response = await models.ask(model, conversation, get_config())
+        response = await models.ask_model(model, conversation, get_config())
         if self.name is not None:
-            response = changed(response, name=self.name)
+            response = replace_fields(response, name=self.name)
         if self._out_of_steps(state, response):
-            make = family([response]).AIMessage
-            response = make(content=SORRY, id=response.id)
+            make = message_module([response]).AIMessage
+            response = make(content=OUT_OF_STEPS_TEXT, id=response.id)
         return {"messages": [response]}
 
     async def answer(self, state: Any) -> dict[str, Any]:
-        """The node of the answer in a given form."""
+        """Node for the structured response."""
         model = await self._model(state)
         messages = list(value_of(state, "messages"))
-        made = await models.structured(model, messages, self.response_format, get_config())
+        made = await models.ask_structured(model, messages, self.response_format, get_config())
         return {"structured_response": made}
 
     async def _model(self, state: Any) -> Any:
@@ -197,12 +307,12 @@ class _Agent:
         return await models.maybe_threaded(self.model, state, get_runtime())
 
     def _direct(self) -> set[str]:
-        """The tools whose answers end the agent."""
+        """Return the names of the tools whose answers end the agent."""
         tools = self.tools.tools_by_name
         return {name for name, tool in tools.items() if getattr(tool, "return_direct", False)}
 
     def _out_of_steps(self, state: Any, response: Any) -> bool:
-        """Whether the calls that the model asks for would take more steps than are left."""
+        """Whether the tool calls of a response would need more steps than are left."""
         left, calls = value_of(state, "remaining_steps"), tool_calls_of(response)
         if left is None or not calls:
             return False
@@ -210,14 +320,14 @@ class _Agent:
         return left < (1 if ends else 2)
 
     def after_model(self, state: Any) -> Any:
-        """The route after the model: to the tools that it calls, or to the end."""
+        """Route after the model: to the tools that it calls, or to the end."""
         calls = tool_calls_of(value_of(state, "messages")[-1])
         if not calls:
             return self.finish
-        return self._sends(state, calls) if self.each_apart else "tools"
+        return self._sends(state, calls) if self.one_task_per_call else "tools"
 
     def after_hook(self, state: Any) -> Any:
-        """The route after the hook: to the calls that have no answer yet."""
+        """Route after the post-model hook: to the calls that have no answer yet."""
         messages = value_of(state, "messages")
         answered = {m.tool_call_id for m in messages if is_tool_message(m)}
         calls = [c for c in tool_calls_of(last_ai(messages)) if c["id"] not in answered]
@@ -226,7 +336,7 @@ class _Agent:
         return self.entry if is_tool_message(messages[-1]) else self.finish
 
     def after_tools(self, state: Any) -> str:
-        """The route after tools of which some end the agent."""
+        """Route after the tools, some of which end the agent."""
         direct = self._direct()
         for message in reversed(value_of(state, "messages")):
             if not is_tool_message(message):
@@ -237,7 +347,10 @@ class _Agent:
         return self.entry
 
     def _sends(self, state: Any, calls: list[dict[str, Any]]) -> list[Send]:
-        """One task per call. They carry the state only if a tool or a wrapper may look at it."""
+        """Make one Send per call, with the state only if a tool or a wrapper may read it.
+
+        Sends are stored with the checkpoint: the whole state in each would be large.
+        """
         seen = state if self.tools.uses_state else {"messages": value_of(state, "messages")[-1:]}
         return [
             Send("tools", {"__type": WITH_CONTEXT, "tool_call": call, "state": seen})
@@ -246,7 +359,7 @@ class _Agent:
 
 
 def _check_history(messages: Sequence[Any]) -> None:
-    """Refuse what every model refuses: a call without its answer."""
+    """Refuse a history that every model refuses: a tool call without its answer."""
     answered = {m.tool_call_id for m in messages if is_tool_message(m)}
     calls = [c for m in messages if kind_of(m) == "ai" for c in tool_calls_of(m)]
     open_calls = [c for c in calls if c["id"] not in answered]

@@ -1,37 +1,40 @@
-"""What the readers of `stream_mode="tools"` see of a call, and the runtime that a tool gets."""
+"""Events of tool calls: sent to `stream_mode="tools"`, and read as `run.tool_calls`."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from actorgraph.prebuilt.injected import ToolRuntime
-from actorgraph.runtime import injection
-from actorgraph.runtime.context import CURRENT
-from actorgraph.runtime.handle import Runtime
-from actorgraph.runtime.live import Writer
+from actorgraph.api.streams.events import ProtocolEvent, StreamChannel, StreamMux, StreamTransformer
+from actorgraph.prebuilt.chat_messages import is_tool_message
+from actorgraph.prebuilt.tools import ToolRuntime
+from actorgraph.runtime.task import functions as injection
+from actorgraph.runtime.task.live import Writer
+from actorgraph.runtime.task.runtime import Runtime
+from actorgraph.runtime.task.scope import CURRENT
+from actorgraph.values.stream_items import Namespace
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEvents:
-    """Sends the events of one call: started, parts of its output, finished or failed."""
+    """Sends the events of one call: started, output deltas, finished or failed."""
 
     writer: Writer
     call: Mapping[str, Any]
 
     def started(self) -> None:
-        """The tool is about to run."""
+        """Send that the tool is about to run."""
         self._send("tool-started", tool_name=self.call["name"], input=self.call["args"])
 
     def delta(self, delta: Any) -> None:
-        """A part of its output."""
+        """Send a part of its output."""
         self._send("tool-output-delta", delta=delta)
 
     def finished(self, output: Any) -> None:
-        """It has returned."""
+        """Send that it has returned."""
         self._send("tool-finished", output=output)
 
     def failed(self, error: Exception) -> None:
-        """It has raised."""
+        """Send that it has raised."""
         self._send("tool-error", message=str(error))
 
     def _send(self, event: str, **more: Any) -> None:
@@ -39,15 +42,15 @@ class ToolEvents:
 
 
 def events_of(call: Mapping[str, Any], runtime: ToolRuntime[Any, Any]) -> ToolEvents:
-    """The events of one call."""
+    """Make the sender of one call's events."""
     writer = runtime.stream_writer
     return ToolEvents(writer if isinstance(writer, Writer) else Writer(None), call)
 
 
-def runtime_of(
+def tool_runtime_of(
     call: Mapping[str, Any], state: Any, config: Mapping[str, Any] | None, tools: list[Any]
 ) -> ToolRuntime[Any, Any]:
-    """The runtime of one call: what the running task has, or nothing outside of a run."""
+    """Make the runtime of one call: with the running task's values, or empty outside a run."""
     scope = CURRENT.get(None)
     around: Runtime[Any] = Runtime() if scope is None else injection.runtime_of(scope)
     writer = Writer(None) if scope is None else scope.write
@@ -66,7 +69,99 @@ def runtime_of(
     )
 
 
-def state_now() -> dict[str, Any]:
-    """The state of the run that goes on, for a node that was handed calls only."""
+def current_state() -> dict[str, Any]:
+    """Return the state of the current run, for a node that was given calls only."""
     scope = CURRENT.get(None)
     return {} if scope is None else dict(scope.lineage.values())
+
+
+class ToolCallStream:
+    """One tool call, running or completed. Iterate over it for the parts of its output.
+
+    Attributes:
+        tool_call_id: id of the call.
+        tool_name: name of the tool.
+        input: arguments of the call.
+        output_deltas: the parts of the output, from the first; for one reader.
+        output: the tool's return value; of a ToolMessage its content.
+        error: the text of its failure; None if it has not failed.
+        completed: whether the call has ended.
+    """
+
+    def __init__(self, mux: StreamMux, tool_call_id: str, tool_name: str, input: Any) -> None:
+        self.tool_call_id = tool_call_id
+        self.tool_name = tool_name
+        self.input = input
+        self.output_deltas: StreamChannel[Any] = StreamChannel()
+        self.output_deltas.bind(mux, None)
+        self.output_deltas.keep()
+        self.output: Any = None
+        self.error: str | None = None
+        self.completed = False
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return aiter(self.output_deltas)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.output_deltas)
+
+    def end(self, output: Any = None, error: str | None = None) -> None:
+        """Complete the stream with the output, or with an error."""
+        self.output, self.error, self.completed = output, error, True
+        self.output_deltas.close()
+
+
+class ToolCallTransformer(StreamTransformer):
+    """Adds `run.tool_calls` to an event stream: pass it as one of `transformers`."""
+
+    _native = True
+    required_stream_modes = ("tools",)
+
+    def __init__(self, scope: Namespace = ()) -> None:
+        super().__init__(scope)
+        self.channel: StreamChannel[ToolCallStream] = StreamChannel()
+        self._open: dict[str, ToolCallStream] = {}
+
+    def init(self) -> dict[str, Any]:
+        """Return the channel `tool_calls`."""
+        return {"tool_calls": self.channel}
+
+    def process(self, event: ProtocolEvent) -> bool:
+        """Process an event; those of subgraphs are ignored."""
+        params = event["params"]
+        if event["method"] != "tools" or tuple(params["namespace"]) != self.scope:
+            return True
+        data: dict[str, Any] = params["data"]
+        if data["event"] == "tool-started":
+            self._begin(data)
+        elif call := self._open.get(data["tool_call_id"]):
+            self._go_on(call, data)
+        return True
+
+    def finalize(self) -> None:
+        """Complete the calls that were still open when the run ended, e.g. at an interrupt."""
+        self._end_all(None)
+
+    def fail(self, err: BaseException) -> None:
+        """Fail the calls that were still open when the run failed."""
+        self._end_all(str(err))
+
+    def _begin(self, data: dict[str, Any]) -> None:
+        assert self._mux is not None
+        identifier = data["tool_call_id"]
+        call = ToolCallStream(self._mux, identifier, data["tool_name"], data.get("input"))
+        self._open[identifier] = call
+        self.channel.push(call)
+
+    def _go_on(self, call: ToolCallStream, data: dict[str, Any]) -> None:
+        if data["event"] == "tool-output-delta":
+            call.output_deltas.push(data["delta"])
+            return
+        del self._open[call.tool_call_id]
+        output: Any = data.get("output")
+        call.end(output.content if is_tool_message(output) else output, data.get("message"))
+
+    def _end_all(self, error: str | None) -> None:
+        for call in self._open.values():
+            call.end(None, error)
+        self._open.clear()

@@ -1,47 +1,98 @@
-"""ToolNode: runs the tools that a model's last message calls, all at once."""
+"""ToolNode: runs the tools that a model's last message calls, concurrently."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
+import anyio
 import anyio.from_thread
 import anyio.to_thread
 
 from actorgraph.api.blocking import block_on
-from actorgraph.errors import InvalidUpdateError
-from actorgraph.prebuilt import tool_outputs
-from actorgraph.prebuilt.at_once import all_at_once
-from actorgraph.prebuilt.chat import last_ai, messages_of, tool_calls_of, tool_message
-from actorgraph.prebuilt.injected import ToolRuntime
-from actorgraph.prebuilt.langchain import tell_langchain
-from actorgraph.prebuilt.tool_arguments import fill
-from actorgraph.prebuilt.tool_errors import (
+from actorgraph.errors import GraphInterrupt, InvalidUpdateError
+from actorgraph.prebuilt.chat_messages import last_ai, messages_of, tool_calls_of, tool_message
+from actorgraph.prebuilt.tool_events import current_state, events_of, tool_runtime_of
+from actorgraph.prebuilt.tool_results import (
     Handling,
     InvalidArguments,
-    answer_to,
+    check_output,
+    combine_outputs,
     default_handling,
+    error_reply,
     handled_types,
     invocation_error,
 )
-from actorgraph.prebuilt.tool_events import events_of, runtime_of, state_now
-from actorgraph.prebuilt.tools import Tool, tool_of
-from actorgraph.runtime.calls import thread_limiter
-from actorgraph.runtime.interop import passes_by
-from actorgraph.values.invalid_resumes import is_invalid_resume
+from actorgraph.prebuilt.tools import (
+    Tool,
+    ToolRuntime,
+    fill_injected,
+    register_with_langchain,
+    tool_of,
+)
+from actorgraph.runtime.task.calling import thread_limiter
+from actorgraph.runtime.task.interop import is_control_flow, translated
+from actorgraph.runtime.task.scope import CURRENT, TaskScope
+from actorgraph.values.commands import is_invalid_resume
+
+Work = Callable[[], Coroutine[Any, Any, Any]]
+
+
+async def run_concurrently(works: Sequence[Work], calls: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Run tool calls concurrently, each as a part of the task; returns results in call order.
+
+    An interrupt in one call doesn't cancel the others: they would have to run again on resume.
+
+    Args:
+        works: one per call.
+        calls: the calls; the `id` keeps the interrupts of each apart from those of the others.
+    Raises:
+        GraphInterrupt: some calls were interrupted, and the others have finished.
+        BaseException: the first failure, unwrapped; it cancels the others.
+    """
+    whole = CURRENT.get(None)
+    parts: list[TaskScope] = [] if whole is None else whole.split([str(c["id"]) for c in calls])
+    results: list[Any] = [None] * len(works)
+    questions: dict[int, Any] = {}
+
+    async def one(index: int) -> None:
+        if parts:
+            CURRENT.set(parts[index])
+        try:
+            results[index] = await works[index]()
+        except (GraphInterrupt, Exception) as error:
+            asked = translated(error)
+            if not isinstance(asked, GraphInterrupt):
+                raise
+            questions[index] = asked
+
+    try:
+        async with anyio.create_task_group() as group:
+            for index in range(len(works)):
+                group.start_soon(one, index)
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    if whole is not None:
+        whole.join(parts)
+    if questions:
+        raise GraphInterrupt(
+            [i for _, asked in sorted(questions.items()) for i in asked.interrupts]
+        )
+    return results
+
 
 WITH_CONTEXT = "tool_call_with_context"
 
 
 @dataclass
 class ToolCallRequest:
-    """One call of a tool, as a `wrap_tool_call` function sees it.
+    """One tool call, as passed to `wrap_tool_call`.
 
     Attributes:
-        tool_call: `{"name", "args", "id"}` as the model asked.
+        tool_call: `{"name", "args", "id"}` of the model's message.
         tool: the tool; None if the node has none of that name.
-        state: what the node was given.
-        runtime: what tools can ask for.
+        state: the state that the node was given.
+        runtime: the values that tools can have injected.
     """
 
     tool_call: dict[str, Any]
@@ -50,7 +101,7 @@ class ToolCallRequest:
     runtime: ToolRuntime[Any, Any]
 
     def override(self, **changes: Any) -> "ToolCallRequest":
-        """A request with some fields replaced; this one stays."""
+        """Copy the request with some fields replaced."""
         return replace(self, **changes)
 
 
@@ -60,28 +111,28 @@ AsyncWrap = Callable[[ToolCallRequest, Callable[[ToolCallRequest], Awaitable[Any
 
 
 class ToolNode:
-    """A node that runs the tools which a model's last message calls.
+    """A node that runs the tools which a model's last message calls, concurrently.
 
-    It takes a state with messages, a list of messages, a list of calls, or one call with a
-    state (`{"__type": "tool_call_with_context", "tool_call", "state"}`, what a Send carries).
-    It returns ToolMessages in the order of the calls, in the form that it was given; with
+    The input is a state with messages, a list of messages, a list of calls, or one call with a
+    state (`{"__type": "tool_call_with_context", "tool_call", "state"}`, as in a Send).
+    The output is ToolMessages in the order of the calls, as a state or a list like the input; with
     Commands among the results, a list of updates and Commands.
 
     Args:
         tools: functions, sync (run in worker threads) or async, or LangChain tools.
         name: the node's name.
-        tags: kept for tracing.
-        handle_tool_errors: what a failure becomes. Default: arguments that don't fit are told
-            to the model, what a tool raises fails the node. True: everything is told to the
-            model; a text: that is told; exceptions: those are told; a function: it gives the
-            text, for the exceptions by which its parameter is annotated; False: nothing is.
-            Interrupts, and answers that an interrupt's schema refuses, always pass.
-        messages_key: where the state has its messages.
-        wrap_tool_call: `wrap(request, execute)` is called in the place of each call; `execute`
-            may be called any number of times.
+        tags: for tracing.
+        handle_tool_errors: which failures become a reply to the model; all others fail the node.
+            Default: invalid arguments only. True: all. A text: all, with this reply. An exception
+            type or a tuple of them: these. A function: returns the reply, for the exceptions in
+            its parameter's annotation. False: none. Interrupts, and resume values that an
+            interrupt's schema refuses, are never replied to.
+        messages_key: key of the messages in the state.
+        wrap_tool_call: `wrap(request, execute)`, called instead of each call; `execute` may be
+            called any number of times.
         awrap_tool_call: the same, async; preferred to the sync one.
     Raises:
-        GraphBuildError: what is passed for a tool is none.
+        GraphBuildError: one of `tools` is not a tool.
     """
 
     def __init__(
@@ -95,7 +146,7 @@ class ToolNode:
         wrap_tool_call: Wrap | None = None,
         awrap_tool_call: AsyncWrap | None = None,
     ) -> None:
-        tell_langchain()
+        register_with_langchain()
         handled_types(handle_tool_errors)
         made = [tool_of(tool) for tool in tools]
         self.name = name
@@ -109,46 +160,46 @@ class ToolNode:
 
     @property
     def tools_by_name(self) -> dict[str, Any]:
-        """The tools: LangChain's as they were given, functions as `Tool`s."""
+        """Name -> tool: LangChain's as they were given, functions as `Tool`s."""
         return self._given
 
     @property
     def uses_state(self) -> bool:
-        """Whether a tool, or a wrapper of calls, may look at the state."""
+        """Whether a tool or a wrapper of calls may read the state."""
         wrapped = self._wrap is not None or self._awrap is not None
-        return wrapped or any(t.needs.state or t.needs.runtime for t in self._tools.values())
+        return wrapped or any(t.injected.state or t.injected.runtime for t in self._tools.values())
 
     async def __call__(self, state: Any) -> Any:
-        """`ainvoke`."""
+        """Run the called tools; see `ainvoke`."""
         return await self.ainvoke(state)
 
     def invoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
-        """`ainvoke`, blocking."""
+        """Run the called tools; the sync form of `ainvoke`."""
         return block_on("ainvoke", partial(self.ainvoke, input, config))
 
     async def ainvoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
-        """Run the called tools at once.
+        """Run the called tools concurrently.
 
         Returns: the update; see the class.
         Raises:
-            InvalidUpdateError: there is no model's message, or a result can't be used.
-            GraphInterrupt: tools asked questions; those that run beside them finish first.
-            Exception: what a tool raised and `handle_tool_errors` doesn't take.
+            InvalidUpdateError: there is no message of a model, or a result is invalid.
+            GraphInterrupt: tools were interrupted; the others finish first.
+            Exception: raised by a tool, and not handled by `handle_tool_errors`.
         """
         calls, state, like = self._parsed(input)
         listed = isinstance(input, list) and not _are_calls(input)
         requests = [self._request(call, state, config) for call in calls]
-        works = [partial(self._one, request, like, listed=listed) for request in requests]
-        outcomes = [await works[0]()] if len(works) == 1 else await all_at_once(works, calls)
-        return tool_outputs.combined(outcomes, key=self._key, listed=listed)
+        works = [partial(self._run_call, request, like, listed=listed) for request in requests]
+        outcomes = [await works[0]()] if len(works) == 1 else await run_concurrently(works, calls)
+        return combine_outputs(outcomes, key=self._key, listed=listed)
 
     def _parsed(self, given: Any) -> tuple[list[dict[str, Any]], Any, Any]:
-        """The calls, the state, and a message whose family the answers are of."""
+        """Return the calls, the state, and a message whose classes the answers are to have."""
         if isinstance(given, Mapping) and given.get("__type") == WITH_CONTEXT:
             state = given["state"]
             return [given["tool_call"]], state, last_ai(messages_of(state, self._key))
         if _are_calls(given):
-            state = state_now()
+            state = current_state()
             like = last_ai(messages_of(state, self._key))
             return cast("list[dict[str, Any]]", given), state, like
         messages = messages_of(given, self._key)
@@ -164,11 +215,11 @@ class ToolNode:
     def _request(
         self, call: dict[str, Any], state: Any, config: Mapping[str, Any] | None
     ) -> ToolCallRequest:
-        runtime = runtime_of(call, state, config, list(self._given.values()))
+        runtime = tool_runtime_of(call, state, config, list(self._given.values()))
         return ToolCallRequest(call, self._given.get(call["name"]), state, runtime)
 
-    async def _one(self, request: ToolCallRequest, like: Any, *, listed: bool) -> Any:
-        """One call: through the program's wrapper, if there is one."""
+    async def _run_call(self, request: ToolCallRequest, like: Any, *, listed: bool) -> Any:
+        """Run one call, through the program's wrapper if there is one."""
         execute = partial(self._execute, like=like, listed=listed)
         if self._awrap is None and self._wrap is None:
             return await execute(request)
@@ -177,39 +228,39 @@ class ToolNode:
                 return await self._awrap(request, execute)
             work = partial(_wrapped, cast("Wrap", self._wrap), request, execute)
             return await anyio.to_thread.run_sync(work, limiter=thread_limiter())
-        except Exception as error:  # noqa: BLE001 - the program has said what counts as an answer
+        except Exception as error:  # noqa: BLE001 - `handle_tool_errors` decides
             return self._answer(error, request.tool_call, like)
 
     async def _execute(self, request: ToolCallRequest, *, like: Any, listed: bool) -> Any:
         call, events = request.tool_call, events_of(request.tool_call, request.runtime)
         tool = self._tools.get(call["name"])
         if request.tool is not None and request.tool is not self._given.get(call["name"]):
-            tool = tool_of(request.tool)  # put in by a wrapper
+            tool = tool_of(request.tool)  # replaced by a wrapper
         if tool is None:
             names = ", ".join(self._tools)
             text = f"Error: {call['name']} is not a valid tool, try one of [{names}]."
             return tool_message(like, call, text, error=True)
         events.started()
         try:
-            filled = fill(tool.needs, call, request.state, request.runtime, self._key)
+            filled = fill_injected(tool.injected, call, request.state, request.runtime, self._key)
             try:
                 around = like if isinstance(tool, Tool) else request.runtime.config
                 response = await tool.call(call, filled, around)
             except Exception as error:
                 if not _is_validation(error):
                     raise
-                raise invocation_error(call, error, tool.needs.hidden) from error
-            result = tool_outputs.checked(response, call, key=self._key, listed=listed)
-        except Exception as error:  # noqa: BLE001 - the same
+                raise invocation_error(call, error, tool.injected.hidden) from error
+            result = check_output(response, call, key=self._key, listed=listed)
+        except Exception as error:  # noqa: BLE001 - as above
             events.failed(error)
             return self._answer(error, call, like)
         events.finished(result)
         return result
 
     def _answer(self, error: Exception, call: Mapping[str, Any], like: Any) -> Any:
-        """What the model is told of a failure; raises it if the node shall fail."""
-        passes = is_invalid_resume(error) or passes_by(error)
-        text = None if passes else answer_to(error, self._handling)
+        """Make the reply to the model about a failure; raises the failure if it isn't handled."""
+        passes = is_invalid_resume(error) or is_control_flow(error)
+        text = None if passes else error_reply(error, self._handling)
         if text is None:
             raise error
         return tool_message(like, call, text, error=True)
@@ -218,7 +269,7 @@ class ToolNode:
 def _wrapped(
     wrap: Wrap, request: ToolCallRequest, execute: Callable[..., Coroutine[Any, Any, Any]]
 ) -> Any:
-    """A sync wrapper in its worker thread; what it executes runs on the event loop."""
+    """Call a sync wrapper in a worker thread; the tools that it executes run on the event loop."""
     return wrap(request, lambda again: anyio.from_thread.run(execute, again))
 
 
@@ -232,7 +283,7 @@ def _as_given(tool: Any) -> Any:
 
 
 def _is_validation(error: Exception) -> bool:
-    """Whether arguments didn't fit: by our check, or by pydantic's in a LangChain tool."""
+    """Whether an error is about invalid arguments: ours, or pydantic's in a LangChain tool."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     return (isinstance(error, InvalidArguments) or "ValidationError" in kinds) and not (
         is_invalid_resume(error)

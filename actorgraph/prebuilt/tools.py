@@ -1,21 +1,182 @@
-"""Tools: plain functions with a schema from their signature, or LangChain's tool objects."""
+"""Tools: plain functions or LangChain's tool objects, and the arguments that the graph injects.
+
+The schema of a function's arguments comes from its signature. Arguments that the graph fills in are
+marked in the annotations (`InjectedState`, `ToolRuntime` and others); the model neither sees nor
+sets them.
+"""
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, get_args, get_origin
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import anyio.to_thread
 import msgspec
 
-from actorgraph.errors import GraphBuildError
-from actorgraph.prebuilt.chat import content_of, is_tool_message, tool_message
-from actorgraph.prebuilt.injected import Needs, hints_of, needs_of
-from actorgraph.prebuilt.tool_errors import InvalidArguments
-from actorgraph.runtime.calls import thread_limiter
+from actorgraph.errors import GraphBuildError, InvalidUpdateError
+from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, tool_message
+from actorgraph.prebuilt.tool_results import InvalidArguments
+from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.values.commands import Command
-from actorgraph.values.interop import own
+from actorgraph.values.from_langgraph import from_langgraph
+
+ContextT = TypeVar("ContextT")
+StateT = TypeVar("StateT")
+
+
+class InjectedArgument:
+    """Base of the marks in `Annotated[type, mark]` that hide an argument from the model."""
+
+
+class InjectedState(InjectedArgument):
+    """`Annotated[S, InjectedState]` injects the state; `InjectedState("key")` one of its keys.
+
+    Args:
+        field: the key; default: the whole state.
+    """
+
+    def __init__(self, field: str | None = None) -> None:
+        self.field = field
+
+
+class InjectedStore(InjectedArgument):
+    """`Annotated[BaseStore, InjectedStore()]` injects the graph's store."""
+
+
+class InjectedToolCallId(InjectedArgument):
+    """`Annotated[str, InjectedToolCallId]` injects the id of the tool call."""
+
+
+@dataclass
+class ToolRuntime(InjectedArgument, Generic[ContextT, StateT]):
+    """Everything that a tool can have injected: `def tool(query: str, runtime: ToolRuntime)`.
+
+    Attributes:
+        state: the state that the node was given.
+        context: the run's `context=`.
+        config: the task's config.
+        stream_writer: sends custom chunks.
+        tool_call_id: the id of this call.
+        store: the graph's store, or None.
+        tools: the tools of the node.
+        execution_info: of the task; None outside a run.
+        server_info: of the server; None where there is none.
+        emit: receives parts of the output; use `emit_output_delta`.
+        stores: name -> store of the graph's registry.
+    """
+
+    state: StateT
+    context: ContextT
+    config: dict[str, Any]
+    stream_writer: Callable[[Any], None]
+    tool_call_id: str | None
+    store: Any = None
+    tools: list[Any] = field(default_factory=list[Any])
+    execution_info: Any = None
+    server_info: Any = None
+    emit: Callable[[Any], None] | None = None
+    stores: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def emit_output_delta(self, delta: Any) -> None:
+        """Send a part of the tool's output to the readers of `stream_mode="tools"`."""
+        if self.emit is not None:
+            self.emit(delta)
+
+
+@dataclass(frozen=True, slots=True)
+class InjectedParameters:
+    """The injected parameters of one tool.
+
+    Attributes:
+        state: parameter -> key of the state; None for the whole state.
+        store: names of parameters for the store.
+        runtime: names of parameters for the `ToolRuntime`.
+        call_id: names of parameters for the id of the call.
+        hidden: all of these names.
+        optional: parameters with a default, for state keys that may be missing.
+    """
+
+    state: Mapping[str, str | None]
+    store: tuple[str, ...] = ()
+    runtime: tuple[str, ...] = ()
+    call_id: tuple[str, ...] = ()
+    hidden: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
+
+
+def find_injected(hints: Mapping[str, Any], optional: frozenset[str]) -> InjectedParameters:
+    """Read the marks in a tool's annotations.
+
+    A parameter named `runtime` is a `ToolRuntime` regardless of its annotation. Marks of LangGraph
+    and LangChain are recognized by name: tools written for them work without importing them.
+    """
+    found: dict[str, tuple[str, Any]] = {}
+    for name, hint in hints.items():
+        if name != "return" and (mark := _mark(hint)):
+            found[name] = mark
+    if "runtime" in hints:
+        found["runtime"] = ("ToolRuntime", None)
+
+    def named(kind: str) -> tuple[str, ...]:
+        return tuple(name for name, (mark, _) in found.items() if mark == kind)
+
+    state = {name: key for name, (mark, key) in found.items() if mark == "InjectedState"}
+    return InjectedParameters(
+        state,
+        store=named("InjectedStore"),
+        runtime=named("ToolRuntime"),
+        call_id=named("InjectedToolCallId"),
+        hidden=frozenset(found),
+        optional=optional,
+    )
+
+
+_MARKS = ("InjectedState", "InjectedStore", "InjectedToolCallId", "ToolRuntime", "InjectedToolArg")
+
+
+def _mark(hint: Any) -> tuple[str, Any] | None:
+    """Return the name of the mark in an annotation, and the state key that it names."""
+    options = [hint, get_origin(hint)]
+    options += get_args(hint) if get_origin(hint) is not Annotated else get_args(hint)[1:]
+    for option in options:
+        kind = option if isinstance(option, type) else type(option)
+        for base in kind.__mro__:
+            if base.__name__ in _MARKS:
+                return base.__name__, getattr(option, "field", None)
+    return None
+
+
+def hints_of(function: Any) -> dict[str, Any]:
+    """Return a function's annotations with marks; unresolved ones if resolving fails."""
+    try:
+        return get_type_hints(function, include_extras=True)
+    except Exception:  # noqa: BLE001 - evaluating a program's annotation may raise anything
+        return dict(getattr(function, "__annotations__", {}))
+
+
+_BASES: tuple[tuple[str, str, tuple[type, ...]], ...] = (
+    ("tools.base", "InjectedToolArg", (InjectedState, InjectedStore)),
+    ("tools.base", "InjectedToolCallId", (InjectedToolCallId,)),
+    ("tools.base", "_DirectlyInjectedToolArg", (ToolRuntime,)),
+    ("messages.tool", "ToolOutputMixin", (Command,)),
+)
+
+
+def register_with_langchain() -> None:
+    """Add LangChain's base classes to this library's marks and `Command`, if it is imported.
+
+    LangChain recognizes hidden arguments of tools, and results that it must not convert, by base
+    classes, which exist only once the program has imported it. Called when a ToolNode is made,
+    which is before any of its tools is bound to a model or run.
+    """
+    for module, name, classes in _BASES:
+        theirs = getattr(sys.modules.get(f"langchain_core.{module}"), name, None)
+        for ours in classes:
+            if theirs is not None and not issubclass(ours, theirs):
+                first, *others = ours.__bases__
+                ours.__bases__ = (first, theirs, *others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +184,11 @@ class Tool:
     """A plain function as a tool.
 
     Attributes:
-        name: what a model calls it by: the function's name.
-        description: its docstring.
+        name: the function's name, by which a model calls it.
+        description: the function's docstring.
         function: sync (run in a worker thread) or async.
-        arguments: a msgspec.Struct of what the model gives.
-        needs: what the graph fills in.
+        arguments: a msgspec.Struct of the arguments that the model gives.
+        injected: the parameters that the graph fills in.
         return_direct: whether an agent ends with the tool's answer.
     """
 
@@ -35,20 +196,20 @@ class Tool:
     description: str
     function: Callable[..., Any]
     arguments: type[msgspec.Struct]
-    needs: Needs
+    injected: InjectedParameters
     return_direct: bool = False
 
     @property
     def args_schema(self) -> dict[str, Any]:
-        """The JSON schema of what the model gives."""
+        """The JSON schema of the arguments that the model gives."""
         schema = msgspec.json.schema(self.arguments, schema_hook=_foreign_schema)
         definitions = dict(schema.get("$defs", {}))
         own = dict(definitions.pop(self.arguments.__name__, schema))
         own.pop("title", None)
         return {**own, "$defs": definitions} if definitions else own
 
-    def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The model's arguments in the types of the signature.
+    def validate(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert the model's arguments to the types of the signature.
 
         Raises:
             InvalidArguments: they don't fit.
@@ -63,11 +224,11 @@ class Tool:
         return {n: v for n, v in values.items() if n in sent or v is not msgspec.UNSET}
 
     async def call(self, call: Mapping[str, Any], filled: Mapping[str, Any], like: Any) -> Any:
-        """Run it for one call.
+        """Run the function for one call.
 
-        Returns: a ToolMessage; or a Command, a list, or a ToolMessage that it returned itself.
+        Returns: a ToolMessage, or the function's own Command, ToolMessage or list of these.
         """
-        arguments = {**self.checked(_visible(call["args"], self.needs)), **filled}
+        arguments = {**self.validate(_without_injected(call["args"], self.injected)), **filled}
         if inspect.iscoroutinefunction(self.function):
             output = await self.function(**arguments)
         else:
@@ -76,7 +237,7 @@ class Tool:
                 work, abandon_on_cancel=True, limiter=thread_limiter()
             )
             output = await output if inspect.isawaitable(output) else output
-        output = own(output)
+        output = from_langgraph(output)
         if isinstance(output, Command) or is_tool_message(output) or _is_results(output):
             return output
         return tool_message(like, call, content_of(output))
@@ -88,7 +249,7 @@ class ForeignTool:
 
     name: str
     given: Any
-    needs: Needs
+    injected: InjectedParameters
 
     @property
     def return_direct(self) -> bool:
@@ -98,8 +259,8 @@ class ForeignTool:
     async def call(
         self, call: Mapping[str, Any], filled: Mapping[str, Any], config: Mapping[str, Any]
     ) -> Any:
-        """Run it for one call: it checks its arguments, and makes the ToolMessage."""
-        arguments = {**_visible(call["args"], self.needs), **filled}
+        """Run the tool for one call; it validates the arguments and makes the ToolMessage."""
+        arguments = {**_without_injected(call["args"], self.injected), **filled}
         request = {**call, "args": arguments, "type": "tool_call"}
         if not _is_sync(self.given):
             return await self.given.ainvoke(request, dict(config))
@@ -112,7 +273,7 @@ class ForeignTool:
 def _is_sync(given: Any) -> bool:
     """Whether a tool has no async code of its own.
 
-    LangChain would run it in a thread of asyncio's, which there are none of under trio.
+    LangChain's `ainvoke` would run it in asyncio's thread pool, which doesn't work under trio.
     """
     if not hasattr(given, "ainvoke"):
         return hasattr(given, "invoke")
@@ -124,7 +285,7 @@ def _is_sync(given: Any) -> bool:
 
 
 def tool_of(given: Any) -> Tool | ForeignTool:
-    """A tool made of what a program passes for one.
+    """Make a tool of a function or a tool object.
 
     Raises:
         GraphBuildError: it is neither a function nor a tool object.
@@ -136,7 +297,8 @@ def tool_of(given: Any) -> Tool | ForeignTool:
         return ForeignTool(name, given, _foreign_needs(given))
     if not callable(given):
         raise GraphBuildError(
-            f"{given!r} is no tool", do="pass a function, or an object with `name` and `ainvoke`"
+            f"a tool must be a function or a tool object, got {given!r}",
+            do="pass a function, or an object with `name` and `ainvoke`",
         )
     return _from_function(given)
 
@@ -151,21 +313,21 @@ def _from_function(function: Callable[..., Any]) -> Tool:
     parameters = inspect.signature(function).parameters
     for bare in parameters.keys() - hints.keys():
         hints[bare] = Any
-    needs = needs_of(
+    injected = find_injected(
         {n: h for n, h in hints.items() if n in parameters},
         frozenset(n for n, p in parameters.items() if p.default is not p.empty),
     )
     fields: list[Any] = []
     for parameter in parameters.values():
-        if parameter.name in needs.hidden or parameter.kind in (
+        if parameter.name in injected.hidden or parameter.kind in (
             parameter.VAR_KEYWORD,
             parameter.VAR_POSITIONAL,
         ):
             continue
-        hint = _described(hints[parameter.name])
+        hint = _with_description(hints[parameter.name])
         if parameter.default is parameter.empty:
             fields.append((parameter.name, hint))
-        else:  # left out, the function's own default counts
+        else:  # UNSET means not given: the function's own default applies
             fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
     arguments = msgspec.defstruct(name, fields, kw_only=True)
     return Tool(
@@ -173,13 +335,13 @@ def _from_function(function: Callable[..., Any]) -> Tool:
         inspect.getdoc(function) or "",
         function,
         arguments,
-        needs,
+        injected,
         bool(getattr(function, "return_direct", False)),
     )
 
 
-def _described(hint: Any) -> Any:
-    """An annotation in which a text is the parameter's description."""
+def _with_description(hint: Any) -> Any:
+    """Turn a text in an annotation into the parameter's description."""
     if get_origin(hint) is not Annotated:
         return hint
     typ, *extras = get_args(hint)
@@ -192,9 +354,9 @@ def _described(hint: Any) -> Any:
     return typ
 
 
-def _visible(arguments: Mapping[str, Any], needs: Needs) -> dict[str, Any]:
-    """What the model may set: a value that it gives for a hidden argument is dropped."""
-    return {name: value for name, value in arguments.items() if name not in needs.hidden}
+def _without_injected(arguments: Mapping[str, Any], injected: InjectedParameters) -> dict[str, Any]:
+    """Drop values that the model gives for injected parameters: it must not choose them."""
+    return {name: value for name, value in arguments.items() if name not in injected.hidden}
 
 
 def _is_results(output: Any) -> bool:
@@ -204,7 +366,7 @@ def _is_results(output: Any) -> bool:
 
 
 def _foreign(kind: type, value: Any) -> Any:
-    """Values of types that msgspec doesn't know, by their own validation (pydantic's)."""
+    """Convert a value to a type that msgspec doesn't know, with pydantic's validation."""
     if hasattr(kind, "model_validate"):
         try:
             return getattr(kind, "model_validate")(value)  # noqa: B009 - a type that has it
@@ -219,8 +381,8 @@ def _foreign_schema(kind: type) -> dict[str, Any]:
     return getattr(kind, "model_json_schema", dict)()
 
 
-def _foreign_needs(given: Any) -> Needs:
-    """What a LangChain tool wants filled in, from its schema's and its function's annotations."""
+def _foreign_needs(given: Any) -> InjectedParameters:
+    """Find a LangChain tool's injected parameters in its schema's and function's annotations."""
     schema = getattr(given, "args_schema", None)
     function = getattr(given, "func", None) or getattr(given, "coroutine", None)
     hints = hints_of(function) if function else {}
@@ -228,4 +390,60 @@ def _foreign_needs(given: Any) -> Needs:
     if isinstance(schema, type):
         hints |= hints_of(schema)
     optional = frozenset(name for name, info in fields.items() if not info.is_required())
-    return needs_of(hints, optional)
+    return find_injected(hints, optional)
+
+
+def fill_injected(
+    injected: InjectedParameters,
+    call: Mapping[str, Any],
+    state: Any,
+    runtime: ToolRuntime[Any, Any],
+    key: str,
+) -> dict[str, Any]:
+    """Return the injected arguments of one call.
+
+    Args:
+        key: key of the messages; a bare list of messages is injected as a state with this key.
+    Raises:
+        InvalidUpdateError: the state lacks a key that the tool needs, or there is no store.
+    """
+    filled: dict[str, Any] = {}
+    if injected.state:
+        filled |= _from_state(injected, call, state, key)
+    if injected.store and runtime.store is None:
+        raise InvalidUpdateError(
+            f"Cannot inject store into tool {call['name']!r}: the graph has none",
+            do="compile your graph with a store: compile(store=...)",
+        )
+    filled |= dict.fromkeys(injected.store, runtime.store)
+    filled |= dict.fromkeys(injected.runtime, runtime)
+    return filled | dict.fromkeys(injected.call_id, call["id"])
+
+
+def _from_state(
+    injected: InjectedParameters, call: Mapping[str, Any], state: Any, key: str
+) -> dict[str, Any]:
+    if isinstance(state, list):
+        state = {key: state}
+    filled: dict[str, Any] = {}
+    for parameter, wanted in injected.state.items():
+        if wanted is None:
+            filled[parameter] = state
+        elif _has(state, wanted):
+            filled[parameter] = _get(state, wanted)
+        elif parameter not in injected.optional:
+            raise InvalidUpdateError(
+                f"tool {call['name']!r} needs {wanted!r} of the state, which doesn't have it",
+                do="write that key first, give the parameter a default, or correct InjectedState()",
+            )
+    return filled
+
+
+def _has(state: Any, key: str) -> bool:
+    return key in state if isinstance(state, Mapping) else hasattr(state, key)
+
+
+def _get(state: Any, key: str) -> Any:
+    if isinstance(state, Mapping):
+        return cast("Mapping[str, Any]", state)[key]
+    return getattr(state, key)

@@ -1,27 +1,33 @@
-"""ValidationNode: checks a model's calls against schemas, and runs nothing."""
+"""ValidationNode: checks a model's tool calls against schemas, without running anything."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from actorgraph.api.blocking import block_on
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
-from actorgraph.prebuilt.chat import changed, content_of, kind_of, messages_of, tool_message
+from actorgraph.prebuilt.chat_messages import (
+    content_of,
+    kind_of,
+    messages_of,
+    replace_fields,
+    tool_message,
+)
 from actorgraph.prebuilt.tools import ForeignTool, tool_of
 
 FormatError = Callable[[BaseException, dict[str, Any], Any], str]
 
 
 class ValidationNode:
-    """A node that answers each call of the last message with its arguments, or with what is wrong.
+    """A node that answers each tool call of the last message with its arguments, or with an error.
 
-    For extracting data: the model's calls are the data. An answer to wrong arguments has
-    `additional_kwargs={"is_error": True}`, by which a route can ask the model again.
+    For data extraction: the arguments are the data. An answer to invalid arguments has
+    `additional_kwargs={"is_error": True}`, so that a route can call the model again.
 
     Args:
         schemas: pydantic models, functions, or LangChain tools with a pydantic schema.
-        format_error: the text for wrong arguments, of the error, the call and the schema.
+        format_error: (error, call, schema) -> text of the answer to invalid arguments.
         name: the node's name.
-        tags: kept for tracing.
+        tags: for tracing.
     Raises:
         GraphBuildError: a schema is none of these.
     """
@@ -40,19 +46,19 @@ class ValidationNode:
         self.schemas_by_name: dict[str, Any] = dict(map(_named, schemas))
 
     async def __call__(self, state: Any) -> Any:
-        """`ainvoke`."""
+        """Check the calls; see `ainvoke`."""
         return await self.ainvoke(state)
 
     def invoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
-        """`ainvoke`, blocking."""
+        """Check the calls; the sync form of `ainvoke`."""
         return block_on("ainvoke", lambda: self.ainvoke(input, config))
 
     async def ainvoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
-        """Check the calls of the last message.
+        """Check the tool calls of the last message.
 
-        Returns: ToolMessages, in the form that the node was given: a list, or a state.
+        Returns: ToolMessages, as a list or a state like the input.
         Raises:
-            InvalidUpdateError: the last message is no model's, or calls an unknown schema.
+            InvalidUpdateError: the last message is not a model's, or calls an unknown schema.
         """
         messages = messages_of(input, "messages")
         if not messages or kind_of(messages[-1]) != "ai":
@@ -74,15 +80,15 @@ class ValidationNode:
             if hasattr(schema, "model_validate"):
                 content = schema.model_validate(call["args"]).model_dump_json()
             else:
-                content = content_of(schema.checked(call["args"]))
+                content = content_of(schema.validate(call["args"]))
         except ValueError as error:
             answer = tool_message(like, call, self._format(error, call, schema))
-            return changed(answer, additional_kwargs={"is_error": True})
+            return replace_fields(answer, additional_kwargs={"is_error": True})
         return tool_message(like, call, content)
 
 
 def _named(schema: Any) -> tuple[str, Any]:
-    """The name by which a model calls a schema, and what checks the arguments."""
+    """Return the name by which a model calls a schema, and the object that checks arguments."""
     if isinstance(schema, type) and hasattr(schema, "model_validate"):
         return schema.__name__, schema
     tool = tool_of(schema)

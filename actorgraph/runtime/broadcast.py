@@ -1,28 +1,30 @@
-"""Broadcast: a run's stream chunks on their way to one reader, in order, with a bound.
+"""Broadcast: delivers a run's stream chunks to one reader, in order, with backpressure.
 
-Receives   chunks from the supervisor (`publish` waits while the buffer is full), and live ones
-           from nodes (`offer`, from any thread; a sync node waits at once, an async node at its
+Receives   chunks from the supervisor (`publish` waits while the buffer is full), and live chunks
+           from nodes (`offer`, from any thread: a sync node waits at once, an async node at its
            next `await`; `send` waits first)
 Sends      the chunks in order, then the end
 Bounds     `buffer_max` chunks. Between two awaits an async node may exceed it, and so may a task
-           or a thread of its own, by at most `BURST_MAX`. What happens at the bound is the
-           reader's choice, `when_full`
+           or a thread that the node started, by at most `BURST_MAX`. The reader's `when_full`
+           says what happens at the bound
 Ends       when closed by the run, or by the reader, after which chunks are dropped
 """
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import anyio
 import anyio.from_thread
 import msgspec
 
 from actorgraph.errors import SlowReaderError
-from actorgraph.loops import running_loop
-from actorgraph.runtime.mailbox import Gate, Mailbox, wait_in
-from actorgraph.values.streams import Item, Namespace, WhenFull
+from actorgraph.loops import in_event_loop
+from actorgraph.runtime.mailbox import Gate, Mailbox, wait_for_gate
+from actorgraph.values.stream_items import Namespace, StreamItem, WhenFull
 
 BUFFER_MAX = 256
 BURST_MAX = 16_384
@@ -30,7 +32,14 @@ BURST_MAX = 16_384
 
 
 class BroadcastStatistics(msgspec.Struct, frozen=True):
-    """Chunks taken; waiting now; most that ever waited; dropped because the reader was slow."""
+    """Figures of one broadcast.
+
+    Attributes:
+        chunks: chunks accepted so far.
+        waiting: chunks in the buffer now.
+        waiting_max: most chunks that were ever in the buffer.
+        dropped: chunks dropped because the reader was slow.
+    """
 
     chunks: int
     waiting: int
@@ -42,16 +51,16 @@ class Broadcast:
     """One run's chunks for one reader.
 
     Args:
-        modes: what the reader reads.
-        subgraphs: whether it reads the runs below this one too.
-        when_full: "block" lets the run wait; "drop_oldest" drops the chunk that waits longest;
-            "close" ends the stream with `SlowReaderError`.
+        modes: the stream modes that the reader asked for.
+        subgraphs: whether it reads the runs of subgraphs too.
+        when_full: "block" makes the run wait; "drop_oldest" drops the oldest chunk; "close" ends
+            the stream with `SlowReaderError`.
 
     Attributes:
         root: the namespace of the run that the reader has started.
-        above: the reader of the run that this one is read inside of; it may read it as well.
+        above: the broadcast of the parent run; it gets the chunks that its own reader asked for.
         seen: ids of the messages that the reader has.
-        overflowed: told when "close" has closed it.
+        overflowed: called when "close" has closed it.
     """
 
     def __init__(
@@ -66,11 +75,11 @@ class Broadcast:
         self.root: Namespace = ()
         self.above: Broadcast | None = None
         self.seen: set[Any] = set()
-        self.overflowed: Callable[[], None] = _nothing
+        self.overflowed: Callable[[], None] = _ignore_overflow
         self._subgraphs = subgraphs
         self._when_full = when_full
         self._buffer_max = buffer_max
-        self._chunks: Mailbox[Item | None] = Mailbox()
+        self._chunks: Mailbox[StreamItem | None] = Mailbox()
         self._lock = threading.Lock()
         self._room: list[Gate] = []
         self._open = True
@@ -79,29 +88,29 @@ class Broadcast:
 
     @property
     def is_stored(self) -> bool:
-        """Whether what readers get is stored, too: see `runtime.system.journal`."""
+        """Whether the chunks are also stored; see `Journal`."""
         return self.above is not None and self.above.is_stored
 
     def modes_at(self, namespace: Namespace) -> frozenset[str]:
-        """What is read of a run there: nothing below the reader's own unless it asked for it."""
+        """The modes that are read of the run in a namespace, by this reader and those above."""
         own = self._own_at(namespace)
         return own if self.above is None else own | self.above.modes_at(namespace)
 
     def _own_at(self, namespace: Namespace) -> frozenset[str]:
         return self.modes if self._subgraphs or namespace == self.root else frozenset()
 
-    async def publish(self, chunks: tuple[Item, ...]) -> None:
-        """Send chunks; waits while the reader is a whole buffer behind."""
+    async def publish(self, chunks: tuple[StreamItem, ...]) -> None:
+        """Send chunks; waits for room before each."""
         for chunk in chunks:
             await self.send(chunk)
 
-    async def send(self, chunk: Item) -> None:
+    async def send(self, chunk: StreamItem) -> None:
         """Send one chunk once there is room for it."""
         await self.wait_room()
         self._put(chunk)
 
-    def try_publish(self, chunks: tuple[Item, ...]) -> bool:
-        """Send chunks if there is room for all of them; False, and nothing sent, if not."""
+    def try_publish(self, chunks: tuple[StreamItem, ...]) -> bool:
+        """Send chunks if there is room for all of them; otherwise send none and return False."""
         if self._blocks and len(self._chunks) + len(chunks) > self._buffer_max:
             return False
         if self.above is not None and self.above.is_full:
@@ -110,17 +119,17 @@ class Broadcast:
             self._put(chunk)
         return True
 
-    def offer(self, chunk: Item) -> None:
+    def offer(self, chunk: StreamItem) -> None:
         """Send a live chunk from a node. In a worker thread it waits for room.
 
         Raises:
-            SlowReaderError: a node that can't be held is a whole burst ahead of the reader.
+            SlowReaderError: a node that can't be made to wait is `BURST_MAX` chunks ahead.
         """
         self._put(chunk)
         if not self.is_full:
             return
-        if not running_loop():
-            with suppress(anyio.NoEventLoopError):  # a thread of the node's own can't wait
+        if not in_event_loop():
+            with suppress(anyio.NoEventLoopError):  # a thread that anyio didn't start can't wait
                 anyio.from_thread.run(self.wait_room)
                 return
         if self._blocks and len(self._chunks) >= self._buffer_max + BURST_MAX:
@@ -152,28 +161,29 @@ class Broadcast:
         return self._open and self._when_full == "block"
 
     async def wait_room(self) -> None:
-        """Wait until the buffer has room or nobody reads any more."""
+        """Wait until the buffer has room or the reader has left."""
         while self.is_full:
+            # `above` is read anew each time: `leave` may take it away while this waits.
             if self.above is not None and self.above.is_full:
                 await self.above.wait_room()
                 continue
-            await wait_in(self._room, lambda: not self.is_full)
+            await wait_for_gate(self._room, lambda: not self.is_full)
 
-    async def get(self) -> Item | None:
-        """The next chunk; None at the end.
+    async def get(self) -> StreamItem | None:
+        """Take the next chunk; None at the end.
 
         Raises:
-            SlowReaderError: "close" has closed it; comes after what was buffered.
+            SlowReaderError: "close" has closed it; raised after the buffered chunks.
         """
         while True:
             while not self._chunks:
                 await self._chunks.wait()
             with self._lock:
-                if self._chunks:  # a writer's thread has not dropped it meanwhile
+                if self._chunks:  # else another thread has dropped it since the wait
                     chunk = self._chunks.get_nowait()
                     break
         if self._room and len(self._chunks) < self._buffer_max:
-            self._make_room()
+            self._wake_senders()
         if chunk is None and self._too_slow:
             raise SlowReaderError(
                 f"the reader of a stream was {self._buffer_max} chunks behind",
@@ -182,22 +192,22 @@ class Broadcast:
         return chunk
 
     def end(self) -> None:
-        """The run has left: the reader gets what is buffered, then the end."""
-        with self._lock:  # a thread that was left behind may still write, and drop chunks
+        """Close it from the run's side: the reader gets the buffered chunks, then the end."""
+        with self._lock:  # an abandoned thread of a sync node may still write, and drop chunks
             self._open = False
             self._chunks.put(None)
-        self._make_room()
+        self._wake_senders()
 
     def leave(self) -> None:
-        """The reader has left: drop what comes, and let everybody go on who waits."""
+        """Close it from the reader's side: drop later chunks and release waiting senders."""
         self._open, self.above = False, None
-        self._make_room()
+        self._wake_senders()
 
     def statistics(self) -> BroadcastStatistics:
-        """What it has done so far."""
+        """Its figures so far."""
         return BroadcastStatistics(self._count, len(self._chunks), self._most, self._dropped)
 
-    def _put(self, chunk: Item) -> None:
+    def _put(self, chunk: StreamItem) -> None:
         if self.above is not None:
             self._put_above(chunk)
             if chunk[1] not in self._own_at(chunk[0]):
@@ -211,7 +221,7 @@ class Broadcast:
             self._count += 1
             self._most = max(self._most, len(self._chunks))
 
-    def _put_above(self, chunk: Item) -> None:
+    def _put_above(self, chunk: StreamItem) -> None:
         namespace, mode, content = chunk
         assert self.above is not None
         if mode in self.above.modes_at(namespace):
@@ -226,16 +236,35 @@ class Broadcast:
             self.overflowed()
             self.end()
             return
-        with self._lock:  # the reader may stand in another thread
+        with self._lock:  # the reader may be in another thread
             while self._open and len(self._chunks) >= self._buffer_max:
                 self._chunks.get_nowait()
                 self._dropped += 1
 
-    def _make_room(self) -> None:
+    def _wake_senders(self) -> None:
         waiting, self._room = self._room, []
         for gate in waiting:
             gate.open()
 
 
-def _nothing() -> None:
-    """Nobody wants to know."""
+def _ignore_overflow() -> None:
+    pass
+
+
+class Closing(ABC):
+    """Base of readers and streams that are closed by `aclose` or an `async with` block."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Stop reading and release resources."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()

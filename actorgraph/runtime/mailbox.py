@@ -1,14 +1,14 @@
 """Mailbox: an unbounded queue with one reader. `put` works from any thread and event loop.
 
-Bounds are the senders': work goes out under credits, and each answer answers one message.
-A mailbox of our own because it is what every message of every superstep passes through: an
-anyio memory stream costs three times as much a round trip (docs/decisions/0003).
-
-Lost wake-ups are impossible: the reader shows its parking place before it looks at the queue
-for the last time, and a sender looks at the parking place after it has put its item.
+Bounds      are the senders': they limit the work in flight, and each answer answers one message
+Speed       every message of every superstep passes through here: an anyio memory stream takes
+            three times as long per round trip (docs/decisions/0003)
+Wake-ups    can't be lost: the reader publishes `_parked` before it checks the queue for the last
+            time, and a sender checks `_parked` after it has added its item
 """
 
 import asyncio
+import sys
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 
 class Mailbox(Generic[T]):
-    """A first-in first-out queue between one reader and any senders; see `put_first`.
+    """A first-in first-out queue with one reader and any number of senders; see `put_first`.
 
     Attributes:
-        items: what waits, for the reader to look at; `put` and `get` change it.
+        items: the queued items. The reader may look at them, and take them from the left itself.
     """
 
     __slots__ = ("_future", "_loop", "_parked", "_thread", "items")
@@ -43,7 +43,7 @@ class Mailbox(Generic[T]):
 
     @property
     def is_awaited(self) -> bool:
-        """Whether its reader waits."""
+        """Whether the reader waits for an item."""
         return self._parked is not None
 
     def put(self, item: T) -> None:
@@ -53,24 +53,35 @@ class Mailbox(Generic[T]):
             self._wake()
 
     def put_first(self, item: T) -> None:
-        """Add an item before all that wait, and wake the reader. Never waits."""
+        """Add an item at the head of the queue and wake the reader. Never waits."""
         self.items.appendleft(item)
         if self._parked is not None:
             self._wake()
 
     async def get(self) -> T:
-        """The next item; waits for one. The caller is the only reader."""
+        """Take the next item; waits for one. The caller must be the only reader."""
         items = self.items
         while not items:
-            await self.wait()
+            if self._loop is None:
+                self._bind()
+            if self._future is None:
+                await self._wait_on_trio()
+                continue
+            # As in `wait`, which would be one frame more to resume at every wake-up.
+            place = self._parked = self._future()
+            try:
+                if not items:
+                    await place
+            finally:
+                self._parked = None
         return items.popleft()
 
     def get_nowait(self) -> T | None:
-        """The next item, or None."""
+        """Take the next item; None if the queue is empty."""
         return self.items.popleft() if self.items else None
 
     async def wait(self) -> None:
-        """Wait until there may be an item."""
+        """Wait until there may be an item; may return without one."""
         if self._loop is None:
             self._bind()
         if self._future is None:
@@ -78,15 +89,16 @@ class Mailbox(Generic[T]):
             return
         place = self._parked = self._future()
         try:
+            # Checked again now that senders see `_parked`: an item may have come just before.
             if not self.items:
                 await place
         finally:
             self._parked = None
 
     def _bind(self) -> None:
-        """Remember the reader's loop and thread, for senders in other ones."""
+        """Remember the reader's loop and thread, for senders in other threads."""
         self._thread = threading.get_ident()
-        if on_trio():
+        if "trio" in sys.modules and on_trio():
             import trio
 
             self._loop = trio.lowlevel.current_trio_token()
@@ -108,13 +120,15 @@ class Mailbox(Generic[T]):
         await trio.lowlevel.wait_task_rescheduled(abort)
 
     def _wake(self) -> None:
-        """Wake the reader, from wherever the sender stands."""
+        """Wake the reader, from any thread."""
         if self._future is None:
             self._wake_trio()
             return
         try:
             if threading.get_ident() == self._thread:
-                self._wake_on_asyncio()
+                place = self._parked
+                if place is not None and not place.done():
+                    place.set_result(None)
             else:
                 self._loop.call_soon_threadsafe(self._wake_on_asyncio)
         except RuntimeError:
@@ -144,7 +158,7 @@ class Mailbox(Generic[T]):
 
 
 class Gate:
-    """Opens once; waiting on an open gate doesn't wait. Any thread may open it."""
+    """A one-shot event: opens once, from any thread; `wait` on an open gate returns at once."""
 
     __slots__ = ("_opened", "_waiting")
 
@@ -158,9 +172,9 @@ class Gate:
         return self._opened
 
     def open(self) -> None:
-        """Let everybody through, now and later."""
+        """Release all waiters, present and future."""
         self._opened = True
-        for box in list(self._waiting):  # whoever comes meanwhile sees that it is open
+        for box in list(self._waiting):  # a waiter added after this copy sees `_opened`
             box.put(None)
 
     async def wait(self) -> None:
@@ -174,30 +188,34 @@ class Gate:
             del self._waiting[box]
 
 
-async def wait_in(gates: "list[Gate]", needless: Callable[[], bool]) -> None:
-    """Wait until whoever empties the list opens what this adds to it.
+async def wait_for_gate(gates: "list[Gate]", is_ready: Callable[[], bool]) -> None:
+    """Add a gate to a list and wait until the list's owner opens it.
 
     Args:
-        needless: whether there is nothing to wait for; asked when the gate is in the list.
+        is_ready: whether the condition holds already; called when the gate is in the list, so
+            that an owner that makes it true afterwards finds the gate.
     """
     gate = Gate()
     gates.append(gate)
     try:
-        if not needless():
+        if not is_ready():
             await gate.wait()
     finally:
-        with suppress(ValueError):  # it has been taken out
+        with suppress(ValueError):  # the owner has emptied the list
             gates.remove(gate)
 
 
-async def wait_through(wait: Callable[[], Awaitable[T]]) -> T:
-    """Wait for what is sure to come, however often the caller is cancelled; then be cancelled.
+async def wait_shielded(wait: Callable[[], Awaitable[T]]) -> T:
+    """Await an answer that is sure to come even if the caller is cancelled, then raise that.
 
-    A shield is not enough: `asyncio.timeout()` and `task.cancel()` go through it.
+    Args:
+        wait: called again after each cancellation, so it must not lose an answer when it is
+            cancelled. For anything else use `loops.shielded`, which needs a task.
     """
     cancelled: BaseException | None = None
     while True:
         try:
+            # A shield alone is not enough: asyncio.timeout() and task.cancel() pass through it.
             with anyio.CancelScope(shield=True):
                 answer = await wait()
                 if cancelled is None:

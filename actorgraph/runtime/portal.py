@@ -1,7 +1,8 @@
-"""The portal: one background thread with an asyncio loop, for what no loop of the caller hosts.
+"""The portal: one background thread with an asyncio loop, for calls from outside an event loop.
 
-It hosts savers that nobody opened, and runs the blocking facade's calls. It starts on first
-use and is a daemon thread, so it never keeps a process alive; at exit its hosts are drained.
+It hosts savers that were not opened with `async with`, and runs the calls of the sync API. It
+starts on first use, and is a daemon thread, so it never keeps a process alive; at exit its hosts
+are drained.
 """
 
 import atexit
@@ -18,13 +19,13 @@ from anyio.abc import TaskGroup
 from anyio.from_thread import BlockingPortal
 
 from actorgraph.errors import RunningLoopError
-from actorgraph.loops import running_loop
+from actorgraph.loops import in_event_loop
 
 T = TypeVar("T")
 EXIT_TIMEOUT_S = 10.0
 
 HELD: ContextVar[int | None] = ContextVar("actorgraph_held", default=None)
-"""The thread whose event loop a call of `call` holds up, as in a notebook: it answers nobody."""
+"""Id of the thread whose event loop is blocked by a running `call`, as in a notebook."""
 
 
 class _Portal:
@@ -37,14 +38,14 @@ class _Portal:
         self.closing: list[Callable[[], Awaitable[None]]] = []
 
     def get(self) -> BlockingPortal:
-        """The portal of this process; started if need be.
+        """The portal of this process; starts it at the first call.
 
         Raises:
-            RunningLoopError: its thread can't work: the process was forked, or it ends.
+            RunningLoopError: its thread can't run: the process was forked, or is shutting down.
         """
         if sys.is_finalizing():
             raise RunningLoopError(
-                "the interpreter is shutting down, and its background threads stand still",
+                "the interpreter is shutting down, and its background threads have stopped",
                 do="end runs and streams before the program ends, in an atexit function at last",
             )
         with self._lock:
@@ -76,7 +77,7 @@ class _Portal:
         return started.result()
 
     def is_here(self) -> bool:
-        """Whether this is its thread."""
+        """Whether this code runs in the portal's thread."""
         return threading.get_ident() == self._thread
 
     def start(self, function: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
@@ -96,11 +97,10 @@ class _Portal:
             concurrent.futures.wait([future], timeout=EXIT_TIMEOUT_S)
 
 
-class Ended(Generic[T]):
-    """What came of an async function: its value, or its error.
+class CallResult(Generic[T]):
+    """The value or the error of an async function, as data.
 
-    As data, because SystemExit and its like end the loop in which they are raised, and with it
-    everybody else's calls.
+    Raised inside the portal, SystemExit and its like would end its loop and all other calls.
     """
 
     def __init__(self, value: T | None, error: BaseException | None) -> None:
@@ -114,21 +114,21 @@ class Ended(Generic[T]):
         return cast("T", self._value)
 
 
-async def ended(function: Callable[..., Awaitable[T]], *args: Any) -> Ended[T]:
-    """Await a function. Raises only a cancellation."""
+async def call_result(function: Callable[..., Awaitable[T]], *args: Any) -> CallResult[T]:
+    """Await a function and return its value or its error. Raises only a cancellation."""
     try:
-        return Ended(await function(*args), None)
+        return CallResult(await function(*args), None)
     except anyio.get_cancelled_exc_class():
         raise
-    except BaseException as error:  # noqa: BLE001 - raised where the caller waits
-        return Ended(None, error)
+    except BaseException as error:  # noqa: BLE001 - raised in the thread of the caller
+        return CallResult(None, error)
 
 
 _PORTAL = _Portal()
 
 
 def is_here() -> bool:
-    """Whether this code runs in the portal's thread, where nothing may wait for it."""
+    """Whether this code runs in the portal's thread, where `call` would deadlock."""
     return _PORTAL.is_here()
 
 
@@ -136,12 +136,11 @@ def call(function: Callable[..., Awaitable[T]], *args: Any) -> T:
     """Run an async function in the portal and wait for its result.
 
     An exception in the waiting thread, such as KeyboardInterrupt, cancels the function and
-    waits for its end. Inside a running event loop, which stands still meanwhile, `HELD` says so
-    to the function.
+    waits for its end. If this blocks a running event loop, the function sees its thread in `HELD`.
     """
-    held = HELD.set(threading.get_ident() if running_loop() else HELD.get())
+    held = HELD.set(threading.get_ident() if in_event_loop() else HELD.get())
     try:
-        future = _PORTAL.get().start_task_soon(ended, function, *args)
+        future = _PORTAL.get().start_task_soon(call_result, function, *args)
     finally:
         HELD.reset(held)
     try:
@@ -154,16 +153,16 @@ def call(function: Callable[..., Awaitable[T]], *args: Any) -> T:
 
 
 def start(function: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
-    """Start an async function in the portal and go on."""
+    """Start an async function in the portal without waiting for it."""
     _PORTAL.start(function, *args)
 
 
 def at_exit(close: Callable[[], Awaitable[None]]) -> None:
-    """Run this in the portal when the process exits."""
+    """Register an async function to run in the portal when the process exits."""
     _PORTAL.closing.append(close)
 
 
 def not_at_exit(close: Callable[[], Awaitable[None]]) -> None:
-    """Take `at_exit` back."""
+    """Undo `at_exit`."""
     if close in _PORTAL.closing:
         _PORTAL.closing.remove(close)

@@ -1,7 +1,11 @@
-"""Whether a commit may be stored: claims, heads and epochs, as decisions on data.
+"""Decide whether a commit may be stored: claims, heads and epochs, as functions over data.
 
-Every saver reads the state of the threads in a batch, asks `judge` about each request in order,
-and writes what was accepted. So all savers refuse the same things with the same words.
+Every saver reads the state of the threads in a batch, calls `judge` for each commit in order, and
+writes those that were accepted. So all savers refuse the same commits with the same errors.
+
+Epoch      a thread's fencing token: commits of an older epoch are refused
+Claim      the right of one run at a time to store in a thread
+Head       the newest checkpoint of a namespace; moved by compare-and-set
 """
 
 from collections.abc import Callable, Sequence
@@ -14,8 +18,8 @@ from actorgraph.values.commits import (
     HOLDER_ANY,
     Claim,
     Commit,
+    CommitOutcome,
     LedgerRow,
-    Outcome,
     Refused,
     Request,
 )
@@ -26,14 +30,17 @@ from actorgraph.values.systems import AdoptRun
 
 
 class ThreadState(msgspec.Struct):
-    """What a store knows of one thread; `judge` changes it to what the batch will have stored.
+    """The stored state of one thread; `judge` updates it as if the batch were stored so far.
 
     Attributes:
         row: the store's own key; None until the thread has one.
-        run: the run that holds the claim.
-        heads: namespace -> newest checkpoint.
-        owner: the system that leases the thread, known when a claim is judged; leased: whether
-            its lease holds.
+        epoch: counts from 1; raised to fence the runs that know the thread by an older epoch.
+        run: the run that holds the claim; None for none.
+        next_seq: the sequence of the next checkpoint that is stored.
+        heads: namespace -> id of its newest checkpoint.
+        changed: whether a commit was accepted.
+        owner: the ActorSystem that leases the thread; None for none.
+        leased: whether that lease is valid; loaded only when a claim is judged.
     """
 
     thread_id: str
@@ -50,22 +57,26 @@ class ThreadState(msgspec.Struct):
 def judge(
     commit: Commit, thread: ThreadState, *, answered: bool = False, based: bool = True
 ) -> tuple[int, ConflictError | None]:
-    """Accept a commit or say why not.
+    """Accept or refuse one commit; an accepted one is applied to `thread`.
 
     Args:
-        answered: whether the store has one of its `answer_rows` already.
-        based: whether the store has the checkpoint of its `branches_off`.
-    Returns: the sequence of its first checkpoint, and None; or 0 and the error.
+        answered: whether one of the commit's `answer_rows` is stored already.
+        based: whether the checkpoint `branch_base(commit)` is still stored; True if it has none.
+    Returns: the sequence of the commit's first checkpoint and None; or 0 and the error.
     """
+    # All checks come before the first change: the next commit of the batch is judged against
+    # `thread`, so a refused commit must leave no trace in it.
     refused = _refusal(commit, thread, answered)
     if refused is None and not based:
-        refused = _conflict(commit, "has lost the checkpoint that this run goes on from")
+        refused = _conflict(commit, "no longer has the checkpoint that this run continues from")
     if refused is not None:
         return 0, refused
     first = thread.next_seq
     if commit.claim is not None:
         thread.run = commit.run
         _lease(commit, thread)
+    # A commit of no run (`update_state`) moves the head too: a run that is going on is then refused
+    # at its next save, instead of overwriting the update.
     if commit.checkpoints:
         thread.next_seq += len(commit.checkpoints)
         thread.heads[commit.namespace] = commit.checkpoints[-1].id
@@ -77,54 +88,69 @@ def judge(
 
 
 def _refusal(commit: Commit, thread: ThreadState, answered: bool) -> ConflictError | None:
+    # The epoch comes first. After a delete there is no head, and a new run may have claimed the
+    # thread: "moved on" or "taken over" would be true and would hide the cause.
     if commit.epoch not in (EPOCH_ANY, thread.epoch):
         return _conflict(commit, "was deleted, or leased by another system, during the run")
     head = thread.heads.get(commit.namespace)
     if commit.run is None:
-        return _moved_on(commit, head) if commit.strict and commit.head != head else None
+        # From outside a run: only a strict commit is a compare-and-set, others append.
+        return _head_moved(commit, head) if commit.strict and commit.head != head else None
     if commit.claim is not None:
         if thread.leased and thread.owner != commit.owner:
-            return _leased(commit)
+            return _leased_elsewhere(commit)
         if commit.claim.head == head and not answered:
-            return _overtaken(commit, commit.claim, thread)
+            return _claim_taken(commit, commit.claim, thread)
+        # Another head, or an answer that is stored: for a run that resumes both mean that another
+        # run has resumed first, and callers handle that error apart from other conflicts.
         if commit.claim.resumes:
             return AlreadyResumedError(
                 f"another run has answered the interrupt of thread {commit.thread_id!r}",
                 do="read get_state(config) to see how it went on",
             )
-        return _moved_on(commit, head)
+        return _head_moved(commit, head)
     if thread.run != commit.run:
         return _conflict(commit, "has been taken over by another run")
     if commit.head != head:
+        # The run holds the claim, so a nested head was moved by another task of the same run: two
+        # tasks use one stateful subgraph at the same time, and the advice is another one.
         if commit.namespace:
-            return _used_twice(commit)
-        return _moved_on(commit, head)
+            return _subgraph_used_twice(commit)
+        return _head_moved(commit, head)
     return None
 
 
-def _moved_on(commit: Commit, head: bytes | None) -> ConflictError:
+def _head_moved(commit: Commit, head: bytes | None) -> ConflictError:
     return _conflict(commit, f"has moved on to checkpoint {_name(head)}")
 
 
-def _overtaken(commit: Commit, claim: Claim, thread: ThreadState) -> ConflictError | None:
-    """Of runs that have read the same claim one may follow it, also where claims move no head."""
+def _claim_taken(commit: Commit, claim: Claim, thread: ThreadState) -> ConflictError | None:
+    """Refuse a claim if another run took the thread after this one had read it.
+
+    The head alone does not show that: a claim without a checkpoint leaves it where it is. So of
+    the runs that read the same holder, the first one to claim wins.
+    """
     if claim.holder == HOLDER_ANY or thread.run in (claim.holder, commit.run):
         return None
-    return _conflict(commit, "was taken by another run since this one read it")
+    return _conflict(commit, "was claimed by another run after this run had read it")
 
 
 def _lease(commit: Commit, thread: ThreadState) -> None:
-    """Each owned claim raises the epoch: what earlier owners still write is refused."""
+    """Give the thread's lease to the owner of an accepted claim, if it has one."""
     thread.owner, thread.leased = commit.owner, commit.owner is not None
+    # The epoch is the fencing token: saves of the previous owner that arrive from now on, sent
+    # before it noticed that its lease ran out, carry the lower epoch and are refused.
     if thread.leased:
         thread.epoch += 1
 
 
 def fence(thread: ThreadState, request: AdoptRun) -> bool:
-    """Refuse what the owner of an adopted run may still hand over for its thread, if it has it.
+    """Fence the previous owner of an adopted run: its later saves to the thread are refused.
 
-    Returns: whether the thread was that owner's.
+    Returns: whether that owner had the thread's lease; if not, nothing is changed.
     """
+    # Another system may have claimed the thread since: then the epoch is its own, and raising it
+    # would fence a run that is healthy.
     if thread.owner is None or thread.owner != request.was:
         return False
     thread.epoch += 1
@@ -132,52 +158,57 @@ def fence(thread: ThreadState, request: AdoptRun) -> bool:
     return True
 
 
-def _leased(commit: Commit) -> ConflictError:
+def _leased_elsewhere(commit: Commit) -> ConflictError:
     return ThreadBusyError(
-        f"thread {commit.thread_id!r} has a run of a system in another process",
-        do="wait for that run to end, or cancel it there",
+        f"thread {commit.thread_id!r} is leased by an ActorSystem in another process",
+        do="wait for its run to end, or cancel that run there",
         thread_id=commit.thread_id,
     )
 
 
-def one_by_one(batch: Sequence[Request], store: Callable[[Request], Outcome]) -> list[Outcome]:
-    """Store each request of a batch alone.
+def one_by_one(
+    batch: Sequence[Request], store: Callable[[Request], CommitOutcome]
+) -> list[CommitOutcome]:
+    """Store the requests of a batch one at a time, in order.
 
-    Where a row of a commit is refused, what its run stores after it is refused too: the graphs
-    inside of a run name its checkpoints, which must not be missing.
+    Args:
+        store: stores one request in a savepoint of its own.
+    Returns: one outcome per request.
     """
+    # If the store refuses a row of a commit (a value that is too large, say), later commits of the
+    # same run in this batch are refused too: checkpoints of its subgraphs name checkpoints of the
+    # refused commit, and would be stored with a parent that is missing.
     lost: dict[bytes, BaseException] = {}
-    outcomes: list[Outcome] = []
+    outcomes: list[CommitOutcome] = []
     for request in batch:
         run = request.run if isinstance(request, Commit) else None
         error = lost.get(run) if run is not None else None
         outcome = store(request) if error is None else Refused(error)
-        if run is not None and isinstance(outcome, Refused) and _is_lost(outcome.error):
-            lost.setdefault(run, outcome.error)
+        refusal = outcome.error if isinstance(outcome, Refused) else None
+        if run is not None and isinstance(refusal, StorageError):
+            lost.setdefault(run, refusal)
         outcomes.append(outcome)
     return outcomes
 
 
-def _is_lost(error: BaseException) -> bool:
-    return isinstance(error, StorageError)
-
-
 def answer_rows(commit: Commit) -> list[LedgerRow]:
-    """The rows with which a claim answers questions.
+    """The ledger rows with which a claim answers interrupts; empty if it resumes none.
 
-    Another process may have answered one of them since this one read the thread, and moved no
-    head yet: an interrupt is answered once.
+    An interrupt is answered once. Another process may have stored an answer after this one read
+    the thread without moving the head, so the head alone does not show it: the store must look
+    for these rows and pass `answered` to `judge`.
     """
     if commit.claim is None or not commit.claim.resumes:
         return []
     return [row for row in commit.ledger if row.index in _ANSWERS]
 
 
-def branches_off(commit: Commit) -> bytes | None:
-    """The checkpoint that a run's next one goes on from, where that is not the head.
+def branch_base(commit: Commit) -> bytes | None:
+    """The checkpoint that a run's next one continues from; None if that is the head.
 
-    A head that is still the head is there, and all that it needs. An older checkpoint may have
-    been removed since the run read it, and with it the values that the next one would name.
+    The store must look for it and pass `based` to `judge`. A head that still is the head is
+    stored with all values that it needs. An older checkpoint may have been removed after the run
+    read it, and with it values that the new checkpoint's record names.
     """
     if commit.run is None or not commit.checkpoints:
         return None
@@ -188,23 +219,23 @@ def branches_off(commit: Commit) -> bytes | None:
 _ANSWERS = (CONTROL_INDEX[RESUME], CONTROL_INDEX[ROUTED])
 
 
-def _conflict(commit: Commit, what: str) -> ConflictError:
+def _conflict(commit: Commit, cause: str) -> ConflictError:
     return ConflictError(
-        f"thread {commit.thread_id!r} {what}; nothing of this save was stored",
-        do="load the thread again and repeat the call, or run one call per thread at a time",
+        f"thread {commit.thread_id!r} {cause}; nothing of this save was stored",
+        do="load the thread again and repeat the call, or make one call per thread at a time",
     )
 
 
-def _used_twice(commit: Commit) -> ConflictError:
+def _subgraph_used_twice(commit: Commit) -> ConflictError:
     return ConflictError(
-        f"a graph with a state of its own, {commit.namespace!r} of thread {commit.thread_id!r}, "
-        "has moved on in another task; nothing of this save was stored",
+        f"stateful subgraph {commit.namespace!r} of thread {commit.thread_id!r} was advanced by "
+        "another task; nothing of this save was stored",
         do=ONE_AT_A_TIME,
     )
 
 
 def refused_copy(request: CopyThread) -> ConflictError:
-    """The error of a copy to a thread that has checkpoints."""
+    """Error for a copy to a thread that has checkpoints already."""
     return ConflictError(
         f"thread {request.thread_id!r} has checkpoints; nothing was copied",
         do="copy to a new thread_id, or delete that thread first",
@@ -215,6 +246,6 @@ def _name(head: bytes | None) -> str:
     return as_text(head) if head else "none"
 
 
-def newest_rows(rows: list[LedgerRow]) -> tuple[LedgerRow, ...]:
-    """A ledger in the order in which readers see it: path, task, index, generation."""
+def sorted_ledger(rows: list[LedgerRow]) -> tuple[LedgerRow, ...]:
+    """Sort ledger rows into the order in which readers see them: path, task, index, generation."""
     return tuple(sorted(rows, key=lambda r: (r.path, r.task, r.index, r.generation)))

@@ -1,4 +1,4 @@
-"""Where a page of a listing goes on, for savers that keep their checkpoints in lists."""
+"""Paging: the part of a checkpoint list that one page starts from, for savers without SQL."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
@@ -7,26 +7,30 @@ from typing import Protocol, TypeVar
 from actorgraph.values.commits import ListCheckpoints
 
 
-class Placed(Protocol):
-    """A checkpoint in a list."""
+class Sequenced(Protocol):
+    """An entry of a thread's checkpoint list, with its sequence."""
 
     sequence: int
 
 
-P = TypeVar("P", bound=Placed)
+P = TypeVar("P", bound=Sequenced)
 
 
 def in_order(
     places: Sequence[P], query: ListCheckpoints, thread_id: str, id_of: Callable[[P], bytes]
 ) -> Iterable[P]:
-    """A thread's checkpoints in the order of a listing, from where its page begins.
+    """Checkpoints of one thread in the order that `query` asks for, from where its page starts.
 
     Args:
-        places: oldest first.
+        places: all checkpoints of the thread, oldest first.
+        thread_id: of these checkpoints; `query` may list all threads.
+        id_of: gives the id of an entry.
     """
     if query.after is None:
         return places if query.oldest_first else reversed(places)
     identifier, thread, sequence = query.after
+    # One thread is listed by sequence, so the start is found by bisection, also if the row that
+    # the last page ended with was removed. All threads are listed by id: each row is compared.
     if query.thread_id is not None:
         if query.oldest_first:
             return places[bisect_right(places, sequence, key=_sequence) :]
@@ -43,5 +47,5 @@ def in_order(
     return filter(is_behind, places if query.oldest_first else reversed(places))
 
 
-def _sequence(place: Placed) -> int:
+def _sequence(place: Sequenced) -> int:
     return place.sequence

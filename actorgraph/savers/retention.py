@@ -1,8 +1,9 @@
-"""What a removal takes away, as a decision on data: the same for every saver.
+"""Decide what a removal deletes from a thread, as functions over data: the same for every saver.
 
-A checkpoint whose DeltaChannels are folded from its ancestors keeps them, whatever was asked for;
-so does each of these, hence nothing that is left has lost a part. The parent of a checkpoint that
-is gone is replaced by the nearest ancestor that is left.
+Invariants
+    A checkpoint that is left can be read: the ancestors that its DeltaChannels are folded from stay
+    too, regardless of the request, and so do theirs.
+    A checkpoint that is left has a parent that is left: the nearest such ancestor, or none.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,7 @@ import msgspec
 from actorgraph.codec.records import Record, decode_metadata, decode_record, encode_record
 from actorgraph.values.commits import BlobRow
 from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
-from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
+from actorgraph.values.ids import as_text, created_of
 from actorgraph.values.retention import (
     DeleteCheckpoints,
     DeleteRuns,
@@ -26,11 +27,12 @@ from actorgraph.values.retention import (
 _UUID_OF_TIME = 6
 
 
-class Point(msgspec.Struct):
-    """A stored checkpoint, as far as a removal needs it.
+class RetentionPoint(msgspec.Struct):
+    """The columns of a stored checkpoint that removals need.
 
     Attributes:
-        metadata: JSON. text: its record.
+        metadata: a JSON object.
+        text: the encoded record; see `record`.
     """
 
     namespace: str
@@ -44,7 +46,7 @@ class Point(msgspec.Struct):
 
     @property
     def record(self) -> Record:
-        """Its record, decoded once."""
+        """The decoded record; decoded at the first use."""
         if self.decoded is None:
             self.decoded = decode_record(self.text)
         return self.decoded
@@ -56,30 +58,30 @@ class Point(msgspec.Struct):
 
     @property
     def created(self) -> int | None:
-        """As in `CheckpointRow`; None for an id of a program's own that has no time in it."""
+        """Microseconds since 1970-01-01 UTC, from the id; None unless it is a UUID version 6."""
         if self.id[6] >> 4 != _UUID_OF_TIME:
             return None
-        return (ticks_of(self.id) - GREGORIAN_OFFSET) // 10
+        return created_of(self.id)
 
 
-class Cut(msgspec.Struct, frozen=True):
-    """What a removal does to a thread.
+class RemovalPlan(msgspec.Struct, frozen=True):
+    """The changes that a removal makes to a thread.
 
     Attributes:
         gone: the checkpoints to remove.
-        ledgers: `(namespace, id)` of those whose ledger goes too.
-        parents: `(checkpoint, parent)` for those that get another parent.
-        blobs: `(namespace, channel, version)` of the values that are still named.
-        lists: (namespace, channel, lineage) -> how far the list is still named.
-        heads: namespace -> the newest that is left; only namespaces that lose theirs.
-        stops: whether runs that are going on must not store anything any more.
-        kept: `(namespace, id)` of what is left; only of a sweep. Ledgers of others go, and no run
-            is going on.
+        ledgers: `(namespace, id)` of checkpoints whose ledgers are removed.
+        parents: `(checkpoint, new parent)` of those whose parent is removed.
+        blobs: `(namespace, channel, version)` of the values to keep.
+        lists: (namespace, channel, lineage) -> number of items to keep.
+        heads: namespace -> new head or None; only of namespaces whose head is removed.
+        stops: whether to raise the epoch, so that a run that is going on can store nothing more.
+        kept: for a sweep of a thread without a run, `(namespace, id)` of all checkpoints that are
+            left: ledgers beside other ids are removed. None otherwise.
     """
 
-    gone: list[Point]
+    gone: list[RetentionPoint]
     ledgers: set[tuple[str, bytes]]
-    parents: list[tuple[Point, bytes | None]]
+    parents: list[tuple[RetentionPoint, bytes | None]]
     blobs: set[tuple[str, str, int]]
     lists: dict[tuple[str, str, int], int]
     heads: dict[str, bytes | None]
@@ -88,53 +90,63 @@ class Cut(msgspec.Struct, frozen=True):
 
     @property
     def clears(self) -> bool:
-        """Whether rows that no checkpoint names go."""
+        """Whether any rows are to be removed."""
         return bool(self.gone) or self.kept is not None
 
 
-def cut(removal: Removal, points: Sequence[Point], open_run: bytes | None) -> Cut:
-    """Decide about a removal.
+def plan_removal(
+    removal: Removal, points: Sequence[RetentionPoint], open_run: bytes | None
+) -> RemovalPlan:
+    """Decide what a removal changes in a thread.
 
     Args:
         points: all checkpoints of the thread, oldest first.
-        open_run: the run that holds the thread's claim.
+        open_run: the run that holds the thread's claim; None for none.
     """
     by_key = {point.key: point for point in points}  # of several rows with one id the newest
     keeps = _with_ancestors(_wanted(removal, points, by_key), by_key)
     gone = [point for point in points if point.sequence not in keeps]
     left = [point for point in points if point.sequence in keeps]
-    there = {point.key for point in left}
+    # Several rows may have one id: its ledger stays as long as one of them does.
+    left_keys = {point.key for point in left}
     heads = {point.namespace: point for point in points}
     lost = dict.fromkeys(n for n, head in heads.items() if head.sequence not in keeps)
-    named = {point.namespace: point.id for point in left}
+    newest_left = {point.namespace: point.id for point in left}
+    # Removing a head under a run would let its next save name a parent that is gone. Prunes
+    # remove no heads but those of namespaces that are over, and need not stop a run.
     removes = isinstance(removal, DeleteCheckpoints | DeleteRuns) or not left
     stops = isinstance(removal, DeleteRuns) and stored_by(removal.runs, open_run)
     sweeps = isinstance(removal, Sweep) and open_run is None
-    named_by = _named_by(left) if gone or sweeps else (set[tuple[str, str, int]](), {})
-    blobs, lists = named_by
-    return Cut(
+    blobs, lists = _named_by(left) if gone or sweeps else (set[tuple[str, str, int]](), {})
+    return RemovalPlan(
         gone=gone,
-        ledgers={point.key for point in gone} - there,
-        parents=list(_relinked(left, there, by_key)) if gone else [],
+        ledgers={point.key for point in gone} - left_keys,
+        parents=list(_relinked(left, left_keys, by_key)) if gone else [],
         blobs=blobs,
         lists=lists,
-        heads={namespace: named.get(namespace) for namespace in lost},
+        heads={namespace: newest_left.get(namespace) for namespace in lost},
         stops=stops or (removes and bool(lost)),
-        kept=there if sweeps else None,
+        kept=left_keys if sweeps else None,
     )
 
 
 def stored_by(runs: frozenset[str], run: bytes | None, metadata: str = "") -> bool:
-    """Whether one of some runs stored a checkpoint: by its own word, or by its metadata's."""
+    """Whether one of `runs` stored a checkpoint, by its `run` column or by its metadata.
+
+    LangGraph's programs put `run_id` into the metadata; it may be any text.
+    """
     if run is not None and as_text(run) in runs:
         return True
+    # Most metadata have no run id: looking for the text is cheaper than decoding the JSON.
     return '"run_id"' in metadata and decode_metadata(metadata).get("run_id") in runs
 
 
 def _wanted(
-    removal: Removal, points: Sequence[Point], by_key: dict[tuple[str, bytes], Point]
-) -> Iterable[Point]:
-    """What the removal leaves, but for what that needs."""
+    removal: Removal,
+    points: Sequence[RetentionPoint],
+    by_key: dict[tuple[str, bytes], RetentionPoint],
+) -> Iterable[RetentionPoint]:
+    """The checkpoints to keep, without the ancestors that these need."""
     if isinstance(removal, DeleteCheckpoints):
         ids, namespace = removal.ids, removal.namespace
         return [p for p in points if p.namespace != namespace or p.id not in ids]
@@ -147,21 +159,25 @@ def _wanted(
         return points
     if isinstance(removal, Expire):
         return _unexpired(removal, points)
-    newest: dict[str, list[Point]] = {}
+    # KeepLast: each of the newest with its whole line of ancestors.
+    newest: dict[str, list[RetentionPoint]] = {}
     for point in points:
         newest.setdefault(point.namespace, []).append(point)
-    found: dict[int, Point] = {}
+    found: dict[int, RetentionPoint] = {}
     for rows in newest.values():
         for row in rows[-removal.count :]:
-            at: Point | None = row
+            at: RetentionPoint | None = row
             while at is not None and at.sequence not in found:
                 found[at.sequence] = at
                 at = _parent(at, by_key)
     return found.values()
 
 
-def _unexpired(removal: Expire, points: Sequence[Point]) -> list[Point]:
-    """What is young enough, or among its namespace's newest; none of a call that is over."""
+def _unexpired(removal: Expire, points: Sequence[RetentionPoint]) -> list[RetentionPoint]:
+    """The checkpoints young enough or among the newest `count` of their namespace.
+
+    Of namespaces that are over only young ones are kept.
+    """
     young = [p for p in points if p.created is None or p.created >= removal.before]
     if not young and not removal.count:
         return []
@@ -175,11 +191,11 @@ def _unexpired(removal: Expire, points: Sequence[Point]) -> list[Point]:
     return list(kept.values())
 
 
-def _is_over(namespace: str, heads: dict[str, Point]) -> bool:
-    """Whether a namespace belongs to a task whose superstep the graph above has left behind.
+def _is_over(namespace: str, heads: dict[str, RetentionPoint]) -> bool:
+    """Whether a namespace belongs to a task of a superstep that its parent graph has finished.
 
-    A later superstep's tasks have other ids, so nobody comes back to it. A stateful graph's
-    namespace has no task's id.
+    Tasks of later supersteps have other ids, so such a namespace is never used again. That of a
+    stateful subgraph has no task id in it, and is never over.
     """
     parts = namespace.split(NAMESPACE_SEPARATOR) if namespace else []
     head = heads[namespace]
@@ -188,20 +204,24 @@ def _is_over(namespace: str, heads: dict[str, Point]) -> bool:
         if NAMESPACE_END not in part or above not in heads:
             continue
         now, then = heads[above], decode_metadata(head.metadata).get("parents", {}).get(above)
-        # In exit mode the graph above stores its checkpoint after those of its tasks.
+        # The superstep is finished if the parent graph has another head now than when the task
+        # ran. In exit mode the parent graph stores its checkpoint only after those of its tasks:
+        # then that head is newer by sequence.
         if then is not None and then != as_text(now.id) and head.sequence < now.sequence:
             return True
     return False
 
 
-def _parent(point: Point, by_key: dict[tuple[str, bytes], Point]) -> Point | None:
+def _parent(
+    point: RetentionPoint, by_key: dict[tuple[str, bytes], RetentionPoint]
+) -> RetentionPoint | None:
     return by_key.get((point.namespace, point.parent)) if point.parent else None
 
 
 def _with_ancestors(
-    points: Iterable[Point], by_key: dict[tuple[str, bytes], Point]
+    points: Iterable[RetentionPoint], by_key: dict[tuple[str, bytes], RetentionPoint]
 ) -> frozenset[int]:
-    """The sequences of some checkpoints and of all that their values are folded from."""
+    """The sequences of checkpoints and of all ancestors that their values are folded from."""
     found: set[int] = set()
     waiting = list(points)
     while waiting:
@@ -218,9 +238,11 @@ def _with_ancestors(
 
 
 def _relinked(
-    left: Sequence[Point], there: set[tuple[str, bytes]], by_key: dict[tuple[str, bytes], Point]
-) -> Iterable[tuple[Point, bytes | None]]:
-    """The checkpoints whose parent goes, with the nearest ancestor that stays."""
+    left: Sequence[RetentionPoint],
+    there: set[tuple[str, bytes]],
+    by_key: dict[tuple[str, bytes], RetentionPoint],
+) -> Iterable[tuple[RetentionPoint, bytes | None]]:
+    """Each checkpoint whose parent is removed, with its nearest ancestor that is left."""
     for point in left:
         at = _parent(point, by_key)
         if at is None or at.key in there:
@@ -231,9 +253,9 @@ def _relinked(
 
 
 def _named_by(
-    left: Sequence[Point],
+    left: Sequence[RetentionPoint],
 ) -> tuple[set[tuple[str, str, int]], dict[tuple[str, str, int], int]]:
-    """The blobs and the lists that some checkpoints name."""
+    """The blobs, and the lengths of lists, that the records of checkpoints name."""
     blobs: set[tuple[str, str, int]] = set()
     lists: dict[tuple[str, str, int], int] = {}
     for point in left:
@@ -247,11 +269,11 @@ def _named_by(
 
 
 def held_whole(request: HoldWhole, text: str) -> tuple[str, list[BlobRow]] | None:
-    """The record of a checkpoint that holds some DeltaChannels whole from now on, and its blobs.
+    """Change a checkpoint's record so that it holds some DeltaChannels whole, without ancestors.
 
     Args:
-        text: its record.
-    Returns: None if it holds all of them already.
+        text: the encoded record.
+    Returns: the new encoded record and the blobs to store; None if nothing changes.
     """
     record = decode_record(text)
     versions = record.channel_versions

@@ -1,9 +1,9 @@
-"""What the requests of an ActorSystem do to its rows, as decisions on data, for every saver."""
+"""Decide about the requests of ActorSystems, as functions over data: the same for every saver."""
 
 from collections.abc import Iterable
 
 from actorgraph.errors import LeaseLostError, ThreadBusyError
-from actorgraph.superstep.turns import is_ahead
+from actorgraph.superstep.scheduling import is_ahead
 from actorgraph.values.commits import Commit
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
@@ -20,45 +20,53 @@ _STATUS = {"drained": "pending", "escaped": "error"}
 
 
 def status_after(ends: str) -> str:
-    """The status of a run whose last save says how it leaves; a drained one goes on later."""
+    """The status of a run after its last save; a drained run is pending again.
+
+    Args:
+        ends: the commit's `ends`.
+    """
     return _STATUS.get(ends, ends)
 
 
 def is_orphan(row: RunRow) -> bool:
-    """Whether nobody works on an open run."""
+    """Whether a run is open and no live system owns it."""
     return row.status in OPEN_STATUSES and not row.alive
 
 
 def is_asked(row: RunRow, owner: bytes) -> bool:
-    """Whether a run is an owner's, open, and somebody has asked the owner to cancel it."""
+    """Whether `owner` has been asked to cancel this open run of its own."""
     return row.owner == owner and row.cancel is not None and row.status in OPEN_STATUSES
 
 
 def refusal(
     request: AdoptRun | SetRun | StoreEvents, owner: bytes | None, *, known: bool
 ) -> LeaseLostError | None:
-    """Why a request about a run is refused; None if it is not.
+    """Refuse a request about a run that is not the requester's any more.
 
     Args:
-        owner: who has the run now. known: whether there is such a run.
+        owner: the run's owner now.
+        known: whether the run is stored.
+    Returns: the error; None if the request is accepted.
     """
     expected = request.was if isinstance(request, AdoptRun) else request.owner
     if known and owner == expected:
         return None
-    what = "has been taken over by another system" if known else "has been removed"
-    return _lost(request.thread_id, what)
+    cause = "has been taken over by another system" if known else "has been removed"
+    return _lost(request.thread_id, cause)
 
 
 def refused_claim(
     commit: Commit, owner: bytes | None, *, known: bool, others: Iterable[OpenRun]
 ) -> LeaseLostError | ThreadBusyError | None:
-    """Why a system's run may not begin: another system has taken it up meanwhile, or has a run
-    whose turn comes first.
+    """Refuse the claim of a system's run if the run was taken over, or if it is not its turn.
 
-    Its own head may be the thread's all the same, if it has read the thread after the other one
-    has ended the run: so the head alone does not tell.
+    Comparing heads is not enough: a system that reads the thread after another one has taken the
+    run over and ended it has the current head.
 
-    Args: as for `refusal`; others: the open runs of its thread.
+    Args:
+        owner, known: as for `refusal`.
+        others: the open runs of the thread.
+    Returns: the error; None if the claim is accepted.
     """
     if commit.claim is None or commit.owner is None or commit.run is None:
         return None
@@ -71,10 +79,11 @@ def refused_claim(
 
 
 def refused_row(put: PutRun, others: Iterable[OpenRun]) -> ThreadBusyError | None:
-    """Why a new run may not come: it is not to wait, and another system has the thread.
+    """Refuse a new run with `if_busy="reject"` if another system has an open run of the thread.
 
     Args:
-        others: the open runs of its thread.
+        others: the open runs of the thread.
+    Returns: the error; None if the run is accepted.
     """
     if put.if_busy != "reject":
         return None
@@ -83,34 +92,38 @@ def refused_row(put: PutRun, others: Iterable[OpenRun]) -> ThreadBusyError | Non
 
 
 def is_leased(owner: bytes | None, others: Iterable[OpenRun]) -> bool:
-    """Whether a run of `owner`, whose lease holds, has begun on a thread and not left it.
+    """Whether `owner` is alive and has an open run that has claimed the thread.
 
-    One that has failed may not have been able to say so with its own last save.
+    The open runs say so and not the thread's own row: a run that failed may not have been able to
+    give the lease back with its last save.
+
+    Args:
+        others: the open runs of the thread.
     """
     return any(other.owner == owner and other.alive and other.claimed for other in others)
 
 
 def _busy(thread_id: str, other: OpenRun) -> ThreadBusyError:
     run = as_text(other.run)
-    what = "goes on in" if other.alive else "was left by"
+    state = "is going on in another process" if other.alive else "was left by a dead process"
     how = "wait for it" if other.alive else "call system.recover(), which takes it up"
     return ThreadBusyError(
-        f"thread {thread_id!r} has run {run}, which {what} another process; nothing was stored",
+        f"thread {thread_id!r} has run {run}, which {state}; nothing was stored",
         do=f'{how}, or start with if_busy="enqueue", "interrupt" or "rollback"',
         thread_id=thread_id,
         run_id=run,
     )
 
 
-def _lost(thread_id: str, what: str) -> LeaseLostError:
+def _lost(thread_id: str, cause: str) -> LeaseLostError:
     return LeaseLostError(
-        f"a run of thread {thread_id!r} {what}; nothing was stored",
-        do="read it with system.run(run_id), which tells how it goes on",
+        f"a run of thread {thread_id!r} {cause}; nothing was stored",
+        do="read its state with system.run(run_id)",
     )
 
 
 def row_of(row: RunRow) -> tuple[object, ...]:
-    """The columns of a new run in a database, in the order of its table."""
+    """The columns of a new run, in the order of the table `system_runs`."""
     return (
         *(row.run, row.thread_id, row.graph, row.status, row.attempts, row.claimed, row.owner),
         *(row.created, row.metadata, row.payload, row.reason),

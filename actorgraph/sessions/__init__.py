@@ -1,7 +1,6 @@
-"""Sessions: turns of a program that are taken up where they were left, over any saver."""
+"""Sessions: the turns of a program, stored in any saver and resumed where they ended."""
 
-from actorgraph.sessions.records import Checkpoint, CheckpointSaver
-from actorgraph.sessions.saver import SessionSaver
+from actorgraph.sessions.saver import Checkpoint, CheckpointSaver, SessionSaver
 from actorgraph.sessions.session import Session, session
 
 __all__ = ["Checkpoint", "CheckpointSaver", "Session", "SessionSaver", "session"]

@@ -1,36 +1,127 @@
-"""SessionSaver: `get`, `put`, `list` and `delete` of sessions, over a saver of graphs.
+"""Store the checkpoints of sessions: `Checkpoint`, `CheckpointSaver`, and `SessionSaver`.
 
-A session's checkpoints stand in a namespace of their own, so that a graph may have a thread of
-the same id. Their order is the saver's: a clock that stands still or goes back changes nothing.
+`SessionSaver` stores them in a saver of graphs, in a namespace of their own, so that a graph may
+have a thread with the same id. The saver decides their order, not the clock.
 """
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, Protocol, cast, runtime_checkable
 from uuid import UUID
 
 from actorgraph.api.blocking import block_on
-from actorgraph.api.savers import InMemorySaver
-from actorgraph.errors import CheckpointNotFoundError, InvalidConfigError
+from actorgraph.api.savers.hosted import InMemorySaver
+from actorgraph.errors import CheckpointNotFoundError, InvalidConfigError, SerializationError
 from actorgraph.runtime.clock import IDS
-from actorgraph.sessions.records import LIMIT, Checkpoint, as_json
+from actorgraph.stores.item_values import find_unstorable, from_text, to_text
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.checkpoint import CheckpointTuple
 from actorgraph.values.constants import CHECKPOINT_FORMAT
 from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
 
+LIMIT = 10
+"""Checkpoints that `list` returns by default."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A snapshot of a session.
+
+    Attributes:
+        id: sorts by age within one process; the saver's order is authoritative.
+        thread_id: of the session.
+        created_at: in UTC, for display.
+        state: the session's data, JSON values.
+        parent_id: the checkpoint that it follows, if known.
+        metadata: about the snapshot, JSON values.
+    """
+
+    id: str
+    thread_id: str
+    created_at: datetime
+    state: dict[str, Any]
+    parent_id: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@runtime_checkable
+class CheckpointSaver(Protocol):
+    """Stores the checkpoints of sessions. Any object with these four methods is one.
+
+    They may be called from several threads.
+    """
+
+    def get(self, thread_id: str, checkpoint_id: str | None = None) -> Checkpoint | None:
+        """Return the checkpoint with this id, or the last one that was put; None without one."""
+        ...
+
+    def put(
+        self,
+        thread_id: str,
+        state: Mapping[str, Any],
+        *,
+        parent_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Checkpoint:
+        """Store a new checkpoint, and return it as `get` will."""
+        ...
+
+    def list(
+        self, thread_id: str, *, before: str | None = None, limit: int = LIMIT
+    ) -> list[Checkpoint]:
+        """List checkpoints, the last one first.
+
+        Args:
+            thread_id: of the session.
+            before: only those that were put before this one; an unknown id lists nothing.
+            limit: the most checkpoints; a value below 1 lists nothing.
+        """
+        ...
+
+    def delete(self, thread_id: str) -> None:
+        """Remove every checkpoint of the thread."""
+        ...
+
+
+def as_json(what: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a copy of a mapping as JSON decodes it: tuples are lists.
+
+    Args:
+        what: names the mapping in the error.
+        value: None is an empty one.
+    Raises:
+        SerializationError: a value is not JSON; the text has its path. Also a TypeError.
+    """
+    found: Any = {} if value is None else dict(value) if isinstance(value, Mapping) else value
+    if isinstance(found, dict):
+        wrong = find_unstorable(found)
+    else:
+        wrong = ("", f"is a {type(value).__name__}")
+    if wrong:
+        raise SerializationError(
+            f"{what}{wrong[0]} {wrong[1]}, which JSON doesn't have",
+            do="use dicts with string keys, lists, strings, finite numbers, bools and None; "
+            "convert other objects first",
+        )
+    return from_text(to_text(found, what))
+
+
 NAMESPACE = "__session__"
 
 
 class SessionSaver:
-    """Keeps checkpoints of sessions in a saver. Safe to use from several threads and event loops.
+    """Stores checkpoints of sessions in a saver. Safe to use from several threads and event loops.
 
-    Each method has an async twin: `aget`, `aput`, `alist`, `adelete`.
+    Each method has an async version: `aget`, `aput`, `alist`, `adelete`.
 
     Args:
         saver: any saver of this library, or one with LangGraph's async methods. Default a new
-            `InMemorySaver`, which ends with the process.
+            `InMemorySaver`, which is lost with the process.
+
+    Attributes:
+        saver: as given.
     """
 
     def __init__(self, saver: Any = None) -> None:
@@ -38,14 +129,14 @@ class SessionSaver:
 
     @property
     def durable(self) -> bool:
-        """Whether what is kept survives the process."""
+        """Whether checkpoints survive the process."""
         return bool(getattr(self.saver, "durable", True))
 
     async def aget(self, thread_id: str, checkpoint_id: str | None = None) -> Checkpoint | None:
-        """The checkpoint of that id, or the last one that was put; None if there is none.
+        """Return the checkpoint with this id, or the last one that was put; None without one.
 
         Raises:
-            InvalidConfigError: the thread id is empty or no text.
+            InvalidConfigError: the thread id is empty or not text.
         """
         if checkpoint_id is not None and not _is_id(checkpoint_id):
             _config(thread_id)
@@ -61,14 +152,16 @@ class SessionSaver:
         parent_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Checkpoint:
-        """Keep a new checkpoint; it is durable, where the saver is, when this returns.
+        """Store a new checkpoint; if the saver is durable, it is durable when this returns.
 
         Args:
-            state, metadata: what JSON has; tuples become lists.
+            thread_id: of the session.
+            state: JSON values; tuples become lists.
             parent_id: the checkpoint that it follows; default none.
-        Returns: what `aget` gives.
+            metadata: JSON values; tuples become lists.
+        Returns: the checkpoint as `aget` will return it.
         Raises:
-            SerializationError: the state or the metadata isn't JSON; nothing is kept.
+            SerializationError: the state or the metadata isn't JSON; nothing is stored.
             CheckpointNotFoundError: the thread has no checkpoint `parent_id`.
         """
         place = _config(thread_id, parent_id)
@@ -80,8 +173,8 @@ class SessionSaver:
             )
         own = IDS.checkpoint(0, UUID(parent_id).bytes if parent_id else None)
         ticks = ticks_of(own) - GREGORIAN_OFFSET
-        # Values stand at their versions, so no two checkpoints of a thread may share one, also
-        # when two processes put at the same moment.
+        # Values are stored by version, so no two checkpoints of a thread may share one, even if
+        # two processes put at the same moment: hence the random bits.
         version = ticks * 256 + secrets.randbits(8)
         record: Any = {
             "v": CHECKPOINT_FORMAT,
@@ -92,8 +185,8 @@ class SessionSaver:
             "versions_seen": {},
             "updated_channels": None,
         }
-        said = {"source": "update", "step": 0, "parents": {}}
-        await self.saver.aput(place, record, said, record["channel_versions"])
+        about = {"source": "update", "step": 0, "parents": {}}
+        await self.saver.aput(place, record, about, record["channel_versions"])
         moment = datetime.fromisoformat(record["ts"])
         return Checkpoint(
             record["id"], thread_id, moment, values["state"], parent_id, values["metadata"]
@@ -102,15 +195,20 @@ class SessionSaver:
     async def alist(
         self, thread_id: str, *, before: str | None = None, limit: int = LIMIT
     ) -> list[Checkpoint]:
-        """Checkpoints, the last one first.
+        """List checkpoints, the last one first.
 
         Args:
-            before: only those that were put before this one; nothing if it isn't there.
-            limit: how many at most; below 1 for nothing.
+            thread_id: of the session.
+            before: only those that were put before this one; an unknown id lists nothing.
+            limit: the most checkpoints; a value below 1 lists nothing.
+        Raises:
+            InvalidConfigError: `limit` is not an integer.
         """
         config = _config(thread_id)
         if not isinstance(limit, int) or isinstance(limit, bool):
-            raise InvalidConfigError(f"limit={limit!r}", do="use a whole number")
+            raise InvalidConfigError(
+                f"limit must be an integer, got {limit!r}", do="use e.g. limit=10"
+            )
         if limit < 1 or (before is not None and await self.aget(thread_id, before) is None):
             return []
         older = None if before is None else _config(thread_id, before)
@@ -118,12 +216,12 @@ class SessionSaver:
         return [_checkpoint(thread_id, one) async for one in found]
 
     async def adelete(self, thread_id: str) -> None:
-        """Remove everything of the thread, a graph's checkpoints of that thread id too."""
+        """Remove everything of the thread, including a graph's checkpoints with that thread id."""
         _config(thread_id)
         await self.saver.adelete_thread(thread_id)
 
     def get(self, thread_id: str, checkpoint_id: str | None = None) -> Checkpoint | None:
-        """`aget`, blocking."""
+        """Blocking version of `aget`."""
         return block_on("aget", lambda: self.aget(thread_id, checkpoint_id))
 
     def put(
@@ -134,8 +232,8 @@ class SessionSaver:
         parent_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Checkpoint:
-        """`aput`, blocking."""
-        # Copied here: the caller goes on with its objects in another thread than the saver's.
+        """Blocking version of `aput`."""
+        # Copied here: the saver works in another thread, and the caller may change them.
         kept, about = as_json("state", state), as_json("metadata", metadata)
         return block_on(
             "aput", lambda: self.aput(thread_id, kept, parent_id=parent_id, metadata=about)
@@ -144,18 +242,19 @@ class SessionSaver:
     def list(
         self, thread_id: str, *, before: str | None = None, limit: int = LIMIT
     ) -> "list[Checkpoint]":
-        """`alist`, blocking."""
+        """Blocking version of `alist`."""
         return block_on("alist", lambda: self.alist(thread_id, before=before, limit=limit))
 
     def delete(self, thread_id: str) -> None:
-        """`adelete`, blocking."""
+        """Blocking version of `adelete`."""
         block_on("adelete", lambda: self.adelete(thread_id))
 
 
 def _config(thread_id: str, checkpoint_id: str | None = None) -> dict[str, Any]:
     if not isinstance(thread_id, str) or not thread_id:
         raise InvalidConfigError(
-            f"thread_id={thread_id!r}", do="pass the session's id, a text that isn't empty"
+            f"thread_id must be text that is not empty, got {thread_id!r}",
+            do="pass the session's id",
         )
     place = {"thread_id": thread_id, "checkpoint_ns": NAMESPACE}
     return {"configurable": place | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})}

@@ -1,63 +1,166 @@
-"""Session: the turns of a program, each stored when it ends, each called once.
+"""Session: the turns of a program, each stored when it ends, each executed once.
 
-A program that is started again runs the same turns in the same order: those that are stored
-return what they returned before, and are not called; the first one that isn't goes on from there.
-That is all: what a turn did before it failed, it does again.
+A program that is started again runs the same turns in the same order: stored ones return their
+stored results and are not called; the first one that isn't stored continues from there. A turn
+is the unit: what one did before it failed, it does again.
+
+`StreamedTurn` is the stream of a turn's pieces. It is a class and not an async generator: a
+generator that is left early is closed only when its event loop gets to it, and until then the
+session would refuse its next turn.
 """
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from functools import partial
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar, cast
+from typing import Any, Generic, ParamSpec, Self, TypeVar, cast
 
 import anyio.to_thread
 
-from actorgraph.api.saver_methods import CheckpointMethods
+from actorgraph.api.savers.checkpoint_methods import CheckpointMethods
 from actorgraph.errors import ConflictError, InvalidConfigError
-from actorgraph.loops import in_thread, unbroken
-from actorgraph.sessions.records import Checkpoint, CheckpointSaver, as_json
-from actorgraph.sessions.saver import SessionSaver
-from actorgraph.sessions.streamed import StreamedTurn
+from actorgraph.loops import in_thread, shielded
+from actorgraph.runtime.broadcast import Closing
+from actorgraph.sessions.saver import Checkpoint, CheckpointSaver, SessionSaver, as_json
 
 T = TypeVar("T")
+Turn = AbstractContextManager[dict[str, Any] | None]
+
+
+class StreamedTurn(Closing, AsyncIterator[T], Generic[T]):
+    """See `Session.astream`. Iterate it once; the turn starts with its first piece.
+
+    Args:
+        turn: enters the turn: yields its stored metadata, if any, and frees the session on exit.
+        begin: makes the program's iterator.
+        keep: stores all pieces, after the last one.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        begin: Callable[[], AsyncIterator[T]],
+        keep: Callable[[list[Any]], Awaitable[None]],
+    ) -> None:
+        self._turn = turn
+        self._begin = begin
+        self._keep = keep
+        self._source: AsyncIterator[T] | None = None
+        self._replayed: list[T] | None = None
+        self._pieces: list[T] = []
+        self._begun = self._ended = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        """Return the next piece.
+
+        Raises:
+            StopAsyncIteration: there are no more; the turn is stored.
+            ConflictError, SerializationError: see `Session.turn`.
+        """
+        if self._ended:
+            raise StopAsyncIteration
+        try:
+            return await self._next()
+        except BaseException as error:
+            await self._leave(error)
+            raise
+
+    async def _next(self) -> T:
+        if not self._begun:
+            self._start()
+        if self._replayed is not None:
+            if self._replayed:
+                return self._replayed.pop(0)
+            raise StopAsyncIteration
+        assert self._source is not None
+        try:
+            piece = await anext(self._source)
+        except StopAsyncIteration:
+            await self._close_source()
+            await self._keep(self._pieces)
+            raise
+        self._pieces.append(piece)
+        return piece
+
+    def _start(self) -> None:
+        stored = self._turn.__enter__()
+        self._begun = True
+        if stored is None:
+            self._source = self._begin()
+        else:
+            self._replayed = list(stored["result"])
+
+    async def aclose(self) -> None:
+        """Leave the turn, which is then not stored, and close the program's generator."""
+        await self._leave(None)
+
+    async def _leave(self, error: BaseException | None) -> None:
+        self._ended = True
+        try:
+            await self._close_source()
+        finally:
+            self._free(None if isinstance(error, StopAsyncIteration) else error)
+
+    async def _close_source(self) -> None:
+        # Closed here, in the task that iterates: the garbage collector would close it in another
+        # task, where its cancel scopes don't work.
+        source, self._source = self._source, None
+        if isinstance(source, AsyncGenerator):
+            await source.aclose()
+
+    def _free(self, error: BaseException | None) -> None:
+        """Free the session for its next turn, once."""
+        if self._begun:
+            self._begun = False
+            trace = None if error is None else error.__traceback__
+            self._turn.__exit__(None if error is None else type(error), error, trace)
+
+    def __del__(self) -> None:
+        self._free(None)
+
+
 P = ParamSpec("P")
 PAGE = 100
-_OF_THIS_PROCESS = SessionSaver()
-"""Where sessions are kept that name a thread and no saver."""
+_PROCESS_SAVER = SessionSaver()
+"""Holds sessions that have a thread id and no saver."""
 
 
 def session(thread_id: str | None = None, saver: Any = None, *, replay: bool = True) -> "Session":
-    """A session, to open with `with` or `async with`.
+    """Make a session, to open with `with` or `async with`.
 
     Args:
-        thread_id: its id; the same id takes it up again. None: nothing is stored.
+        thread_id: its id; the same id resumes it. None: nothing is stored.
         saver: a saver of this library, or an object with `get`, `put`, `list` and `delete`.
-            Default one of this process, whose sessions end with it.
-        replay: whether the turns that are stored are told again, in order, from the first one.
-            False: they are over, and every turn is a new one, as in a chat of one request a turn.
+            Default one of this process, whose sessions are lost with it.
+        replay: whether to return the results of stored turns again, in order, from the first one.
+            False: every turn is a new one, e.g. in a chat where each request is a turn.
     Raises:
-        InvalidConfigError: the saver is none, or a saver without a thread id.
+        InvalidConfigError: the saver is invalid, or there is one without a thread id.
     """
     return Session(thread_id, saver, replay=replay)
 
 
 class Session:
-    """See `session`. One turn at a time; used by the task or thread that opened it.
+    """The turns of a program; see `session`. One turn at a time, in the opening task or thread.
 
     Attributes:
         thread_id: None for a session that stores nothing.
-        state: the program's data, stored with every turn. What JSON has. A turn that fails leaves
-            it as it was; a turn that is told again sets it to what it was after that turn.
-        checkpoint: that of the last turn, None before the first.
-        turns: how many turns are over.
+        state: the program's data, JSON values, stored with every turn. A turn that fails leaves
+            it unchanged; a replayed turn sets it to what it was after that turn.
+        checkpoint: of the last turn; None before the first.
+        turns: the number of turns that have ended.
     """
 
     def __init__(self, thread_id: str | None, saver: Any, *, replay: bool) -> None:
         if thread_id is None and saver is not None:
-            raise InvalidConfigError("a session has a saver and no id", do="pass thread_id= too")
+            raise InvalidConfigError(
+                "a session with a saver needs a thread_id", do="pass thread_id= too"
+            )
         self.thread_id = thread_id
         self.state: dict[str, Any] = {}
         self.checkpoint: Checkpoint | None = None
@@ -69,17 +172,17 @@ class Session:
 
     @property
     def durable(self) -> bool:
-        """Whether its turns survive the process."""
+        """Whether turns survive the process."""
         return self._saver is not None and bool(getattr(self._saver, "durable", True))
 
     @property
     def waiting(self) -> int:
-        """How many stored turns are not told again yet."""
+        """The number of stored turns that have not been replayed yet."""
         return len(self._stored)
 
     def __enter__(self) -> Self:
-        """Read what is stored."""
-        self._take_up(_chain(self._saver, self.thread_id))
+        """Read the stored session."""
+        self._load_turns(_chain(self._saver, self.thread_id))
         return self
 
     def __exit__(
@@ -88,15 +191,15 @@ class Session:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Nothing is left to do: each turn is stored when it ends."""
+        """Do nothing: each turn is stored when it ends."""
 
     async def __aenter__(self) -> Self:
-        """Read what is stored, without blocking the event loop."""
+        """Read the stored session, without blocking the event loop."""
         if isinstance(self._saver, SessionSaver):
-            self._take_up(await _achain(self._saver, self.thread_id))
+            self._load_turns(await _achain(self._saver, self.thread_id))
         elif self._saver is not None:
             read = partial(_chain, self._saver, self.thread_id)
-            self._take_up(await anyio.to_thread.run_sync(read))
+            self._load_turns(await anyio.to_thread.run_sync(read))
         return self
 
     async def __aexit__(
@@ -108,19 +211,21 @@ class Session:
         """See `__exit__`."""
 
     def turn(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function as the next turn, or give what it returned before.
+        """Call a function as the next turn, or return the stored result of that turn.
 
         Args:
-            function: its name tells the turn; what it returns is JSON.
-        Returns: what it returned; tuples as lists, as when it is told again.
+            function: its name identifies the turn; it returns JSON values.
+            args: of the function.
+            kwargs: of the function.
+        Returns: its result; tuples as lists, as in a replay.
         Raises:
             ConflictError: the stored turn has another name, another session has stored a turn, or
-                a turn of this one is going on.
+                a turn of this one is active.
             SerializationError: the result or the state isn't JSON; the turn is not stored.
         """
-        with self._turn(function, streamed=False) as told:
-            if told is not None:
-                return cast("T", told["result"])
+        with self._turn(function, streamed=False) as stored:
+            if stored is not None:
+                return cast("T", stored["result"])
             kept = self._record(function, function(*args, **kwargs), streamed=False)
             self._commit(self._put(*kept))
             return cast("T", kept[1]["result"])
@@ -128,10 +233,10 @@ class Session:
     async def aturn(
         self, function: Callable[P, Awaitable[T] | T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """`turn`, without blocking the event loop; a sync function runs in a worker thread."""
-        with self._turn(function, streamed=False) as told:
-            if told is not None:
-                return cast("T", told["result"])
+        """Async version of `turn`; a sync function runs in a worker thread."""
+        with self._turn(function, streamed=False) as stored:
+            if stored is not None:
+                return cast("T", stored["result"])
             if inspect.iscoroutinefunction(function):
                 result = await function(*args, **kwargs)
             else:
@@ -139,19 +244,19 @@ class Session:
                 if inspect.isawaitable(result):
                     result = await result
             kept = self._record(function, result, streamed=False)
-            await unbroken(partial(self._keep, kept))
+            await shielded(partial(self._keep, kept))
             return cast("T", kept[1]["result"])
 
     def stream(
         self, function: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kwargs
     ) -> Iterator[T]:
-        """A turn that gives its result piece by piece; stored when the last one is taken.
+        """Run a turn that yields its result in pieces; it is stored when the last one is read.
 
-        Told again, it gives the same pieces. One whose reader leaves early is not stored.
+        A replay yields the same pieces. A turn whose reader leaves early is not stored.
         """
-        with self._turn(function, streamed=True) as told:
-            if told is not None:
-                yield from told["result"]
+        with self._turn(function, streamed=True) as stored:
+            if stored is not None:
+                yield from stored["result"]
                 return
             pieces: list[Any] = []
             source = function(*args, **kwargs)
@@ -167,20 +272,20 @@ class Session:
     def astream(
         self, function: Callable[P, AsyncIterator[T]], *args: P.args, **kwargs: P.kwargs
     ) -> AsyncIterator[T]:
-        """`stream` of an async generator, without blocking the event loop.
+        """Async version of `stream`, for an async generator function.
 
-        Returns: an iterator that may be left at any time; the session is free then. `aclosing` of
-            it waits until the generator is closed, too.
+        Returns: an iterator that may be left at any time; the session can then start another
+            turn. `contextlib.aclosing` of it also waits until the generator is closed.
         """
         turn = self._turn(function, streamed=True)
 
         async def keep(pieces: list[Any]) -> None:
-            await unbroken(partial(self._keep, self._record(function, pieces, streamed=True)))
+            await shielded(partial(self._keep, self._record(function, pieces, streamed=True)))
 
         return StreamedTurn(turn, lambda: function(*args, **kwargs), keep)
 
-    def _take_up(self, chain: list[Checkpoint]) -> None:
-        """Begin with the stored turns, the oldest first."""
+    def _load_turns(self, chain: list[Checkpoint]) -> None:
+        """Set the session to its stored turns, the oldest first."""
         self.state, self.checkpoint, self.turns = {}, None, 0
         self._stored = chain
         if not self._replay and chain:
@@ -189,10 +294,13 @@ class Session:
 
     @contextmanager
     def _turn(self, function: Any, *, streamed: bool) -> Generator[dict[str, Any] | None]:
-        """The metadata of the stored turn, if there is one; else room for a new one."""
+        """Run the body as one turn; yields the metadata of the stored turn, or None for a new one.
+
+        On an error the state is restored to what it was before the turn.
+        """
         if self._busy:
             raise ConflictError(
-                f"a turn of session {self.thread_id!r} is going on",
+                f"a turn of session {self.thread_id!r} is still active",
                 do="wait for its end, or read its stream to the end",
             )
         before, turns, self._busy = deepcopy(self.state), self.turns, True
@@ -207,7 +315,8 @@ class Session:
             before = deepcopy(point.state)
             yield deepcopy(point.metadata)
         finally:
-            # A turn that was cancelled while it was stored is over, and so is its state.
+            # A turn that was cancelled while it was being stored has been counted: its state
+            # stays.
             if point is not None or self.turns == turns:
                 self.state = before
             self._busy = False
@@ -217,14 +326,14 @@ class Session:
         if (stored.get("turn"), bool(stored.get("streamed"))) != (asked, streamed):
             raise ConflictError(
                 f"turn {self.turns + 1} of session {self.thread_id!r} is stored as "
-                f"{stored.get('turn')!r}, and {asked!r} is asked for",
-                do="run the turns in the order in which they were stored, or take another id",
+                f"{stored.get('turn')!r}, but {asked!r} was called",
+                do="run the turns in the order in which they were stored, or use another id",
             )
 
     def _record(
         self, function: Any, result: Any, *, streamed: bool
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What is kept of a turn: the state, and the metadata with its result."""
+        """Return the stored values of a turn: the state, and the metadata with its result."""
         about = {"turn": _name_of(function), "result": result, "streamed": streamed}
         return as_json("state", self.state), as_json("turn", about)
 
@@ -236,7 +345,7 @@ class Session:
         return self._saver.put(self.thread_id, state, parent_id=parent, metadata=metadata)
 
     async def _keep(self, kept: tuple[dict[str, Any], dict[str, Any]]) -> None:
-        """Store a turn that is over; not to be broken off between the store and the session."""
+        """Store a finished turn. Shielded by the callers: once stored it must also be counted."""
         self._commit(await self._aput(*kept))
 
     async def _aput(self, state: dict[str, Any], metadata: dict[str, Any]) -> Checkpoint | None:
@@ -250,8 +359,8 @@ class Session:
         mine = self.checkpoint.id if self.checkpoint else None
         if (last.id if last else None) != mine:
             raise ConflictError(
-                f"another session of {self.thread_id!r} has stored a turn; this one's is not",
-                do="open the session again, and let one at a time have it",
+                f"another session of {self.thread_id!r} has stored a turn; this one was not stored",
+                do="open the session again, and use one at a time",
             )
 
     def _commit(self, point: Checkpoint | None) -> None:
@@ -261,26 +370,26 @@ class Session:
 
 def _saver_of(saver: Any) -> CheckpointSaver:
     if saver is None:
-        return _OF_THIS_PROCESS
+        return _PROCESS_SAVER
     if not isinstance(saver, type):
         if isinstance(saver, CheckpointMethods) or hasattr(saver, "aget_tuple"):
             return SessionSaver(saver)
         if isinstance(saver, CheckpointSaver):
             return saver
     raise InvalidConfigError(
-        f"{saver!r} is no saver",
+        f"saver must be a saver object, got {saver!r}",
         do="pass SqliteSaver(path), or an object with get, put, list, delete",
     )
 
 
 def _chain(saver: CheckpointSaver | None, thread_id: str | None) -> list[Checkpoint]:
-    """The last checkpoint and those before it, the oldest first."""
+    """Return the last checkpoint and its ancestors, the oldest first."""
     if saver is None or thread_id is None:
         return []
     chain: list[Checkpoint] = []
     page = saver.list(thread_id, limit=PAGE)
     while page:
-        chain = _joined(chain, page)
+        chain = _append_ancestors(chain, page)
         page = saver.list(thread_id, before=page[-1].id, limit=PAGE)
     return chain[::-1]
 
@@ -291,13 +400,13 @@ async def _achain(saver: SessionSaver, thread_id: str | None) -> list[Checkpoint
     chain: list[Checkpoint] = []
     page = await saver.alist(thread_id, limit=PAGE)
     while page:
-        chain = _joined(chain, page)
+        chain = _append_ancestors(chain, page)
         page = await saver.alist(thread_id, before=page[-1].id, limit=PAGE)
     return chain[::-1]
 
 
-def _joined(chain: list[Checkpoint], page: list[Checkpoint]) -> list[Checkpoint]:
-    """The chain, the newest first, longer by those of an older page that belong to it."""
+def _append_ancestors(chain: list[Checkpoint], page: list[Checkpoint]) -> list[Checkpoint]:
+    """Append the ancestors in an older page to a chain, which is newest first."""
     for point in page:
         if not chain or chain[-1].parent_id == point.id:
             chain.append(point)

@@ -1,1 +1,1 @@
-"""What savers and stores share: connections to databases, time limits, their errors."""
+"""Shared by savers, stores and caches: connections to databases, timeouts, translated errors."""

@@ -1,12 +1,13 @@
-"""Stores: what outlives threads, by namespace and key. Nothing of a run is kept in one."""
+"""Stores: long-term memory of graphs, across threads: JSON values by namespace and key."""
 
-from actorgraph.stores.base import BaseStore
-from actorgraph.stores.batched import AsyncBatchedBaseStore
+from actorgraph.stores.base import AsyncBatchedBaseStore, BaseStore
 from actorgraph.stores.embedding import (
     AEmbeddingsFunc,
     Embeddings,
     EmbeddingsFunc,
     ensure_embeddings,
+    get_text_at_path,
+    tokenize_path,
 )
 from actorgraph.stores.errors import (
     EmbeddingError,
@@ -17,7 +18,7 @@ from actorgraph.stores.errors import (
     UnsupportedByStoreError,
 )
 from actorgraph.stores.memory import InMemoryStore
-from actorgraph.stores.ops import (
+from actorgraph.stores.operations import (
     NOT_PROVIDED,
     GetOp,
     IndexConfig,
@@ -35,7 +36,6 @@ from actorgraph.stores.ops import (
     SearchOp,
     TTLConfig,
 )
-from actorgraph.stores.paths import get_text_at_path, tokenize_path
 from actorgraph.stores.postgres.store import AsyncPostgresStore, PostgresStore
 from actorgraph.stores.sqlite.store import AsyncSqliteStore, SqliteStore
 

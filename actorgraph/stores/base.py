@@ -1,12 +1,18 @@
-"""BaseStore: what programs call on a store. Two methods make one; the rest is built on them."""
+"""BaseStore: the interface of stores. Implement `batch` and `abatch`; the rest calls them.
+
+AsyncBatchedBaseStore also carries out single operations of concurrent tasks together.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, cast
 
-from actorgraph.stores.checks import check_labels, check_namespace
+import anyio.lowlevel
+
+from actorgraph.errors import RunningLoopError
+from actorgraph.storage.batching import Batcher
 from actorgraph.stores.errors import UnsupportedByStoreError
-from actorgraph.stores.ops import (
+from actorgraph.stores.operations import (
     NOT_PROVIDED,
     GetOp,
     Item,
@@ -21,6 +27,8 @@ from actorgraph.stores.ops import (
     SearchItem,
     SearchOp,
     TTLConfig,
+    check_labels,
+    check_namespace,
 )
 
 Index = Literal[False] | list[str] | None
@@ -28,14 +36,14 @@ Ttl = float | NotProvided | None
 
 
 class BaseStore(ABC):
-    """A home of what outlives threads: JSON values by namespace and key.
+    """Long-term memory across threads: JSON values by namespace and key.
 
-    A store of one's own overrides `batch` and `abatch`. Within a batch reads come first: they see
-    the state before it. Of several puts of one key the last counts.
+    Subclasses implement `batch` and `abatch`. Within a batch reads come first: they see the state
+    before it. Of several puts of one key the last one counts.
 
     Attributes:
         supports_ttl: whether items may have a time to live.
-        ttl_config: the store's settings for that.
+        ttl_config: settings of the time to live; None for none.
     """
 
     supports_ttl: bool = False
@@ -53,12 +61,12 @@ class BaseStore(ABC):
     def get(
         self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None
     ) -> Item | None:
-        """The item of a key, or None.
+        """Return the item of a key, or None.
 
         Args:
-            refresh_ttl: whether it lives anew from now; None for the store's setting.
+            refresh_ttl: whether the item's time to live starts again; None for the store's setting.
         Raises:
-            InvalidNamespaceError: a label can't be used.
+            InvalidNamespaceError: a label is invalid.
         """
         return cast("Item | None", self._one(self._get(namespace, key, refresh_ttl)))
 
@@ -73,17 +81,18 @@ class BaseStore(ABC):
         offset: int = 0,
         refresh_ttl: bool | None = None,
     ) -> list[SearchItem]:
-        """The items of a namespace and of those below it.
+        """Return items of a namespace and of those below it.
 
         Args:
             namespace_prefix: whole labels from the root; () for all.
-            query: text; the nearest items come first. Without an index it changes nothing.
+            query: text; the most similar items come first. Ignored by a store without an index.
             filter: field -> value, or field -> operators: `{"stars": {"$gte": 3}}`.
-            limit: items at most. offset: items to skip.
-            refresh_ttl: whether they live anew from now; None for the store's setting.
+            limit: maximum number of items.
+            offset: number of items to skip.
+            refresh_ttl: whether their time to live starts again; None for the store's setting.
         Raises:
-            InvalidNamespaceError: a label can't be used.
-            InvalidStoreOperationError: the filter, the limit or the offset can't.
+            InvalidNamespaceError: a label is invalid.
+            InvalidStoreOperationError: the filter, limit or offset is invalid.
         """
         op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
         return cast("list[SearchItem]", self._one(op))
@@ -97,23 +106,24 @@ class BaseStore(ABC):
         *,
         ttl: Ttl = NOT_PROVIDED,
     ) -> None:
-        """Store an item, in place of what stood there.
+        """Store an item; it replaces the key's earlier one.
 
         Args:
-            value: a dict of what JSON has.
-            index: fields to embed; None for those of the store's index, False for none.
+            value: a dict of JSON values.
+            index: paths of texts to embed; None for those of the store's index, False for none.
             ttl: minutes to live, None for ever; default the store's.
         Raises:
-            InvalidNamespaceError: the namespace can't be used. ItemValueError: the value can't.
-            UnsupportedByStoreError: the store has no time to live.
+            InvalidNamespaceError: the namespace is invalid.
+            ItemValueError: the value can't be stored as JSON.
+            UnsupportedByStoreError: the store doesn't support a time to live.
         """
         self._one(self._put(namespace, key, value, index, ttl))
 
     def delete(self, namespace: Namespace, key: str) -> None:
-        """Remove an item, if it is there.
+        """Remove an item; does nothing if there is none.
 
         Raises:
-            InvalidNamespaceError: a label can't be used.
+            InvalidNamespaceError: a label is invalid.
         """
         self._one(_deletion(namespace, key))
 
@@ -126,14 +136,16 @@ class BaseStore(ABC):
         limit: int = 100,
         offset: int = 0,
     ) -> list[Namespace]:
-        """The namespaces that hold items, sorted.
+        """Return the namespaces that hold items, sorted.
 
         Args:
-            prefix, suffix: labels that they begin and end with; "*" is any one label.
-            max_depth: cut deeper ones to so many labels; those that become equal are one.
-            limit: namespaces at most. offset: namespaces to skip.
+            prefix: labels that they begin with; "*" is any one label.
+            suffix: labels that they end with; "*" is any one label.
+            max_depth: cut deeper ones to this many labels; equal results are listed once.
+            limit: maximum number of namespaces.
+            offset: number of namespaces to skip.
         Raises:
-            InvalidNamespaceError: a label can't be used.
+            InvalidNamespaceError: a label is invalid.
         """
         op = _listing(prefix, suffix, max_depth, limit, offset)
         return cast("list[Namespace]", self._one(op))
@@ -238,3 +250,53 @@ def _listing(
     if suffix:
         conditions.append(MatchCondition("suffix", tuple(suffix)))
     return ListNamespacesOp(tuple(conditions), max_depth, limit, offset)
+
+
+class AsyncBatchedBaseStore(BaseStore):
+    """Base class of stores for which one `abatch` of many operations is cheaper than many calls.
+
+    `aget`, `aput`, `asearch` and the others, called by tasks at the same moment or while an
+    `abatch` is running, go to `abatch` together. Equal reads are done once; of several puts of a
+    key only the last one. Override `batch` and `abatch`.
+
+    The blocking methods can't be called in the event loop in which the store was created.
+    """
+
+    __slots__ = ("_batcher", "_loop")
+
+    def __init__(self) -> None:
+        self._loop = _current_loop()
+        self._batcher: Batcher[Op, Result] = Batcher(self._carry_out_once, gathers=True)
+
+    def _one(self, op: Op) -> Result:
+        if self._loop is not None and self._loop == _current_loop():
+            raise RunningLoopError(
+                f"Synchronous calls to {type(self).__name__} in the event loop it was made in",
+                do="use the async methods: `await store.aget(...)`, not `store.get(...)`",
+            )
+        return super()._one(op)
+
+    async def _aone(self, op: Op) -> Result:
+        return await self._batcher.run(op)
+
+    async def _carry_out_once(self, ops: list[Op]) -> list[Result]:
+        """Carry out operations, equal ones once; return the result of each, in order."""
+        once: dict[Any, Op] = {_identity(op, number): op for number, op in enumerate(ops)}
+        results = dict(zip(once, await self.abatch(list(once.values())), strict=True))
+        return [results[_identity(op, number)] for number, op in enumerate(ops)]
+
+
+def _identity(op: Op, number: int) -> Any:
+    """Return a key that is equal for operations that need to be carried out only once."""
+    if isinstance(op, GetOp):
+        return GetOp, op
+    if isinstance(op, PutOp):
+        return PutOp, op.namespace, op.key
+    return number
+
+
+def _current_loop() -> object:
+    try:
+        return anyio.lowlevel.current_token()
+    except RuntimeError:
+        return None

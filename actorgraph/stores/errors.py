@@ -1,27 +1,27 @@
-"""What a store refuses, and what it can't do."""
+"""Errors of stores."""
 
 from actorgraph.errors import ActorGraphError
 
 
 class StoreError(ActorGraphError):
-    """Base of what stores raise about an operation. Nothing of its batch was carried out."""
+    """Base class of errors about an operation. Nothing of its batch was carried out."""
 
 
 class InvalidNamespaceError(StoreError, ValueError):
-    """A namespace is empty, or one of its labels can't be used."""
+    """A namespace is empty, or one of its labels is invalid."""
 
 
 class InvalidStoreOperationError(StoreError, ValueError):
-    """A key, a filter, a limit or another argument of an operation can't be used."""
+    """A key, filter, limit or other argument of an operation is invalid."""
 
 
 class ItemValueError(StoreError, TypeError, ValueError):
-    """A value can't be stored: JSON has no such thing; the text names its path."""
+    """A value can't be stored as JSON; the message names the path of the problem."""
 
 
 class EmbeddingError(StoreError, ValueError):
-    """An embedding function gave something else than one vector of `dims` numbers per text."""
+    """An embedding function did not return one vector of `dims` numbers per text."""
 
 
 class UnsupportedByStoreError(StoreError, NotImplementedError):
-    """The store doesn't have this ability, such as a time to live."""
+    """The store doesn't support this feature, such as a time to live."""

@@ -1,1 +1,1 @@
-"""The algebra of a run: who is due, what writes do, what must be durable when. No I/O here."""
+"""The pure rules of a run: due tasks, folding of writes, durability, streams. No I/O here."""

@@ -1,18 +1,21 @@
 """The run as a state machine without I/O: (state, event) -> effects, in order.
 
-The supervisor is a loop around `advance`; every decision of a run is made here and in the
-functions that this calls. Events may come in any order and late; each is legal in every state.
+The supervisor is a loop around `advance`; every decision about a run is made here and in the
+functions that it calls. Events may arrive in any order and late; each is legal in every state.
+
+A superstep: `_start_due` starts its tasks, `_on_success` takes each result, `_end_superstep` folds
+them all and makes the next checkpoint. `leave` ends the run: it stops what runs, `go_on` then sends
+the final save and, when everything sent is durable, `Finish`.
 """
 
 from collections import deque
 from typing import assert_never
 
 from actorgraph.errors import InvalidUpdateError
-from actorgraph.errors.telling import note, shown
+from actorgraph.errors.texts import add_note, error_repr
 from actorgraph.superstep import chunks
-from actorgraph.superstep.answers import consumed
-from actorgraph.superstep.apply import Ran, apply
-from actorgraph.superstep.breakpoints import pauses
+from actorgraph.superstep.answers import consumed, refused, take_answer_back
+from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.calls import (
     Ending,
     Settled,
@@ -21,30 +24,34 @@ from actorgraph.superstep.calls import (
     drop,
     is_call,
     on_call,
+    on_step,
+    on_steps_saved,
     settle,
     start_calls,
 )
-from actorgraph.superstep.handlers import hand_over, handles
-from actorgraph.superstep.inputs import about_input, of_this_run
-from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, stop_before
-from actorgraph.superstep.memos import on_step, on_steps_saved
+from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, pauses, stop_before
 from actorgraph.superstep.nesting import saves_at_end
-from actorgraph.superstep.refusals import refused, take_answer_back
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import (
     acknowledged,
     control_entry,
     flush,
-    has_something_to_say,
+    has_unsaved,
     keep,
     may_start,
     new_checkpoint,
     result_entry,
     save,
 )
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.task_failures import (
+    hand_over,
+    handles,
+    mark_input_stored,
+    with_input_advice,
+)
 from actorgraph.superstep.tasks import due_tasks, input_of, path_key
+from actorgraph.values.commands import refused_question
 from actorgraph.values.constants import ERROR, INTERRUPT, START
-from actorgraph.values.invalid_resumes import refused_question
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
     STATUS,
@@ -59,7 +66,7 @@ from actorgraph.values.run import (
     Finish,
     Interrupted,
     LedgerEntry,
-    Outcome,
+    RunOutcome,
     Saved,
     SaveFailed,
     StartHandler,
@@ -79,11 +86,12 @@ from actorgraph.values.run import (
 )
 
 LEFT = Cancelled(to_others=True)
+"""The outcome of a run that another process continues."""
 
 
 def advance(state: RunState, event: Event) -> list[Effect]:
-    """What a run does about one event."""
-    # The two of every superstep come first: a pattern with a field costs more.
+    """Handle one event: change the state and return the effects to carry out, in order."""
+    # The two events of every superstep come first, without `match`: a class pattern costs more.
     if isinstance(event, TaskSucceeded) and state.calls is None:
         return _on_success(state, event.result)
     if isinstance(event, Saved):
@@ -113,7 +121,7 @@ def _settled(state: RunState, settled: Settled) -> list[Effect]:
 
 
 def _on_end(state: RunState, event: Ending) -> list[Effect]:
-    """What the end of a task of the plan means."""
+    """Handle the end of a task of a node or handler (the ends of calls stay in `calls`)."""
     match event:
         case TaskSucceeded(result):
             return _on_success(state, result)
@@ -137,11 +145,13 @@ def _on_end(state: RunState, event: Ending) -> list[Effect]:
 def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
     task = state.running.pop(result.task, None)
     if task is None:
-        return []  # nobody waits for it: it was reported before
+        return []  # a late duplicate: the task has ended already
     state.results[task.id] = result
     entries: tuple[LedgerEntry, ...] = (result_entry(state, task, result),)
     if result.answers or result.took_bare:
         entries = (*entries, *consumed(state, task, result.answers, result.took_bare))
+    # Other tasks of the superstep are unfinished: this task's row is saved alone, so that a crash
+    # does not run it again. The last task's row travels with the checkpoint that it completes.
     if state.running or state.due or state.interrupted or state.outcome:
         kept = keep(state, *entries)
         effects: list[Effect] = [save(state, ledger=kept)] if kept else []
@@ -167,18 +177,20 @@ def _on_failure(state: RunState, identifier: str, error: BaseException) -> list[
     task = state.running.pop(identifier, None)
     if task is None:
         return []
-    of_this_run(state, error)
+    mark_input_stored(state, error)
+    # Before error handlers: a refused answer is the caller's mistake and no failure of the node.
     if (question := refused_question(error)) is not None:
         return _send_rows(state, take_answer_back(state, task, question, error)) + go_on(state)
     if state.plan.handlers and handles(state, task, error):
         return hand_over(state, task, error) + go_on(state)
-    effects = _send_rows(state, (control_entry(state, task, ERROR, shown(error)),))
+    effects = _send_rows(state, (control_entry(state, task, ERROR, error_repr(error)),))
     chunks.hold_task(state, task, error=error)
     return effects + leave(state, Failed(error))
 
 
 def _send_rows(state: RunState, rows: tuple[LedgerEntry, ...]) -> list[Effect]:
-    """Save rows now; those of the last task to end travel with the run's farewell instead."""
+    """Save rows now; those of the last task to end travel with the run's final save instead."""
+    # Nothing else runs or will start, so the run leaves next: one write instead of two.
     if not state.running and not (state.due and state.outcome is None):
         state.unflushed.extend(rows if state.has_saver else ())
         return []
@@ -187,16 +199,17 @@ def _send_rows(state: RunState, rows: tuple[LedgerEntry, ...]) -> list[Effect]:
 
 
 def _on_save_failure(state: RunState, number: int, error: BaseException) -> list[Effect]:
-    """A run whose state can't be saved ends now, with the saver's error and no other."""
+    """End a run whose state can't be saved, with the saver's error as its outcome."""
     if number <= state.durable:
-        return []  # the run has given up its saves already
-    error = state.failure = about_input(state, error)
-    state.farewell = False
+        return []  # an earlier save was refused, and this one was given up then
+    error = state.failure = with_input_advice(state, error)
+    state.final_save_due = False  # it would be refused too
     if isinstance(state.outcome, Failed):
-        note(error, f"before that, the run had failed with {shown(state.outcome.error)}")
+        add_note(error, f"before that, the run had failed with {error_repr(state.outcome.error)}")
     state.outcome = Failed(error)
     state.due.clear()
     gone = abandon(state) if state.calls is not None else []
+    # Later saves are refused as well and never acknowledged: `Finish` must not wait for them.
     state.durable = state.sent
     return [*gone, CancelTasks(), *go_on(state)]
 
@@ -204,28 +217,34 @@ def _on_save_failure(state: RunState, number: int, error: BaseException) -> list
 def _end_superstep(
     state: RunState, last: Task, result: TaskResult, entries: tuple[LedgerEntry, ...]
 ) -> list[Effect]:
-    """Fold the results, plan the next superstep, and hand over the checkpoint between them."""
+    """Fold the results, plan the next superstep, and save the checkpoint between them."""
+    # In path order, not in order of completion: a concurrent run stays repeatable.
     ran = sorted(state.tasks.values(), key=_by_path) if len(state.tasks) > 1 else [last]
     try:
         if len(ran) == 1:
-            changed = apply(state, [Ran(last.name, last.triggers, result.writes)])
+            changed = apply(state, [TaskWrites(last.name, last.triggers, result.writes)])
         else:
             changed = apply(state, [_ran(state, task) for task in ran])
     except BaseException as error:  # noqa: BLE001 - a user's reducer may raise anything
-        if state.has_saver:  # the tasks' work is kept; that it can't be folded is nobody's error
-            failed = control_entry(state, None, ERROR, shown(error))
+        # The results are stored although they conflict: a retry or update_state() can use them.
+        # The error row belongs to no task, because the failure lies in their combination.
+        if state.has_saver:
+            failed = control_entry(state, None, ERROR, error_repr(error))
             state.unflushed.extend((*entries, failed))
         return leave(state, Failed(error))
     kept = keep(state, *entries)
     tasks = new_superstep(state, "loop", changed)
+    # In exit mode rows wait here; this superstep is complete, so its values contain them.
     state.unflushed = []
     policy = state.policy
     stops = bool(policy.interrupt_after) and pauses(state, policy.interrupt_after, ran)
     effects: list[Effect] = []
     if state.has_saver and policy.durability is not Durability.EXIT:
+        # The last superstep's save carries the final status too: no further write at the end.
         ends = None if tasks else "success"
         point = new_checkpoint(state, tasks)
         effects.append(save(state, ledger=kept, checkpoints=(point,), ends=ends))
+    # Chunks are queued after the save, so that in sync mode they wait for this checkpoint.
     if policy.modes:
         chunks.hold_update(state, last, result, folded=True)
     chunks.hold_values(state, changed)
@@ -239,18 +258,23 @@ def _end_superstep(
 
 
 def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]:
-    """Make the next checkpoint of what `apply` has changed, and the tasks that follow it."""
+    """Move to the next checkpoint and plan the tasks that follow it.
+
+    Args:
+        source: of the checkpoint: "input", "loop", "update" or "fork".
+        changed: the channels that `apply` has returned.
+    """
     state.step = -1 if state.step == -2 else state.step + 1
     state.source = source
+    # The id that a new RunState is made with (step -2) is never stored and can't be a parent.
     state.parent = state.checkpoint if state.step > -1 or state.head else None
     state.checkpoint = state.mint(state.step, state.checkpoint)
     state.updated = tuple(sorted(changed) if len(changed) > 1 else changed)
     state.send_round = 0
     tasks = due_tasks(state, changed)
-    if len(tasks) == 1:
-        state.tasks = {tasks[0].id: tasks[0]}
-    else:
-        state.tasks = {task.id: task for task in tasks}
+    state.tasks = {}
+    for task in tasks:
+        state.tasks[task.id] = task
     state.results = {}
     state.due = deque(tasks)
     state.open = False
@@ -261,8 +285,8 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
     return tasks
 
 
-def _ran(state: RunState, task: Task) -> Ran:
-    return Ran(task.name, task.triggers, state.results[task.id].writes)
+def _ran(state: RunState, task: Task) -> TaskWrites:
+    return TaskWrites(task.name, task.triggers, state.results[task.id].writes)
 
 
 def _by_path(task: Task) -> str:
@@ -272,7 +296,12 @@ def _by_path(task: Task) -> str:
 def next_superstep(
     state: RunState, effects: list[Effect], *, resuming: bool = False
 ) -> list[Effect]:
-    """Go on to the due tasks, unless there are none, a breakpoint or the limit says stop."""
+    """Go on to the due tasks; leave if there are none, or at a breakpoint or a limit.
+
+    Args:
+        effects: go in front of the new ones.
+        resuming: don't pause again at the breakpoint that the thread has stopped at.
+    """
     if not state.due:
         done = Succeeded(chunks.last_output(state))
         return effects + leave(state, done, saved=state.policy.durability is not Durability.EXIT)
@@ -281,32 +310,35 @@ def next_superstep(
         state.pause = "interrupt_before"
         chunks.hold_interrupt(state, ())
         return effects + leave(state, Interrupted(chunks.last_output(state), ()))
-    if state.due[0].name != START:  # which is always alone
+    # START is alone in its superstep, which counts against no limit.
+    if state.due[0].name != START:
         stopped = stop_before(state)
         if stopped is not None:
             return effects + leave(state, stopped)
     return effects + go_on(state)
 
 
-def leave(state: RunState, outcome: Outcome, *, saved: bool = False) -> list[Effect]:
-    """End the run: stop what runs, hand over what is left, finish when it is durable.
+def leave(state: RunState, outcome: RunOutcome, *, saved: bool = False) -> list[Effect]:
+    """End the run: stop its tasks, save the rest, finish when it is durable.
 
     Args:
-        saved: the last save carried the status already, or there is nothing to say.
+        saved: the last save has the final status already, or nothing is to be saved.
     """
     if state.outcome is not None:
-        return go_on(state)  # it is leaving; once it has left, each event gets its Finish again
+        # The first outcome counts. After `Finish`, each further event gets it again.
+        return go_on(state)
     state.outcome = outcome
     state.due.clear()
     gone = abandon(state) if state.calls is not None else []
+    # A root run that has sent nothing has stored no claim, so there is no status to end.
     some = state.sent > 0 or saves_at_end(state.nested, state.policy.durability, outcome)
-    state.farewell = state.has_saver and not saved and some
+    state.final_save_due = state.has_saver and not saved and some
     effects: list[Effect] = [CancelTasks()] if state.running else []
     return gone + effects + go_on(state)
 
 
 def go_on(state: RunState) -> list[Effect]:
-    """Deliver what may be delivered, start what may start, finish when nothing is left."""
+    """Start the tasks and deliver the chunks that may go now; finish when nothing is left."""
     effects: list[Effect] = []
     if state.outcome is None:
         if state.calls is not None and state.calls.due:
@@ -317,20 +349,26 @@ def go_on(state: RunState) -> list[Effect]:
             return leave(state, drained(state) or refused(state) or _interrupted(state))
         elif not state.running and state.results and len(state.results) == len(state.tasks):
             return _finish_restored(state)
-    if state.outcome is not None and not state.running and state.farewell:
-        state.farewell = False
-        if has_something_to_say(state):
+    # Only after the last task has ended: its rows travel in the final save.
+    if state.outcome is not None and not state.running and state.final_save_due:
+        state.final_save_due = False
+        if has_unsaved(state):
+            # A run that another process continues is not stored as cancelled.
             status = "drained" if state.outcome == LEFT else STATUS[type(state.outcome)]
+            # A checkpoint's `next` names nodes; the tasks of error handlers are left out.
             nodes = [t for t in state.tasks.values() if t.id not in state.handled]
             effects.append(flush(state, nodes, status))
     if state.held:
         effects.extend(chunks.deliver(state))
+    # In every mode: no outcome is reported before all that was sent is durable.
     if state.outcome is not None and not state.running and state.durable >= state.sent:
         effects.append(Finish(state.outcome))
     return effects
 
 
 def _start_due(state: RunState) -> list[Effect]:
+    # Durability is checked once per superstep: the rows that its tasks save meanwhile must not
+    # hold back their siblings. `barrier` is the exception: a handler waits for its cause.
     if (not state.open and not may_start(state)) or state.durable < state.barrier:
         return []
     state.open = True
@@ -355,7 +393,7 @@ def _start_due(state: RunState) -> list[Effect]:
 
 
 def _next_allowed(state: RunState) -> Task | None:
-    """The first due task whose node has not reached its own limit."""
+    """Take the first due task whose node has not reached its own `max_concurrency`."""
     nodes = state.plan.callable
     if nodes[state.due[0].name].max_concurrency is None:
         return state.due.popleft()
@@ -373,10 +411,10 @@ def _calls_of(state: RunState, node: str) -> int:
 
 
 def _interrupted(state: RunState) -> Interrupted:
-    """The questions of this superstep, in task-path order, and the state that a reader sees.
+    """Make the outcome of a pause: the open questions in task-path order, and the output.
 
-    That state has the writes of the tasks that finished; they are not folded in yet, because
-    the superstep is not over.
+    The output shows the writes of the tasks that finished. The run's own cells don't have them
+    yet, because the superstep is not over.
     """
     tasks = sorted((state.tasks[i] for i in state.interrupted), key=_by_path)
     asked = tuple(i for task in tasks for i in state.interrupted[task.id])
@@ -386,6 +424,9 @@ def _interrupted(state: RunState) -> Interrupted:
 
 
 def _finish_restored(state: RunState) -> list[Effect]:
-    """All tasks of a restored superstep had finished; only its checkpoint is missing."""
+    """Complete a restored superstep whose tasks had all finished; only its checkpoint is missing.
+
+    Its rows are stored already, so none are saved again.
+    """
     last = max(state.tasks.values(), key=_by_path)
     return _end_superstep(state, last, state.results[last.id], ())

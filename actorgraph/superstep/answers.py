@@ -1,37 +1,45 @@
-"""Which question an answer reaches: by being the only one that waits, or by its id.
+"""Match the answers of a resume with open questions, and take refused answers back.
 
-An answer becomes a control row beside the checkpoint, stored with the run's claim, so that an
-accepted answer survives a crash. Answers to a task's own questions stand in their order; those
-to questions that were asked below it, in a nested run, stand by id and travel down with it.
+An answer reaches a question by its id, or without one if only one question waits. It becomes a
+control row beside the checkpoint, stored with the run's claim, so that an accepted answer survives
+a crash. Answers to a task's own questions are kept in the order of the questions; those to
+questions of a subgraph are kept by id and passed down to it.
+
+A node may refuse an answer (`InvalidResumeError`). The answer is taken back by a later generation
+of the row that brought it, and the question waits again. The task counts as paused, so that its
+siblings run to their ends; then the run fails with the error.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from actorgraph.errors import AlreadyResumedError, UnknownInterruptError
-from actorgraph.superstep import pending
-from actorgraph.superstep.handlers import with_handlers
-from actorgraph.superstep.pending import Attempt
+from actorgraph.superstep import chunks
+from actorgraph.superstep import pending_writes as pending
+from actorgraph.superstep.pending_writes import Attempt
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import control_entry
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.task_failures import with_handlers
 from actorgraph.superstep.tasks import due_tasks
+from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Interrupt
-from actorgraph.values.constants import RESUME, ROUTED
+from actorgraph.values.constants import INTERRUPT, RESUME, ROUTED
 from actorgraph.values.ids import is_interrupt_id
-from actorgraph.values.records import Restored
-from actorgraph.values.run import LedgerEntry, Task
+from actorgraph.values.run import Failed, LedgerEntry, Task
 
 Asking = dict[str, tuple[Task, Attempt]]
-Rows = tuple[list[LedgerEntry], tuple[str, ...]]
+AnswerRows = tuple[list[LedgerEntry], tuple[str, ...]]
 """The ledger rows of a resume, and the ids of the questions that it answers."""
 
 
-def answers(state: RunState, restored: Restored, resume: Any) -> Rows:
-    """The rows of a Command's `resume`: each answer goes to the task that asked.
+def answers(state: RunState, restored: Restored, resume: Any) -> AnswerRows:
+    """Make the rows of a Command's `resume`: each answer goes to the task that asked.
 
+    Args:
+        resume: one answer, or `{interrupt id: answer}`.
     Raises:
-        UnknownInterruptError: it doesn't say which of several questions it answers.
-        AlreadyResumedError: no question waits for it.
+        UnknownInterruptError: several questions wait and the answer names none of them.
+        AlreadyResumedError: no question waits for this answer.
     """
     known = pending.attempts(restored.ledger)
     tasks = with_handlers(state, due_tasks(state, None), known)
@@ -50,8 +58,12 @@ def answers(state: RunState, restored: Restored, resume: Any) -> Rows:
     return [control_entry(state, None, RESUME, [resume])], ()
 
 
-def routed_answers(state: RunState, restored: Restored, routed: Mapping[str, Any]) -> Rows:
-    """The rows of a nested run that goes on: what its parent has been told about its questions."""
+def routed_answers(state: RunState, restored: Restored, routed: Mapping[str, Any]) -> AnswerRows:
+    """Make the rows of a subgraph's run that goes on, from the answers that its parent got.
+
+    Args:
+        routed: interrupt id -> answer; those to questions of other runs are left out.
+    """
     known = pending.attempts(restored.ledger)
     asking = _asking(with_handlers(state, due_tasks(state, None), known), known)
     fitting = {identifier: routed[identifier] for identifier in asking if identifier in routed}
@@ -67,7 +79,7 @@ def _asking(tasks: list[Task], known: dict[str, Attempt]) -> Asking:
     }
 
 
-def _by_id(state: RunState, asking: Asking, resume: dict[str, Any]) -> Rows:
+def _by_id(state: RunState, asking: Asking, resume: dict[str, Any]) -> AnswerRows:
     fitting = [identifier for identifier in resume if identifier in asking]
     if not fitting:
         raise already_resumed(state)
@@ -115,7 +127,7 @@ def _is_below(question: Interrupt, own: dict[str, int], resume: dict[str, Any]) 
 
 
 def ambiguous(state: RunState, ids: Sequence[str]) -> UnknownInterruptError:
-    """The refusal of one answer where several questions are meant."""
+    """Make the error for one answer without an id where several questions wait."""
     return UnknownInterruptError(
         "When there are multiple pending interrupts, you must specify the interrupt id "
         f"when resuming; thread {state.thread_id!r} has {len(ids)}",
@@ -126,16 +138,16 @@ def ambiguous(state: RunState, ids: Sequence[str]) -> UnknownInterruptError:
 
 
 def out_of_order(name: str) -> UnknownInterruptError:
-    """The refusal of an answer to a later question while an earlier one stays open."""
+    """Make the error for an answer to a later question while an earlier one stays open."""
     return UnknownInterruptError(
-        f"node {name!r} asked several questions at once; a later one got an answer and an "
-        "earlier one did not",
+        f"node {name!r} asked several questions at once; a later one was answered, an earlier "
+        "one was not",
         do="answer them in their order, or all in one Command(resume={id: answer, ...})",
     )
 
 
 def already_resumed(state: RunState) -> AlreadyResumedError:
-    """The refusal of an answer that nobody waits for."""
+    """Make the error for an answer without an open question."""
     return AlreadyResumedError(
         f"no question of thread {state.thread_id!r} waits for this answer",
         do="read get_state(config).interrupts to see what waits; None goes on without an answer",
@@ -145,12 +157,47 @@ def already_resumed(state: RunState) -> AlreadyResumedError:
 def consumed(
     state: RunState, task: Task, answers: tuple[Any, ...], took_bare: bool
 ) -> tuple[LedgerEntry, ...]:
-    """The rows that say which answers a task used that its own rows don't have yet."""
+    """Make the rows for the answers that a task has used and that its own rows don't have yet.
+
+    Args:
+        answers: those to its own questions, in their order.
+        took_bare: whether it used the answer that was given without an id.
+    """
     rows: list[LedgerEntry] = []
     if len(answers) > len(task.answers):
         rows.append(control_entry(state, task, RESUME, list(answers)))
     if took_bare and state.bare_answer:
         state.bare_answer = []
-        state.generation += 1  # a row of the same generation would not replace the answer's own
+        state.generation += 1  # only a later generation replaces the row of the answer
         rows.append(control_entry(state, None, RESUME, []))
     return tuple(rows)
+
+
+def take_answer_back(
+    state: RunState, task: Task, question: Interrupt, error: BaseException
+) -> tuple[LedgerEntry, ...]:
+    """Make the rows after which the question of a task waits again.
+
+    Args:
+        task: the task that failed.
+        question: its own, or one of a subgraph that it runs.
+        error: the error that refused the answer.
+    """
+    state.refused = error
+    state.generation += 1
+    state.interrupted[task.id] = (question,)
+    chunks.hold_interrupt(state, (question,))
+    chunks.hold_task(state, task, interrupts=(question,))
+    asked = control_entry(state, task, INTERRUPT, [question])
+    place = pending.own_ids(task, len(task.answers)).get(question.id)
+    if place is not None:
+        return control_entry(state, task, RESUME, list(task.answers[:place])), asked
+    if question.id in task.routed:
+        return control_entry(state, task, ROUTED, {question.id: None}), asked
+    state.bare_answer = []  # neither its own nor routed: the answer was given without an id
+    return control_entry(state, None, RESUME, []), asked
+
+
+def refused(state: RunState) -> Failed | None:
+    """Return the outcome of a run that brought a refused answer; None if it brought none."""
+    return Failed(state.refused) if state.refused is not None else None

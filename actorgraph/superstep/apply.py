@@ -11,19 +11,19 @@ from typing import Any
 import msgspec
 
 from actorgraph.channels import EMPTY, UNCHANGED
-from actorgraph.errors.telling import note
-from actorgraph.plan.graph import Plan
+from actorgraph.errors.texts import add_note
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.deltas import note_overwritten
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.constants import INPUT, TASKS
 from actorgraph.values.run import Write
 
 _FEW = 16
-"""Cells that are looked through one by one rather than chosen first."""
+"""Up to so many clearing channels are tried one by one; more are filtered by the set ones."""
 
 
-class Ran(msgspec.Struct, frozen=True, gc=False):
-    """What `apply` needs of a finished task: its node, triggers and writes."""
+class TaskWrites(msgspec.Struct, frozen=True, gc=False):
+    """The part of a finished task that `apply` needs: its node, triggers and writes."""
 
     name: str
     triggers: Sequence[str]
@@ -38,16 +38,16 @@ def apply_command(state: RunState, writes: Sequence[Write]) -> set[str]:
     """
     if any(channel == TASKS for channel, _ in writes):
         state.send_round += 1
-    return apply(state, [Ran(INPUT, (), writes)])
+    return apply(state, [TaskWrites(INPUT, (), writes)])
 
 
-def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
+def apply(state: RunState, ran: Sequence[TaskWrites]) -> set[str]:
     """Fold the writes of one superstep into the cells.
 
     Args:
         state: its values, versions, seen and dirty change, all of them or, when a channel
             refuses, none; nothing else does.
-        ran: the tasks in task-path order, whatever order they finished in. That rule is what
+        ran: the tasks in task-path order, not in order of completion. That rule is what
             makes a concurrent run repeatable. A superstep without any trigger (an input, an
             update from outside) ages no ephemeral cell.
     Returns: the channels that changed and are available: those that may trigger nodes.
@@ -55,7 +55,6 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
         InvalidUpdateError: a channel can't take these writes.
     """
     plan, values, channels = state.plan, state.values, state.plan.channels
-    bump = bool(ran and ran[0].triggers) or any(task.triggers for task in ran)
     new: dict[str, Any] = {}
     if plan.consumable:
         _consume(state, ran, new)
@@ -68,30 +67,42 @@ def apply(state: RunState, ran: Sequence[Ran]) -> set[str]:
             folded = channels[channel].fold(channel, before, writes)
         except Exception as error:
             writers = sorted({t.name for t in ran if any(c == channel for c, _ in t.writes)})
-            note(error, f"while folding the writes of {', '.join(writers)} into {channel!r}")
+            add_note(error, f"while folding the writes of {', '.join(writers)} into {channel!r}")
             raise
         if folded is not UNCHANGED:
             new[channel] = folded
-    if bump:
-        rules = plan.clearing
-        # Each node has such a channel, and few of them are set: a step must not look at each node.
-        for channel in rules if len(rules) <= _FEW else _clearing(rules, values):
-            if channel in values and channel not in pending:
-                _stage(new, channel, channels[channel].idle(values[channel]))
-        if plan.finishing and not _leads_on(plan, new):
-            for channel in plan.finishing:
-                value = new[channel] if channel in new else values.get(channel, EMPTY)
-                _stage(new, channel, channels[channel].finish(value))
+    for task in ran:
+        if task.triggers:
+            _age(plan, values, pending, new)
+            break
     _see(state, ran)
     return _commit(state, new) if new else set()
 
 
+def _age(
+    plan: Plan, values: Mapping[str, Any], pending: Mapping[str, Any], new: dict[str, Any]
+) -> None:
+    """Change the cells that a superstep without a write to them changes."""
+    rules, channels = plan.clearing, plan.channels
+    # Each node has such a channel and few of them are set: the cost of a superstep must not
+    # grow with the number of nodes.
+    for channel in rules if len(rules) <= _FEW else _clearing(rules, values):
+        if channel in values and channel not in pending:
+            value = channels[channel].idle(values[channel])
+            if value is not UNCHANGED:
+                new[channel] = value
+    if plan.finishing and not _leads_on(plan, new):
+        for channel in plan.finishing:
+            value = new[channel] if channel in new else values.get(channel, EMPTY)
+            _stage(new, channel, channels[channel].finish(value))
+
+
 def _clearing(rules: Mapping[str, int], values: Mapping[str, Any]) -> Sequence[str]:
-    """The cells with a rule for idle supersteps, in the order of the plan."""
+    """The set cells that an idle superstep changes, in the order of the plan."""
     return sorted([channel for channel in values if channel in rules], key=rules.__getitem__)
 
 
-def _consume(state: RunState, ran: Iterable[Ran], new: dict[str, Any]) -> None:
+def _consume(state: RunState, ran: Iterable[TaskWrites], new: dict[str, Any]) -> None:
     for channel in {c for task in ran for c in task.triggers if c in state.plan.consumable}:
         value = state.values.get(channel, EMPTY)
         _stage(new, channel, state.plan.channels[channel].consume(value))
@@ -103,7 +114,7 @@ def _stage(new: dict[str, Any], channel: str, value: Any) -> None:
 
 
 def _leads_on(plan: Plan, new: dict[str, Any]) -> bool:
-    """Whether what has changed makes a node due, or starts one with a Send."""
+    """Whether a change makes a node due, or a Send starts one."""
     return any(c in plan.subscribers or c == TASKS for c in _available(plan, new))
 
 
@@ -117,7 +128,7 @@ def _available(plan: Plan, new: dict[str, Any]) -> set[str]:
     }
 
 
-def _see(state: RunState, ran: Iterable[Ran]) -> None:
+def _see(state: RunState, ran: Iterable[TaskWrites]) -> None:
     versions = state.versions
     for task in ran:
         # A new dict: checkpoints on their way to the store share the old one.
@@ -129,8 +140,11 @@ def _see(state: RunState, ran: Iterable[Ran]) -> None:
 
 
 def _commit(state: RunState, new: dict[str, Any]) -> set[str]:
-    """Take the new cells over, all with one new version; returns the available ones."""
-    version = state.max_version = next_version(state.max_version)
+    """Store the new cells, all with one new version; returns the available ones.
+
+    Versions are integers or floats, which count up by one.
+    """
+    version = state.max_version = state.max_version + 1
     values, versions, opaque = state.values, state.versions, state.plan.opaque
     available: set[str] = set()
     for channel, value in new.items():
@@ -146,12 +160,7 @@ def _commit(state: RunState, new: dict[str, Any]) -> set[str]:
     return available
 
 
-def next_version(version: Any) -> Any:
-    """The version after this one: integers and floats count up by one."""
-    return version + 1
-
-
-def _group(ran: Iterable[Ran], plan: Plan) -> dict[str, list[Any]]:
+def _group(ran: Iterable[TaskWrites], plan: Plan) -> dict[str, list[Any]]:
     pending: dict[str, list[Any]] = {}
     channels = plan.channels
     for task in ran:

@@ -1,4 +1,4 @@
-"""How a run begins: from an input, from a Command, or by going on where a thread stands.
+"""Begin a run: from an input, from a Command, or by going on from a thread's head.
 
 Every run with a saver first sends a save with its claim. With an input it also holds the input
 checkpoint and, since moving the input into the state runs no user code unless START has
@@ -8,55 +8,45 @@ conditional edges, the checkpoint after that too: one transaction before the fir
 from typing import Any
 
 from actorgraph.errors import EmptyInputError, UnknownInterruptError
-from actorgraph.superstep import chunks, pending
+from actorgraph.superstep import chunks
+from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.advance import new_superstep, next_superstep
 from actorgraph.superstep.answers import answers, routed_answers
-from actorgraph.superstep.apply import Ran, apply, apply_command
-from actorgraph.superstep.continuing import go_on_with
-from actorgraph.superstep.nesting import goes_on
+from actorgraph.superstep.apply import TaskWrites, apply, apply_command
+from actorgraph.superstep.nesting import continues_stored
 from actorgraph.superstep.replay import is_replay, replay
-from actorgraph.superstep.results import routes, updates_in, writes_of
+from actorgraph.superstep.results import routes, stamped, updates_in, writes_of
+from actorgraph.superstep.resume import go_on_with
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
-from actorgraph.superstep.stamps import stamped
-from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks
+from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command
-from actorgraph.values.constants import (
-    INPUT,
-    NULL_TASK,
-    START,
-)
+from actorgraph.values.constants import INPUT, NULL_TASK, START
 from actorgraph.values.ids import TaskId, as_text
 from actorgraph.values.policies import Durability
-from actorgraph.values.records import Restored
-from actorgraph.values.run import (
-    ClaimIntent,
-    Effect,
-    LedgerEntry,
-    TaskResult,
-    Write,
-)
+from actorgraph.values.run import ClaimIntent, Effect, LedgerEntry, TaskResult, Write
 
 
 def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect]:
-    """The first effects of a run.
+    """Make the first effects of a run.
 
     Args:
-        state: new. Takes over what `restored` says.
+        state: new. Takes over the contents of `restored`.
         restored: the checkpoint to start from, or None for a thread that has none.
         given: the input; None to go on; a Command.
     Raises:
-        EmptyInputError: nothing to go on with.
+        EmptyInputError: there is no input and nothing to go on with.
         AlreadyResumedError, UnknownInterruptError: the Command's answer fits no question.
         InvalidUpdateError: the input or the Command's update can't be taken.
     """
     if restored is not None and not restored.id:
-        # An exit run claimed a new thread and died: there is its input and nothing else.
+        # A run in exit mode claimed a new thread and died: only its input is stored.
         unsaved = restored.claim.input if restored.claim else None
         restored, given = None, unsaved if given is None else given
     if restored is not None:
         restore(state, restored)
-        if state.nested is not None and goes_on(state.nested, restored):
+        if state.nested is not None and continues_stored(state.nested, restored):
             rows, _ = routed_answers(state, restored, state.nested.routed)
             return go_on_with(state, restored, tuple(rows))
     if isinstance(given, Command):
@@ -73,7 +63,7 @@ def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect
 
 
 def restore(state: RunState, restored: Restored) -> None:
-    """Take over a checkpoint: its cells, versions and place."""
+    """Set a run's state to a checkpoint: its cells, versions, step and ids."""
     state.values = {**state.plan.initial_values(), **restored.values}
     state.versions = dict(restored.versions)
     state.seen = {node: dict(seen) for node, seen in restored.seen.items()}
@@ -96,10 +86,15 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
     head = state.head
     start = state.plan.start
     first = first_writes(state, given)
-    discarded = [Ran(t.name, t.triggers, ()) for t in due_tasks(state, None)]
-    changed = apply(state, [*discarded, Ran(INPUT, (), first)])
+    ran = [TaskWrites(INPUT, (), first)]
+    if head is not None:  # on a new thread nothing is due
+        # A new input discards the due tasks: they count as run, without writes.
+        due = due_tasks(state, None)
+        ran = [*(TaskWrites(task.name, task.triggers, ()) for task in due), *ran]
+    changed = apply(state, ran)
     tasks = new_superstep(state, "input", changed)
-    chunks.hold_checkpoint(state, tasks)
+    if state.policy.modes:
+        chunks.hold_checkpoint(state, tasks)
     keeps = state.has_saver and state.policy.durability is not Durability.EXIT
     stored = [new_checkpoint(state, tasks)] if keeps else []
     ledger: tuple[LedgerEntry, ...] = ()
@@ -107,9 +102,11 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
     if moves:
         nested = state.nested is not None
         made, state.dropped = writes_of(state.plan, start, given, nested=nested)
-        result = TaskResult(tasks[0].id, tuple(stamped(state.plan, made, tasks[0].id)))
+        if state.plan.stamps:
+            made = stamped(state.plan, made, tasks[0].id)
+        result = TaskResult(tasks[0].id, tuple(made))
         ledger = (result_entry(state, tasks[0], result),) if keeps else ()
-        changed = apply(state, [Ran(START, tasks[0].triggers, result.writes)])
+        changed = apply(state, [TaskWrites(START, tasks[0].triggers, result.writes)])
         tasks = new_superstep(state, "loop", changed)
         stored.extend([new_checkpoint(state, tasks)] if keeps else [])
     effects: list[Effect] = []
@@ -119,23 +116,28 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
         ends = "success" if keeps and not tasks else None
         points = tuple(stored)
         effects.append(save(state, claim=claim, checkpoints=points, ledger=ledger, ends=ends))
-        state.unsaved_steps.clear()  # the claim is awaited: these are durable before step 1
-        chunks.hold_behind_save(state)
+        # No step starts before this save is durable, in any mode: nothing is left unsaved.
+        state.unsaved_steps.clear()
+        if state.held:
+            chunks.hold_behind_save(state)
     if moves:
-        chunks.hold_values(state, frozenset(state.updated or ()))
-        chunks.hold_checkpoint(state, tasks)
+        chunks.hold_values(state, changed)
+        if state.policy.modes:
+            chunks.hold_checkpoint(state, tasks)
     return next_superstep(state, effects)
 
 
 def first_writes(state: RunState, given: Any) -> tuple[Write, ...]:
-    """The writes of an input, which is refused here if it can't be taken.
+    """Make the writes of an input.
 
     Raises:
-        InvalidUpdateError: it is no update. EmptyInputError: it has none of the input channels.
+        InvalidUpdateError: the input is not an update of the state.
+        EmptyInputError: it has none of the input channels.
     """
     start = state.plan.start
     if state.plan.entry is None:
-        list(updates_in(start, given))
+        if type(given) is not dict:  # a dict is an update
+            list(updates_in(start, given))
         return ((START, given),)
     nested = state.nested is not None
     writes, state.dropped = writes_of(state.plan, start, given, nested=nested)
@@ -177,7 +179,7 @@ def _from_command(
 
 def _from_writes(state: RunState, writes: tuple[Write, ...]) -> list[Effect]:
     """Start a thread with a Command's update and goto instead of an input."""
-    changed = apply(state, [Ran(INPUT, (), writes)])
+    changed = apply(state, [TaskWrites(INPUT, (), writes)])
     tasks = new_superstep(state, "input", changed)
     effects: list[Effect] = []
     if state.has_saver:
@@ -195,5 +197,5 @@ def _nothing(state: RunState) -> EmptyInputError:
     where = f" for thread {state.thread_id!r}, which has no checkpoint" if state.thread_id else ""
     return EmptyInputError(
         f"Received no input{where}",
-        do="pass an input the first time; None goes on where a thread stands",
+        do="pass an input the first time; None goes on from a thread's newest checkpoint",
     )

@@ -1,12 +1,16 @@
-"""Calls: tasks that a running task starts with a `@task` function, in the same superstep.
+"""`@task` calls and steps: work that a running task starts in the same superstep.
 
-A call's result is a row of the superstep's ledger, under an id that follows from the calling task
-and the call's number. So when the caller runs again, after a question, a crash or a failure, its
-n-th call finds what its n-th call returned. Results go to the caller and into no channel.
+A call's result is a row of the superstep's pending writes, under an id made of the calling task and
+the call's number. So when the caller runs again, after a question, a crash or a failure, its n-th
+call finds the result of its n-th call. Results go to the caller and into no channel.
 
 A task ends after its calls: one that returns or pauses waits for them, one that fails has them
 stopped first. Meanwhile it holds no place under `max_concurrency`. Errors go to the caller and are
 not kept: a failed call runs again. A question becomes the caller's, whether it waited or not.
+
+A step is a side effect inside of a node, stored under a key of the program's own. The node goes on
+once the row is durable, except in exit mode, so a step whose result a node has seen is never
+done again.
 """
 
 from collections.abc import Mapping
@@ -15,22 +19,21 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.errors import ParentCommand
-from actorgraph.errors.telling import shown
+from actorgraph.errors.texts import error_repr
 from actorgraph.superstep import chunks
 from actorgraph.superstep.answers import consumed
-from actorgraph.superstep.open_calls import OpenCalls
-from actorgraph.superstep.pending import Attempt
+from actorgraph.superstep.pending_writes import Attempt
+from actorgraph.superstep.run_state import OpenCalls, RunState
 from actorgraph.superstep.saves import keep, result_entry, save
-from actorgraph.superstep.state import RunState
-from actorgraph.values.constants import CALL, RETURN
-from actorgraph.values.ids import TaskId
+from actorgraph.values.constants import CALL, PUSH, RETURN
+from actorgraph.values.ids import TaskId, task_id
 from actorgraph.values.run import (
     AnswerCall,
     CancelTasks,
     Effect,
     LedgerEntry,
-    Path,
     StartTask,
+    StepKept,
     Task,
     TaskCalled,
     TaskCancelled,
@@ -38,6 +41,7 @@ from actorgraph.values.run import (
     TaskEscaped,
     TaskFailed,
     TaskInterrupted,
+    TaskPath,
     TaskSucceeded,
 )
 
@@ -45,15 +49,15 @@ Ending = TaskSucceeded | TaskInterrupted | TaskFailed | TaskEscaped | TaskDraine
 """The events that end a task."""
 
 Settled = tuple[list[Effect], Ending | None]
-"""What to do, and the end of a task of the plan, which is a matter of the superstep's rules."""
+"""Effects, and the end of a node's task that `advance` must handle, if there is one."""
 
 
-def is_call(path: Path) -> bool:
-    """Whether a task was started by another one."""
+def is_call(path: TaskPath) -> bool:
+    """Whether a task is a `@task` call of another task."""
     return path[-1] == CALL
 
 
-def shown_path(path: Path) -> tuple[Any, ...]:
+def shown_path(path: TaskPath) -> tuple[Any, ...]:
     """A path as LangGraph shows it: a call has `(push, path of its caller, number, True)`."""
     if not is_call(path):
         return path
@@ -61,7 +65,7 @@ def shown_path(path: Path) -> tuple[Any, ...]:
 
 
 def take_back(state: RunState, known: Mapping[str, Attempt]) -> None:
-    """Note what a stored superstep knows of calls: results, and answers that they have used."""
+    """Take over a stored superstep's calls: their results, and the answers that they have used."""
     others = {i: attempt for i, attempt in known.items() if i not in state.tasks}
     state.returned = {
         identifier: value
@@ -74,16 +78,17 @@ def take_back(state: RunState, known: Mapping[str, Attempt]) -> None:
 
 
 def on_call(state: RunState, event: TaskCalled) -> list[Effect]:
-    """A task has called a function: answer at once what is known, else have it run."""
+    """Handle a call: answer with its stored result, or queue it as a task."""
     task = event.task
     if task.id in state.returned:
         return [AnswerCall(task.id, state.returned[task.id])]
     calls = state.calls = state.calls or OpenCalls()
+    # The event may be late: its caller has ended meanwhile.
     late = event.caller not in state.running or event.caller in calls.ended
     if state.outcome is not None or late:
         return [AnswerCall(task.id, gone=True)]
     if task.id in calls.dropped:
-        calls.again.add(task.id)
+        calls.again.add(task.id)  # it is being stopped: it runs again once it has
     elif task.id not in calls.callers:  # else an earlier attempt of the caller has made this call
         used = calls.answers.get(task.id)
         calls.open(event.caller, msgspec.structs.replace(task, answers=used) if used else task)
@@ -104,12 +109,12 @@ def start_calls(state: RunState, calls: OpenCalls) -> list[Effect]:
 
 
 def active(state: RunState) -> int:
-    """The running tasks that don't wait for calls."""
+    """Count the running tasks; those that wait for calls hold no place."""
     return len(state.running) - (len(state.calls.of) if state.calls is not None else 0)
 
 
 def drop(state: RunState, identifier: TaskId) -> Settled:
-    """Stop a call for which nobody waits any more."""
+    """Stop a call whose caller does not wait for it any more."""
     calls = state.calls
     if calls is None or identifier not in calls.callers or state.outcome is not None:
         return [], None
@@ -121,7 +126,7 @@ def drop(state: RunState, identifier: TaskId) -> Settled:
 
 
 def abandon(state: RunState) -> list[Effect]:
-    """Give up the calls that wait for a place: the run is leaving."""
+    """Give up the calls that have not started: the run is leaving."""
     effects: list[Effect] = []
     for identifier in list(state.calls.due) if state.calls is not None else ():
         more, ending = settle(state, TaskCancelled(TaskId(identifier)))
@@ -132,10 +137,10 @@ def abandon(state: RunState) -> list[Effect]:
 
 
 def settle(state: RunState, event: Ending) -> Settled:
-    """Take the end of a task, as far as calls have to do with it.
+    """Handle the end of a task with regard to calls.
 
-    The end of a call is the caller's to know. If that has ended too and waited for this one, its
-    end is taken as well, and so on upwards.
+    A call's end goes to its caller. If the caller has ended too and waited for this call only, its
+    own end is handled as well, and so on upwards.
     """
     effects: list[Effect] = []
     calls = state.calls
@@ -166,7 +171,7 @@ def _ended_by(event: Ending) -> TaskId:
 
 
 def _wait_for_calls(state: RunState, calls: OpenCalls, event: Ending) -> list[Effect]:
-    """Remember how a task has ended; if it did not end well, its calls are stopped."""
+    """Remember the end of a task that has open calls; unless it ended well, they are stopped."""
     identifier = _ended_by(event)
     calls.ended[identifier] = event
     if isinstance(event, (TaskSucceeded, TaskInterrupted, TaskDrained)):
@@ -180,7 +185,7 @@ def _wait_for_calls(state: RunState, calls: OpenCalls, event: Ending) -> list[Ef
 
 
 def _with_those_of_calls(calls: OpenCalls, identifier: str, event: Ending) -> Ending:
-    """How a task has ended, given how its calls have: no question of theirs is lost."""
+    """Combine a task's end with those of its calls, so that none of their questions is lost."""
     asked = calls.asked.pop(identifier, {})
     drained = calls.drained.pop(identifier, None)
     if isinstance(event, TaskInterrupted):
@@ -199,7 +204,7 @@ def _with_those_of_calls(calls: OpenCalls, identifier: str, event: Ending) -> En
 
 
 def _hand_over(state: RunState, calls: OpenCalls, task: Task, event: Ending) -> list[Effect]:
-    """Keep what a call has come to, and tell its caller."""
+    """Store the result of a call and hand its outcome to the caller."""
     caller = calls.callers[task.id]
     match event:
         case TaskSucceeded(result):
@@ -209,14 +214,14 @@ def _hand_over(state: RunState, calls: OpenCalls, task: Task, event: Ending) -> 
             if chunks.wants(state, "updates"):
                 mark = {"__metadata__": {"cached": True}} if result.cached else {}
                 chunks.hold(state, "updates", {task.name: value, **mark})
-            chunks.hold_ended(state, task, {"result": {RETURN: value}})
+            chunks.hold_call_ended(state, task, {"result": {RETURN: value}})
             return [*effects, AnswerCall(task.id, value)]
         case TaskInterrupted(interrupts=questions):
             calls.asked.setdefault(caller, {}).update({i.id: i for i in questions})
             used = consumed(state, task, event.answers, event.took_bare)
             return [*_save(state, *used), AnswerCall(task.id, interrupts=questions)]
         case TaskFailed(error=error):
-            chunks.hold_ended(state, task, {"error": shown(error)})
+            chunks.hold_call_ended(state, task, {"error": error_repr(error)})
             return [AnswerCall(task.id, error=error)]
         case TaskEscaped(command=command):
             return [AnswerCall(task.id, error=ParentCommand(command))]
@@ -235,6 +240,42 @@ def _save(state: RunState, *rows: LedgerEntry) -> list[Effect]:
 
 
 def _hold_start(state: RunState, task: Task) -> None:
-    """The `tasks` chunk of a call that starts."""
+    """Queue the `tasks` chunk of a call that starts."""
     payload = {"id": task.id, "name": task.name, "input": task.input, "triggers": task.triggers}
     chunks.hold_debug(state, "tasks", "task", payload, state.step + 1)
+
+
+def step_id(task: Task, key: str) -> TaskId:
+    """Make the id of a step; it is the same whenever its task runs again."""
+    return task_id(b"", "step", task.id, key)
+
+
+def step_path(task: Task, key: str) -> TaskPath:
+    """Make the path of a step's row; it sorts behind its task's."""
+    return (PUSH, *task.path, f"step {key}", CALL)
+
+
+def on_step(state: RunState, event: StepKept) -> list[Effect]:
+    """Store the result of a step; the node goes on when it is durable."""
+    identifier = step_id(event.task, event.key)
+    path = step_path(event.task, event.key)
+    row = LedgerEntry(state.checkpoint, identifier, path, 0, 0, ((RETURN, event.value),))
+    state.returned[identifier] = event.value
+    if state.outcome is not None:  # the effect has taken place, so the final save must hold it
+        state.unflushed.extend((row,) if state.has_saver else ())
+        return [AnswerCall(identifier, event.value)]
+    kept = keep(state, row)
+    if not kept:
+        return [AnswerCall(identifier, event.value)]
+    effect = save(state, ledger=kept)
+    state.steps.append((effect.number, identifier))
+    return [effect]
+
+
+def on_steps_saved(state: RunState) -> list[Effect]:
+    """Answer the steps whose saves are durable now, so that their nodes go on."""
+    effects: list[Effect] = []
+    while state.steps and state.steps[0][0] <= state.durable:
+        _, identifier = state.steps.popleft()
+        effects.append(AnswerCall(identifier, state.returned.get(identifier)))
+    return effects

@@ -2,7 +2,8 @@
 
 `values` the output after a superstep that changed it; `updates` one dict per finished task;
 `tasks` its start and its result; `checkpoints` one per stored checkpoint; `debug` the last two,
-wrapped. In sync mode a chunk is held until what it tells is durable (`saves.chunk_gate`).
+wrapped. In sync mode a chunk is held until the save with its contents is durable
+(`saves.chunk_gate`), so that a reader never sees what a crash could undo.
 """
 
 from collections import Counter, deque
@@ -13,15 +14,15 @@ from types import MappingProxyType
 from typing import Any
 
 from actorgraph.channels import EMPTY
-from actorgraph.errors.telling import shown
-from actorgraph.plan.graph import Plan
-from actorgraph.superstep.apply import Ran, apply
+from actorgraph.errors.texts import error_repr
+from actorgraph.plan.plan import Plan
+from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.deltas import counters_of
 from actorgraph.superstep.nesting import PLACE_KEYS
-from actorgraph.superstep.pending import Attempt
+from actorgraph.superstep.pending_writes import Attempt
 from actorgraph.superstep.results import copied
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import chunk_gate
-from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import next_nodes
 from actorgraph.superstep.untracked import storable_chunk
 from actorgraph.values.commands import Interrupt
@@ -29,7 +30,7 @@ from actorgraph.values.constants import INTERRUPT, ROOT
 from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import Effect, Emit, Task, TaskResult, Write
-from actorgraph.values.streams import Item, namespace_of
+from actorgraph.values.stream_items import StreamItem, namespace_of
 
 _NOTHING: Mapping[str, Attempt] = MappingProxyType({})
 NO_PARENTS: Mapping[str, str] = MappingProxyType({})
@@ -37,64 +38,71 @@ NO_PARENTS: Mapping[str, str] = MappingProxyType({})
 
 def hold(state: RunState, mode: str, chunk: Any) -> None:
     """Queue a chunk for the readers of its mode, behind the newest save where it must wait."""
+    # Chunks are stored with the run's events there; untracked values must not reach a store.
     if state.policy.stored_stream and state.plan.untracked:
         chunk = storable_chunk(state.plan.untracked, mode, chunk)
     state.held.append((chunk_gate(state), (namespace_of(state.namespace), mode, chunk)))
 
 
 def hold_behind_save(state: RunState) -> None:
-    """Let the chunks that are queued wait for the save just made, which holds what they tell."""
+    """Let the queued chunks wait for the save just made, which stores their contents."""
+    # The chunk of an input's checkpoint is queued before its save exists (see `begin`).
     gate = chunk_gate(state)
     state.held = deque((gate, chunk) for _, chunk in state.held)
 
 
 def deliver(state: RunState) -> list[Effect]:
-    """Hand over the chunks of which what they tell is durable; none once a save has failed."""
+    """Hand over the chunks whose contents are durable; none once a save has failed."""
     if state.failure is not None:
         state.held.clear()
-    ready: list[Item] = []
+    ready: list[StreamItem] = []
+    # In order: a chunk that waits holds back all behind it.
     while state.held and state.held[0][0] <= state.durable:
         ready.append(state.held.popleft()[1])
     return [Emit(tuple(ready))] if ready else []
 
 
 def wants(state: RunState, mode: str) -> bool:
-    """Whether somebody reads this mode."""
+    """Whether this stream mode has a reader."""
     return mode in state.policy.modes
 
 
 def output(state: RunState) -> Any:
-    """The output keys that are available; the bare value of a graph over one value."""
+    """Read the output: a dict of the keys that are available, or the bare value of the one key."""
     keys = state.policy.output_keys or state.plan.output_keys
     if state.policy.bare or keys == (ROOT,):
         value = state.read(keys[0])
         return None if value is EMPTY else value
-    pairs = ((key, state.read(key)) for key in keys)
-    return {key: value for key, value in pairs if value is not EMPTY}
+    shown: dict[str, Any] = {}
+    values, opaque = state.values, state.plan.opaque
+    for key in keys:
+        value = state.read(key) if key in opaque else values.get(key, EMPTY)
+        if value is not EMPTY:
+            shown[key] = value
+    return shown
 
 
 def last_output(state: RunState) -> Any:
-    """The output of the last `values` chunk; None when no superstep changed an output key."""
+    """Read the output of the last `values` chunk; None if no superstep changed an output key."""
     if state.preview is not None:
         return state.preview
     return output(state) if state.has_output else None
 
 
-def hold_preview(state: RunState, ran: Sequence[Ran]) -> None:
-    """The `values` chunk of a pause: the state with the writes of finished tasks.
-
-    They are folded into copies; the run's own cells stay as they are.
-    """
+def hold_preview(state: RunState, ran: Sequence[TaskWrites]) -> None:
+    """Queue the `values` chunk of a pause: the state with the writes of finished tasks."""
     keys = state.policy.output_keys or state.plan.output_keys
     if not any(channel in keys for task in ran for channel, _ in task.writes):
         return
+    # `apply` changes the state that it is given, and this superstep is not over: its parts are
+    # replaced by copies while it runs. An in-place reducer must not change the real values.
     kept = (state.values, state.versions, state.seen, state.max_version, state.dirty)
     state.values = {k: copied(v) for k, v in state.values.items()}
     state.versions, state.seen, state.dirty = dict(state.versions), {}, set()
     try:
         apply(state, ran)
         state.preview = output(state)
-    except Exception:  # noqa: BLE001 - a reducer's error is told when the superstep ends
+    except Exception:  # noqa: BLE001 - a reducer's error is raised when the superstep ends
         return
     finally:
         state.values, state.versions, state.seen, state.max_version, state.dirty = kept
@@ -103,20 +111,22 @@ def hold_preview(state: RunState, ran: Sequence[Ran]) -> None:
 
 
 def hold_values(state: RunState, changed: AbstractSet[str]) -> None:
-    """The `values` chunk of a superstep, if it changed an output key."""
+    """Queue the `values` chunk of a superstep, if it changed an output key."""
     keys = state.policy.output_keys or state.plan.output_keys
     if not changed.isdisjoint(keys):
         state.has_output = True
+        # `modes` is empty in most runs; without readers the output is not made.
         if state.policy.modes and wants(state, "values"):
             hold(state, "values", output(state))
 
 
 def hold_update(state: RunState, task: Task, result: TaskResult, *, folded: bool = False) -> None:
-    """The `updates` and `tasks` chunks of a finished task.
+    """Queue the `updates` and `tasks` chunks of a finished task.
 
     Args:
-        folded: the task's superstep is over: the state stands at the checkpoint after it.
+        folded: whether its superstep is over, and the state is at the checkpoint after it.
     """
+    # START is hidden too: it only moves the input into the state.
     if not state.policy.modes or state.plan.callable[task.name].hidden:
         return
     keys = state.policy.output_keys or state.plan.state_keys
@@ -124,7 +134,7 @@ def hold_update(state: RunState, task: Task, result: TaskResult, *, folded: bool
         bare = state.policy.bare or tuple(keys) == (ROOT,)
         update = {task.name: update_of(keys, result.writes, bare=bare)}
         if result.cached:
-            update["__metadata__"] = {"cached": True}
+            update["__metadata__"] = {"cached": True}  # as LangGraph marks them
         hold(state, "updates", update)
     if wants(state, "tasks") or wants(state, "debug"):
         made = grouped(state.plan.state_keys, result.writes)
@@ -132,7 +142,7 @@ def hold_update(state: RunState, task: Task, result: TaskResult, *, folded: bool
 
 
 def hold_restored(state: RunState) -> None:
-    """The `updates` chunks of tasks that had finished before this run went on, marked as such."""
+    """Queue the `updates` chunks of tasks that an earlier run finished, marked as cached."""
     if not wants(state, "updates"):
         return
     keys = state.policy.output_keys or state.plan.state_keys
@@ -145,9 +155,10 @@ def hold_restored(state: RunState) -> None:
 
 
 def update_of(keys: Sequence[str], writes: Sequence[Write], *, bare: bool = False) -> Any:
-    """What a task wrote to these keys: a dict, a list of dicts if a key repeats, or None.
+    """Make the update that a task's writes show: a dict, a list of dicts, or None for no writes.
 
     Args:
+        keys: writes to other channels are left out.
         bare: show the value of the one key without the key.
     """
     shown = [(channel, value) for channel, value in writes if channel in keys]
@@ -155,13 +166,14 @@ def update_of(keys: Sequence[str], writes: Sequence[Write], *, bare: bool = Fals
         return None
     if bare:
         return shown[0][1] if len(shown) == 1 else [value for _, value in shown]
+    # A dict could hold only the last of several writes to one key.
     if max(Counter(channel for channel, _ in shown).values()) > 1:
         return [{channel: value} for channel, value in shown]
     return dict(shown)
 
 
 def grouped(keys: Sequence[str], writes: Sequence[Write]) -> dict[str, Any]:
-    """What a task wrote, by key; several writes to one key as `{"$writes": [...]}`."""
+    """Group a task's writes by key; several writes to one key as `{"$writes": [...]}`."""
     result: dict[str, Any] = {}
     counts = Counter(channel for channel, _ in writes)
     for channel, value in writes:
@@ -175,14 +187,14 @@ def grouped(keys: Sequence[str], writes: Sequence[Write]) -> dict[str, Any]:
 
 
 def result_of(plan: Plan, writes: Sequence[Write]) -> Any:
-    """What a snapshot shows of a finished task: as `grouped`, or the value of the one key."""
+    """Make a finished task's result for a snapshot: as `grouped`, or the bare value."""
     if plan.bare_state:
         return next((value for channel, value in writes if channel == plan.state_keys[0]), None)
     return grouped(plan.state_keys, writes)
 
 
 def hold_start(state: RunState, task: Task, given: Any) -> None:
-    """The `tasks` chunk of a task that starts."""
+    """Queue the `tasks` chunk of a task that starts."""
     if state.plan.callable[task.name].hidden or not (
         wants(state, "tasks") or wants(state, "debug")
     ):
@@ -200,7 +212,7 @@ def hold_start(state: RunState, task: Task, given: Any) -> None:
 
 
 def _metadata(state: RunState, task: Task) -> dict[str, Any]:
-    """The caller's metadata and tags, and the node's."""
+    """The caller's metadata and tags with the node's own; without the keys of the run's place."""
     own, policy = state.plan.callable[task.name].metadata, state.policy
     metadata = {k: v for k, v in policy.metadata.items() if k not in PLACE_KEYS} | dict(own)
     tags = [*policy.tags, *own.get("tags", ())]
@@ -216,30 +228,32 @@ def hold_task(
     interrupts: Sequence[Interrupt] = (),
     folded: bool = False,
 ) -> None:
-    """The `tasks` chunk of a task that ended; `folded` as in `hold_update`."""
+    """Queue the `tasks` chunk of a task that ended; `folded` as in `hold_update`."""
     if state.plan.callable[task.name].hidden:
         return
     payload: dict[str, Any] = {
         "id": task.id,
         "name": task.name,
-        "error": None if error is None else shown(error),
+        "error": None if error is None else error_repr(error),
         "result": {} if result is None else result,
         "interrupts": [{"value": i.value, "id": i.id} for i in interrupts],
     }
+    # A task belongs to the superstep after the checkpoint that it started from.
     hold_debug(state, "tasks", "task_result", payload, state.step + (not folded))
 
 
-def hold_ended(state: RunState, task: Task, what: dict[str, Any]) -> None:
-    """The `tasks` chunk of a call that ended; `what` has its result or its error."""
+def hold_call_ended(state: RunState, task: Task, outcome: dict[str, Any]) -> None:
+    """Queue the `tasks` chunk of a call that ended; `outcome` has its `result` or its `error`."""
     payload = {"id": task.id, "name": task.name, "error": None, "result": {}, "interrupts": []}
-    hold_debug(state, "tasks", "task_result", {**payload, **what}, state.step + 1)
+    hold_debug(state, "tasks", "task_result", {**payload, **outcome}, state.step + 1)
 
 
 def hold_interrupt(state: RunState, interrupts: tuple[Interrupt, ...]) -> None:
-    """What the readers of `updates` and `values` see of a question, or of a breakpoint."""
+    """Queue the chunks of open questions in `updates` and `values`; () for a breakpoint."""
     if wants(state, "updates"):
         hold(state, "updates", {INTERRUPT: interrupts})
     if interrupts and wants(state, "values"):
+        # LangGraph's form: the questions are one more key of the output.
         values = output(state)
         shown: dict[str, Any] = values if isinstance(values, dict) else {}
         hold(state, "values", {**shown, INTERRUPT: interrupts})
@@ -248,10 +262,11 @@ def hold_interrupt(state: RunState, interrupts: tuple[Interrupt, ...]) -> None:
 def hold_checkpoint(
     state: RunState, tasks: Sequence[Task], known: Mapping[str, Attempt] = _NOTHING
 ) -> None:
-    """The `checkpoints` chunk of the newest checkpoint.
+    """Queue the `checkpoints` chunk of the newest checkpoint.
 
     Args:
-        tasks: those that follow it; known: what is known of them, by id.
+        tasks: those that follow it.
+        known: their stored attempts, by task id.
     """
     if not state.has_saver or not (wants(state, "checkpoints") or wants(state, "debug")):
         return
@@ -259,7 +274,7 @@ def hold_checkpoint(
     values = {key: state.read(key) for key in keys if state.read(key) is not EMPTY}
     parent = state.parent
     if state.policy.durability is Durability.EXIT and state.checkpoint != state.head:
-        parent = state.anchor  # those between are never stored
+        parent = state.anchor  # the checkpoints between are never stored
     parents = state.nested.parents if state.nested else NO_PARENTS
     hold_debug(
         state,
@@ -285,6 +300,7 @@ def hold_checkpoint(
 def _checkpoint_task(state: RunState, task: Task, known: Attempt | None) -> dict[str, Any]:
     shown: dict[str, Any] = {"id": task.id, "name": task.name}
     if known is not None and known.error:
+        # As LangGraph shows a failed task: without `interrupts`.
         return {**shown, "error": known.error, "state": None}
     if known is not None and known.writes is not None:
         shown["result"] = result_of(state.plan, known.writes)
@@ -300,35 +316,42 @@ def address(
     checkpoint: bytes | None,
     parents: Mapping[str, str] = NO_PARENTS,
 ) -> dict[str, Any] | None:
-    """A config that addresses one checkpoint of a thread; None for no checkpoint.
+    """Make the config that addresses a checkpoint; None without one.
 
     Args:
-        parents: for a nested run's: namespace -> checkpoint id of the runs above it.
+        parents: of a subgraph's checkpoint: namespace -> checkpoint id of the runs above.
     """
     if checkpoint is None:
         return None
     place: dict[str, Any] = {"checkpoint_ns": namespace, "checkpoint_id": as_text(checkpoint)}
     if parents:
+        # LangGraph's key: a subgraph's config leads back to the checkpoints above it.
         place["checkpoint_map"] = {**parents, namespace: place["checkpoint_id"]}
     return {"configurable": {"thread_id": thread_id, **place}}
 
 
 def below_config(thread_id: str, task: Task) -> dict[str, Any]:
-    """The config of the state of the graph that a task runs."""
+    """Make the config of the state of the subgraph that a task runs."""
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": task.namespace}}
 
 
 def hold_debug(state: RunState, mode: str, kind: str, payload: dict[str, Any], step: int) -> None:
-    """A chunk of the run's inside, for readers of `mode` and of `debug`."""
+    """Queue a payload for the readers of `mode` and, wrapped, for those of `debug`.
+
+    Args:
+        mode: "tasks" or "checkpoints".
+        kind: its `type` in `debug`: "task", "task_result" or "checkpoint".
+    """
     if wants(state, mode):
         hold(state, mode, payload)
     if wants(state, "debug"):
+        # Out of the id instead of a clock: the core reads none, and a replay shows the same.
         stamp = timestamp(state.checkpoint)
         debug = {"step": step, "timestamp": stamp, "type": kind, "payload": payload}
         hold(state, "debug", debug)
 
 
 def timestamp(checkpoint: bytes) -> str:
-    """The moment in a checkpoint's id, as ISO 8601 UTC with microseconds."""
+    """Read the time in a checkpoint's id, as ISO 8601 UTC with microseconds."""
     seconds = (ticks_of(checkpoint) - GREGORIAN_OFFSET) / 10_000_000
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")

@@ -1,12 +1,12 @@
-"""DeltaChannels: which checkpoints hold the whole value, and how the others' is found again.
+"""DeltaChannels: which checkpoints hold the whole value, and how to rebuild it for the others.
 
 A checkpoint that a superstep leads to is its parent with the parent's ledger folded in, so such a
 channel needs no place in it. It is stored whole
 
-- when `snapshot_frequency` supersteps have written it, or it was not for `supersteps_max` ones;
-- when the ledger does not say what happened to it: by `update_state`, by a Command's update on a
-  checkpoint that others go on from too, in exit mode, where supersteps leave no ledger;
-- when the ledger says more than happened: rows of tasks that no longer exist;
+- when `snapshot_frequency` supersteps have written it, or it was not stored for `supersteps_max`;
+- when the ledger lacks its writes: after `update_state`, after a Command's update on a checkpoint
+  that has other children, in exit mode, where supersteps leave no ledger;
+- when the ledger has too many: rows of tasks that no longer exist;
 - after an Overwrite: nothing before it is needed any more.
 """
 
@@ -17,47 +17,47 @@ import msgspec
 
 from actorgraph.channels import Channel, DeltaChannel
 from actorgraph.channels.reducer import has_overwrite
-from actorgraph.superstep.pending import Attempt
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.pending_writes import Attempt
+from actorgraph.superstep.run_state import RunState
+from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.constants import NULL_TASK
 from actorgraph.values.policies import Durability
-from actorgraph.values.records import StoredWrite
 from actorgraph.values.run import NO_DELTAS
 
 COUNTERS = "counters_since_delta_snapshot"
 """The key of a checkpoint's metadata that has `NewCheckpoint.deltas`."""
 
 
-class Settled(msgspec.Struct, frozen=True):
-    """The same three as in `NewCheckpoint`."""
+class DeltaChoice(msgspec.Struct, frozen=True):
+    """The DeltaChannels of a new checkpoint; the fields are those of `NewCheckpoint`."""
 
     counters: Mapping[str, tuple[int, int]] = NO_DELTAS
     folds: bool = False
     unwritten: frozenset[str] = frozenset()
 
 
-NOTHING_SETTLED = Settled()
+NO_DELTA_CHOICE = DeltaChoice()
 
 
 def note_overwritten(state: RunState, pending: Mapping[str, Sequence[Any]]) -> None:
-    """The next checkpoint holds whole what an Overwrite has replaced."""
+    """Have the next checkpoint store whole the channels that an Overwrite has replaced."""
     for channel in state.plan.deltas.intersection(pending):
         if any(map(has_overwrite, pending[channel])):
             state.whole.add(channel)
 
 
 def note_left_over(state: RunState, known: Mapping[str, Attempt]) -> None:
-    """... and what finished tasks have written that the superstep does not have any more."""
+    """Do the same for channels written by finished tasks that the superstep no longer has."""
     for task, attempt in known.items():
         if attempt.writes is not None and task not in state.tasks:
             state.whole.update(c for c, _ in attempt.writes if c in state.plan.deltas)
 
 
-def settled(state: RunState, changed: dict[str, Any]) -> Settled:
-    """Choose the DeltaChannels that a new checkpoint holds whole.
+def choose_deltas(state: RunState, changed: dict[str, Any]) -> DeltaChoice:
+    """Choose the DeltaChannels that a new checkpoint stores whole.
 
     Args:
-        changed: what it will hold; loses and gains DeltaChannels.
+        changed: channel -> value that it will store; DeltaChannels are removed and added.
     """
     folds = state.source == "loop" and state.policy.durability is not Durability.EXIT
     counters: dict[str, tuple[int, int]] = {}
@@ -77,23 +77,23 @@ def settled(state: RunState, changed: dict[str, Any]) -> Settled:
             counters[channel] = count
     state.deltas = counters
     state.whole.clear()
-    return Settled(counters, folds, frozenset(unwritten))
+    return DeltaChoice(counters, folds, frozenset(unwritten))
 
 
 def _is_due(rule: Channel[Any], updates: int, points: int) -> bool:
-    """Whether it is time to store the value; at once where it is no DeltaChannel any more."""
+    """Whether it is time to store the value; at once if the channel is no longer a DeltaChannel."""
     if not isinstance(rule, DeltaChannel):
         return True
     return updates >= rule.snapshot_frequency or points >= rule.supersteps_max
 
 
 def counters_of(deltas: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
-    """The part of a checkpoint's metadata that says how far its deltas are from a whole value."""
+    """Make the part of a checkpoint's metadata with the counters of its deltas."""
     return {COUNTERS: dict(deltas)} if deltas else {}
 
 
 def in_order(ledger: Iterable[StoredWrite]) -> list[StoredWrite]:
-    """A superstep's rows of writes in the order in which they were folded: first the Commands'.
+    """Sort a superstep's rows of writes as they were folded: those of Commands first.
 
     Args:
         ledger: in task-path order.
@@ -104,7 +104,7 @@ def in_order(ledger: Iterable[StoredWrite]) -> list[StoredWrite]:
 
 
 def batches(ledger: Iterable[StoredWrite], channel: str) -> list[list[Any]]:
-    """What one superstep's ledger has for a channel: each Command's writes, then the tasks'."""
+    """Collect one superstep's writes to a channel: each Command's, then those of all tasks."""
     found: list[list[Any]] = []
     tasks: list[Any] = []
     for row in in_order(ledger):
@@ -117,7 +117,7 @@ def batches(ledger: Iterable[StoredWrite], channel: str) -> list[list[Any]]:
 
 
 def refolded(rule: Channel[Any], name: str, value: Any, supersteps: Iterable[Sequence[Any]]) -> Any:
-    """The value after some supersteps' writes, oldest first."""
+    """Fold the writes of some supersteps, oldest first, into a value."""
     for writes in supersteps:
         value = rule.fold(name, value, writes)
     return value

@@ -1,17 +1,24 @@
-"""When a run stops before a superstep although it has work: drain, deadline, recursion.
+"""Reasons to stop a run although it has work: drain, step timeout, recursion, breakpoints.
 
-What was done is stored, and a resume goes on from there with its limits anew.
+Finished work is stored. A resume continues from there with fresh limits.
 """
 
+from collections.abc import Iterable, Sequence
+
 from actorgraph.errors import ErrorCode, GraphDrained, GraphRecursionError, StepTimeoutError
-from actorgraph.superstep.state import RunState
-from actorgraph.values.run import Drained, Failed, Outcome
+from actorgraph.superstep.run_state import RunState
+from actorgraph.superstep.tasks import is_newer
+from actorgraph.values.constants import INTERRUPT
+from actorgraph.values.run import Drained, Failed, RunOutcome, Task
 
-_GO_ON = "what was done is saved, ainvoke(None, config) goes on"
+_GO_ON = "finished work is saved; ainvoke(None, config) goes on"
 
 
-def stop_before(state: RunState) -> Outcome | None:
-    """Why the due superstep is not to begin; None, and it is counted, if it is."""
+def stop_before(state: RunState) -> RunOutcome | None:
+    """Check drain and limits before a superstep: return the outcome to leave with.
+
+    None means that it may start; it is counted then.
+    """
     asked = None if state.stopping is None else state.stopping()
     if asked is not None:
         return Drained(GraphDrained(f"Graph drained: {asked}", do=_GO_ON, reason=asked))
@@ -29,15 +36,15 @@ def stop_before(state: RunState) -> Outcome | None:
 
 
 def on_drained(state: RunState, identifier: str, error: GraphDrained) -> None:
-    """A task whose graph has stopped: it is not finished and has not failed; its siblings go on."""
+    """Handle a task whose subgraph was drained: unfinished, not failed; its siblings go on."""
     task = state.running.pop(identifier, None)
     if task is not None:
         state.interrupted[task.id] = ()
         state.drained = error
 
 
-def drained(state: RunState) -> Outcome | None:
-    """How a run leaves whose tasks wait for nothing but to be run again; None if one asks."""
+def drained(state: RunState) -> RunOutcome | None:
+    """Return the outcome of a run whose subgraph was drained; None if there are open questions."""
     if state.drained is None or any(state.interrupted.values()):
         return None
     return Drained(state.drained)
@@ -62,10 +69,13 @@ def _too_many_visits(state: RunState, name: str, limit: int) -> GraphRecursionEr
 
 
 def check_depth(name: str, depth: int, limit: int) -> None:
-    """Refuse a graph that runs too deep inside of others.
+    """Refuse a subgraph that is nested too deep.
 
+    Args:
+        depth: levels below the root run.
+        limit: the highest depth allowed, `config["nesting_limit"]`.
     Raises:
-        GraphRecursionError: it does.
+        GraphRecursionError: `depth` is above `limit`.
     """
     if depth > limit:
         raise GraphRecursionError(
@@ -76,8 +86,8 @@ def check_depth(name: str, depth: int, limit: int) -> None:
         )
 
 
-def on_step_timeout(state: RunState, step: int) -> Outcome | None:
-    """What the end of a superstep's time means; None if that superstep is over."""
+def on_step_timeout(state: RunState, step: int) -> RunOutcome | None:
+    """Return the outcome of a superstep that ran out of time; None if it is over already."""
     if state.step != step or state.outcome is not None or not (state.running or state.due):
         return None
     names = sorted({task.name for task in state.running.values()})
@@ -88,3 +98,20 @@ def on_step_timeout(state: RunState, step: int) -> Outcome | None:
             do=f"raise graph.step_timeout, or give the slow node a timeout of its own; {_GO_ON}",
         )
     )
+
+
+def pauses(state: RunState, names: Sequence[str], tasks: Iterable[Task]) -> bool:
+    """Whether to pause: a task is of a named node, and a channel changed since the last pause.
+
+    Args:
+        names: node names; "*" means every node that is not hidden.
+        tasks: those that have just run, or that are due.
+    """
+    if not names:
+        return False
+    seen = state.seen.get(INTERRUPT, {})
+    if not any(is_newer(version, seen.get(c)) for c, version in state.versions.items()):
+        return False
+    if "*" in names:
+        return any(not state.plan.callable[task.name].hidden for task in tasks)
+    return any(task.name in names for task in tasks)

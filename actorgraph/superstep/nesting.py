@@ -1,9 +1,9 @@
-"""Runs inside of a node of another run: where they stand, and how they differ from a root run.
+"""Subgraphs: their namespaces, and how their runs differ from a root run.
 
-A nested run stores its checkpoints under its parent's thread, in a namespace of its own:
+A subgraph's run stores its checkpoints under its parent's thread, in a namespace of its own:
 `node:task id` per level, joined by `|`; the second and later graphs that one task runs get
 `|1`, `|2`. A stateful one (`checkpointer=True`) has its task ids left out, so that the next task
-of the node finds its state again. It has no claim: the root run's covers the whole thread.
+of the node finds its state again. It makes no claim: the root run's covers the whole thread.
 """
 
 from collections.abc import Mapping
@@ -13,28 +13,27 @@ from typing import Any
 import msgspec
 
 from actorgraph.errors import ConflictError
+from actorgraph.values.checkpoint import Restored
 from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR, ONE_AT_A_TIME
 from actorgraph.values.ids import CheckpointId, ticks_of, uuid6
 from actorgraph.values.policies import Durability
-from actorgraph.values.records import Restored
-from actorgraph.values.run import Outcome, Succeeded
+from actorgraph.values.run import RunOutcome, Succeeded
 
 PARENTS_KEY = "parents"
 TASK_KEY = "langgraph_task_id"
 TRACE_KEY = "traceparent"
 PLACE_KEYS = frozenset({PARENTS_KEY, TASK_KEY, TRACE_KEY})
-"""What the metadata of checkpoints say of the place of their run: of a nested run above all, and
-of a traced one where its span is."""
+"""Keys of a checkpoint's metadata that locate its run: below other runs, and in a trace."""
 
 
 class Nested(msgspec.Struct, frozen=True):
-    """What a nested run knows of its place.
+    """The place of a subgraph's run.
 
     Attributes:
         parents: namespace -> checkpoint id, of every run above it.
-        routed: answers to its questions and to those below it, by interrupt id.
+        routed: answers to its questions and to those of its subgraphs, by interrupt id.
         stateful: whether its namespace outlives the task that it runs in.
-        claims: whether it has a saver of its own, on which the root run has no claim.
+        claims: whether it claims its thread: it has a saver of its own.
         task: the id of the task that it runs in.
     """
 
@@ -46,7 +45,7 @@ class Nested(msgspec.Struct, frozen=True):
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """What its checkpoints say of its place."""
+        """The part of its checkpoints' metadata that locates it."""
         parents = dict(self.parents)
         if self.stateful:
             return {PARENTS_KEY: parents, TASK_KEY: self.task}
@@ -54,32 +53,38 @@ class Nested(msgspec.Struct, frozen=True):
 
 
 def nested_namespace(task_namespace: str, count: int, *, stateful: bool) -> str:
-    """The namespace of the graph that a task runs as number `count` (from 0) of its attempt."""
-    base = stable(task_namespace) if stateful else task_namespace
+    """Make the namespace of a subgraph.
+
+    Args:
+        task_namespace: of the task that runs it.
+        count: how many graphs the task's attempt has run before this one.
+        stateful: leave the task ids out.
+    """
+    base = stable_namespace(task_namespace) if stateful else task_namespace
     return f"{base}{NAMESPACE_SEPARATOR}{count}" if count else base
 
 
-def stable(namespace: str) -> str:
-    """A namespace without task ids: node names and the numbers of calls."""
+def stable_namespace(namespace: str) -> str:
+    """Remove the task ids from a namespace; node names and the numbers of calls stay."""
     parts = namespace.split(NAMESPACE_SEPARATOR)
     return NAMESPACE_SEPARATOR.join(part.split(NAMESPACE_END)[0] for part in parts)
 
 
 def nodes_of(namespace: str) -> tuple[str, ...]:
-    """The nodes that lead to a namespace, outermost first."""
-    parts = stable(namespace).split(NAMESPACE_SEPARATOR) if namespace else []
+    """Read the nodes on the way to a namespace, outermost first."""
+    parts = stable_namespace(namespace).split(NAMESPACE_SEPARATOR) if namespace else []
     return tuple(part for part in parts if not part.isdigit())
 
 
-def goes_on(nested: Nested, restored: Restored) -> bool:
-    """Whether a nested run takes up what is stored rather than its input.
+def continues_stored(nested: Nested, restored: Restored) -> bool:
+    """Whether a subgraph's run goes on from the stored checkpoint rather than from its input.
 
-    What stands in a task's own namespace is an earlier attempt of that task. In a stateful
-    namespace it is one only if it was made by that task, under the same checkpoints of the runs
+    A checkpoint in a task's own namespace is of an earlier attempt of that task. In a stateful
+    namespace that is so only if the same task made it, under the same checkpoints of the runs
     above.
 
     Raises:
-        ConflictError: another task of the same superstep is not through with it.
+        ConflictError: another task of the same superstep has not finished with the namespace.
     """
     if not nested.stateful:
         return True
@@ -89,18 +94,18 @@ def goes_on(nested: Nested, restored: Restored) -> bool:
         return True
     if restored.next:
         raise ConflictError(
-            f"a graph with a state of its own is in use: {restored.namespace!r} waits to go on "
-            "in another task of the same superstep",
+            f"stateful subgraph {restored.namespace!r} is in use: another task of the same "
+            "superstep has not finished with it",
             do=ONE_AT_A_TIME,
         )
     return False
 
 
-def saves_at_end(nested: Nested | None, durability: Durability, outcome: Outcome) -> bool:
+def saves_at_end(nested: Nested | None, durability: Durability, outcome: RunOutcome) -> bool:
     """Whether a run that has sent nothing yet stores something when it leaves.
 
-    In exit mode a nested run that has finished is inside of its parent's result; only state
-    that is needed again is stored.
+    In exit mode the result of a finished subgraph is part of its parent's; only state that is
+    needed again is stored.
     """
     if nested is None or durability is not Durability.EXIT:
         return False
@@ -108,9 +113,9 @@ def saves_at_end(nested: Nested | None, durability: Durability, outcome: Outcome
 
 
 def fixed_id(namespace: str, base: bytes, step: int) -> CheckpointId:
-    """The checkpoint id of a nested run without a saver: the same whenever its task runs again.
+    """Make a checkpoint id for a subgraph without a saver: the same whenever its task runs again.
 
-    So its questions keep their ids, although nothing of it is stored.
+    So its questions keep their ids although it stores nothing.
     """
     node = blake2b(namespace.encode("utf-8", "surrogatepass") + base, digest_size=6).digest()
     return uuid6(ticks_of(base), step, int.from_bytes(node, "big"))

@@ -1,8 +1,8 @@
-"""Time travel: a run that goes on from a checkpoint which the thread has left behind.
+"""Time travel: a run from a checkpoint that is not the thread's head.
 
-It makes a branch. One marker row, `source="fork"`, whose parent is that checkpoint, begins it; an
-exit run's one row at its end will do, unless answers stand beside the marker. What stands beside
-the old checkpoint stays as it is and belongs to its other children. So:
+It makes a branch. A marker checkpoint with `source="fork"`, whose parent is the old checkpoint,
+begins it; in exit mode the marker is left out unless it needs answers beside it. The pending
+writes of the old checkpoint stay as they are and belong to its other children. So:
 
 | beside the old checkpoint       | on the branch                                                |
 |---------------------------------|--------------------------------------------------------------|
@@ -10,6 +10,9 @@ the old checkpoint stays as it is and belongs to its other children. So:
 | questions, and their answers    | are asked again, unless the Command answers the last of them |
 | writes of accepted Commands     | are part of the state                                        |
 | the Command of this run         | its writes are in the marker, its answers beside it          |
+
+A subgraph that is replayed gets a new namespace (`transplant`): the task that runs it is on another
+branch and has another id.
 
 Source: docs/decisions/0023-a-replay-is-a-branch.md.
 """
@@ -19,41 +22,41 @@ from typing import Any
 import msgspec
 
 from actorgraph.errors import UnknownInterruptError
-from actorgraph.superstep import pending
+from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.advance import new_superstep
 from actorgraph.superstep.answers import already_resumed, ambiguous, out_of_order
-from actorgraph.superstep.apply import Ran, apply
-from actorgraph.superstep.continuing import nothing_due, set_out, take_back
+from actorgraph.superstep.apply import TaskWrites, apply
+from actorgraph.superstep.resume import nothing_due, set_out, take_back
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import control_entry, new_checkpoint, save
-from actorgraph.superstep.state import RunState
 from actorgraph.superstep.tasks import due_tasks
+from actorgraph.values.checkpoint import Restored
 from actorgraph.values.constants import INPUT, INTERRUPT, RESUME
 from actorgraph.values.ids import is_interrupt_id
 from actorgraph.values.policies import Durability
-from actorgraph.values.records import Restored
-from actorgraph.values.run import ClaimIntent, Effect, LedgerEntry, Path, Task, Write
+from actorgraph.values.run import ClaimIntent, Effect, LedgerEntry, Task, TaskPath, Write
 
-Place = tuple[str, Path]
-"""A task by its node and its path: what it has in common with its twin on another branch."""
+TaskPlace = tuple[str, TaskPath]
+"""The node and path of a task, which are the same on every branch; its id is not."""
 
 
-class Given(msgspec.Struct, frozen=True):
+class ReplayAnswers(msgspec.Struct, frozen=True):
     """The answers that a branch begins with.
 
     Attributes:
         own: by task, the answers to its questions in their order.
-        bare: answers for whoever asks first.
+        bare: answers for the first questions asked.
     """
 
-    own: dict[Place, tuple[Any, ...]]
+    own: dict[TaskPlace, tuple[Any, ...]]
     bare: tuple[Any, ...] = ()
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _AskedQuestion(msgspec.Struct, frozen=True):
     """A question of the old checkpoint.
 
     Attributes:
-        number: which of the task's own it is; None for one that was asked below it.
+        number: its number among the task's own, from 0; None for one of a subgraph.
         before: the task's answers to the questions before it.
     """
 
@@ -63,18 +66,19 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 def is_replay(restored: Restored) -> bool:
-    """Whether the thread has gone on from this checkpoint: it is not the head."""
+    """Whether a run from this checkpoint is a replay: it is not the thread's head."""
     return restored.id != restored.head
 
 
 def replay(
     state: RunState, restored: Restored, writes: tuple[Write, ...] = (), resume: Any = None
 ) -> list[Effect]:
-    """Begin a branch at an old checkpoint; from a finished one nothing runs or is written.
+    """Begin a branch at an old checkpoint; at a finished one, end without a write.
 
     Args:
         state: at that checkpoint.
-        writes: a Command's update and goto. resume: its answer, or None.
+        writes: a Command's update and goto.
+        resume: its answer, or None.
     Raises:
         UnknownInterruptError, AlreadyResumedError: the answer fits no question.
     """
@@ -85,7 +89,7 @@ def replay(
         if resume is not None:
             raise already_resumed(state)
         return nothing_due(state)
-    changed = apply(state, [Ran(INPUT, (), writes)]) if writes else set[str]()
+    changed = apply(state, [TaskWrites(INPUT, (), writes)]) if writes else set[str]()
     state.seen[INTERRUPT] = dict(state.versions)
     new_superstep(state, "fork", changed)
     tasks = due_tasks(state, None)
@@ -103,35 +107,36 @@ def replay(
 
 
 def _is_left_out(state: RunState, entries: tuple[LedgerEntry, ...]) -> bool:
-    """Whether the marker is not stored: an exit run has one row, unless answers stand beside it."""
+    """Whether the marker is not stored: in exit mode, unless there are answers beside it."""
     return state.policy.durability is Durability.EXIT and bool(state.tasks) and not entries
 
 
-def given_answers(state: RunState, restored: Restored, resume: Any) -> Given:
-    """Which questions of an old checkpoint a resume answers, answered since or not.
+def given_answers(state: RunState, restored: Restored, resume: Any) -> ReplayAnswers:
+    """Match a resume with the questions of an old checkpoint, answered since or not.
 
-    The record of the checkpoint shows the last question of each task; that one is answered
-    anew, and the answers before it are kept.
+    The checkpoint shows the last question of each task; that one is answered anew, and the
+    answers before it are kept.
 
     Raises:
-        UnknownInterruptError: it doesn't say which of several, or names none of them.
+        UnknownInterruptError: it names none of several questions, or only unknown ones.
     """
     if resume is None:
-        return Given({})
+        return ReplayAnswers({})
     asked = _asked(state, restored)
     by_id = isinstance(resume, dict) and all(map(is_interrupt_id, resume))
     if by_id and not resume:
-        return Given({})
+        return ReplayAnswers({})
     if not by_id:
         if len(asked) > 1:
             raise ambiguous(state, list(asked))
         if not asked:
-            return Given({}, (resume,))
+            return ReplayAnswers({}, (resume,))
         resume = dict.fromkeys(asked, resume)
     fitting = [identifier for identifier in asked if identifier in resume]
     if not fitting:
         raise UnknownInterruptError(
-            f"no task of this checkpoint of thread {state.thread_id!r} asked {next(iter(resume))}",
+            f"Unknown interrupt {next(iter(resume))} at this checkpoint of thread "
+            f"{state.thread_id!r}",
             do="take the ids from get_state(config) with the checkpoint's config",
             reason="not_pending",
             interrupt_ids=tuple(resume),
@@ -140,9 +145,9 @@ def given_answers(state: RunState, restored: Restored, resume: Any) -> Given:
     return _given(state, asked, {identifier: resume[identifier] for identifier in fitting})
 
 
-def _asked(state: RunState, restored: Restored) -> dict[str, _Asked]:
+def _asked(state: RunState, restored: Restored) -> dict[str, _AskedQuestion]:
     known = pending.attempts(restored.ledger)
-    found: dict[str, _Asked] = {}
+    found: dict[str, _AskedQuestion] = {}
     for task in due_tasks(state, None):
         attempt = known.get(task.id)
         if attempt is None:
@@ -151,12 +156,14 @@ def _asked(state: RunState, restored: Restored) -> dict[str, _Asked]:
         first = min((own[i.id] for i in attempt.interrupts if i.id in own), default=0)
         for question in attempt.interrupts:
             number = own.get(question.id)
-            found[question.id] = _Asked(task, number, attempt.answers[:first])
+            found[question.id] = _AskedQuestion(task, number, attempt.answers[:first])
     return found
 
 
-def _given(state: RunState, asked: dict[str, _Asked], resume: dict[str, Any]) -> Given:
-    own: dict[Place, tuple[Any, ...]] = {}
+def _given(
+    state: RunState, asked: dict[str, _AskedQuestion], resume: dict[str, Any]
+) -> ReplayAnswers:
+    own: dict[TaskPlace, tuple[Any, ...]] = {}
     below: list[Any] = []
     for identifier, answer in sorted(resume.items(), key=lambda pair: asked[pair[0]].number or 0):
         question = asked[identifier]
@@ -170,11 +177,11 @@ def _given(state: RunState, asked: dict[str, _Asked], resume: dict[str, Any]) ->
         own[place] = (*before, answer)
     if len(below) > 1 or (below and own):
         raise ambiguous(state, list(asked))
-    return Given(own, tuple(below))
+    return ReplayAnswers(own, tuple(below))
 
 
-def _carried(state: RunState, tasks: list[Task], given: Given) -> tuple[LedgerEntry, ...]:
-    """The answers as rows beside the marker, so that a crash doesn't lose them."""
+def _carried(state: RunState, tasks: list[Task], given: ReplayAnswers) -> tuple[LedgerEntry, ...]:
+    """Make rows of the answers beside the marker, so that a crash doesn't lose them."""
     rows = [
         control_entry(state, task, RESUME, list(given.own[task.name, task.path]))
         for task in tasks
@@ -183,3 +190,24 @@ def _carried(state: RunState, tasks: list[Task], given: Given) -> tuple[LedgerEn
     if given.bare:
         rows.append(control_entry(state, None, RESUME, list(given.bare)))
     return tuple(rows)
+
+
+def transplant(state: RunState) -> list[Effect]:
+    """Begin a new namespace with a checkpoint of another one; its due tasks run again.
+
+    Args:
+        state: at that checkpoint.
+    """
+    state.head = state.anchor = None
+    state.seen[INTERRUPT] = dict(state.versions)
+    state.dirty = set(state.versions)
+    state.has_output = True
+    new_superstep(state, "fork", set())
+    state.parent = None
+    tasks = due_tasks(state, None)
+    take_back(state, tasks, (), ())
+    effects: list[Effect] = []
+    if state.has_saver and state.policy.durability is not Durability.EXIT:
+        effects.append(save(state, checkpoints=(new_checkpoint(state, tasks),)))
+        state.unsaved_steps.clear()
+    return set_out(state, tasks, effects, ())

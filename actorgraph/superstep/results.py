@@ -1,8 +1,8 @@
-"""What a node returned -> the writes of its task, checked against the graph.
+"""Return values of nodes and routers -> the writes of their tasks, checked against the graph.
 
-A route to a node that doesn't exist fails the task: a typo in a route is always a bug. A key
-that is no channel is dropped and reported, because programs that move over often have some;
-under `strict` it fails the task too.
+A route to a node that doesn't exist fails the task: a typo in a route is always a bug. An unknown
+key is dropped and reported, because programs written for LangGraph often have some; under `strict`
+it fails the task too.
 """
 
 import dataclasses
@@ -24,31 +24,31 @@ from actorgraph.errors import (
     UnknownTargetError,
     did_you_mean,
 )
-from actorgraph.plan.graph import BranchPlan, NodePlan, Plan
+from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import END, INTERRUPT, ROOT, START, TASKS
-from actorgraph.values.interop import is_their_question, own
+from actorgraph.values.from_langgraph import from_langgraph, is_langgraph_interrupt
 from actorgraph.values.run import Write
 
 
 def writes_of(
     plan: Plan, node: NodePlan, returned: Any, *, nested: bool = False
 ) -> tuple[list[Write], list[str]]:
-    """The writes that a return value and the static edges make.
+    """Make the writes of a return value and of the static edges.
 
     Args:
         returned: a dict, an object of the schema, None, a Command, a Send, or a list of these.
-        nested: whether there is a graph above, for which a Command may be.
+        nested: whether the graph runs as a subgraph, so that a Command may be for its parent.
     Returns: the writes in the node's order, and a sentence for each dropped key.
     Raises:
         InvalidUpdateError: the value is none of these, or a key is unknown and the plan strict.
-        UnknownTargetError: a route names no node.
-        ParentCommand: it is for the graph above; nothing of the task is kept here.
+        UnknownTargetError: a route leads to an unknown node.
+        ParentCommand: the value is a Command for the parent graph; the task keeps no writes.
     """
     if type(returned) is dict and node.writes.issuperset(returned) and not node.bare:
-        return [*returned.items(), *node.targets], []  # what nearly every call returns
-    returned = own(returned)
+        return [*returned.items(), *node.targets], []  # fast path: a dict of known keys
+    returned = from_langgraph(returned)
     if node.shape is not None and (node.literal or not isinstance(returned, (Command, Send))):
         returned = node.shape(returned)
     writes: list[Write] = []
@@ -67,7 +67,7 @@ def writes_of(
             _add_keys(plan, node, updates_in(node, part), writes, dropped)
     writes.extend(node.targets)
     if dropped and nested and node.name == START:
-        return writes, []  # the state of the graph above, of which this one takes a part
+        return writes, []  # the input is the parent's state, and only some of its keys are ours
     if dropped and plan.strict:
         raise InvalidUpdateError(dropped[0], do="give only known keys, or leave strict=True out")
     return writes, dropped
@@ -80,12 +80,12 @@ def _check_graph(node: NodePlan, command: Command[Any], nested: bool) -> None:
         raise InvalidUpdateError(
             f"node {node.name!r} returned a Command for graph {command.graph!r}, but there is no "
             "parent graph",
-            do="leave graph= out, or use Command.PARENT in a graph that runs inside of a node",
+            do="leave graph= out, or use Command.PARENT in a subgraph",
         )
 
 
 def _parts(returned: Any, bare: bool) -> Iterable[Any]:
-    """The parts of a list of updates; to a graph over one value, a list of dicts is the value."""
+    """Split a list of updates; in a graph over one value, a list of dicts is the value itself."""
     if returned is None:
         return ()
     parts = (Command, Send) if bare else (Command, Send, Mapping)
@@ -105,7 +105,7 @@ def _add_keys(
     for key, value in pairs:
         if key in allowed:
             writes.append((key, value))
-        elif key == INTERRUPT and is_their_question(value):
+        elif key == INTERRUPT and is_langgraph_interrupt(value):
             raise _unasked(node, value)
         elif key not in node.own:
             hint = did_you_mean(key, plan.state_keys)
@@ -115,18 +115,21 @@ def _add_keys(
 
 def _unasked(node: NodePlan, asked: Any) -> InvalidUpdateError:
     return InvalidUpdateError(
-        f"node {node.name!r} returned what a graph of LangGraph's asks: {asked[0].value!r}. "
-        "Nobody would be asked, and the run would go on without an answer",
-        do="add that graph itself as a node: then its questions are the run's; or ask with "
+        f"node {node.name!r} returned an interrupt of a LangGraph graph: {asked[0].value!r}. "
+        "It would be lost, and the run would go on without an answer",
+        do="add that graph itself as a node, so that the run asks its questions; or ask with "
         "actorgraph's interrupt() and resume the graph in the node",
     )
 
 
 def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
-    """The `(key, value)` pairs of an update in any of its forms.
+    """Read the `(key, value)` pairs of an update in any of its forms.
 
-    An object of the schema gives all its fields; of a pydantic model those that were set or
-    changed in place, of any other class with annotations those that it has.
+    An object of the schema gives all its fields; a pydantic model those that were set or changed
+    in place, any other class with annotations those that have a value.
+
+    Raises:
+        InvalidUpdateError: it has none of these forms.
     """
     if update is None:
         return ()
@@ -158,7 +161,7 @@ def _no_update(node: NodePlan, update: Any) -> InvalidUpdateError:
 
 
 def fields_of(update: Any) -> list[tuple[str, Any]] | None:
-    """The fields that an object of a schema gives, as `updates_in` says; None if it has none."""
+    """Read the fields that an object of a schema gives, as in `updates_in`; None if it has none."""
     if isinstance(update, type):
         return None
     if hasattr(update, "model_fields_set"):
@@ -177,9 +180,9 @@ def fields_of(update: Any) -> list[tuple[str, Any]] | None:
 
 
 def _has_changed(model: Any, key: str, field: Any) -> bool:
-    """Whether a pydantic field that was never set has been changed in place all the same.
+    """Whether a pydantic field that was never set has been changed in place.
 
-    Only what is mutable can be; the default of anything else isn't made again to compare.
+    Only a mutable value can be; for others the default isn't made again to compare.
     """
     value = getattr(model, key, None)
     if value is None or isinstance(value, _IMMUTABLE):
@@ -194,10 +197,10 @@ _IMMUTABLE = (str, bytes, int, float, complex, frozenset, type, Enum, date, time
 
 
 def routes(plan: Plan, source: str, goto: Any) -> Iterator[Write]:
-    """The writes that make the targets of a `goto` or of a branch due."""
+    """Make the writes that make the targets of a `goto` or of a branch due."""
     targets = goto if isinstance(goto, (list, tuple)) else (goto,)
     for given in targets:
-        target = given if isinstance(given, str) else own(given)
+        target = given if isinstance(given, str) else from_langgraph(given)
         if isinstance(target, Send):
             yield _send(plan, source, target)
         elif target != END:
@@ -231,17 +234,17 @@ def _known(plan: Plan, source: str, target: Any) -> str:
 
 
 def branch_targets(plan: Plan, source: str, branch: BranchPlan, returned: Any) -> list[Write]:
-    """The writes that a conditional edge's answer makes.
+    """Make the writes of a router's answer.
 
     Raises:
-        UnknownTargetError: it answered None, or what is neither in its map nor a node.
+        UnknownTargetError: the answer is None, or neither in the path map nor a node.
     """
     if type(returned) is str:
         channel = branch.routes.get(returned)
         if channel is not None:
             return [(channel, None)]
     answers = returned if isinstance(returned, (list, tuple)) else [returned]
-    answers = [answer if isinstance(answer, str) else own(answer) for answer in answers]
+    answers = [answer if isinstance(answer, str) else from_langgraph(answer) for answer in answers]
     targets = [_end_of(branch, source, answer) for answer in answers]
     if any(target is None or target == START for target in targets):
         raise UnknownTargetError(
@@ -259,8 +262,8 @@ def _end_of(branch: BranchPlan, source: str, answer: Any) -> Any:
         return branch.ends[answer]
     except (KeyError, TypeError):
         raise UnknownTargetError(
-            f"Branch {branch.name!r} of {source!r} returned {answer!r}, which its path map "
-            "doesn't have",
+            f"Branch {branch.name!r} of {source!r} returned {answer!r}, which is not in its "
+            "path map",
             do=did_you_mean(answer, [str(key) for key in branch.ends]),
         ) from None
 
@@ -268,10 +271,10 @@ def _end_of(branch: BranchPlan, source: str, answer: Any) -> Any:
 def branch_view(
     plan: Plan, values: Mapping[str, Any], branch: BranchPlan, writes: list[Write]
 ) -> Any:
-    """What a conditional edge sees: the state with this task's own writes, not its siblings'."""
+    """Make a router's input: the state with its own task's writes, without those of siblings."""
     seen: Any = branch_view_of(plan, dict(values), branch, writes)
     if branch.own_keys and branch.coerce is None:
-        # What the node returned is laid under what its view has.
+        # Keys outside of the view, as the node returned them; the view wins where both have one.
         return {**{key: value for key, value in writes if key in branch.own_keys}, **seen}
     return seen
 
@@ -279,7 +282,7 @@ def branch_view(
 def branch_view_of(
     plan: Plan, fresh: dict[str, Any], branch: BranchPlan, writes: list[Write]
 ) -> Any:
-    """The branch's own view of the state with a task's writes folded in; changes `fresh`."""
+    """Make the branch's view of the state with a task's writes folded in; changes `fresh`."""
     grouped: dict[str, list[Any]] = {}
     for channel, value in writes:
         if channel in grouped:
@@ -295,5 +298,23 @@ def branch_view_of(
 
 
 def copied(value: Any) -> Any:
-    """A cell that an in-place reducer may change without changing the state."""
+    """Copy a value that an in-place reducer could change; others are returned as they are."""
     return copy(value) if type(value) in (list, dict, set) else value
+
+
+def stamped(plan: Plan, writes: Iterable[Write], seed: str) -> list[Write]:
+    """Complete the writes to channels whose reducer has a `stamp`: `(write, seed) -> write`.
+
+    The seed says which write of which task it is, so that folding it again after a crash or for
+    a snapshot gives the same ids.
+
+    Args:
+        seed: the id of the task that makes the writes.
+    """
+    stamps = plan.stamps
+    if not stamps:
+        return list(writes)
+    return [
+        (c, stamps[c](value, f"{seed}:{place}") if c in stamps else value)
+        for place, (c, value) in enumerate(writes)
+    ]

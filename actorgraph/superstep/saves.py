@@ -1,4 +1,4 @@
-"""What a run asks its saver to store, and when: the durability modes as decisions on data.
+"""The saves of a run, and when each is sent: the durability modes as decisions on data.
 
 | mode  | a task's writes | a superstep's checkpoint | the next superstep starts       |
 |-------|-----------------|--------------------------|---------------------------------|
@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any
 
 from actorgraph.channels import EMPTY
-from actorgraph.superstep.deltas import NOTHING_SETTLED, settled
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.deltas import NO_DELTA_CHOICE, choose_deltas
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import next_nodes
 from actorgraph.values.constants import (
     CALL,
@@ -40,18 +40,19 @@ from actorgraph.values.run import (
 
 
 def result_entry(state: RunState, task: Task, result: TaskResult) -> LedgerEntry:
-    """The ledger row of a finished task; one without writes still says that it finished."""
+    """Make the ledger row of a finished task."""
+    # A task without writes needs a row too, or it would run again after a crash.
     writes = result.writes or ((NO_WRITES, None),)
     path = task.path
-    # A Send's path says no node, and a ledger is read without its checkpoint's Sends.
-    # That of a call has both: where it was made, and its function.
+    # A Send's path lacks the node, and a ledger may be read without its checkpoint's Sends.
+    # The path of a call has both: its caller and its function.
     if (path[0] == PUSH or HANDLER_MARK in path) and path[-1] != CALL:
         path = (*path, task.name)
     return LedgerEntry(state.checkpoint, task.id, path, 0, 0, writes)
 
 
 def control_entry(state: RunState, task: Task | None, kind: str, value: object) -> LedgerEntry:
-    """The ledger row of an error, an interrupt or answers; a later generation replaces it."""
+    """Make the ledger row of an error, a question or answers; a later generation replaces it."""
     identifier, path = (task.id, task.path) if task else (TaskId(NULL_TASK), ())
     writes: tuple[Write, ...] = ((kind, value),)
     index = CONTROL_INDEX[kind]
@@ -59,9 +60,9 @@ def control_entry(state: RunState, task: Task | None, kind: str, value: object) 
 
 
 def keep(state: RunState, *entries: LedgerEntry) -> tuple[LedgerEntry, ...]:
-    """The entries to send now; in exit mode none, they wait for the run to leave."""
+    """Return the entries to send now; in exit mode none, they wait for the final save."""
     if state.failure is not None:
-        return ()  # a save was refused: nobody would acknowledge another one
+        return ()  # a save was refused: no later one would be acknowledged
     if state.policy.durability is Durability.EXIT or not state.has_saver:
         if state.has_saver:
             state.unflushed.extend(entries)
@@ -72,26 +73,34 @@ def keep(state: RunState, *entries: LedgerEntry) -> tuple[LedgerEntry, ...]:
 def new_checkpoint(
     state: RunState, next_tasks: list[Task], metadata: Mapping[str, Any] = MappingProxyType({})
 ) -> NewCheckpoint:
-    """The newest checkpoint as something to store; what changed counts as handed over.
+    """Make the newest checkpoint to store; clears the run's list of changed channels.
 
     Args:
+        next_tasks: the tasks that follow it, finished or not.
         metadata: added to that of the run's policy.
     """
-    rules, values = state.plan.channels, state.values
+    rules, dumping, values = state.plan.channels, state.plan.dumping, state.values
     changed: dict[str, Any] = {}
+    # Sorted, so that the rows don't depend on the order of a set.
     for channel in sorted(state.dirty) if len(state.dirty) > 1 else state.dirty:
         rule = rules[channel]
         if rule.stored:
-            changed[channel] = rule.dump(values[channel]) if channel in values else EMPTY
+            value = values.get(channel, EMPTY)
+            dumps = channel in dumping and value is not EMPTY
+            changed[channel] = rule.dump(value) if dumps else value
+    # A channel that changed has the highest version. If none did, another branch may have it, and
+    # new versions must not collide with that branch's.
     highest = 0 if state.dirty else state.max_version
     state.dirty.clear()
-    deltas = settled(state, changed) if state.plan.deltas or state.deltas else NOTHING_SETTLED
+    deltas = choose_deltas(state, changed) if state.plan.deltas or state.deltas else NO_DELTA_CHOICE
     return NewCheckpoint(
         id=state.checkpoint,
         parent=state.parent,
         step=state.step,
         source=state.source,
         changed=changed,
+        # Copies: the run goes on while this is on its way. The inner dicts of `seen` are shared,
+        # because `apply` replaces them and never changes them.
         versions=dict(state.versions),
         seen=dict(state.seen),
         updated=state.updated,
@@ -112,11 +121,12 @@ def save(
     claim: ClaimIntent | None = None,
     ends: str | None = None,
 ) -> Save:
-    """Number a save and count its checkpoints as on their way."""
+    """Make the next save: give it its number, and move the run's head to its last checkpoint."""
     state.sent += 1
+    # The head before this save: the saver refuses the save if another writer has moved it.
     head = state.head
     if state.nested is not None and not state.nested.claims:
-        claim = ends = None  # the root run has the thread, and says when it leaves it
+        claim = ends = None  # the root run has claimed the thread, and ends the claim
     if checkpoints:
         state.head = state.anchor = checkpoints[-1].id
         state.unsaved_steps.append(state.sent)
@@ -124,45 +134,53 @@ def save(
 
 
 def flush(state: RunState, next_tasks: list[Task], ends: str) -> Save:
-    """The save with which a run leaves: whatever has not been handed over, and its status.
+    """Make the final save: all that has not been sent, and the run's status.
 
     In exit mode that is the last checkpoint, whose parent is the last one stored, and the
-    writes of its unfinished superstep; those of committed supersteps are inside it.
+    writes of its unfinished superstep; its values contain those of complete supersteps.
+
+    Args:
+        ends: the status.
     """
     checkpoints: tuple[NewCheckpoint, ...] = ()
     if state.checkpoint != state.head:
+        # The checkpoints in between were never stored.
         if state.head is not None or state.policy.durability is Durability.EXIT:
             state.parent = state.anchor
         checkpoints = (new_checkpoint(state, next_tasks),)
+    # Rows beside an earlier checkpoint would be without their base.
     ledger = tuple(entry for entry in state.unflushed if entry.base == state.checkpoint)
     state.unflushed.clear()
     return save(state, ledger=ledger, checkpoints=checkpoints, ends=ends)
 
 
-def has_something_to_say(state: RunState) -> bool:
-    """Whether a farewell says anything: a root run's tells at least that it has left."""
+def has_unsaved(state: RunState) -> bool:
+    """Whether a final save is needed: a run with a claim has at least its status to store."""
     if state.nested is None or state.nested.claims:
         return True
     return state.checkpoint != state.head or bool(state.unflushed)
 
 
 def may_start(state: RunState) -> bool:
-    """Whether the mode lets the next superstep's tasks start now."""
+    """Whether the durability mode lets the next superstep's tasks start now."""
     if not state.has_saver:
         return True
     durability = state.policy.durability
     if durability is Durability.SYNC:
         return state.durable == state.sent
-    # The run's claim is awaited in every mode, and it is always the first save.
+    # The claim is always the first save. It is awaited in every mode: no node runs before the
+    # thread is this run's and the input is stored.
     if state.durable < min(state.sent, 1):
         return False
+    # Backpressure of async mode: a slow store slows the run down before memory fills.
     return (
         durability is Durability.EXIT or len(state.unsaved_steps) <= state.policy.max_unsaved_steps
     )
 
 
 def acknowledged(state: RunState, number: int) -> None:
-    """Note that every save up to `number` is durable."""
+    """Record that every save up to `number` is durable."""
+    # max: after a refused save `durable` equals `sent`, and a late event must not lower it.
     durable = state.durable = max(state.durable, number)
     unsaved = state.unsaved_steps
     while unsaved and unsaved[0] <= durable:
@@ -170,9 +188,9 @@ def acknowledged(state: RunState, number: int) -> None:
 
 
 def chunk_gate(state: RunState) -> int:
-    """The save that must be durable before a chunk made now may be delivered.
+    """Return the number of the save that must be durable before a chunk made now is delivered.
 
-    Rows that wait for the run's farewell are in the next save.
+    0 means at once. Rows that wait for the final save are in the next one.
     """
     if not state.has_saver or state.policy.durability is not Durability.SYNC:
         return 0

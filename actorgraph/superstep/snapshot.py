@@ -1,8 +1,8 @@
-"""Checkpoints as snapshots: the record of one, or the live view of a thread's head.
+"""Snapshots of checkpoints: the stored state of one, or the live view of a thread's head.
 
 The live view (no checkpoint id given) counts finished tasks of the unfinished superstep as
-done: their writes are in the values, and `next` names the others. The record view shows the
-values at the start of the superstep, all its tasks, and every question that was asked.
+done: their writes are in the values, and `next` names the others. The view of a given checkpoint
+shows the values at the start of the superstep, all its tasks, and every question that was asked.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,35 +10,35 @@ from datetime import UTC, datetime
 from typing import Any
 
 from actorgraph.channels import EMPTY
-from actorgraph.plan.graph import Plan
-from actorgraph.superstep.apply import Ran, apply
+from actorgraph.plan.plan import Plan
+from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.begin import restore
 from actorgraph.superstep.chunks import address, below_config, grouped, result_of
 from actorgraph.superstep.deltas import counters_of
-from actorgraph.superstep.handlers import handler_task, is_handled, with_handlers
-from actorgraph.superstep.pending import Attempt, attempts, fold_error, open_questions
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.pending_writes import Attempt, attempts, fold_error, open_questions
+from actorgraph.superstep.run_state import RunState
+from actorgraph.superstep.task_failures import handler_task, is_handled, with_handlers
 from actorgraph.superstep.tasks import as_shown, due_tasks, next_nodes, path_key
+from actorgraph.values.checkpoint import Restored, StoredWrite
 from actorgraph.values.constants import START
 from actorgraph.values.ids import CheckpointId, as_text
 from actorgraph.values.policies import RunPolicy
-from actorgraph.values.records import Restored, StoredWrite
 from actorgraph.values.run import Task
-from actorgraph.values.snapshot import PregelTask, StateSnapshot
+from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
 
 
 def empty_snapshot(config: dict[str, Any]) -> StateSnapshot:
-    """The snapshot of a thread that has no checkpoint."""
+    """Make the snapshot of a thread without a checkpoint."""
     return StateSnapshot({}, (), config, None, None, None, (), ())
 
 
 def unsaved_snapshot(config: dict[str, Any]) -> StateSnapshot:
-    """The snapshot of a thread whose accepted input no checkpoint holds yet."""
+    """Make the snapshot of a thread whose input is stored with a claim, not in a checkpoint."""
     return empty_snapshot(config)._replace(next=(START,))
 
 
 def state_of(plan: Plan, restored: Restored, thread_id: str) -> RunState:
-    """A run state at a checkpoint, for looking at it."""
+    """Make a run state at a checkpoint, only to read it."""
     state = RunState(plan, RunPolicy(), _no_mint, has_saver=False)
     state.thread_id = thread_id
     state.namespace = restored.namespace
@@ -58,17 +58,17 @@ def snapshot(
     live: bool,
     parent_ledger: Iterable[StoredWrite] = (),
 ) -> StateSnapshot:
-    """One checkpoint as a snapshot.
+    """Make the snapshot of a checkpoint.
 
     Args:
-        live: see the module's text.
-        parent_ledger: the ledger of the checkpoint's parent, for `metadata["writes"]`.
+        live: make the live view (see the module) rather than that of the checkpoint.
+        parent_ledger: the pending writes of the checkpoint's parent, for `metadata["writes"]`.
     """
     state = state_of(plan, restored, thread_id)
     tasks = as_shown(plan, due_tasks(state, None))
     known = attempts(restored.ledger)
     handlers = with_handlers(state, tasks, known)[len(tasks) :]
-    # A handler is shown while something is known of it that is not told by its result.
+    # A handler's task is shown once it has rows, until it has a result.
     ended = [t for t in handlers if t.id in known and not _finished(known[t.id])]
     shown = tuple(
         _task(plan, task, known.get(task.id), live=live)._replace(
@@ -87,7 +87,7 @@ def snapshot(
     parents: dict[str, str] = restored.metadata.get("parents", {})
     return StateSnapshot(
         values=values_of(state),
-        # All may have finished and not be folded, in a run that was cancelled: it goes on here.
+        # In a cancelled run all may have finished without being folded: they are next again.
         next=next_nodes(plan, unfinished or tasks),
         config=address(thread_id, restored.namespace, restored.id, parents) or {},
         metadata=metadata_of(plan, restored, parent_ledger),
@@ -99,7 +99,7 @@ def snapshot(
 
 
 def values_of(state: RunState) -> Any:
-    """The state keys that are available; the bare value of a graph over one value."""
+    """Read the state: a dict of the keys that are available, or the bare value of the one key."""
     keys = state.plan.state_keys
     pairs = ((key, state.read(key)) for key in keys)
     values = {key: value for key, value in pairs if value is not EMPTY}
@@ -109,7 +109,7 @@ def values_of(state: RunState) -> Any:
 def metadata_of(
     plan: Plan, restored: Restored, parent_ledger: Iterable[StoredWrite] = ()
 ) -> dict[str, Any]:
-    """A checkpoint's metadata; `writes` is read from the ledger and stored nowhere else."""
+    """Make a snapshot's metadata; its `writes` are read from the parent's pending writes."""
     return {
         **restored.metadata,
         **counters_of(restored.deltas),
@@ -122,7 +122,7 @@ def metadata_of(
 
 
 def _writes(plan: Plan, restored: Restored, ledger: Iterable[StoredWrite]) -> dict[str, Any] | None:
-    """What made a checkpoint, out of its parent's ledger; a branch is made by other writes."""
+    """Node -> the writes that made a checkpoint; None for an input's or a fork's."""
     if restored.source == "loop":
         return writes_by_node(plan, ledger)
     made = writes_by_node(plan, ledger) if restored.source == "update" else None
@@ -132,7 +132,7 @@ def _writes(plan: Plan, restored: Restored, ledger: Iterable[StoredWrite]) -> di
 
 
 def writes_by_node(plan: Plan, ledger: Iterable[StoredWrite]) -> dict[str, Any] | None:
-    """What each node wrote in the superstep that led to a checkpoint; None if nothing did."""
+    """Group a superstep's writes by node; a list for several tasks of one node; None if empty."""
     found: dict[str, list[Any]] = {}
     for row in ledger:
         name = row.path[-1] if row.path else None
@@ -143,7 +143,7 @@ def writes_by_node(plan: Plan, ledger: Iterable[StoredWrite]) -> dict[str, Any] 
 
 
 def iso(microseconds: int) -> str:
-    """Microseconds since 1970 as ISO 8601 UTC."""
+    """Format microseconds since 1970 as ISO 8601 UTC."""
     return datetime.fromtimestamp(microseconds / 1_000_000, UTC).isoformat()
 
 
@@ -168,13 +168,13 @@ def _task(plan: Plan, task: Task, attempt: Attempt | None, *, live: bool) -> Pre
 
 
 def _apply_finished(state: RunState, tasks: list[Task], known: dict[str, Attempt]) -> None:
-    """Show finished tasks' writes. Writes that conflict leave the values of the checkpoint."""
+    """Fold finished tasks' writes. If they conflict, the values stay those of the checkpoint."""
     done = [t for t in sorted(tasks, key=_by_path) if _finished(known.get(t.id))]
     # Without triggers nothing ages: the superstep is not over.
-    ran = [Ran(t.name, (), known[t.id].writes or ()) for t in done]
+    ran = [TaskWrites(t.name, (), known[t.id].writes or ()) for t in done]
     try:
         apply(state, ran)
-    except Exception:  # noqa: BLE001 - a reducer of the user's may raise anything
+    except Exception:  # noqa: BLE001 - a user's reducer may raise anything
         return
 
 

@@ -1,4 +1,4 @@
-"""Who runs next: the tasks that a state makes due, with their ids and inputs.
+"""The tasks that a state makes due, with their ids and inputs.
 
 The rule: a node runs when one of its trigger channels is available and has a version that the
 node has not seen. Pending Sends come first, by their order; then nodes, by name.
@@ -10,53 +10,47 @@ from typing import Any
 
 from actorgraph.channels import EMPTY
 from actorgraph.errors import InvalidUpdateError
-from actorgraph.plan.graph import NodePlan, Plan
-from actorgraph.superstep.state import RunState
+from actorgraph.plan.plan import NodePlan, Plan
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.commands import Send
-from actorgraph.values.constants import (
-    BRANCH_TO,
-    PULL,
-    PUSH,
-    START,
-    TASKS,
-)
+from actorgraph.values.constants import BRANCH_TO, PULL, PUSH, START, TASKS
 from actorgraph.values.ids import task_id
-from actorgraph.values.node_policies import TimeoutPolicy
-from actorgraph.values.run import Path, Task
+from actorgraph.values.policies import TimeoutPolicy
+from actorgraph.values.run import Task, TaskPath
 
 
 def due_tasks(state: RunState, changed: Iterable[str] | None) -> list[Task]:
-    """The tasks of the next superstep, in plan order.
+    """Plan the tasks of the next superstep, in plan order.
 
     Args:
         state: after `apply`. Not modified.
         changed: the channels that changed, when only they can have made a node due; None
-            looks at every node.
+            checks every node.
     """
     sends: Sequence[Send] = state.values.get(TASKS, ())
-    # An old checkpoint may name a node that is gone; one that a run goes on from can't.
+    # For a snapshot of an old checkpoint, whose Send may be to a removed node; a run refuses it.
     known = state.plan.nodes
     tasks: list[Task] = []
     if sends:
         tasks = [_push(state, n, send) for n, send in enumerate(sends) if send.node in known]
-    for name in _candidates(state.plan, changed):
+    names: Sequence[str] = ()
+    if changed is None:
+        names = sorted(known)
+    else:
+        for channel in changed:
+            if channel in state.plan.subscribers:
+                names = [*names, *state.plan.subscribers[channel]]
+        if len(names) > 1:
+            names = sorted(set(names))
+    for name in names:
         triggers = due_triggers(state, state.plan.nodes[name])
         if triggers:
             tasks.append(_pull(state, state.plan.nodes[name], triggers))
     return tasks
 
 
-def _candidates(plan: Plan, changed: Iterable[str] | None) -> Sequence[str]:
-    if changed is None:
-        return sorted(plan.nodes)
-    found: list[str] = []
-    for channel in changed:
-        found.extend(plan.subscribers.get(channel, ()))
-    return sorted(set(found)) if len(found) > 1 else found
-
-
 def due_triggers(state: RunState, node: NodePlan) -> tuple[str, ...]:
-    """The triggers that make a node due now; empty when it isn't."""
+    """List the triggers that make a node due now; empty if it isn't due."""
     seen = state.seen.get(node.name, _NOTHING)
     values, opaque = state.values, state.plan.opaque
     due: tuple[str, ...] = ()
@@ -71,7 +65,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def is_newer(version: Any, seen: Any) -> bool:
-    """Whether a version is above the one seen, by the null value of its own type."""
+    """Whether a version is above the one seen; None seen counts as the type's zero value."""
     if version is None:
         return False
     if seen is None:
@@ -107,16 +101,15 @@ def _push(state: RunState, index: int, send: Send) -> Task:
     )
 
 
-def is_push(path: Path) -> bool:
-    """Whether a task came from a Send."""
-    return bool(path) and path[0] == PUSH
-
-
 def input_of(state: RunState, task: Task) -> Any:
-    """What the node gets: a Send's argument as it is, or its view of the state."""
-    if is_push(task.path):
+    """Make a node's input: a Send's argument as it is, or the node's view of the state.
+
+    Raises:
+        InvalidUpdateError: the node's schema refuses the values.
+    """
+    if task.path[0] == PUSH:
         return task.input
-    # A handler gets what the failed node got.
+    # By the path, not the task's name: an error handler gets the input of the failed node.
     plan = state.plan
     node = plan.nodes[str(task.path[1])]
     try:
@@ -127,7 +120,7 @@ def input_of(state: RunState, task: Task) -> Any:
 
 
 def visible(state: RunState) -> dict[str, Any]:
-    """The cells, and what the runtime computes for those who read them."""
+    """The cells with the managed values (`IsLastStep`, `RemainingSteps`) added."""
     managed = state.plan.managed
     if not managed:
         return state.values
@@ -136,7 +129,7 @@ def visible(state: RunState) -> dict[str, Any]:
 
 
 def view(plan: Plan, values: Mapping[str, Any], reads: Sequence[str], coerce: Any) -> Any:
-    """The part of a state that some code sees.
+    """Make the part of a state that a node or a router sees.
 
     Args:
         values: the cells. Not modified.
@@ -172,14 +165,14 @@ def _seen(plan: Plan, key: str, value: Any) -> Any:
 
 
 def next_nodes(plan: Plan, tasks: Sequence[Task]) -> tuple[str, ...]:
-    """The nodes of these tasks, in the order in which they are shown."""
-    if len(tasks) == 1:
-        return (tasks[0].name,)
-    return tuple([task.name for task in as_shown(plan, tasks)])
+    """List the nodes of these tasks, in the order in which they are shown."""
+    if len(tasks) > 1:
+        return tuple([task.name for task in as_shown(plan, tasks)])
+    return (tasks[0].name,) if tasks else ()
 
 
 def as_shown(plan: Plan, tasks: Iterable[Task]) -> list[Task]:
-    """Tasks as a snapshot lists them: Sends by their index, then nodes as the graph defines them.
+    """Sort tasks as a snapshot lists them: Sends by index, then nodes in definition order.
 
     They run in plan order, by name; see `due_tasks`.
     """
@@ -188,11 +181,11 @@ def as_shown(plan: Plan, tasks: Iterable[Task]) -> list[Task]:
 
 
 @lru_cache(maxsize=4096)
-def path_key(path: Path) -> str:
-    """A string that sorts as task paths do: nodes by name, then Sends by index."""
+def path_key(path: TaskPath) -> str:
+    """Make a string that sorts as task paths do: nodes by name, then Sends by index."""
     return "~" + ", ".join(f"{p:010d}" if isinstance(p, int) else p for p in path)
 
 
 def edge_to(node: str) -> str:
-    """The channel whose write makes a node due."""
+    """Make the name of the channel whose write makes a node due."""
     return BRANCH_TO + node

@@ -1,8 +1,8 @@
-"""What of a run's values may be stored: everything but those of UntrackedValue channels.
+"""Removal of the values of UntrackedValue channels from everything that is stored.
 
-Such a value may stand in more places than its cell: among the writes of a task, in the input, in
-the argument of a Send, in a chunk. Whatever is stored is stripped here first. The run itself goes
-on with the values as they are.
+Such a value may be in more places than its cell: in the writes of a task, in the input, in the
+argument of a Send, in a chunk. All of these are stripped here before they are stored. The run
+itself goes on with the values as they are.
 
 A finished task whose writes were all of that kind still counts as finished: see `NO_WRITES`.
 """
@@ -20,11 +20,11 @@ from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import NO_WRITES, START, TASKS
 from actorgraph.values.run import LedgerEntry, NewCheckpoint, Save, Write
 
-Names = AbstractSet[str]
+ChannelNames = AbstractSet[str]
 
 
-def storable_save(names: Names, save: Save) -> Save:
-    """A save without the values of these channels."""
+def storable_save(names: ChannelNames, save: Save) -> Save:
+    """Strip a save of the values of these channels."""
     claim = save.claim
     if claim is not None and claim.has_input:
         claim = msgspec.structs.replace(claim, input=storable_update(names, claim.input))
@@ -36,18 +36,18 @@ def storable_save(names: Names, save: Save) -> Save:
     )
 
 
-def storable_writes(names: Names, writes: Iterable[Write]) -> tuple[Write, ...]:
-    """Writes without those to these channels, and without their values in Sends and inputs."""
+def storable_writes(names: ChannelNames, writes: Iterable[Write]) -> tuple[Write, ...]:
+    """Strip writes of those to these channels, and of their values in Sends and inputs."""
     return tuple((c, _storable_cell(names, c, v)) for c, v in writes if c not in names)
 
 
-def is_storable(names: Names, writes: Iterable[Write]) -> bool:
-    """Whether writes have no value of these channels in them."""
+def is_storable(names: ChannelNames, writes: Iterable[Write]) -> bool:
+    """Whether writes contain no value of these channels."""
     return all(c not in names and _storable_cell(names, c, v) is v for c, v in writes)
 
 
-def storable_update(names: Names, given: Any) -> Any:
-    """An input, an update or a state without these keys; an object with one becomes a dict."""
+def storable_update(names: ChannelNames, given: Any) -> Any:
+    """Strip an input, an update or a state of these keys; an object with one becomes a dict."""
     if isinstance(given, Command):
         given = cast("Command[Any]", given)
         if not names:
@@ -67,8 +67,8 @@ def storable_update(names: Names, given: Any) -> Any:
     return _without(names, pairs)
 
 
-def storable_send(names: Names, send: Send) -> Send:
-    """A Send whose argument lacks these keys; fields of an object have their defaults, or None."""
+def storable_send(names: ChannelNames, send: Send) -> Send:
+    """Strip a Send's argument of these keys; an object's fields get their defaults, or None."""
     arg = send.arg
     kept = _emptied(names, arg)
     if isinstance(arg, Mapping):
@@ -77,8 +77,8 @@ def storable_send(names: Names, send: Send) -> Send:
     return send if kept is arg else dataclasses.replace(send, arg=kept)
 
 
-def storable_chunk(names: Names, mode: str, chunk: Any) -> Any:
-    """A chunk of a stream that is stored, without the values of these channels."""
+def storable_chunk(names: ChannelNames, mode: str, chunk: Any) -> Any:
+    """Strip a chunk of a stored stream of the values of these channels."""
     match mode:
         case "values":
             return storable_update(names, chunk)
@@ -97,19 +97,19 @@ def storable_chunk(names: Names, mode: str, chunk: Any) -> Any:
             return chunk
 
 
-def _storable_entry(names: Names, entry: LedgerEntry) -> LedgerEntry:
+def _storable_entry(names: ChannelNames, entry: LedgerEntry) -> LedgerEntry:
     if entry.index < 0:
         return entry
     writes = storable_writes(names, entry.writes) or ((NO_WRITES, None),)
     return msgspec.structs.replace(entry, writes=writes)
 
 
-def _storable_point(names: Names, point: NewCheckpoint) -> NewCheckpoint:
+def _storable_point(names: ChannelNames, point: NewCheckpoint) -> NewCheckpoint:
     changed = {c: _storable_cell(names, c, v) for c, v in point.changed.items() if c not in names}
     return msgspec.structs.replace(point, changed=changed)
 
 
-def _storable_cell(names: Names, channel: str, value: Any) -> Any:
+def _storable_cell(names: ChannelNames, channel: str, value: Any) -> Any:
     if channel == START:
         return storable_update(names, value)
     if channel == TASKS:
@@ -120,15 +120,15 @@ def _storable_cell(names: Names, channel: str, value: Any) -> Any:
     return value
 
 
-def _storable_parts(names: Names, update: Any) -> Any:
-    """What one task wrote, as a chunk shows it: a dict, or one per write of a repeated key."""
+def _storable_parts(names: ChannelNames, update: Any) -> Any:
+    """Strip a task's update in a chunk: a dict, or a list of them if a key repeats."""
     if isinstance(update, list):
         parts = (storable_update(names, part) for part in cast("list[Any]", update))
         return [part for part in parts if part != {}]
     return storable_update(names, update)
 
 
-def _stripped(names: Names, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def _stripped(names: ChannelNames, given: Mapping[str, Any]) -> Mapping[str, Any]:
     kept = given if names.isdisjoint(given) else _without(names, given.items())
     if "__type" in kept and "state" in kept:  # of a tool's call, with the state that it may see
         state = storable_update(names, kept["state"])
@@ -136,17 +136,17 @@ def _stripped(names: Names, given: Mapping[str, Any]) -> Mapping[str, Any]:
     return kept
 
 
-def _without(names: Names, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _without(names: ChannelNames, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return {key: value for key, value in pairs if key not in names}
 
 
-def _is_pair_of(names: Names, part: Any) -> bool:
+def _is_pair_of(names: ChannelNames, part: Any) -> bool:
     pair = cast("tuple[Any, ...]", part) if isinstance(part, tuple) else ()
     return len(pair) == 2 and isinstance(pair[0], str) and pair[0] in names
 
 
-def _emptied(names: Names, thing: Any) -> Any:
-    """A copy of an object of a state's class with these fields at their defaults, or None."""
+def _emptied(names: ChannelNames, thing: Any) -> Any:
+    """Copy an object of a state's class with these fields at their defaults, or None."""
     pairs = fields_of(thing)
     held = [key for key, _ in pairs if key in names] if pairs else []
     if not held:

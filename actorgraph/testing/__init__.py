@@ -1,17 +1,17 @@
-"""For tests of programs: savers that fail, or wait, on demand; the contract of savers as checks."""
+"""For tests: savers that fail or wait on demand; the contracts of savers and stores as checks."""
 
 from actorgraph.testing.conformance import CHECKS, check_saver
-from actorgraph.testing.failing_files import failing_files
 from actorgraph.testing.faults import (
     FaultPlan,
     FaultySaver,
     When,
     failing_connection,
+    failing_files,
     sqlite_failure,
 )
-from actorgraph.testing.gated import GatedSaver
-from actorgraph.testing.sessions import session_saver_checks
-from actorgraph.testing.stores import store_checks
+from actorgraph.testing.gated_saver import GatedSaver
+from actorgraph.testing.session_checks import session_saver_checks
+from actorgraph.testing.store_checks import store_checks
 
 __all__ = [
     "CHECKS",

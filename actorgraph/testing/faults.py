@@ -1,14 +1,16 @@
-"""Storage that fails at the k-th operation: SQLite's own way to test crashes, for any saver.
+"""Fault injection: storage that fails at the k-th operation, for crash tests of any saver.
 
-A `FaultPlan` counts operations and fails one of them, before or after its effect. Two doubles
-ask it: `failing_connection`, at each SQL statement of an `SqliteSaver`, COMMIT included, and
-`FaultySaver`, at each call of any saver's port. To enumerate every crash point, run a program
-with `fail_at=1`, open a new saver on what is left, look; then 2, 3 ... until `plan.fired` is
-False (https://www.sqlite.org/testing.html, section 3.1).
+A `FaultPlan` counts operations and fails one of them, before or after its effect. Test doubles
+consult it: `failing_connection` at each SQL statement of an `SqliteSaver`, COMMIT included;
+`failing_files` at each file operation of a `JsonlSaver`; `FaultySaver` at each call of any saver's
+port. To enumerate all crash points, run a program with `fail_at=1`, reopen the store with a new
+saver and check it; repeat with 2, 3 ... until `plan.fired` is False.
 
 Invariant  an operation that fails "before" has no effect; one that fails "after" has all of it.
+Source     https://www.sqlite.org/testing.html, section 3.1.
 """
 
+import errno
 import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,27 +18,28 @@ from typing import Any, Literal, TypeVar, cast
 
 import anyio
 
-from actorgraph.api.savers import HostedSaver
+from actorgraph.api.savers.hosted import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.errors import SaverBrokenError
 from actorgraph.ports import Saver
-from actorgraph.savers.sqlite.drivers import HopConnection
-from actorgraph.values.commits import Outcome, Query, Request, Stored
+from actorgraph.savers.jsonl.files import Files
+from actorgraph.storage.sqlite.connections import HopConnection
+from actorgraph.values.commits import CommitOutcome, Committed, Query, Request
 
 T = TypeVar("T")
 When = Literal["before", "after"]
 
 
 class FaultPlan:
-    """Counts storage operations, and fails one of them. Safe to use from several threads.
+    """Counts storage operations and fails one of them. Safe to use from several threads.
 
     Args:
-        fail_at: which operation fails, counted from 1; None only counts.
+        fail_at: the operation to fail, counted from 1; None counts only.
         when: "before" its effect, or "after" it.
-        error: makes the error; default what suits the double that asks: an I/O error of SQLite,
-            or SaverBrokenError.
-        lasting: whether every later operation fails too, as if the process had died there
-            (default); otherwise the fault happens once.
+        error: makes the error; default that of the double: an I/O error of SQLite or of the
+            operating system, or SaverBrokenError.
+        lasting: whether all later operations fail too, as if the process had died (default);
+            if False the fault happens once.
     Attributes:
         operations: the names of the operations so far, in order: "BEGIN IMMEDIATE", "commit" ...
         fired: whether the fault has happened.
@@ -59,11 +62,12 @@ class FaultPlan:
         self._lock = threading.Lock()
 
     def run(self, name: str, operation: Callable[[], T], default: Callable[[], Exception]) -> T:
-        """Carry out an operation, or fail.
+        """Carry out an operation, or fail as planned.
 
         Args:
-            name: for `operations`.
-            default: makes the error if the plan has none.
+            name: recorded in `operations`.
+            operation: called unless the fault comes before it; its result is returned.
+            default: makes the error if the plan has no `error`.
         """
         fails_after = self._count(name, default)
         result = operation()
@@ -78,7 +82,7 @@ class FaultPlan:
         operation: Callable[[], Awaitable[T]],
         default: Callable[[], Exception],
     ) -> T:
-        """`run` for an operation that waits."""
+        """`run` for an async operation; see there."""
         fails_after = self._count(name, default)
         result = await operation()
         if fails_after:
@@ -87,7 +91,7 @@ class FaultPlan:
         return result
 
     def _count(self, name: str, default: Callable[[], Exception]) -> bool:
-        """Whether the operation that begins now fails after its effect; raises if before."""
+        """Count an operation; raise if it fails before its effect, return whether it does after."""
         with self._lock:
             down = self.fired and self.lasting
             self.operations.append(name)
@@ -102,7 +106,7 @@ class FaultPlan:
 
 
 def sqlite_failure(code: int = sqlite3.SQLITE_IOERR) -> sqlite3.OperationalError:
-    """An error as SQLite raises it, e.g. for a `FaultPlan(error=...)`.
+    """Make an error as SQLite raises it, e.g. for `FaultPlan(error=...)`.
 
     Args:
         code: one of `sqlite3.SQLITE_...`: SQLITE_IOERR (default), SQLITE_FULL, SQLITE_BUSY ...
@@ -113,12 +117,12 @@ def sqlite_failure(code: int = sqlite3.SQLITE_IOERR) -> sqlite3.OperationalError
 
 
 def failing_connection(plan: FaultPlan) -> type[HopConnection]:
-    """A class of connections whose statements ask the plan: BEGIN, each statement, COMMIT.
+    """Make a class of connections that fails as `plan` says: at BEGIN, each statement, COMMIT.
 
         class Failing(SqliteSaver):
             connection_class = failing_connection(FaultPlan(fail_at=7))
 
-    Its error is one of `sqlite3`, so that the saver's own handling of errors is under test.
+    The error is one of `sqlite3` by default, so that the saver's own error handling is tested.
     """
 
     class FailingConnection(HopConnection):
@@ -140,21 +144,21 @@ def failing_connection(plan: FaultPlan) -> type[HopConnection]:
 
 
 def _verb(sql: str) -> str:
-    """What a statement does, for people: `INSERT INTO runs (run, ...` -> "INSERT INTO runs"."""
+    """A short name of a statement: `INSERT INTO runs (run, ...` -> "INSERT INTO runs"."""
     return " ".join(sql.split()[:3])
 
 
 class FaultySaver(HostedSaver):
-    """Any saver, with a plan at its port: `open`, each `commit`, each `query`.
+    """Wraps any saver and fails as a plan says: at `open`, each `commit`, each `query`.
 
-    Make a new one over the same saver to go on after a crash: what the old one stored is there.
+    To continue after a simulated crash, wrap the same saver in a new one.
 
     Args:
-        saver: where checkpoints go.
-        plan: what fails; default nothing.
-        immediate: False sends everything through the persistence actor, as for a saver on
-            disk, also when `saver` needs no task; default as `saver` is.
-        on_stored: called with each request that the store has acknowledged.
+        saver: stores the checkpoints.
+        plan: the operation to fail; default none.
+        immediate: False sends everything through the persistence actor, as for a saver on disk,
+            even if `saver.immediate` is true; default `saver.immediate`.
+        on_stored: called with each request that was stored.
     """
 
     def __init__(
@@ -184,39 +188,41 @@ class FaultySaver(HostedSaver):
         try:
             await self.plan.arun("open", opened, _broken)
         except BaseException:
-            if is_open:  # nobody else closes what has failed to open
+            if is_open:  # callers don't close a saver whose `open` failed
                 with anyio.CancelScope(shield=True):
                     await self.saver.close()
             raise
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         outcomes = await self.plan.arun("commit", lambda: self.saver.commit(batch), _broken)
-        return self._told(batch, outcomes)
+        return self._report_stored(batch, outcomes)
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         """See `ports.Saver.query`."""
         return await self.plan.arun("query", lambda: self.saver.query(queries), _broken)
 
     async def close(self) -> None:
-        """See `ports.Saver.close`; never fails, as a crashed process can't."""
+        """See `ports.Saver.close`; not counted by the plan: a crashed process closes nothing."""
         await self.saver.close()
 
-    def commit_now(self, batch: Sequence[Request]) -> list[Outcome]:
-        """`commit` of an immediate saver."""
+    def commit_now(self, batch: Sequence[Request]) -> list[CommitOutcome]:
+        """`commit` for an immediate saver; see `HostedSaver`."""
         inner: Any = self.saver
         outcomes = self.plan.run("commit", lambda: inner.commit_now(batch), _broken)
-        return self._told(batch, outcomes)
+        return self._report_stored(batch, outcomes)
 
     def query_now(self, queries: Sequence[Query]) -> list[Any]:
-        """`query` of an immediate saver."""
+        """`query` for an immediate saver; see `HostedSaver`."""
         inner: Any = self.saver
         return self.plan.run("query", lambda: inner.query_now(queries), _broken)
 
-    def _told(self, batch: Sequence[Request], outcomes: list[Outcome]) -> list[Outcome]:
+    def _report_stored(
+        self, batch: Sequence[Request], outcomes: list[CommitOutcome]
+    ) -> list[CommitOutcome]:
         if self._on_stored is not None:
             for request, outcome in zip(batch, outcomes, strict=True):
-                if isinstance(outcome, Stored):
+                if isinstance(outcome, Committed):
                     self._on_stored(request)
         return outcomes
 
@@ -226,3 +232,38 @@ def _broken() -> SaverBrokenError:
         "injected fault: the outcome of the operation is unknown",
         do="open a new saver on the same store",
     )
+
+
+def failing_files(plan: FaultPlan) -> type[Files]:
+    """Make a class of file systems that fails as `plan` says: writes, syncs, renames, removals.
+
+        class Failing(JsonlSaver):
+            files_class = failing_files(FaultPlan(fail_at=7))
+
+    The error is an OSError by default, so that the saver's own error handling is tested.
+    """
+
+    class FailingFiles(Files):
+        def write(self, descriptor: int, data: bytes, offset: int) -> None:
+            plan.run("write", lambda: Files.write(self, descriptor, data, offset), _failure)
+
+        def truncate(self, descriptor: int, size: int) -> None:
+            plan.run("truncate", lambda: Files.truncate(self, descriptor, size), _failure)
+
+        def sync(self, descriptor: int) -> None:
+            plan.run("sync", lambda: Files.sync(self, descriptor), _failure)
+
+        def sync_folder(self, path: str) -> None:
+            plan.run("sync folder", lambda: Files.sync_folder(self, path), _failure)
+
+        def rename(self, source: str, target: str) -> None:
+            plan.run("rename", lambda: Files.rename(self, source, target), _failure)
+
+        def remove(self, path: str) -> None:
+            plan.run("remove", lambda: Files.remove(self, path), _failure)
+
+    return FailingFiles
+
+
+def _failure() -> OSError:
+    return OSError(errno.EIO, "injected fault")

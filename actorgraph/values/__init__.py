@@ -1,1 +1,1 @@
-"""Frozen data: the vocabulary that every layer shares. No decisions here."""
+"""Frozen data types that every layer shares. No decisions here."""

@@ -1,17 +1,33 @@
-"""The checkpoint shapes of LangGraph's saver interface, which programs and tools read."""
+"""Checkpoints as data: LangGraph's shapes, addresses, summaries, and decoded ones for the core.
 
-from typing import Any, NamedTuple, TypedDict
+`Checkpoint`, `CheckpointMetadata` and `CheckpointTuple` are the shapes of LangGraph's saver
+interface, which programs and tools read. `CheckpointSummary` is a row of a listing. `Restored` is
+a checkpoint decoded for a run to start from.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple, Self, TypedDict
+
+import msgspec
+
+from actorgraph.values.run import NO_DELTAS, TaskPath
 
 ChannelVersions = dict[str, Any]
-"""Channel -> its version: an integer, a float or text, of one type in a thread."""
+"""Channel -> its version: an integer, a float or text, the same type throughout a thread."""
 
 
 class CheckpointMetadata(TypedDict, total=False):
-    """What is said of a checkpoint, beside what a caller declares.
+    """The metadata of a checkpoint, without the keys that a caller adds.
 
-    Keys: `source` input, loop, update or fork; `step` -1 for the first input; `parents` namespace
-    -> checkpoint id of the graphs above; `run_id` of the run that made it;
-    `counters_since_delta_snapshot` DeltaChannel -> what has happened since its value was stored.
+    Keys:
+        source: "input", "loop", "update" or "fork".
+        step: -1 for the first input.
+        parents: namespace -> checkpoint id, of the runs above it.
+        run_id: of the run that made it.
+        counters_since_delta_snapshot: DeltaChannel -> (supersteps that have written it,
+            checkpoints) since its whole value was stored.
     """
 
     source: str
@@ -24,9 +40,14 @@ class CheckpointMetadata(TypedDict, total=False):
 class Checkpoint(TypedDict):
     """A checkpoint: the format, its id, the values and the coordination.
 
-    Keys: `v` the format; `id` UUIDv6 text; `ts` ISO 8601 UTC; `channel_values` of the channels
-    that have one; `channel_versions`; `versions_seen` node -> channel -> version;
-    `updated_channels` sorted, or None.
+    Keys:
+        v: the format.
+        id: UUIDv6 text.
+        ts: ISO 8601 UTC.
+        channel_values: of the channels that have one.
+        channel_versions: channel -> version.
+        versions_seen: node -> channel -> version that the node has run with.
+        updated_channels: sorted, or None.
     """
 
     v: int
@@ -39,10 +60,12 @@ class Checkpoint(TypedDict):
 
 
 class CheckpointTuple(NamedTuple):
-    """A checkpoint with its address, its parent's, and the writes beside it.
+    """A checkpoint with its address, its parent's, and its pending writes.
 
     Attributes:
-        pending_writes: `(task id, channel, value)`.
+        config: addresses the checkpoint.
+        parent_config: addresses its parent; None without one.
+        pending_writes: `(task id, channel, value)` each.
     """
 
     config: dict[str, Any]
@@ -50,3 +73,205 @@ class CheckpointTuple(NamedTuple):
     metadata: dict[str, Any]
     parent_config: dict[str, Any] | None = None
     pending_writes: list[tuple[str, str, Any]] | None = None
+
+
+class CheckpointSource(StrEnum):
+    """The operation that made a checkpoint; its value is the stored text."""
+
+    INPUT = "input"
+    LOOP = "loop"
+    UPDATE = "update"
+    FORK = "fork"
+
+    @classmethod
+    def parse(cls, text: str) -> "CheckpointSource | None":
+        """Parse the stored text; None if it is unknown."""
+        return next((source for source in cls if source.value == text), None)
+
+
+class CheckpointConfig(msgspec.Struct, frozen=True):
+    """The address of a checkpoint.
+
+    Attributes:
+        checkpoint_id: None for the newest.
+        namespace: "" for the thread's own graph.
+    """
+
+    thread_id: str
+    checkpoint_id: str | None = None
+    namespace: str = ""
+
+    @classmethod
+    def latest(cls, thread_id: str) -> Self:
+        """Address the newest checkpoint of a thread's own graph."""
+        return cls(thread_id)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The address as a config for graphs and savers."""
+        place = {"thread_id": self.thread_id, "checkpoint_ns": self.namespace}
+        if self.checkpoint_id is not None:
+            place["checkpoint_id"] = self.checkpoint_id
+        return {"configurable": place}
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeTarget:
+    """A checkpoint to resume at: `Latest`, or `ResumeTarget.checkpoint(id)`.
+
+    Attributes:
+        checkpoint_id: the checkpoint's id as text; None for the newest one.
+    """
+
+    checkpoint_id: str | None = None
+
+    @classmethod
+    def latest(cls) -> "ResumeTarget":
+        """Return `Latest`: the thread's newest checkpoint."""
+        return Latest
+
+    @classmethod
+    def checkpoint(cls, checkpoint_id: str) -> "ResumeTarget":
+        """Resume at the checkpoint with this id; it makes a branch unless it is the newest."""
+        return cls(checkpoint_id)
+
+
+Latest = ResumeTarget()
+"""The thread's newest checkpoint."""
+
+
+class CheckpointSummary(msgspec.Struct, frozen=True):
+    """One checkpoint, without its values and its pending writes.
+
+    Attributes:
+        checkpoint_ns: "" for the thread's own graph.
+        parent_id: None for the first of a thread.
+        sequence: its number in the order in which the thread's checkpoints were stored, from 1.
+        step: its superstep; -1 for the first input.
+        source: "input", "loop", "update" or "fork".
+        run_id: the run that stored it; None outside of runs.
+        next: the nodes that run next.
+        created_at: ISO 8601, UTC; for display.
+        metadata: the caller's.
+    """
+
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    parent_id: str | None
+    sequence: int
+    step: int
+    source: str
+    run_id: str | None
+    next: tuple[str, ...]
+    created_at: str
+    metadata: dict[str, Any]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The config that addresses the checkpoint."""
+        place = {
+            "thread_id": self.thread_id,
+            "checkpoint_ns": self.checkpoint_ns,
+            "checkpoint_id": self.checkpoint_id,
+        }
+        return {"configurable": place}
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """The changes of a graph since threads were stored; `compile(migrations=)` takes a list.
+
+    They are applied in order whenever a checkpoint is read. Stored bytes stay as they are; the
+    thread's next checkpoint holds the result.
+
+    Attributes:
+        channels: old name of a state key -> new name, or None to drop its values.
+        nodes: old name of a node -> new name, or None to drop it; for threads in which it is due.
+        types: "module:Class" as it was stored -> the type that takes its fields, or a function
+            that makes the value from the stored data: a dict of a dataclass's fields, the name of
+            an enum's member.
+        values: state key (by its new name) -> a function of the stored value. It is called again
+            with its own results, and must return those unchanged.
+    """
+
+    channels: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    nodes: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    types: Mapping[str, Callable[[Any], Any]] = field(
+        default_factory=dict[str, Callable[[Any], Any]]
+    )
+    values: Mapping[str, Callable[[Any], Any]] = field(
+        default_factory=dict[str, Callable[[Any], Any]]
+    )
+
+
+class StoredWrite(msgspec.Struct, frozen=True):
+    """One row of the ledger, decoded.
+
+    Attributes:
+        index: 0 or more for a task's own writes, negative for control (see `CONTROL_INDEX`).
+        generation: of control rows of one kind, the highest counts.
+        writes: as the task made them.
+    """
+
+    task: str
+    path: TaskPath
+    index: int
+    generation: int
+    writes: tuple[tuple[str, Any], ...]
+
+
+class OpenClaim(msgspec.Struct, frozen=True):
+    """The claim of a run that never left, decoded: its process died.
+
+    Attributes:
+        mode: the durability that it ran with.
+        input: its input, if no checkpoint holds it.
+        has_input: whether `input` is set.
+    """
+
+    run: bytes
+    mode: str
+    input: Any
+    has_input: bool
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """One checkpoint with its ledger, decoded.
+
+    Attributes:
+        id: b"" where only the input of a claim is stored and no checkpoint.
+        sequence: its number in the order in which the thread's checkpoints were stored.
+        created: microseconds since 1970-01-01 UTC.
+        graph: the id of the graph that wrote it.
+        values: the cells, as their channels hold them; absent where empty.
+        versions: channel -> version.
+        seen: node -> channel -> version that the node has run with.
+        next: the nodes that run next, as stored for listings.
+        version_floor: the highest version that any checkpoint of the thread uses, so that
+            new versions never collide with those of another branch.
+        head: the newest checkpoint of its thread and namespace, maybe itself.
+        claim: that of an unfinished run on top of it.
+        deltas: as in `NewCheckpoint`; their values are in `values`.
+    """
+
+    id: bytes
+    parent: bytes | None
+    sequence: int
+    namespace: str
+    step: int
+    source: str
+    created: int
+    run: bytes | None
+    graph: str
+    values: dict[str, Any]
+    versions: dict[str, Any]
+    seen: dict[str, dict[str, Any]]
+    updated: tuple[str, ...] | None
+    next: tuple[str, ...]
+    metadata: dict[str, Any]
+    ledger: tuple[StoredWrite, ...] = ()
+    version_floor: int = 0
+    head: bytes = b""
+    claim: OpenClaim | None = None
+    deltas: Mapping[str, tuple[int, int]] = NO_DELTAS

@@ -1,4 +1,4 @@
-"""What crosses the saver's port: encoded rows, grouped so that each commit is all or nothing.
+"""The saver port's data: encoded rows, grouped so that each commit is all or nothing, and queries.
 
 Everything here is bytes, text and integers. A saver stores rows; it decodes none of them.
 """
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.values.ids import GREGORIAN_OFFSET, ticks_of
+from actorgraph.values.ids import created_of
 from actorgraph.values.retention import (
     CopyThread,
     CountCheckpoints,
@@ -28,7 +28,7 @@ HOLDER_ANY = b""
 
 
 class BlobRow(msgspec.Struct, frozen=True, gc=False):
-    """The value of one channel at one version."""
+    """The encoded value of one channel at one version."""
 
     channel: str
     version: int
@@ -39,11 +39,11 @@ class RangeRow(msgspec.Struct, frozen=True, gc=False):
     """Items added to a growing list.
 
     Attributes:
-        lineage: the version at which this list began; no other list of the channel has it.
+        lineage: the version at which this list began; unique among the lists of the channel.
         start: position of the row's first item in the list.
         before: items that the row has already; 0 makes a new row.
         count: items in `payload`.
-        payload: frames (`codec.frames`) to put behind those that the row has.
+        payload: frames (`codec.records.frames`) to append to those that the row has.
     """
 
     channel: str
@@ -55,7 +55,7 @@ class RangeRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class MergeRow(msgspec.Struct, frozen=True, gc=False):
-    """Put the rows of a list that begin in `start <= s < end` together into one."""
+    """Merge the rows of a list whose start is in `start <= s < end` into one."""
 
     channel: str
     lineage: int
@@ -68,8 +68,8 @@ class CheckpointRow(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         next: JSON list of the nodes that run next.
-        record: JSON; see `codec.records`. Leaves out what has its own column.
-        metadata: JSON object of what the caller declared.
+        record: JSON; see `codec.records`. Without the fields that have their own columns.
+        metadata: JSON object of the caller's metadata.
     """
 
     id: bytes
@@ -86,15 +86,15 @@ class CheckpointRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def created(self) -> int:
-        """Microseconds since 1970-01-01 UTC, out of the id; for display and retention only."""
-        return (ticks_of(self.id) - GREGORIAN_OFFSET) // 10
+        """Microseconds since 1970-01-01 UTC, read from the id; for display and retention only."""
+        return created_of(self.id)
 
 
 class LedgerRow(msgspec.Struct, frozen=True, gc=False):
     """Writes of one task beside a checkpoint; insert-or-ignore by (base, task, index, generation).
 
     Attributes:
-        asks: whether it holds questions, so that listings can show a waiting checkpoint.
+        asks: whether it holds questions, so that listings can show that the thread waits.
     """
 
     base: bytes
@@ -110,11 +110,12 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     """A run's claim of its thread: refused unless `head` is the thread's head.
 
     Attributes:
+        head: the newest checkpoint that the run has read.
+        mode: the run's durability.
         input: the encoded input when no checkpoint of the same commit holds it.
         resumes: ids of the interrupts that the run answers, comma separated.
-        holder: the run that had the thread's claim when this one read the thread, dead or not;
-            None for none. If another run has it now, this one is refused. HOLDER_ANY is not
-            checked.
+        holder: the run that had the claim when this one read the thread, dead or not; None for
+            none. If another run has it now, this claim is refused. HOLDER_ANY is not checked.
     """
 
     head: bytes | None
@@ -125,18 +126,18 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
 
 
 class Commit(msgspec.Struct, frozen=True, gc=False):
-    """One message's worth of rows.
+    """The rows of one save, stored all or nothing.
 
     Attributes:
         run: the run that it belongs to, which must hold the thread's claim; None for an
             operation from outside a run, which is not checked against claims.
-        epoch: the thread's epoch as the run knows it; EPOCH_ANY is not checked.
-        number: the run's number of this save.
-        head: the head that the thread must have when there are checkpoints or a ledger.
-        strict: whether `head` is compared although the commit belongs to no run.
-        ends: the status that the run leaves with.
-        owner: the ActorSystem whose run it is; its claim takes the thread's lease for it.
+        epoch: the thread's epoch as the run has read it; EPOCH_ANY is not checked.
+        number: counts the run's saves from 1.
+        head: the head that the thread must have if there are checkpoints or a ledger.
+        ends: the status that the run leaves with; None while it goes on.
         size: bytes of payload, for the bound of a batch.
+        owner: the ActorSystem of the run; its claim takes the thread's lease for that system.
+        strict: whether `head` is compared although the commit belongs to no run.
     """
 
     thread_id: str
@@ -157,11 +158,11 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
 Request = SystemRequest | Commit | DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
 
 
-class Stored(msgspec.Struct, frozen=True, gc=False):
+class Committed(msgspec.Struct, frozen=True, gc=False):
     """The request is durable.
 
     Attributes:
-        sequence: the newest one given to its checkpoints, or 0.
+        sequence: that of its newest checkpoint; 0 without one.
         removed: how many checkpoints it has removed.
         freed: how many rows a sweep has removed.
     """
@@ -172,23 +173,24 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """The request was not stored; others of its batch were."""
+    """The request was not stored; others of its batch may have been."""
 
     error: BaseException
 
 
-Outcome = Stored | Refused
+CommitOutcome = Committed | Refused
 
 
 # --- reading ---
 
 
 class LoadCheckpoint(msgspec.Struct, frozen=True, gc=False):
-    """Read one checkpoint: the newest of the namespace, or that of an id.
+    """Read one checkpoint.
 
     Attributes:
-        ancestors: whether with those that its DeltaChannels' values are folded from.
-        parent: whether with the ledger of its parent, which says what made it.
+        id: None for the newest of the namespace.
+        ancestors: include the ancestors from which its DeltaChannels' values are folded.
+        parent: include the ledger of its parent: the writes that made it.
     """
 
     thread_id: str
@@ -205,15 +207,16 @@ class ListCheckpoints(msgspec.Struct, frozen=True):
     order of their ids; of equal ids that of the first thread by its id comes first.
 
     Attributes:
-        thread_id, namespace: None for all of them.
+        thread_id: None for all threads.
+        namespace: None for all namespaces.
         before: an id; only checkpoints with a lower sequence.
-        where: metadata and columns that must be equal.
+        where: (name, value) of metadata and columns that must be equal.
         limit: rows of a page; None for all.
         ancestors: as in `LoadCheckpoint`.
-        bare: whether without values and ledgers.
-        oldest_first: whether in the order in which they were stored; the limit counts from there.
-        after: id, thread id and sequence of the last row of the page before; only what comes behind
-            it, also if that row is gone.
+        bare: leave out values and ledgers.
+        oldest_first: in the order in which they were stored; the limit counts from there.
+        after: id, thread id and sequence of the last row of the previous page; the page begins
+            behind it, also if that row is gone.
     """
 
     thread_id: str | None = None
@@ -231,7 +234,7 @@ Query = SystemQuery | LoadCheckpoint | ListCheckpoints | ListThreads | CountChec
 
 
 class StoredRange(msgspec.Struct, frozen=True, gc=False):
-    """One row of a growing list, read."""
+    """One row of a growing list, as it was read."""
 
     start: int
     count: int
@@ -239,17 +242,17 @@ class StoredRange(msgspec.Struct, frozen=True, gc=False):
 
 
 class StoredCheckpoint(msgspec.Struct, frozen=True):
-    """One checkpoint, read: its row, the rows that its values need, and its ledger.
+    """One checkpoint, as it was read: its row, the rows of its values, and its ledger.
 
     Attributes:
         blobs: channel -> payload.
-        ranges: (channel, lineage) -> rows in order, enough for the length that it names.
-        ends: (channel, lineage) -> items that the lineage has by now, maybe more than it names.
-        ancestors: its parent, the parent of that and so on, as many as the record's `depth`; each
+        ranges: (channel, lineage) -> rows in order, enough for the length that the record names.
+        ends: (channel, lineage) -> items that the lineage has by now, maybe more than that.
+        ancestors: its parent, the parent's parent and so on, as many as the record's `depth`; each
             with its ledger, and with the values of only those channels of this record's `deltas`
-            that are no delta in it.
-        parent_ledger: that of its parent, also if the parent is gone: then it is empty. None where
-            it was not asked for, or by a saver that doesn't know of it.
+            of which it holds the whole value.
+        parent_ledger: the ledger of its parent; empty if the parent is gone. None if it was not
+            asked for, or the saver doesn't support that.
     """
 
     thread_id: str
@@ -264,11 +267,12 @@ class StoredCheckpoint(msgspec.Struct, frozen=True):
     parent_ledger: tuple[LedgerRow, ...] | None = None
 
 
-class PageOfSome(list[StoredCheckpoint]):
-    """A page without those of its rows that may not be shown.
+class FilteredPage(list[StoredCheckpoint]):
+    """A page without the rows that may not be shown or can't be read.
 
     Attributes:
-        read: how many rows it had. last: the last one of them.
+        read: how many rows it had, so that the next page begins behind all of them.
+        last: the last row read.
         damaged: the errors of rows that can't be read.
     """
 
@@ -279,17 +283,17 @@ class PageOfSome(list[StoredCheckpoint]):
         damaged: Sequence[Exception] = (),
     ) -> None:
         super().__init__(shown)
-        some = isinstance(page, PageOfSome)
+        some = isinstance(page, FilteredPage)
         self.read: int = page.read if some else len(page)
         self.last: StoredCheckpoint | None = page.last if some else page[-1] if page else None
         self.damaged = damaged
 
 
-class SoundRows(list[Any]):
-    """A list about many threads or runs, without what can't be read.
+class ReadableRows(list[Any]):
+    """A list of rows of many threads or runs, without those that can't be read.
 
     Attributes:
-        damaged: the errors of what is left out.
+        damaged: the errors of the rows left out.
     """
 
     def __init__(self, sound: Iterable[Any], damaged: Sequence[Exception]) -> None:
@@ -297,8 +301,14 @@ class SoundRows(list[Any]):
         self.damaged = damaged
 
 
-class OpenRun(msgspec.Struct, frozen=True, gc=False):
-    """The run that holds the thread's claim and has not left."""
+class StoredClaim(msgspec.Struct, frozen=True, gc=False):
+    """The claim of a run that holds the thread and has not left, as it was read.
+
+    Attributes:
+        head: the thread's head when it was claimed.
+        mode: the run's durability.
+        input: encoded, if no checkpoint holds it.
+    """
 
     run: bytes
     head: bytes | None
@@ -310,13 +320,25 @@ class Loaded(msgspec.Struct, frozen=True):
     """The answer to `LoadCheckpoint`.
 
     Attributes:
-        checkpoint: None when the thread, the namespace or the id has none.
+        epoch: the thread's.
+        checkpoint: None if the thread, the namespace or the id has none.
         head: the newest checkpoint of the namespace.
+        open_run: the claim that is held.
         version_floor: the highest version of any channel of the namespace.
     """
 
     epoch: int = 1
     checkpoint: StoredCheckpoint | None = None
     head: bytes | None = None
-    open_run: OpenRun | None = None
+    open_run: StoredClaim | None = None
     version_floor: int = 0
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """A reference to a value that several stored rows have in common; see `codec/placement.py`.
+
+    Attributes:
+        name: of the value's row, among the blobs of the same checkpoint.
+    """
+
+    name: str

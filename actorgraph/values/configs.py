@@ -1,4 +1,6 @@
-"""Several configs made into one: of a graph, of a run above, of a call. The later one wins.
+"""Configs of calls: how several are merged, and which of their metadata is stored.
+
+Merging configs of a graph, of a parent run and of a call: the later one wins.
 
 | key            | merged                                                     |
 |----------------|------------------------------------------------------------|
@@ -7,16 +9,24 @@
 | `tags`         | one list after the other                                   |
 | `callbacks`    | the handlers of both, each once                            |
 | any other      | the later one that is given, `recursion_limit` too         |
+
+Stored with a run's checkpoints is `config["metadata"]` and nothing else: an address, a user's id or
+a key in `configurable` is not. Reserved names and names that begin with `__` or `langgraph_` are
+left out; text under a name that suggests a secret is replaced by "[redacted]".
 """
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
+
+from actorgraph.errors import InvalidConfigError
+from actorgraph.errors.texts import is_encodable
 
 Config = Mapping[str, Any]
 
 
-def merged(*configs: Config | None) -> dict[str, Any]:
-    """One config of several. None of them is changed; an entry that is None counts as absent."""
+def merge_configs(*configs: Config | None) -> dict[str, Any]:
+    """Merge configs. None of them is changed; an entry that is None counts as absent."""
     result: dict[str, Any] = {}
     for config in configs:
         for key, value in (config or {}).items():
@@ -25,12 +35,12 @@ def merged(*configs: Config | None) -> dict[str, Any]:
     return result
 
 
-def below(above: Config, own: Config | None) -> dict[str, Any]:
-    """The config of a nested run. Tags that come from above are not added again."""
+def nested_config(above: Config, own: Config | None) -> dict[str, Any]:
+    """Merge the configs of a subgraph and of its parent run; the parent's tags are not repeated."""
     tags = (own or {}).get("tags")
     if tags and above.get("tags"):
         own = {**(own or {}), "tags": [tag for tag in tags if tag not in above["tags"]]}
-    return merged(above, own)
+    return merge_configs(above, own)
 
 
 def _joined(key: str, known: Any, value: Any) -> Any:
@@ -44,7 +54,7 @@ def _joined(key: str, known: Any, value: Any) -> Any:
 
 
 def _callbacks(known: Any, value: Any) -> Any:
-    """Handlers of both; a list, or a manager, which is copied before it is given more."""
+    """Merge callbacks: lists of handlers or managers. A manager is copied, then extended."""
     if value is known:
         return known
     if isinstance(known, (list, tuple)) and isinstance(value, (list, tuple)):
@@ -55,3 +65,65 @@ def _callbacks(known: Any, value: Any) -> Any:
         if handler not in manager.handlers:
             manager.add_handler(handler, inherit=True)
     return manager
+
+
+_DEPTH_MAX = 200
+RESERVED = frozenset({"source", "step", "parents", "writes"})
+_INTERNAL = ("__", "langgraph_")
+REDACTED = "[redacted]"
+
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_SECRET = frozenset(
+    {
+        *("key", "keys", "apikey", "token", "tokens", "secret", "secrets", "credential"),
+        *("password", "passwd", "passphrase", "pwd", "auth", "authorization", "cookie"),
+        "credentials",
+    }
+)
+
+
+def stored_metadata(declared: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the metadata to store of a call's. The argument is not changed."""
+    return {
+        name: _shown(name, value)
+        for name, value in declared.items()
+        if name not in RESERVED and not str(name).startswith(_INTERNAL)
+    }
+
+
+def check_texts(value: Any, what: str) -> None:
+    """Refuse a value with lone surrogates in a text: no store takes it.
+
+    Args:
+        value: any data; its keys are checked too.
+        what: its name in the error.
+    Raises:
+        InvalidConfigError: a text in it has a lone surrogate.
+    """
+    left: list[tuple[Any, int]] = [(value, 0)]
+    while left:
+        one, depth = left.pop()
+        if isinstance(one, str):
+            if not is_encodable(one):
+                raise InvalidConfigError(
+                    f"{what} holds {one[:80]!r}, which has a lone surrogate and can't be stored",
+                    do="decode the text with errors='replace' where it comes in",
+                )
+        elif depth < _DEPTH_MAX and isinstance(one, (list, tuple, Mapping)):
+            inner = cast("Any", one)
+            left.extend((item, depth + 1) for item in inner)
+            if isinstance(one, Mapping):
+                left.extend((item, depth + 1) for item in inner.values())
+
+
+def _shown(name: object, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        inner = cast("Mapping[Any, Any]", value)
+        return {key: _shown(f"{name} {key}", item) for key, item in inner.items()}
+    secret = isinstance(value, (str, bytes, list, tuple)) and names_a_secret(str(name))
+    return REDACTED if secret else value
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether one of a name's words suggests a secret: "apiKey", "auth_token", "Password"."""
+    return any(word.lower() in _SECRET for word in _WORDS.findall(name))

@@ -1,4 +1,4 @@
-"""Names that stand in states, streams and stored records; programs compare with them."""
+"""Reserved names in states, streams and stored records. Programs compare with some of them."""
 
 from typing import Final
 
@@ -12,35 +12,35 @@ RESUME: Final = "__resume__"
 ERROR: Final = "__error__"
 NO_WRITES: Final = "__no_writes__"
 ROUTED: Final = "__routed__"
-"""The control write that maps a question asked below a task to its answer."""
+"""The control write that maps a question of a subgraph to its answer."""
 
 ERROR_SOURCE_NODE: Final = "__error_source_node__"
-"""The control write that says that a task's failure is handled: the node's name."""
+"""The control write that marks a task's failure as handled: the node's name."""
 
 HANDLER_MARK: Final = "node_error_handler"
-"""Stands in the path of a task that handles the failure of the task before it."""
+"""The part of a path that marks the task of an error handler; before it, the failed task's path."""
 
 HANDLER_PREFIX: Final = "__error_handler__"
-"""A handler's task is named so, with its node's name behind."""
+"""Begins the name of an error handler's task; the node's name follows."""
 
 TASKS: Final = "__pregel_tasks"
 """The channel that holds the Sends of the next superstep."""
 
 RETURN: Final = "__return__"
-"""The write that holds what a call returned."""
+"""The write that holds the result of a `@task` call or a step."""
 
 PREVIOUS: Final = "__previous__"
-"""The channel that keeps what an entrypoint saved for its next run."""
+"""The channel that keeps the value that an entrypoint saved for its next run."""
 
 CALL: Final = "__pregel_call"
-"""The end of the path of a task that another task has called."""
+"""The end of the path of a `@task` call or a step."""
 
 PULL: Final = "__pregel_pull"
 PUSH: Final = "__pregel_push"
 BRANCH_TO: Final = "branch:to:"
 
 NULL_TASK: Final = "00000000-0000-0000-0000-000000000000"
-"""The task id under which writes stand that no node made."""
+"""The task id of writes that no node made."""
 
 TAG_HIDDEN: Final = "langsmith:hidden"
 TAG_NOSTREAM: Final = "nostream"
@@ -68,4 +68,4 @@ ONE_AT_A_TIME: Final = (
     "run a graph that was compiled with checkpointer=True in one task of a superstep at a time "
     "(max_concurrency=1 for its node), or compile it without"
 )
-"""What to do about two tasks that use one graph's state at once."""
+"""The advice of errors about two tasks that use one stateful subgraph at once."""

@@ -1,8 +1,8 @@
 """Ids as pure functions of their parts: the clock and the counter are arguments.
 
 A checkpoint id is a UUIDv6: its bytes sort by time, and its clock sequence carries the step.
-Task and interrupt ids are hashes of where they stand, so that the same checkpoint always
-gives the same ids, which is how stored writes find their tasks again after a crash.
+Task and interrupt ids are hashes of their place, so the same checkpoint always gives the same
+ids; that is how pending writes are matched with their tasks after a crash.
 Source: RFC 9562 section 5.6 (UUIDv6).
 """
 
@@ -31,38 +31,44 @@ _APART = 1 << 62
 
 
 def version_apart(of: bytes) -> int:
-    """A version that no run counts up to: the same for the same bytes."""
+    """Make a version that no run counts up to: the same for the same bytes."""
     return _APART | int.from_bytes(blake2b(of, digest_size=8).digest()) >> 2
 
 
 def uuid6(ticks: int, step: int, node: int) -> CheckpointId:
-    """The UUIDv6 of a moment and a step.
+    """Make the UUIDv6 of a time and a step.
 
     Args:
         ticks: 100 ns intervals since 1582-10-15, 60 bits.
         step: stored modulo 2^14 in the clock sequence; may be negative.
-        node: 48 bits that tell processes apart.
+        node: 48 bits, different in each process.
     """
     high = ((ticks >> 12) << 16) | 0x6000 | (ticks & 0x0FFF)
     low = (0b10 << 62) | ((step & _STEP_MASK) << 48) | node
-    made: Any = _TWO_WORDS.pack(high, low)  # naming the type would cost a call
+    made: Any = _TWO_WORDS.pack(high, low)  # Any: CheckpointId(...) would cost a call
     return made
 
 
 def ticks_of(checkpoint: bytes) -> int:
-    """The moment inside a UUIDv6, in 100 ns intervals since 1582-10-15."""
+    """Read the time in a UUIDv6, in 100 ns intervals since 1582-10-15."""
     high = int.from_bytes(checkpoint[:8], "big")
     return ((high >> 16) << 12) | (high & 0x0FFF)
 
 
+def created_of(checkpoint: bytes) -> int:
+    """Read the time in a UUIDv6, in microseconds since 1970-01-01 UTC."""
+    high = int.from_bytes(checkpoint[:8], "big")
+    return (((high >> 16) << 12 | (high & 0x0FFF)) - GREGORIAN_OFFSET) // 10
+
+
 def as_text(identifier: bytes) -> str:
-    """A 16-byte id as UUID text."""
+    """Format a 16-byte id as UUID text."""
     h = identifier.hex()
     return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
 
 
 def as_bytes(text: str) -> bytes:
-    """The 16 bytes of UUID text.
+    """Parse UUID text to its 16 bytes.
 
     Raises:
         ValueError: the text is not a UUID.
@@ -75,7 +81,7 @@ def as_bytes(text: str) -> bytes:
 
 
 def task_id(base: bytes, *place: str) -> TaskId:
-    """The id of one task: a hash of its checkpoint and of its place in the superstep after it.
+    """Make the id of a task: a hash of its checkpoint and of its place in the next superstep.
 
     Args:
         base: the checkpoint, which has the step in it.
@@ -92,7 +98,7 @@ def _place_bytes(place: tuple[str, ...]) -> bytes:
 
 
 def interrupt_id(task_namespace: str, answered: int) -> str:
-    """The id of a task's question number `answered`, as 32 hex digits.
+    """Make the id of a task's question number `answered` (from 0): 32 hex digits.
 
     Each question of a task has its own id, so that an answer can't reach the next one.
     """
@@ -101,5 +107,5 @@ def interrupt_id(task_namespace: str, answered: int) -> str:
 
 
 def is_interrupt_id(text: object) -> bool:
-    """Whether this can be an interrupt's id: 32 lower-case hex digits."""
+    """Whether a value has the form of an interrupt's id: 32 lower-case hex digits."""
     return isinstance(text, str) and len(text) == 32 and not set(text) - set("0123456789abcdef")

@@ -1,7 +1,7 @@
-"""Requests about what a thread keeps: copies of threads, and removals.
+"""Requests to a saver about whole threads: copies, removals, retention, new encryption keys.
 
-They come from outside runs, and are judged and stored by every saver like commits: each is all or
-nothing. What they remove takes along the rows that no other checkpoint names.
+They come from outside runs, and every saver judges and stores them like commits: each is all or
+nothing. A removed checkpoint's rows are removed too, unless another checkpoint names them.
 """
 
 from typing import Any, Protocol
@@ -12,28 +12,29 @@ from actorgraph.values.ids import version_apart
 
 
 class Resealer(Protocol):
-    """Makes the payload of a row that encrypted values need in another thread or under a new key.
+    """Encrypts the payloads of rows anew, for another thread or under a new key.
 
-    A saver calls it for each row and stores what it returns; it knows neither keys nor values.
-    Raises EncryptionError for a row that it can't read; then the request is refused.
+    A saver calls a method for each row and stores the payload that it returns; it never sees keys
+    or values. A method raises EncryptionError for a row that it can't decrypt; then the request is
+    refused.
     """
 
     def value(self, namespace: str, channel: str, version: int, payload: bytes) -> bytes:
-        """That of a row of `blobs`."""
+        """Make the new payload of a row of `blobs`."""
         ...
 
     def items(
         self, namespace: str, channel: str, lineage: int, start: int, payload: bytes
     ) -> bytes:
-        """That of a row of a list."""
+        """Make the new payload of a row of a growing list."""
         ...
 
     def writes(self, namespace: str, row: Any) -> bytes:
-        """That of a `LedgerRow`."""
+        """Make the new payload of a `LedgerRow`."""
         ...
 
     def input(self, run: bytes, payload: bytes) -> bytes:
-        """That of the input of a run which is going on."""
+        """Make the new payload of the input of an open run."""
         ...
 
 
@@ -45,7 +46,7 @@ class DeleteThread(msgspec.Struct, frozen=True, gc=False):
 
 
 class CopyThread(msgspec.Struct, frozen=True, gc=False):
-    """Copy every row of `source` to a thread that has none; a source without rows is a no-op.
+    """Copy every row of `source` to a thread without rows; nothing if the source has none.
 
     Attributes:
         resealer: makes the payloads of the copy; None copies those of the source.
@@ -58,7 +59,7 @@ class CopyThread(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reseal(msgspec.Struct, frozen=True, gc=False):
-    """Store every payload of a thread anew, as the resealer makes it; runs may go on meanwhile."""
+    """Replace every payload of a thread by the resealer's; runs may go on meanwhile."""
 
     thread_id: str
     resealer: Resealer
@@ -75,10 +76,10 @@ class DeleteCheckpoints(msgspec.Struct, frozen=True):
 
 
 class DeleteRuns(msgspec.Struct, frozen=True):
-    """Remove what some runs stored, in every namespace, and stop those that are going on.
+    """Remove the rows of some runs, in every namespace, and stop those that are open.
 
     Attributes:
-        runs: run ids as text; a checkpoint names its run itself or as `run_id` in its metadata.
+        runs: run ids as text; a checkpoint names its run in its column or its `run_id` metadata.
     """
 
     thread_id: str
@@ -87,7 +88,7 @@ class DeleteRuns(msgspec.Struct, frozen=True):
 
 
 class KeepLatest(msgspec.Struct, frozen=True, gc=False):
-    """Keep each namespace's newest checkpoint, except of calls that belong to finished tasks."""
+    """Keep each namespace's newest checkpoint; none of subgraphs whose task has finished."""
 
     thread_id: str
     size: int = 0
@@ -102,10 +103,10 @@ class KeepLast(msgspec.Struct, frozen=True, gc=False):
 
 
 class Expire(msgspec.Struct, frozen=True, gc=False):
-    """Remove what is older than a time, but for each namespace's newest `count` checkpoints.
+    """Remove rows older than a time, but for each namespace's newest `count` checkpoints.
 
     Attributes:
-        before: microseconds since 1970-01-01 UTC; what was made then or later stays.
+        before: microseconds since 1970-01-01 UTC; rows made then or later stay.
         count: 0 keeps nothing of a thread all of whose checkpoints are older; else it counts as 1.
     """
 
@@ -126,13 +127,13 @@ Removal = DeleteCheckpoints | DeleteRuns | KeepLatest | KeepLast | Expire | Swee
 
 
 class HoldWhole(msgspec.Struct, frozen=True):
-    """Let a checkpoint hold the values of DeltaChannels, so that it needs no ancestor for them.
+    """Store the whole values of DeltaChannels with a checkpoint, so that it needs no ancestor.
 
-    What it says stays the same. One that is gone, or holds them already, is left alone.
+    Its state stays the same. A checkpoint that is gone, or has them already, is left alone.
 
     Attributes:
-        values: channel -> encoded value; stored at a version of this checkpoint's own, as a branch
-            may have another value at the channel's version.
+        values: channel -> encoded value; stored at a version of this checkpoint's own, because a
+            branch may have another value at the channel's version.
     """
 
     thread_id: str
@@ -143,15 +144,15 @@ class HoldWhole(msgspec.Struct, frozen=True):
 
     @property
     def version(self) -> int:
-        """Where its values stand."""
+        """The version at which its values are stored."""
         return version_apart(self.id)
 
 
 class Vacuum(msgspec.Struct, frozen=True, gc=False):
-    """Give back the space of what was removed, so that nothing of it can be read any more.
+    """Free the space of removed rows, so that none of them can be read from the files any more.
 
-    It concerns all threads, and is carried out after its batch is durable. What is left of
-    deleted threads, their epochs, goes too.
+    It applies to all threads, and is carried out after its batch is durable. The epochs of deleted
+    threads are removed too.
     """
 
     thread_id: str = ""
@@ -162,9 +163,9 @@ class ListThreads(msgspec.Struct, frozen=True):
     """Read the ids of the threads that have checkpoints, in order.
 
     Attributes:
-        runs: only threads in which one of these runs stored something, or is going on.
+        runs: only threads in which one of these runs stored a row or is open.
         older: only threads with a checkpoint made before this, in microseconds since 1970.
-        inputs: also threads without checkpoints, if a run that is going on has stored its input.
+        inputs: also threads without checkpoints, if an open run has stored its input.
     """
 
     runs: frozenset[str] | None = None

@@ -1,4 +1,4 @@
-"""The words between the pure core and the actors: tasks, events in, effects out.
+"""Tasks, and the messages between the pure core and the actors: events in, effects out.
 
 Most are `gc=False`: thousands are alive at once, none is ever part of a reference cycle (nothing
 that they hold knows them), and the collector need not walk them. Those that hold an exception
@@ -6,6 +6,7 @@ are tracked, because its traceback's frames may hold them.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -15,11 +16,11 @@ from actorgraph.errors import GraphDrained, NodeError
 from actorgraph.values.commands import Command, Interrupt
 from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
 from actorgraph.values.ids import TaskId
-from actorgraph.values.node_policies import TimeoutPolicy
-from actorgraph.values.streams import Item
+from actorgraph.values.policies import TimeoutPolicy
+from actorgraph.values.stream_items import StreamItem
 
-Path = tuple[str | int, ...]
-"""Where a task stands in its superstep: `("__pregel_pull", node)` or `("__pregel_push", i)`."""
+TaskPath = tuple[str | int, ...]
+"""A task's place in its superstep: `("__pregel_pull", node)` or `("__pregel_push", i)`."""
 
 Write = tuple[str, Any]
 """A channel and one value for it, visible from the next superstep on."""
@@ -33,16 +34,16 @@ class Task(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         triggers: the channels that made it due.
-        input: a Send's `arg` as it was; the others read the state when they start.
+        input: a Send's `arg`; other tasks read the state when they start.
         answers: the resume values for its interrupts, in the order of the questions.
-        routed: answers to questions that were asked below it, by interrupt id.
+        routed: answers to questions of its subgraphs, by interrupt id.
         timeout: from the Send or the node, in seconds.
         within: the run's own namespace.
     """
 
     id: TaskId
     name: str
-    path: Path
+    path: TaskPath
     triggers: tuple[str, ...]
     input: Any
     answers: tuple[Any, ...] = ()
@@ -52,7 +53,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def namespace(self) -> str:
-        """Where graphs that it runs are stored: `node:task id` below the run's own."""
+        """The namespace of its subgraphs: `node:task id` below the run's own."""
         own = f"{self.name}{NAMESPACE_END}{self.id}"
         return f"{self.within}{NAMESPACE_SEPARATOR}{own}" if self.within else own
 
@@ -61,8 +62,8 @@ class TaskResult(msgspec.Struct, frozen=True, gc=False):
     """A finished task: its writes in the node's order, and the answers it consumed.
 
     Attributes:
-        took_bare: whether it, or something below it, used an answer given to nobody.
-        cached: whether the writes come out of a cache.
+        took_bare: whether it or a subgraph of it used the answer that was given without an id.
+        cached: whether the writes are from a cache.
     """
 
     task: TaskId
@@ -76,13 +77,13 @@ class TaskResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class TaskSucceeded(msgspec.Struct, frozen=True, gc=False):
-    """A node returned, and its conditional edges said where to go."""
+    """A node returned, and its routers chose where to go."""
 
     result: TaskResult
 
 
 class TaskFailed(msgspec.Struct, frozen=True):
-    """A node, or one of its conditional edges, raised; nothing of the task is kept."""
+    """A node or one of its routers raised; its writes are dropped."""
 
     task: TaskId
     error: BaseException
@@ -104,20 +105,20 @@ class TaskCancelled(msgspec.Struct, frozen=True, gc=False):
 
 
 class TaskCalled(msgspec.Struct, frozen=True, gc=False):
-    """A task called a function that is to be a task of its own; `caller` waits for it."""
+    """A task called a `@task` function, which becomes a task of its own; `caller` waits for it."""
 
     caller: TaskId
     task: Task
 
 
 class CallDropped(msgspec.Struct, frozen=True, gc=False):
-    """Nobody waits for a call any more: whoever did was cancelled, or wants it to stop."""
+    """The caller of a `@task` call was cancelled, or cancelled the call."""
 
     task: TaskId
 
 
 class StepKept(msgspec.Struct, frozen=True, gc=False):
-    """A task has done a step, whose result is to be stored under the key."""
+    """A task has done a step; its result is to be stored under the key."""
 
     task: Task
     key: str
@@ -125,21 +126,21 @@ class StepKept(msgspec.Struct, frozen=True, gc=False):
 
 
 class TaskEscaped(msgspec.Struct, frozen=True):
-    """A node of a nested run returned a Command for the graph above; its own run ends here."""
+    """A node of a subgraph returned a Command for its parent graph; the subgraph's run ends."""
 
     task: TaskId
     command: Command[Any]
 
 
 class TaskDrained(msgspec.Struct, frozen=True):
-    """A graph that a node ran has stopped because the run is to; the node has to run again."""
+    """A subgraph was drained with its run; the node has to run again."""
 
     task: TaskId
     error: GraphDrained
 
 
 class StepTimedOut(msgspec.Struct, frozen=True, gc=False):
-    """The time of the superstep after this one is over."""
+    """The superstep after step `step` has reached its time limit."""
 
     step: int
 
@@ -151,14 +152,14 @@ class Saved(msgspec.Struct, frozen=True, gc=False):
 
 
 class SaveFailed(msgspec.Struct, frozen=True):
-    """A save was refused; it and all later ones of the run are not stored."""
+    """A save was refused: neither it nor any later one of the run is stored."""
 
     number: int
     error: BaseException
 
 
 class CancelRequested(msgspec.Struct, frozen=True, gc=False):
-    """Somebody outside wants the run to end: a caller, a reader that left, a shutdown.
+    """End the run: requested by a caller, by a reader that disconnected, or by a shutdown.
 
     Attributes:
         to_others: whether another process is to go on with it.
@@ -188,25 +189,27 @@ Event = (
 
 
 class StartTask(msgspec.Struct, frozen=True, gc=False):
-    """Give the task to its node's actor, with its input."""
+    """Send the task to its node's actor, with its input."""
 
     task: Task
     given: Any
 
 
 class StartHandler(StartTask, frozen=True, gc=True):
-    """The same for the task of an error handler, with what it handles."""
+    """Send the task of an error handler, with the failure that it handles."""
 
     error: NodeError
 
 
 class AnswerCall(msgspec.Struct, frozen=True):
-    """Hand the outcome of a call to the task that made it.
+    """Hand the outcome of a `@task` call or of a step to the task that made it.
 
     Attributes:
-        value: what it returned, unless one of the others says what happened instead.
-        drained: why a graph that it ran has stopped.
-        gone: it was stopped, or is not to run at all.
+        value: its result, if none of the following is set.
+        error: the error that it raised.
+        interrupts: its open questions.
+        drained: the error of a subgraph of it that was drained.
+        gone: whether it was stopped, or will not run at all.
     """
 
     task: TaskId
@@ -218,17 +221,23 @@ class AnswerCall(msgspec.Struct, frozen=True):
 
 
 class CancelTasks(msgspec.Struct, frozen=True, gc=False):
-    """Stop every running task, or only these; each one answers with an event."""
+    """Stop every running task, or only those in `only`; each one answers with an event."""
 
     only: tuple[TaskId, ...] = ()
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
-    """Writes of one task beside a checkpoint: `index` 0 for its own, negative for control."""
+    """Pending writes: those of one task beside a checkpoint.
+
+    Attributes:
+        base: the checkpoint.
+        index: 0 for the task's own, negative for control (see `CONTROL_INDEX`).
+        generation: a later one replaces control rows of the same index.
+    """
 
     base: bytes
     task: TaskId
-    path: Path
+    path: TaskPath
     index: int
     generation: int
     writes: tuple[Write, ...]
@@ -242,15 +251,16 @@ class NewCheckpoint(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         changed: channel -> value of the cells whose version rose; EMPTY where cleared.
-        versions, seen: complete; copies.
-        highest: the highest version that any branch of the namespace uses; 0 where one of
-            `versions` is it.
+        versions: channel -> version; complete.
+        seen: node -> channel -> version that the node has run with; complete.
         next: the nodes that run next, in definition order.
-        deltas: the DeltaChannels whose value the checkpoint does not hold -> supersteps that
-            have written them and checkpoints that have been stored since one held it.
-        folds: whether those are the parent's with the parent's ledger folded in, else just the
-            parent's.
-        unwritten: changed ones whose version did not rise.
+        highest: the highest version that any branch of the namespace uses; 0 if it is in
+            `versions`.
+        deltas: DeltaChannel whose value the checkpoint does not hold -> (supersteps that have
+            written it, checkpoints stored) since one held it.
+        folds: whether their values are the parent's with the parent's ledger folded in; else they
+            are the parent's.
+        unwritten: the channels in `changed` whose version did not rise.
     """
 
     id: bytes
@@ -270,11 +280,13 @@ class NewCheckpoint(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClaimIntent(msgspec.Struct, frozen=True, gc=False):
-    """What a run says of itself before its first node starts.
+    """A run's claim of its thread, before its first node starts.
 
     Attributes:
-        head: the newest checkpoint that it knows; another one at commit is a conflict.
-        input: the input, where no checkpoint of this claim holds it; else None.
+        head: the newest checkpoint that it has read; another one at commit is a conflict.
+        mode: its durability.
+        input: the input, if no checkpoint of this save holds it; else None.
+        has_input: whether `input` is set.
         resumes: ids of the interrupts that it answers.
     """
 
@@ -305,7 +317,7 @@ class Save(msgspec.Struct, frozen=True, gc=False):
 class Emit(msgspec.Struct, frozen=True, gc=False):
     """Hand chunks to the readers, in order."""
 
-    chunks: tuple[Item, ...]
+    chunks: tuple[StreamItem, ...]
 
 
 class Succeeded(msgspec.Struct, frozen=True):
@@ -328,11 +340,11 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Drained(Failed, frozen=True):
-    """The run stopped between two supersteps because somebody asked it to."""
+    """The run stopped between two supersteps because a drain was requested."""
 
 
 class Cancelled(msgspec.Struct, frozen=True):
-    """The run was told to end.
+    """The run was cancelled.
 
     Attributes:
         to_others: whether another process is to go on with it.
@@ -342,7 +354,7 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 
 class Escaped(msgspec.Struct, frozen=True):
-    """The run stopped because one of its nodes told the graph above what to do."""
+    """The run stopped because one of its nodes returned a Command for the parent graph."""
 
     command: Command[Any]
 
@@ -355,15 +367,61 @@ STATUS: dict[type, str] = {
     Escaped: "escaped",
     Drained: "drained",
 }
-"""With which word a run leaves, by its outcome."""
+"""Outcome -> the status that is stored and logged."""
 
-Outcome = Succeeded | Interrupted | Failed | Cancelled | Escaped
+RunOutcome = Succeeded | Interrupted | Failed | Cancelled | Escaped
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """The run has left; everything that it could store is stored."""
+    """The run has left; all its saves are durable or refused."""
 
-    outcome: Outcome
+    outcome: RunOutcome
 
 
 Effect = StartTask | AnswerCall | CancelTasks | Save | Emit | Finish
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionInfo:
+    """The task and the run in which a node is called.
+
+    Attributes:
+        checkpoint_id: the checkpoint that the task follows.
+        checkpoint_ns: the task's namespace, `node:task id` below the run's own.
+        task_id: the same for every attempt of the task, also after a crash.
+        thread_id: None for a run without a saver.
+        run_id: the call's `run_id`; the run's own id if the call's config has none.
+        node_attempt: counts the task's attempts in this run from 1.
+        node_first_attempt_time: seconds since 1970 when the first of them began; for a task
+            without a retry policy, when the node first read it.
+        idempotency_key: unique to the task in its thread, and the same when the task runs again;
+            for requests to services that ignore repetitions.
+    """
+
+    checkpoint_id: str
+    checkpoint_ns: str
+    task_id: str
+    thread_id: str | None = None
+    run_id: str | None = None
+    node_attempt: int = 1
+    node_first_attempt_time: float | None = None
+    idempotency_key: str = ""
+
+    def patch(self, **overrides: Any) -> "ExecutionInfo":
+        """Copy with some fields replaced."""
+        return replace(self, **overrides)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """The request of a server that runs graphs; nodes get None without a server.
+
+    Attributes:
+        assistant_id: named by the request.
+        graph_id: named by the request.
+        user: its author, as the server's authentication describes them.
+    """
+
+    assistant_id: str
+    graph_id: str
+    user: Any = None

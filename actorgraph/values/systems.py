@@ -1,4 +1,4 @@
-"""What an ActorSystem stores beside the checkpoints: its runs, their events, who owns them.
+"""The rows that an ActorSystem stores beside checkpoints: runs, their events, owners.
 
 A run's row is written before the run begins, so that an accepted run outlives the process. Its
 status changes in the transaction of the claim with which the run begins and of the save with
@@ -13,20 +13,20 @@ import msgspec
 RunStatus = Literal[
     "pending", "running", "success", "error", "interrupted", "cancelled", "timeout", "parked"
 ]
-"""Where a run stands.
+"""The status of a run.
 
-pending: accepted, waits for its turn, or for `recover()`. running: it has its thread.
-interrupted: it waits for answers. cancelled: somebody ended it; see `reason`. timeout: its
-deadline was reached; what it did is stored. parked: given up after as many deaths as allowed.
+pending: accepted; it waits for its thread, or for `recover()`. running: it has its thread.
+interrupted: it waits for answers. cancelled: see its `reason`. timeout: its deadline was reached;
+its finished work is stored. parked: given up because too many processes died while running it.
 """
 
 OPEN_STATUSES = ("pending", "running")
 
-NOBODY = b""
-"""The owner of a run that was given back: no system has this id, so its lease never holds."""
+NO_OWNER = b""
+"""The owner of a run that was given back: no system has this id, so its lease is never valid."""
 
 IfBusy = Literal["reject", "enqueue", "interrupt", "rollback"]
-"""What becomes of a run whose thread has another one: see `ActorSystem.start`."""
+"""Handling of a new run on a thread that has another one: see `ActorSystem.start`."""
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -34,15 +34,16 @@ class RunRow(msgspec.Struct, frozen=True):
 
     Attributes:
         graph: the name under which the system has the graph.
-        attempts: processes that have taken it up, the first included.
+        status: a `RunStatus`.
+        attempts: processes that have run it, the first included.
         claimed: whether its input is in the thread, so that it goes on and is not begun again.
-        owner: the system that has it; None for nobody.
+        owner: the system that has it; None for none.
         created: microseconds since 1970-01-01 UTC.
-        metadata: JSON object of what the caller said of it.
-        payload: encoded: how to begin it.
+        metadata: JSON object of the caller's metadata.
+        payload: encoded: its input and settings.
         reason: why it was cancelled or parked, or the text of its error.
-        alive: when read: whether its owner's lease holds.
-        cancel: why somebody has asked its owner to cancel it; None if nobody has.
+        alive: when read: whether its owner's lease is valid.
+        cancel: the reason of a request to its owner to cancel it; None without a request.
     """
 
     run: bytes
@@ -61,7 +62,7 @@ class RunRow(msgspec.Struct, frozen=True):
 
 
 class OpenRun(msgspec.Struct, frozen=True):
-    """What a store knows of an open run, where it decides whose turn a thread is.
+    """The fields of an open run by which a store decides which run has its thread.
 
     Attributes: as of `RunRow`.
     """
@@ -76,7 +77,7 @@ class PutRun(msgspec.Struct, frozen=True):
     """Store the row of a new run.
 
     Attributes:
-        if_busy: "reject": refused if another system has an open run of the thread.
+        if_busy: with "reject" it is refused if another system has an open run of the thread.
     """
 
     row: RunRow
@@ -102,9 +103,9 @@ class SetRun(msgspec.Struct, frozen=True):
 
 
 class AdoptRun(msgspec.Struct, frozen=True):
-    """Take an open run whose owner's lease is over; refused if somebody else has.
+    """Take over an open run whose owner's lease has expired; refused if another system did.
 
-    What its owner may still hand over is refused from then on: the thread's epoch rises.
+    The thread's epoch rises: later commits of the former owner are fenced.
 
     Attributes:
         was: its owner when it was read.
@@ -120,7 +121,7 @@ class AdoptRun(msgspec.Struct, frozen=True):
 
 
 class AskCancel(msgspec.Struct, frozen=True):
-    """Ask the owner of an open run to cancel it; nothing happens to one that has left."""
+    """Ask the owner of an open run to cancel it; a run that has ended stays as it is."""
 
     run: bytes
     thread_id: str
@@ -129,7 +130,7 @@ class AskCancel(msgspec.Struct, frozen=True):
 
 
 class RenewOwner(msgspec.Struct, frozen=True):
-    """Let an owner's lease hold for so many seconds from now, by the store's clock."""
+    """Extend an owner's lease to `lease_s` seconds from now, by the store's clock."""
 
     owner: bytes
     lease_s: float
@@ -138,7 +139,7 @@ class RenewOwner(msgspec.Struct, frozen=True):
 
 
 class DropOwner(msgspec.Struct, frozen=True):
-    """End an owner's lease now: what it still has is anybody's."""
+    """End an owner's lease now: other systems may take over its open runs."""
 
     owner: bytes
     thread_id: str = ""
@@ -149,7 +150,9 @@ class EventRow(msgspec.Struct, frozen=True, gc=False):
     """One event of a run.
 
     Attributes:
-        place: its offset; counts from 1. created: microseconds since 1970. payload: encoded.
+        place: its offset; counts from 1.
+        created: microseconds since 1970-01-01 UTC.
+        payload: encoded.
     """
 
     place: int
@@ -161,8 +164,8 @@ class StoreEvents(msgspec.Struct, frozen=True):
     """Append events of a run that `owner` has; refused if another one has it.
 
     Attributes:
-        keep: how many events of the run to keep, the newest; older_than: drop those made before
-            this, in microseconds since 1970.
+        keep: how many of the run's newest events to keep.
+        older_than: drop events made before this, in microseconds since 1970.
     """
 
     run: bytes
@@ -191,10 +194,10 @@ class ForgetRun(msgspec.Struct, frozen=True):
 
 
 class SealRun(msgspec.Struct, frozen=True):
-    """Store other bytes for what a run was started with, and for some of its events.
+    """Replace the payload of a run and of some of its events, encrypted with a new key.
 
-    What is gone by now stays gone; whoever has the run may go on meanwhile, as what is stored of
-    it is never changed otherwise.
+    Rows that are gone by now stay gone. The run's owner may go on meanwhile: nothing else ever
+    changes a stored payload.
 
     Attributes:
         payload: of the run; None leaves it.
@@ -237,10 +240,11 @@ class ListRuns(msgspec.Struct, frozen=True):
     """Read runs, oldest first: a list of `RunRow`.
 
     Attributes:
-        run, thread_id: only this run; only those of the thread.
+        run: only this run.
+        thread_id: only those of the thread.
         statuses: only these; empty for all.
-        orphaned: only open ones whose owner's lease does not hold.
-        asked_of: only open ones of this owner that somebody has asked it to cancel.
+        orphaned: only open ones whose owner's lease is not valid.
+        asked_of: only open ones of this owner with a request to cancel.
         open_of: only open ones of these threads, without their payloads.
     """
 
@@ -256,7 +260,9 @@ class ReadEvents(msgspec.Struct, frozen=True):
     """Read a page of a run's events after an offset: a list of `EventRow`, in order.
 
     Attributes:
-        newest: only the newest one, instead of the oldest ones.
+        after: an offset; 0 for the first page.
+        limit: events of the page.
+        newest: read only the newest event.
     """
 
     run: bytes
@@ -273,13 +279,13 @@ class RunEvent(msgspec.Struct, frozen=True):
     """One event of a run, as its readers get it.
 
     Attributes:
-        offset: counts from 1; give it to `events(after=)` to go on behind it.
+        offset: counts from 1; pass it to `events(after=)` to continue behind it.
         kind: a stream mode ("values", "updates", "messages", "custom" ...), or one of
             "metadata" (an attempt begins: run_id, attempt), "gap" (events were missed: from, to,
             reason; a full "values" follows), "drain" (the system closes; the run goes on later),
             "error" (error, message), "end" (status, reason).
         data: the chunk of the mode, or a dict.
-        namespace: where a chunk comes from; () for the run itself.
+        namespace: of the subgraph that a chunk is from; () for the run itself.
         created: microseconds since 1970-01-01 UTC.
     """
 

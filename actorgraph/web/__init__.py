@@ -1,16 +1,15 @@
-"""The web: an actor system behind LangGraph's REST routes, and streams of runs for any application.
+"""Serve an actor system over HTTP: LangGraph's REST routes, and run streams for ASGI applications.
 
-Needs the extra `web`. It runs wherever ASGI does: under uvicorn on asyncio, under hypercorn on
-asyncio and trio; mounted into FastAPI, Starlette and Litestar, or alone.
+Needs the extra `web`. Runs under uvicorn on asyncio and under hypercorn on asyncio and trio:
+mounted into FastAPI, Starlette or Litestar, or as an application of its own.
 """
 
 from actorgraph.web.access import Assistants, Authenticate, Authorize
-from actorgraph.web.alone import serve
-from actorgraph.web.app import GraphRoutes, served
-from actorgraph.web.lifespans import running
-from actorgraph.web.limits import Limits
-from actorgraph.web.streams import EventStream
-from actorgraph.web.table import ACTIONS
+from actorgraph.web.app import GraphRoutes, serve, served
+from actorgraph.web.event_responses import EventStream
+from actorgraph.web.lifespan import running
+from actorgraph.web.request_limits import Limits
+from actorgraph.web.routes import ACTIONS
 
 __all__ = [
     "ACTIONS",

@@ -1,7 +1,7 @@
-"""Who may do what: one question for every route, asked before the route does anything.
+"""Authentication and authorization: one check for every route, before the route does anything.
 
-`authorize(principal, action, thread_id, metadata)` answers with True, False, or a mapping that the
-thread's metadata must contain. A thread that isn't the principal's looks like one that isn't there.
+`authorize(principal, action, thread_id, metadata)` returns True, False, or a mapping that the
+thread's metadata must contain. A thread of another principal is answered like a missing one.
 """
 
 import inspect
@@ -15,28 +15,29 @@ from actorgraph.web.problems import Forbidden, HttpProblem, NotFound, Unauthoriz
 
 Verdict = bool | Mapping[str, Any] | None
 Authorize = Callable[[Any, str, str | None, Mapping[str, Any]], Verdict | Awaitable[Verdict]]
-"""`(principal, action, thread_id, metadata)` -> whether; or what the thread's metadata must hold.
+"""`(principal, action, thread_id, metadata)` -> bool, or what the thread's metadata must contain.
 
-`action` is one of `actorgraph.web.ACTIONS`; `metadata` that of the thread, or of what is to be
-made; for items of the store `{"namespace": [...], "key": ...}`.
+`action` is one of `actorgraph.web.ACTIONS`. `metadata` is that of the thread, which may be about to
+be created; for items of the store `{"namespace": [...], "key": ...}`.
 """
 
 Authenticate = Callable[[Request], Any]
-"""`request` -> the principal, or None for nobody; may be async."""
+"""`request` -> the principal, or None for an unauthenticated request; may be async."""
 
 
 Assistants = Callable[[Any, str], bool | Awaitable[bool]]
-"""`(principal, graph)` -> whether the principal may know of the graph, and run it."""
+"""`(principal, graph)` -> whether the principal may see and run the graph."""
 
 T = TypeVar("T")
 
 
 class Access(Struct, frozen=True):
-    """The application's rules. Without `authorize` everything is allowed to everybody.
+    """The application's access rules.
 
     Attributes:
-        authenticate: default takes `request.user` where a middleware has set one, else nobody.
-        assistants: default lets everybody see every graph.
+        authorize: None allows every action to every client.
+        authenticate: None takes `request.user`, if a middleware has set one.
+        assistants: None shows every graph to every client.
     """
 
     authorize: Authorize | None = None
@@ -44,10 +45,10 @@ class Access(Struct, frozen=True):
     assistants: Assistants | None = None
 
     async def principal(self, request: Request) -> Any:
-        """Who sends this request.
+        """Authenticate a request and return its principal.
 
         Raises:
-            Unauthorized: `authenticate` knows nobody.
+            Unauthorized: `authenticate` returned None.
         """
         if self.authenticate is None:
             return request.scope.get("user")
@@ -58,7 +59,7 @@ class Access(Struct, frozen=True):
         return known
 
     async def visible(self, principal: Any, graphs: Mapping[str, T]) -> Mapping[str, T]:
-        """The graphs that a principal may know of and run."""
+        """Return the graphs that a principal may see and run."""
         if self.assistants is None:
             return graphs
         found: dict[str, T] = {}
@@ -68,22 +69,22 @@ class Access(Struct, frozen=True):
                 found[name] = graph
         return found
 
-    async def allows(self, principal: Any, action: str, thread: "Stored") -> bool:
-        """Whether something is allowed with a thread."""
+    async def allows(self, principal: Any, action: str, thread: "ThreadLike") -> bool:
+        """Whether a principal may perform an action on a thread."""
         try:
             wanted = await self.ask(principal, action, thread.thread_id, thread.metadata)
         except HttpProblem:
             return False
-        return holds(thread.metadata, wanted)
+        return contains(thread.metadata, wanted)
 
     async def ask(
         self, principal: Any, action: str, thread_id: str | None, metadata: Mapping[str, Any]
     ) -> Mapping[str, Any]:
-        """What the thread's metadata must hold for this to be allowed; {} for anything.
+        """Authorize an action; returns what the thread's metadata must contain ({}: anything).
 
         Raises:
-            NotFound: it is not allowed, and about a thread.
-            Forbidden: it is not allowed, and about no thread.
+            NotFound: denied, for a thread. Not 403, which would reveal that the thread exists.
+            Forbidden: denied, for anything else.
         """
         if self.authorize is None:
             return {}
@@ -98,33 +99,33 @@ class Access(Struct, frozen=True):
         raise NotFound.thread(thread_id)
 
 
-class Stored(Protocol):
-    """A thread, as far as it matters here."""
+class ThreadLike(Protocol):
+    """A thread's id and metadata."""
 
     @property
     def thread_id(self) -> str:
-        """Its id."""
+        """The id, as in the path."""
         ...
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """What it holds."""
+        """The thread's metadata."""
         ...
 
 
-def holds(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether metadata has all that is wanted; true is not 1."""
-    return all(key in metadata and same(metadata[key], value) for key, value in wanted.items())
+def contains(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether metadata has all wanted keys with equal values; true doesn't equal 1."""
+    return all(k in metadata and equal_json(metadata[k], value) for k, value in wanted.items())
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same JSON."""
+def equal_json(one: Any, other: Any) -> bool:
+    """Whether two values are equal as JSON."""
     if isinstance(one, bool) is not isinstance(other, bool):
         return False
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         left, right = cast("Mapping[str, Any]", one), cast("Mapping[str, Any]", other)
-        return left.keys() == right.keys() and holds(left, right)
+        return left.keys() == right.keys() and contains(left, right)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         these, those = cast("list[Any]", one), cast("list[Any]", other)
-        return len(these) == len(those) and all(map(same, these, those))
+        return len(these) == len(those) and all(map(equal_json, these, those))
     return bool(one == other)

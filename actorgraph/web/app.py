@@ -1,13 +1,20 @@
-"""The ASGI application: LangGraph-shaped REST over an actor system.
+"""The ASGI application: LangGraph's REST routes over an actor system, and how to serve it.
 
-Mount it (`app.mount("/graph", GraphRoutes(system))`) where the application's own lifespan opens the
-system, or serve it alone (`served(system)`), where its lifespan does.
+GraphRoutes   to mount (`app.mount("/graph", GraphRoutes(system))`) into an application whose
+              lifespan opens the system
+served        an application with a lifespan of its own
+serve         serves it in the running event loop, with hypercorn
 """
 
-from collections.abc import AsyncGenerator
+import signal
+import warnings
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from importlib import import_module
+from ipaddress import ip_address
 from typing import Any
 
+import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,15 +22,18 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
-from actorgraph.api.system import ActorSystem
+from actorgraph.api.system.system import ActorSystem
+from actorgraph.errors import InvalidConfigError, MissingExtraError, UnsafeSettingWarning
+from actorgraph.loops import on_trio
+from actorgraph.runtime.log import event
+from actorgraph.runtime.task.calling import abandoned
 from actorgraph.web.access import Access, Assistants, Authenticate, Authorize
-from actorgraph.web.endpoint import Endpoint, Served
-from actorgraph.web.lifespans import running
-from actorgraph.web.limits import Limits
+from actorgraph.web.endpoint import Endpoint, PathEndpoints, with_slashes
+from actorgraph.web.lifespan import running
 from actorgraph.web.problems import problem
-from actorgraph.web.serving import Serving
-from actorgraph.web.slashes import with_slashes
-from actorgraph.web.table import ENDPOINTS
+from actorgraph.web.request_limits import Limits
+from actorgraph.web.routes import ENDPOINTS
+from actorgraph.web.server import Server
 
 
 class GraphRoutes:
@@ -32,15 +42,15 @@ class GraphRoutes:
     Args:
         system: opened by the application, in its lifespan.
         authorize: `(principal, action, thread_id, metadata)` -> True, False or what the thread's
-            metadata must hold; may be async. Asked on every route but `/ok`, `/ready`, `/info` and
-            `/openapi.json`. Anything but True or a mapping denies. Default: everything is allowed.
-        authenticate: `request` -> the principal, or None for nobody (401); may be async. Default
-            `request.user` where a middleware sets one.
-        assistants: `(principal, graph)` -> whether the principal may know of a registered graph and
-            run it; may be async. Another one is 404, as one that isn't there. Default: all graphs
-            are everybody's.
-        limits: bytes, depth, rate and streams of requests.
-        store: where threads are registered; default the system's, or else one in memory.
+            metadata must contain; may be async. Called for every route but `/ok`, `/ready`, `/info`
+            and `/openapi.json`. Anything but True or a mapping denies. Default: all is allowed.
+        authenticate: `request` -> the principal, or None for an unauthenticated request (401); may
+            be async. Default: `request.user`, if a middleware sets one.
+        assistants: `(principal, graph)` -> whether the principal may see and run a registered
+            graph; may be async. Any other graph is answered with 404. Default: every
+            graph is visible to every client.
+        limits: bounds of request bodies, rates and open streams.
+        store: where threads are registered; default: the system's store, else one in memory.
     """
 
     def __init__(
@@ -58,27 +68,27 @@ class GraphRoutes:
             from actorgraph.stores import InMemoryStore
 
             kept = InMemoryStore()
-        access = Access(rules_of(system, authorize), authenticate, assistants)
-        self._serving = Serving(system, access, limits or Limits(), kept)
-        self._app = _application(_routes(self._serving))
+        access = Access(effective_authorize(system, authorize), authenticate, assistants)
+        self._server = Server(system, access, limits or Limits(), kept)
+        self._app = _application(_routes(self._server))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] == "http":
             scope = with_slashes(scope)
         path: str = scope.get("path", "")
-        if path.endswith("/") and path != "/":  # some frameworks mount with one, some without
+        if path.endswith("/") and path != "/":  # some frameworks mount with a slash, some without
             scope = {**scope, "path": path.rstrip("/") or "/"}
         await self._app(scope, receive, send)
 
 
-def rules_of(system: ActorSystem, authorize: Authorize | None) -> Authorize | None:
-    """The rules that hold: those that are given, else those that the system has."""
+def effective_authorize(system: ActorSystem, authorize: Authorize | None) -> Authorize | None:
+    """Return the rules in effect: the given ones, else the system's."""
     return authorize or getattr(system, "authorize", None)
 
 
 def served(system: ActorSystem, **options: Any) -> ASGIApp:
-    """An application of its own: its lifespan opens the system and drains it.
+    """Make an application of its own, whose lifespan opens the system and drains it.
 
     Args:
         options: of `GraphRoutes`.
@@ -90,29 +100,29 @@ def served(system: ActorSystem, **options: Any) -> ASGIApp:
         async with running(system):
             yield
 
-    return _Alone(routes, lifespan)
+    return _WithLifespan(routes, lifespan)
 
 
-class _Alone:
-    """Routes with a lifespan."""
+class _WithLifespan:
+    """Routes together with a lifespan, which mounted routes don't have."""
 
     def __init__(self, routes: GraphRoutes, lifespan: Lifespan[Any]) -> None:
         self._routes = routes
         self._life = Starlette(lifespan=lifespan)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or live."""
+        """Answer one request, or run the lifespan."""
         app: ASGIApp = self._life if scope["type"] == "lifespan" else self._routes
         await app(scope, receive, send)
 
 
-def _routes(serving: Serving) -> list[BaseRoute]:
-    """One route per path, so that a wrong method is told all that there are."""
+def _routes(server: Server) -> list[BaseRoute]:
+    """Make one route per path, so that a 405 lists all methods of the path in `Allow`."""
     paths: dict[str, list[Endpoint]] = {}
     for endpoint in ENDPOINTS:
         paths.setdefault(endpoint.path, []).append(endpoint)
     return [
-        Route(path, Served(found, serving), methods=[one.method for one in found])
+        Route(path, PathEndpoints(found, server), methods=[one.method for one in found])
         for path, found in paths.items()
     ]
 
@@ -122,6 +132,88 @@ def _application(routes: list[BaseRoute]) -> ASGIApp:
 
 
 async def _unrouted(_: Request, error: Exception) -> Response:
-    """What no route takes: 404 or 405, in our own form."""
+    """Answer a request that no route matches: 404 or 405, as a problem."""
     assert isinstance(error, HTTPException)
     return problem(error.status_code, error.detail, error.headers or {})
+
+
+async def serve(
+    system: ActorSystem,
+    *,
+    bind: str | Sequence[str] = "127.0.0.1:8000",
+    allow_anyone: bool = False,
+    **options: Any,
+) -> None:
+    """Serve a system's routes until SIGTERM or SIGINT, which drains it.
+
+    Streams end with a `drain` event, runs finish their superstep and are left to the next
+    process's `recover()`, then the server shuts down. If a sync node of a cancelled run still
+    occupies its thread then, the process ends by the signal: on asyncio the interpreter would
+    otherwise wait for the thread before it exits.
+
+    Args:
+        bind: "host:port", one or several; port 0 takes a free one.
+        allow_anyone: whether to serve other machines without `authorize`. Default: without
+            `authorize` only local addresses are served, with an `UnsafeSettingWarning`.
+        options: of `GraphRoutes`.
+    Raises:
+        InvalidConfigError: without `authorize`, an address is reachable from other machines.
+        MissingExtraError: hypercorn isn't installed.
+    """
+    places = [bind] if isinstance(bind, str) else list(bind)
+    if not allow_anyone and effective_authorize(system, options.get("authorize")) is None:
+        _refuse_or_warn(places)
+    try:
+        config: Any = import_module("hypercorn.config").Config()
+        server = import_module("hypercorn.trio" if on_trio() else "hypercorn.asyncio")
+    except ImportError as error:
+        raise MissingExtraError(
+            "serve() needs the package hypercorn", do="pip install 'actorgraph[serve]'"
+        ) from error
+    config.bind = places
+
+    heard: list[signal.Signals] = []
+
+    async def stopped() -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async for number in signals:
+                heard.append(number)
+                await system.drain()
+                return
+
+    await server.serve(served(system, **options), config, shutdown_trigger=stopped, mode="asgi")
+    if heard and not on_trio() and (nodes := abandoned()):
+        event("error", "server.threads_left", nodes=nodes)
+        signal.signal(heard[0], signal.SIG_DFL)
+        signal.raise_signal(heard[0])
+
+
+def _refuse_or_warn(places: Sequence[str]) -> None:
+    """Refuse to serve other machines without authorization; warn for local addresses.
+
+    Raises:
+        InvalidConfigError: an address is reachable from other machines.
+    """
+    risk = "without authorize every client may read, change and remove every thread"
+    do = "pass authorize= and authenticate=, or allow_anyone=True behind a gateway that does it"
+    if public := [place for place in places if not is_local(place)]:
+        raise InvalidConfigError(f"serve() on {public[0]!r}: {risk}", do=do)
+    warnings.warn(f"serve() on {places[0]!r}: {risk}; {do}", UnsafeSettingWarning, stacklevel=3)
+
+
+def is_local(place: str) -> bool:
+    """Whether an address to bind to is reachable from this machine only.
+
+    Args:
+        place: "host:port", "[IPv6]:port", "host" or "unix:path". A name other than "localhost" may
+            resolve to any address, and so may an inherited socket: False.
+    """
+    if place.startswith("unix:"):
+        return True
+    host = place.removeprefix("[").partition("]")[0] if place.startswith("[") else place
+    if not place.startswith("["):
+        host = place.rpartition(":")[0] if ":" in place else place
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

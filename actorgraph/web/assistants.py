@@ -1,98 +1,98 @@
-"""Routes about assistants: each registered graph is one, and there are no others."""
+"""Routes for assistants: each registered graph is one, and no others can be created."""
 
 from typing import Any
 
 from msgspec import Struct
 
-from actorgraph.api.graph import CompiledStateGraph
-from actorgraph.web import answers, bodies
-from actorgraph.web.access import holds
-from actorgraph.web.endpoint import Call, Endpoint
-from actorgraph.web.finding import assistant_id
-from actorgraph.web.graphs import graph_of
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.web import bodies, response_types
+from actorgraph.web.access import contains
+from actorgraph.web.endpoint import ApiCall, Endpoint
+from actorgraph.web.graph_choice import graph_of_assistant
 from actorgraph.web.problems import NotFound
+from actorgraph.web.thread_registry import assistant_id
 
 _MADE_BY = {"created_by": "system"}
 _BEGINNING = "1970-01-01T00:00:00+00:00"
 
 
 class GraphQuery(Struct):
-    """How deep to draw: a number of levels, or true for all."""
+    """Levels of subgraphs to draw: a number, or true for all."""
 
     xray: str = "false"
 
 
 class SubgraphsQuery(Struct):
-    """Whether with the graphs inside of those inside."""
+    """Whether to include subgraphs of subgraphs."""
 
     recurse: bool = False
 
 
-async def search(call: Call) -> list[answers.Assistant]:
-    """The registered graphs."""
+async def search(call: ApiCall) -> list[response_types.Assistant]:
+    """List the registered graphs."""
     body: bodies.AssistantSearch = call.body
     return _found(call, body)[body.offset : body.offset + body.limit]
 
 
-async def count(call: Call) -> int:
-    """How many a search would find."""
+async def count(call: ApiCall) -> int:
+    """Count the assistants that a search would find."""
     return len(_found(call, call.body))
 
 
-async def read(call: Call) -> answers.Assistant:
-    """One assistant."""
-    return _assistant(graph_of(call, call.path["assistant_id"])[0])
+async def read(call: ApiCall) -> response_types.Assistant:
+    """Return one assistant."""
+    return _assistant(graph_of_assistant(call, call.path["assistant_id"])[0])
 
 
-async def draw(call: Call) -> Any:
-    """The graph as nodes and edges."""
+async def draw(call: ApiCall) -> Any:
+    """Return the graph as nodes and edges."""
     text = call.query.xray.lower()
     xray = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else text == "true"
-    _, graph = graph_of(call, call.path["assistant_id"])
+    _, graph = graph_of_assistant(call, call.path["assistant_id"])
     return graph.get_graph(xray=xray).to_json()
 
 
-async def schemas(call: Call) -> answers.Schemas:
-    """The JSON schemas of a graph."""
-    name, graph = graph_of(call, call.path["assistant_id"])
+async def schemas(call: ApiCall) -> response_types.Schemas:
+    """Return the JSON schemas of a graph."""
+    name, graph = graph_of_assistant(call, call.path["assistant_id"])
     return _schemas(name, graph)
 
 
-async def subgraphs(call: Call) -> dict[str, answers.Schemas]:
-    """The schemas of the graphs inside of a graph, by namespace."""
-    _, graph = graph_of(call, call.path["assistant_id"])
-    return {name: _schemas(name, inner) for name, inner in _inside(graph, call)}
+async def subgraphs(call: ApiCall) -> dict[str, response_types.Schemas]:
+    """Return the schemas of a graph's subgraphs, by namespace."""
+    _, graph = graph_of_assistant(call, call.path["assistant_id"])
+    return {name: _schemas(name, inner) for name, inner in _subgraphs_of(graph, call)}
 
 
-async def subgraphs_at(call: Call) -> dict[str, answers.Schemas]:
-    """The schemas of the graphs inside of one that stands inside."""
-    _, graph = graph_of(call, call.path["assistant_id"])
+async def subgraphs_at(call: ApiCall) -> dict[str, response_types.Schemas]:
+    """Return the schemas of the subgraph at a namespace."""
+    _, graph = graph_of_assistant(call, call.path["assistant_id"])
     wanted = call.path["namespace"]
     found = [inner for name, inner in graph.get_subgraphs(recurse=True) if name == wanted]
     if not found:
-        raise NotFound(f"the graph has no graph inside at {wanted!r}")
+        raise NotFound(f"subgraph {wanted!r} not found")
     return {wanted: _schemas(wanted, found[0])}
 
 
-def _inside(graph: CompiledStateGraph, call: Call) -> Any:
+def _subgraphs_of(graph: CompiledStateGraph, call: ApiCall) -> Any:
     return graph.get_subgraphs(recurse=call.query.recurse)
 
 
 def _found(
-    call: Call, body: bodies.AssistantSearch | bodies.AssistantCount
-) -> list[answers.Assistant]:
+    call: ApiCall, body: bodies.AssistantSearch | bodies.AssistantCount
+) -> list[response_types.Assistant]:
     known = (_assistant(name) for name in call.graphs)
     return [
         one
         for one in known
         if body.graph_id in (None, one.graph_id)
         and (body.name is None or body.name.lower() in one.name.lower())
-        and holds(one.metadata, body.metadata or {})
+        and contains(one.metadata, body.metadata or {})
     ]
 
 
-def _assistant(name: str) -> answers.Assistant:
-    return answers.Assistant(
+def _assistant(name: str) -> response_types.Assistant:
+    return response_types.Assistant(
         assistant_id=assistant_id(name),
         graph_id=name,
         name=name,
@@ -106,8 +106,8 @@ def _assistant(name: str) -> answers.Assistant:
     )
 
 
-def _schemas(name: str, graph: Any) -> answers.Schemas:
-    return answers.Schemas(
+def _schemas(name: str, graph: Any) -> response_types.Schemas:
+    return response_types.Schemas(
         graph_id=name,
         input_schema=_schema(graph.get_input_jsonschema),
         output_schema=_schema(graph.get_output_jsonschema),
@@ -118,7 +118,7 @@ def _schemas(name: str, graph: Any) -> answers.Schemas:
 
 
 def _schema(get: Any) -> Any:
-    """The schema; None for types that have none."""
+    """Call the getter of a schema; None for types without one."""
     try:
         return get()
     except (TypeError, ValueError):
@@ -132,7 +132,7 @@ ENDPOINTS = (
         "/assistants/search",
         "assistants.read",
         search,
-        list[answers.Assistant],
+        list[response_types.Assistant],
         bodies.AssistantSearch,
         summary="Find assistants",
     ),
@@ -145,13 +145,15 @@ ENDPOINTS = (
         bodies.AssistantCount,
         summary="Count assistants",
     ),
-    Endpoint("GET", _A, "assistants.read", read, answers.Assistant, summary="Get an assistant"),
+    Endpoint(
+        "GET", _A, "assistants.read", read, response_types.Assistant, summary="Get an assistant"
+    ),
     Endpoint(
         "GET",
         _A + "/graph",
         "assistants.read",
         draw,
-        answers.Graph,
+        response_types.Graph,
         query=GraphQuery,
         summary="Get an assistant's graph",
     ),
@@ -160,7 +162,7 @@ ENDPOINTS = (
         _A + "/schemas",
         "assistants.read",
         schemas,
-        answers.Schemas,
+        response_types.Schemas,
         summary="Get an assistant's schemas",
     ),
     Endpoint(
@@ -168,17 +170,17 @@ ENDPOINTS = (
         _A + "/subgraphs",
         "assistants.read",
         subgraphs,
-        dict[str, answers.Schemas],
+        dict[str, response_types.Schemas],
         query=SubgraphsQuery,
-        summary="Get the graphs inside",
+        summary="Get an assistant's subgraphs",
     ),
     Endpoint(
         "GET",
         _A + "/subgraphs/{namespace}",
         "assistants.read",
         subgraphs_at,
-        dict[str, answers.Schemas],
+        dict[str, response_types.Schemas],
         query=SubgraphsQuery,
-        summary="Get one graph inside",
+        summary="Get one subgraph of an assistant",
     ),
 )

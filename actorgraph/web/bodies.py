@@ -1,7 +1,7 @@
-"""What requests hold, as types: each is checked when it is decoded, and described in the OpenAPI.
+"""The types of request bodies: checked when decoded, and described in the OpenAPI document.
 
-The fields are those of LangGraph's server, whose clients send them. Fields that it doesn't know are
-ignored, as there.
+The fields are those of LangGraph's server, because its clients send them. Unknown fields are
+ignored, as they are there. The docstrings are the descriptions in the OpenAPI document.
 """
 
 from typing import Annotated, Any, Literal
@@ -11,14 +11,14 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 Json = dict[str, Any]
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
-"""Of a thread: text without control characters, 255 bytes of UTF-8 at most."""
+"""A thread's id: text without control characters, at most 255 bytes of UTF-8."""
 
 Label = Annotated[str, Meta(pattern=r"^[^.\x00]+$")]
-"""Of a namespace of the store."""
+"""A label of a store namespace."""
 
 Namespace = Annotated[list[Label], Meta(min_length=1)]
 Key = Annotated[str, Meta(pattern=r"^[^\x00]*$")]
-"""Of an item of the store: text without NUL."""
+"""The key of a store item: text without NUL."""
 
 Page = Annotated[int, Meta(ge=1, le=1000)]
 Offset = Annotated[int, Meta(ge=0, le=2**31)]
@@ -32,14 +32,14 @@ Names = Literal["*"] | list[str]
 
 
 class SendBody(Struct):
-    """A packet for one node."""
+    """A node to run next, and its input."""
 
     node: str
     input: Any = None
 
 
 class CommandBody(Struct):
-    """How a paused run goes on: answers, an update, and where to."""
+    """Continue a paused run: resume values, a state update, and nodes to go to."""
 
     resume: Any = UNSET
     update: Json | list[tuple[str, Any]] | None = None
@@ -47,12 +47,12 @@ class CommandBody(Struct):
 
     @property
     def answers(self) -> bool:
-        """Whether it has an answer: None is one too."""
+        """Whether it has a resume value; None is one too."""
         return not isinstance(self.resume, UnsetType)
 
 
 class CheckpointBody(Struct):
-    """The address of a checkpoint. `checkpoint_map` is taken and not needed."""
+    """The address of a checkpoint. `checkpoint_map` is accepted and not needed."""
 
     thread_id: str | None = None
     checkpoint_ns: str | None = None
@@ -70,7 +70,7 @@ class ConfigBody(Struct):
 
 
 class RunBody(Struct):
-    """A run to start. Only `assistant_id`, an assistant's id or a graph's name, is required."""
+    """A run to start. Only `assistant_id` (an assistant's id or a graph's name) is required."""
 
     assistant_id: str
     input: Any = None
@@ -96,7 +96,7 @@ class RunBody(Struct):
 
 
 class SuperstepUpdate(Struct):
-    """What a node is said to have written: values, or a command."""
+    """An update to apply as if a node had returned it: values or a command."""
 
     values: Any = None
     command: CommandBody | None = None
@@ -104,7 +104,7 @@ class SuperstepUpdate(Struct):
 
 
 class Superstep(Struct):
-    """Updates that make one checkpoint."""
+    """Updates that create one checkpoint."""
 
     updates: list[SuperstepUpdate]
 
@@ -120,13 +120,13 @@ class ThreadBody(Struct):
 
 
 class ThreadPatch(Struct):
-    """Metadata to merge into a thread's."""
+    """Metadata to merge into the thread's."""
 
     metadata: Json | None = None
 
 
 class ThreadSearch(Struct):
-    """Which threads to list."""
+    """Filter, order and page of threads to list."""
 
     ids: list[str] | None = None
     metadata: Json | None = None
@@ -141,7 +141,7 @@ class ThreadSearch(Struct):
 
 
 class ThreadCount(Struct):
-    """Which threads to count."""
+    """Filter of threads to count."""
 
     metadata: Json | None = None
     values: Json | None = None
@@ -149,7 +149,7 @@ class ThreadCount(Struct):
 
 
 class ThreadPrune(Struct):
-    """Threads to delete, or to keep only the newest checkpoint of."""
+    """Threads to delete, or to reduce to their newest checkpoint."""
 
     thread_ids: list[str]
     strategy: Literal["delete", "keep_latest"] = "delete"
@@ -165,14 +165,14 @@ class StateUpdateBody(Struct):
 
 
 class StateRead(Struct):
-    """Which checkpoint of a thread to read."""
+    """The checkpoint of a thread to read."""
 
     checkpoint: CheckpointBody
     subgraphs: bool = False
 
 
 class HistoryBody(Struct):
-    """Which part of a thread's history to list, newest first."""
+    """Filter and page of a thread's history, newest first."""
 
     limit: Page = 10
     before: str | Json | None = None
@@ -181,9 +181,9 @@ class HistoryBody(Struct):
 
 
 class RunsCancel(Struct):
-    """Which runs to cancel: of one thread by their ids, or all with a status.
+    """Runs to cancel: those of one thread with these ids, or all with a status.
 
-    One that says neither is refused: nobody means all of them by nothing.
+    An empty body is refused; use status "all" to cancel every run.
     """
 
     thread_id: str | None = None
@@ -192,7 +192,7 @@ class RunsCancel(Struct):
 
 
 class AssistantSearch(Struct):
-    """Which assistants to list."""
+    """Filter and page of assistants to list."""
 
     metadata: Json | None = None
     graph_id: str | None = None
@@ -202,7 +202,7 @@ class AssistantSearch(Struct):
 
 
 class AssistantCount(Struct):
-    """Which assistants to count."""
+    """Filter of assistants to count."""
 
     metadata: Json | None = None
     graph_id: str | None = None
@@ -210,7 +210,7 @@ class AssistantCount(Struct):
 
 
 class ItemPut(Struct):
-    """An item to store. `ttl` in minutes."""
+    """An item to store. `ttl` is in minutes."""
 
     namespace: Namespace
     key: Key
@@ -227,7 +227,7 @@ class ItemDelete(Struct):
 
 
 class ItemSearch(Struct):
-    """Which items to list."""
+    """Filter, query and page of items to list."""
 
     namespace_prefix: list[Label] | None = None
     filter: Json | None = None
@@ -238,7 +238,7 @@ class ItemSearch(Struct):
 
 
 class NamespaceSearch(Struct):
-    """Which namespaces to list."""
+    """Filter and page of namespaces to list."""
 
     prefix: list[Label] | None = None
     suffix: list[Label] | None = None
@@ -248,5 +248,5 @@ class NamespaceSearch(Struct):
 
 
 def decoder(kind: type) -> msgspec.json.Decoder[Any]:
-    """Decodes and checks a body of this type."""
+    """Make a decoder that checks a body of this type."""
     return msgspec.json.Decoder(kind)

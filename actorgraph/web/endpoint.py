@@ -1,103 +1,196 @@
-"""One route: what it takes, asks leave for and answers; and how a request goes through.
+"""Endpoints: how a request is decoded, authorized and answered.
 
-A request passes, in this order: principal, rate, body (size, JSON, shape, depth), the thread that
-its path names, leave, the route's own function. A route can't be declared without its action, so
-none can forget to ask.
+A request passes these steps, in this order: authentication, rate limit, body (size, JSON, shape,
+depth), the thread that its path names, authorization, the endpoint's own handler.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
+from urllib.parse import unquote
 
 import anyio
+import msgspec
 from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from actorgraph.api.graph import CompiledStateGraph
+from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.errors import SystemClosedError
 from actorgraph.runtime.log import event
 from actorgraph.web.jsonable import dumps
-from actorgraph.web.limits import retry_after
-from actorgraph.web.problems import Forbidden, NotFound, TooMany, response_to
-from actorgraph.web.reading import body_of, converted
-from actorgraph.web.registry import Stored
-from actorgraph.web.serving import Serving
-from actorgraph.web.slashes import SLASH, SLASHES
+from actorgraph.web.problems import (
+    Forbidden,
+    NotFound,
+    TooLarge,
+    TooMany,
+    TooSlow,
+    Unprocessable,
+    Unsupported,
+    response_to,
+)
+from actorgraph.web.request_limits import Limits, excess, retry_after
+from actorgraph.web.server import Server
+from actorgraph.web.thread_registry import StoredThread
+
+SLASH = "\x00"
+SLASHES = "actorgraph.slashes"
+"""The key of a scope whose path has `SLASH` in place of the slashes inside path parameters."""
 
 
-class Call(Struct):
-    """A request on its way through a route.
+def with_slashes(scope: Scope) -> Scope:
+    """Return the scope with a path in which only separators are slashes.
+
+    `/threads/a%2Fb` names the thread "a/b", but servers decode the path before it is routed. In
+    `raw_path` such a slash still differs from a separator: here it becomes a character that no
+    id has, until the route is found.
+    """
+    raw: bytes = scope.get("raw_path") or b""
+    text = raw.decode("latin-1")
+    if "%2f" not in text.lower() or "%00" in text or unquote(text) != scope["path"]:
+        return scope
+    told = text.replace("%2F", "%00").replace("%2f", "%00")
+    return {**scope, "path": unquote(told), SLASHES: True}
+
+
+async def body_of(request: Request, kind: Any, limits: Limits) -> Any:
+    """Read and decode the body; an empty one is `{}`.
+
+    Raises:
+        Unsupported: it is compressed, or its content type is not JSON.
+        TooLarge: it is longer than the limit.
+        TooSlow: it took longer than the limit.
+        Unprocessable: it is not valid JSON, nested too deeply, or doesn't fit the type.
+    """
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Unsupported("Compressed bodies are not supported; remove Content-Encoding")
+    try:
+        with anyio.fail_after(limits.body_s):
+            raw = await _bytes(request, limits.body_bytes)
+    except TimeoutError:
+        raise TooSlow(f"the body took more than {limits.body_s:g} s", closes=True) from None
+    if raw and not _is_json(request.headers.get("content-type", "")):
+        # Protects against CSRF: browsers send application/json to another site only after a CORS
+        # preflight, and any other type without one.
+        raise Unsupported("The body must be JSON with Content-Type: application/json")
+    try:
+        data = msgspec.json.decode(raw or b"{}")
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise Unprocessable(f"the body is not valid JSON: {error}") from error
+    if (what := excess(data, limits)) is not None:
+        raise Unprocessable(what)
+    return convert_to(data, kind, "the body", strict=True)
+
+
+async def _bytes(request: Request, most: int) -> bytes:
+    said = request.headers.get("content-length", "0")
+    too_large = f"the body has more than {most} bytes"
+    if said.isascii() and said.isdecimal() and int(said[:20]) > most:
+        raise TooLarge(too_large, closes=True)
+    raw = bytearray()
+    async with aclosing(request.stream()) as parts:
+        async for part in parts:
+            raw += part
+            if len(raw) > most:
+                raise TooLarge(too_large, closes=True)
+    return bytes(raw)
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
+
+
+def convert_to(data: Any, kind: Any, what: str, *, strict: bool = False) -> Any:
+    """Convert data to a type.
+
+    Raises:
+        Unprocessable: it doesn't fit; the text names the place.
+    """
+    try:
+        return msgspec.convert(data, kind, strict=strict)
+    except (msgspec.ValidationError, ValueError, OverflowError) as error:
+        raise Unprocessable(f"{what} is invalid: {error}") from error
+
+
+class ApiCall(Struct):
+    """A request while an endpoint handles it.
 
     Attributes:
-        body, query: decoded into the endpoint's types; None where it has none.
-        graphs: those that the principal may see, by name.
-        thread: what is known of the thread that the path names; None where it names none.
-        wanted: what the metadata of every thread that it touches must hold.
+        path: parameters of the path.
+        principal: the sender; None if unknown.
+        graphs: name -> graph, of those that the principal may see.
+        body: decoded into the endpoint's type; None where it has none.
+        query: decoded into the endpoint's type; None where it has none.
+        thread: the thread that the path names; None where it names none.
+        wanted: what the metadata of every thread that the request touches must contain.
     """
 
-    serving: Serving
+    server: Server
     request: Request
     path: dict[str, str]
     principal: Any
     graphs: Mapping[str, CompiledStateGraph] = {}
     body: Any = None
     query: Any = None
-    thread: Stored | None = None
+    thread: StoredThread | None = None
     wanted: dict[str, Any] = {}
 
     @property
     def thread_id(self) -> str:
-        """The thread that the path names."""
+        """The id of the thread that the path names."""
         return self.path["thread_id"]
 
 
 _ABOUT_THREADS = ("threads.", "runs.")
 
 
-def _metadata_of(call: Call) -> dict[str, Any]:
+def _metadata_of(call: ApiCall) -> dict[str, Any]:
     return getattr(call.body, "metadata", None) or {}
 
 
 class Endpoint(Struct, frozen=True):
-    """A route.
+    """A route. It can't be declared without an action, so none can skip authorization.
 
     Attributes:
-        action: what the application is asked leave for; None for what everybody may read.
-        handle: makes the answer: a `Response`, None (204), or what becomes JSON.
-        body, query: types that the request is decoded into.
-        answer: the type of what it answers, for the OpenAPI.
-        makes: whether the thread of the path need not exist yet, if the body says so.
-        streams: whether it answers with server-sent events. media: what it answers with otherwise.
-        waits: whether it answers with what a run will have come to.
-        rated: whether it counts for the client's rate.
-        about: what the application is told of a request that is about no thread.
+        action: passed to `authorize`; None for a route that needs no permission.
+        handle: returns a `Response`, None (204), or a value to encode as JSON.
+        answer: type of the response body, for the OpenAPI document.
+        body: type that the request's body is decoded into; None for no body.
+        query: type that the query parameters are decoded into; None for none.
+        may_create: whether the path's thread may be missing, if the body asks to create it.
+        streams: whether the response is a stream of server-sent events.
+        media: media type of any other response.
+        waits_for_run: whether the response is the output of a run, sent when it has ended.
+        rate_limited: whether requests count against the client's rate.
+        about: metadata passed to `authorize` for a request that names no thread.
     """
 
     method: str
     path: str
     action: str | None
-    handle: Callable[[Call], Awaitable[Any]]
+    handle: Callable[[ApiCall], Awaitable[Any]]
     answer: Any = None
     body: Any = None
     query: Any = None
     summary: str = ""
-    makes: bool = False
+    may_create: bool = False
     streams: bool = False
     media: str = "application/json"
-    waits: bool = False
-    rated: bool = True
-    about: Callable[[Call], dict[str, Any]] = _metadata_of
+    waits_for_run: bool = False
+    rate_limited: bool = True
+    about: Callable[[ApiCall], dict[str, Any]] = _metadata_of
 
     @property
-    def stays(self) -> bool:
+    def stays_open(self) -> bool:
         """Whether a request stays open for as long as a run may take."""
-        return self.streams or self.waits
+        return self.streams or self.waits_for_run
 
-    async def __call__(self, serving: Serving, request: Request) -> Response:
-        """Answer a request; every error is an answer too."""
+    async def __call__(self, server: Server, request: Request) -> Response:
+        """Answer a request; every error becomes a problem response."""
         try:
-            return await self._answer(serving, request)
+            return await self._answer(server, request)
         except ClientDisconnect:
             return Response(status_code=400)
         except Exception as error:  # noqa: BLE001 - a server goes on
@@ -109,17 +202,17 @@ class Endpoint(Struct, frozen=True):
                 response.headers["Connection"] = "close"
             return response
 
-    async def _answer(self, serving: Serving, request: Request) -> Response:
-        principal = await self._principal(serving, request)
+    async def _answer(self, server: Server, request: Request) -> Response:
+        principal = await self._principal(server, request)
         path = {name: _unescaped(request, text) for name, text in request.path_params.items()}
-        call = Call(serving, request, path, principal)
+        call = ApiCall(server, request, path, principal)
         if self.query is not None:
-            call.query = converted(dict(request.query_params), self.query, "the query")
+            call.query = convert_to(dict(request.query_params), self.query, "the query")
         if self.body is not None:
-            call.body = await body_of(request, self.body, serving.limits)
+            call.body = await body_of(request, self.body, server.limits)
         await self._admit(call)
         if self.action is not None:
-            call.graphs = await serving.access.visible(principal, serving.graphs)
+            call.graphs = await server.access.visible(principal, server.graphs)
         made = await self.handle(call)
         if isinstance(made, Response):
             return made
@@ -127,73 +220,79 @@ class Endpoint(Struct, frozen=True):
             return Response(status_code=204)
         return Response(dumps(made), media_type="application/json")
 
-    async def _principal(self, serving: Serving, request: Request) -> Any:
-        """Who asks, if that one may ask so often."""
+    async def _principal(self, server: Server, request: Request) -> Any:
+        """Authenticate the request and count it against the client's rate.
+
+        Raises:
+            Unauthorized: the request is not authenticated.
+            TooMany: the rate is exceeded.
+        """
         address = ("address", request.client.host if request.client else "")
         if self.action is None:
-            if self.rated:
-                _check_rate(serving, address)
+            if self.rate_limited:
+                _check_rate(server, address)
             return None
         try:
-            principal = await serving.access.principal(request)
+            principal = await server.access.principal(request)
         except Exception:
-            _check_rate(serving, address)  # who guesses is held up too
+            _check_rate(server, address)  # limits guessing of credentials, too
             raise
-        _check_rate(serving, _client_of(principal) or address)
+        _check_rate(server, _client_of(principal) or address)
         return principal
 
-    async def _admit(self, call: Call) -> None:
-        """Find the thread of the path, and ask leave."""
+    async def _admit(self, call: ApiCall) -> None:
+        """Look up the path's thread, and authorize the request."""
         if self.action is None:
             return
         if "thread_id" not in call.path:
             about = self.about(call)
-            wanted = await call.serving.access.ask(call.principal, self.action, None, about)
+            wanted = await call.server.access.ask(call.principal, self.action, None, about)
             call.wanted = dict(wanted)
             if wanted and not self.action.startswith(_ABOUT_THREADS):
-                raise Forbidden(self.action)  # there is no thread that could hold it
+                raise Forbidden(self.action)  # there is no thread whose metadata could match
             return
-        call.thread = await call.serving.threads.get(call.thread_id)
-        makes = self.makes and call.body.if_not_exists == "create"
-        if call.thread is None and not makes:
+        call.thread = await call.server.threads.get(call.thread_id)
+        may_create = self.may_create and call.body.if_not_exists == "create"
+        if call.thread is None and not may_create:
             raise NotFound.thread(call.thread_id)
         metadata = call.thread.metadata if call.thread else {}
         call.wanted = dict(
-            await call.serving.access.ask(call.principal, self.action, call.thread_id, metadata)
+            await call.server.access.ask(call.principal, self.action, call.thread_id, metadata)
         )
         if call.thread is not None:
             call.thread.must_hold(call.wanted)
 
 
-class Served:
+class PathEndpoints:
     """The endpoints of one path as an ASGI application.
 
     Args:
-        endpoints: one per method.
+        endpoints: one per HTTP method.
     """
 
-    def __init__(self, endpoints: Sequence[Endpoint], serving: Serving) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint], server: Server) -> None:
         self._endpoints = {endpoint.method: endpoint for endpoint in endpoints}
-        self._serving = serving
+        self._server = server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; one that stays open takes a place before it does anything."""
+        """Answer one request; one that stays open first takes a stream slot."""
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
-        endpoint, places = self._endpoints[method], self._serving.streams
-        if endpoint.stays and not places.take():
-            full = TooMany("too many open streams", headers={"Retry-After": "5"})
+        endpoint, places = self._endpoints[method], self._server.streams
+        stays_open = endpoint.stays_open
+        if stays_open and not places.try_acquire():
+            full = TooMany("Too many open streams", headers={"Retry-After": "5"})
             await response_to(full)(scope, receive, send)
             return
         try:
-            response = await endpoint(self._serving, Request(scope, receive, send))
+            response = await endpoint(self._server, Request(scope, receive, send))
             await response(scope, receive, send)
         finally:
-            if endpoint.stays:
-                places.give()
+            if stays_open:
+                places.release()
 
 
 def _client_of(principal: Any) -> tuple[str, str] | None:
-    """Whose rate counts; None for one that says nothing that is the same at each request."""
+    """Return the key of a principal's rate; None if its text differs from request to request."""
     known = getattr(principal, "identity", principal)
     if known is None:
         return None
@@ -202,12 +301,12 @@ def _client_of(principal: Any) -> tuple[str, str] | None:
     return ("principal", str(known))
 
 
-def _check_rate(serving: Serving, client: tuple[str, str]) -> None:
-    wait_s = serving.rates.wait_s(client, anyio.current_time())
+def _check_rate(server: Server, client: tuple[str, str]) -> None:
+    wait_s = server.rates.wait_s(client, anyio.current_time())
     if wait_s:
-        raise TooMany("too many requests", headers={"Retry-After": retry_after(wait_s)})
+        raise TooMany("Rate limit exceeded", headers={"Retry-After": retry_after(wait_s)})
 
 
 def _unescaped(request: Request, text: Any) -> str:
-    """A part of the path, with the slashes that belong to it."""
+    """Restore the slashes inside a path parameter."""
     return str(text).replace(SLASH, "/") if SLASHES in request.scope else str(text)

@@ -1,7 +1,7 @@
-"""Values of a graph as JSON: what a client reads of states, updates and messages.
+"""Convert any value of a graph to JSON, for clients that read states, updates and messages.
 
-One way only: a client's JSON reaches a graph as plain data. What has no JSON form is shown by its
-`repr`, so that a value which a graph may hold never breaks the answer about it.
+One way only: a client's JSON reaches a graph as plain data. A value without a JSON form becomes its
+`repr`, so that no value in a state can break the response.
 """
 
 import math
@@ -21,26 +21,29 @@ from actorgraph.messages import BaseMessage
 from actorgraph.values.commands import Interrupt
 
 DEPTH_MAX = 100
-"""Levels beyond which a value is shown by its type's name."""
+"""Levels of nesting below which a value becomes its type's name."""
 
 _INT_MAX = 2**53
-_ENCODER = msgspec.json.Encoder()
 
 
 def dumps(value: Any) -> bytes:
-    """JSON of any value.
+    """Encode any value as JSON.
 
-    NaN and infinities become null, integers that JavaScript can't hold and keys become text, bytes
-    base64, lone surrogates "?".
+    NaN and infinities become null; integers beyond 2**53, which JavaScript can't hold, and keys
+    become text; bytes become base64; lone surrogates become "?".
     """
-    return _ENCODER.encode(plain(value))
+    return encode_plain(to_plain(value))
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """The value made of dicts with text as keys, lists, text, numbers, booleans and None."""
+encode_plain = msgspec.json.Encoder().encode
+"""Encode what `to_plain` has returned as JSON."""
+
+
+def to_plain(value: Any, depth: int = 0) -> Any:
+    """Convert to dicts with text keys, lists, text, numbers, booleans and None."""
     kind = type(value)
     if kind is str:
-        return _text(value)
+        return value if value.isascii() else _text(value)
     if value is None or kind is bool:
         return value
     if kind is int:
@@ -51,16 +54,20 @@ def plain(value: Any, depth: int = 0) -> Any:
         return f"<{kind.__name__}>"
     if isinstance(value, Mapping):
         pairs = cast("Mapping[Any, Any]", value)
-        return {_key(k): plain(v, depth + 1) for k, v in pairs.items()}
+        plain: dict[str, Any] = {}
+        for key, inner in pairs.items():
+            name = key if type(key) is str and key.isascii() else _key(key)
+            plain[name] = to_plain(inner, depth + 1)
+        return plain
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(v, depth + 1) for v in cast("Iterable[Any]", value)]
-    return _formed(value, depth)
+        return [to_plain(v, depth + 1) for v in cast("Iterable[Any]", value)]
+    return _to_plain_object(value, depth)
 
 
-def _formed(value: Any, depth: int) -> Any:
-    """The form of a type that JSON doesn't know."""
+def _to_plain_object(value: Any, depth: int) -> Any:
+    """Convert a value of a type that JSON doesn't have."""
     if isinstance(value, Enum):
-        return plain(value.value, depth + 1)
+        return to_plain(value.value, depth + 1)
     if isinstance(value, str):
         return _text(str(value))
     if isinstance(value, datetime | date | time):
@@ -74,13 +81,13 @@ def _formed(value: Any, depth: int) -> Any:
     if isinstance(value, BaseException):
         return {"error": type(value).__name__, "message": _text(str(value))}
     parts = _parts_of(value)
-    return _text(repr(value)) if parts is None else plain(parts, depth + 1)
+    return _text(repr(value)) if parts is None else to_plain(parts, depth + 1)
 
 
 def _parts_of(value: Any) -> Any:
-    """What an object consists of; None if it doesn't tell."""
+    """Return an object's fields or content; None if they are unknown."""
     if isinstance(value, Interrupt):
-        return question(value)
+        return interrupt_json(value)
     if isinstance(value, BaseMessage):
         return {"type": value.type, **_fields_of(value)}
     if is_dataclass(value) and not isinstance(value, type):
@@ -96,8 +103,8 @@ def _parts_of(value: Any) -> Any:
     return None
 
 
-def question(asked: Interrupt) -> dict[str, Any]:
-    """An interrupt as clients read it: its value, its id, the schema of its answer."""
+def interrupt_json(asked: Interrupt) -> dict[str, Any]:
+    """Return an interrupt for clients: its value, its id, and the schema of its resume value."""
     shown = {"value": asked.value, "id": asked.id}
     schema = asked.response_schema
     return shown if schema is None else {**shown, "response_schema": schema}

@@ -1,66 +1,66 @@
-"""Routes about the server itself. Whether it lives and is ready, everybody may ask.
+"""Routes for the server itself: liveness, readiness, version and metrics.
 
-What it does, in figures, is told to those who may know: `metrics.read`.
+They need no permission, except the metrics, which need the action `metrics.read`.
 """
 
 from typing import Any
 
 from starlette.responses import Response
 
-from actorgraph.api.system_metrics import exposition
-from actorgraph.web import answers
-from actorgraph.web.endpoint import Call, Endpoint
-from actorgraph.web.openapi import document
+from actorgraph.api.system.prometheus import exposition
+from actorgraph.web import response_types
+from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.problems import RESTART_S, problem
 
 VERSION = "0.1.0"
 
 
-async def ok(_: Call) -> answers.Ok:
-    """It answers."""
-    return answers.Ok()
+async def ok(_: ApiCall) -> response_types.Ok:
+    """Report that the server is up."""
+    return response_types.Ok()
 
 
-async def ready(call: Call) -> Any:
-    """It takes runs: 503 while it drains, or where its storage can't be used."""
-    if call.serving.system.statistics().draining is not None:
-        return problem(503, "draining", {"Retry-After": str(RESTART_S)})
-    if not await call.serving.readiness.is_usable():  # why is in the log: everybody may ask
-        return problem(503, "the storage can't be used", {"Retry-After": str(RESTART_S)})
-    return answers.Ok()
+async def ready(call: ApiCall) -> Any:
+    """Report whether the server takes runs: 503 while it drains, or without usable storage."""
+    if call.server.system.statistics().draining is not None:
+        return problem(503, "The server is draining", {"Retry-After": str(RESTART_S)})
+    if not await call.server.readiness.is_usable():  # the reason is in the log only: this is public
+        return problem(503, "The storage is unavailable", {"Retry-After": str(RESTART_S)})
+    return response_types.Ok()
 
 
-async def info(_: Call) -> answers.Info:
-    """What serves; not which graphs, as everybody may ask."""
+async def info(_: ApiCall) -> response_types.Info:
+    """Return version and features; not the graphs, because this is public."""
     flags = {"assistants": True, "crons": False, "langsmith": False}
-    return answers.Info(VERSION, VERSION, flags, {})
+    return response_types.Info(VERSION, VERSION, flags, {})
 
 
-async def metrics(call: Call) -> Response:
-    """The system's figures, for Prometheus; 501 where its client isn't installed."""
-    text, media = exposition(call.serving.system)
+async def metrics(call: ApiCall) -> Response:
+    """Return the system's metrics for Prometheus; 501 where its client isn't installed."""
+    text, media = exposition(call.server.system)
     return Response(text, media_type=media)
 
 
-async def openapi(_: Call) -> Any:
-    """The description of all routes."""
-    from actorgraph.web.table import ENDPOINTS as ALL
-
-    return document(ALL, version=VERSION)
-
-
 ENDPOINTS = (
-    Endpoint("GET", "/ok", None, ok, answers.Ok, summary="Whether the server lives", rated=False),
+    Endpoint(
+        "GET",
+        "/ok",
+        None,
+        ok,
+        response_types.Ok,
+        summary="Check that the server is up",
+        rate_limited=False,
+    ),
     Endpoint(
         "GET",
         "/ready",
         None,
         ready,
-        answers.Ok,
-        summary="Whether the server takes runs",
-        rated=False,
+        response_types.Ok,
+        summary="Check that the server takes runs",
+        rate_limited=False,
     ),
-    Endpoint("GET", "/info", None, info, answers.Info, summary="What serves"),
+    Endpoint("GET", "/info", None, info, response_types.Info, summary="Get the server's version"),
     Endpoint(
         "GET",
         "/metrics",
@@ -68,7 +68,6 @@ ENDPOINTS = (
         metrics,
         str,
         media="text/plain",
-        summary="The system's figures, in Prometheus's text format",
+        summary="Get the system's metrics in Prometheus's text format",
     ),
-    Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="This description"),
 )

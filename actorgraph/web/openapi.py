@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the route table: what isn't in the table isn't served."""
+"""The OpenAPI document, built from the same table of endpoints that is served."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,31 +6,31 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.web import answers
+from actorgraph.web import response_types
 from actorgraph.web.endpoint import Endpoint
 
 _REF = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"{(\w+)}")
 _PROBLEMS = {
-    "400": "The request breaks off",
-    "401": "Nobody is known to have sent it",
-    "403": "It is not allowed",
-    "404": "It is not there, or not the caller's",
-    "409": "It can't be done as things are now",
-    "408": "The body takes too long",
-    "413": "The body is too long",
-    "415": "The body is compressed, or no JSON",
-    "422": "The request can't be taken",
-    "429": "Too many requests, or no room for a run",
-    "500": "The server failed",
-    "501": "The server lacks a package that it takes",
-    "503": "The server drains, or its storage is busy",
+    "400": "The client disconnected before the request was complete",
+    "401": "Authentication required",
+    "403": "Permission denied",
+    "404": "Not found, or not visible to the caller",
+    "409": "Conflict with the current state of the resource",
+    "408": "The request body took too long to arrive",
+    "413": "The request body is too large",
+    "415": "The request body is compressed or not JSON",
+    "422": "The request is invalid",
+    "429": "Rate limit exceeded, or no capacity for another run or stream",
+    "500": "Internal server error",
+    "501": "An optional package is not installed on the server",
+    "503": "The server is draining, or its storage is unavailable",
     "507": "The storage is full",
 }
 
 
 def document(endpoints: Sequence[Endpoint], *, version: str) -> dict[str, Any]:
-    """The whole document, OpenAPI 3.1."""
+    """Build the document, OpenAPI 3.1."""
     types = _types(endpoints)
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     named = {_key(kind): schema for kind, schema in zip(types, schemas, strict=True)}
@@ -46,7 +46,7 @@ def document(endpoints: Sequence[Endpoint], *, version: str) -> dict[str, Any]:
 
 
 def _types(endpoints: Iterable[Endpoint]) -> list[Any]:
-    found: dict[str, Any] = {_key(answers.Problem): answers.Problem}
+    found: dict[str, Any] = {_key(response_types.Problem): response_types.Problem}
     for endpoint in endpoints:
         for kind in (endpoint.body, endpoint.query, endpoint.answer):
             if kind is not None:
@@ -92,13 +92,13 @@ def _of_query(endpoint: Endpoint) -> list[dict[str, Any]]:
 
 
 def _responses(endpoint: Endpoint, named: dict[str, Any]) -> dict[str, Any]:
-    problem = {"application/json": {"schema": named[_key(answers.Problem)]}}
+    problem = {"application/json": {"schema": named[_key(response_types.Problem)]}}
     made = {code: {"description": text, "content": problem} for code, text in _PROBLEMS.items()}
     if endpoint.streams:
         made["200"] = {"description": "Server-sent events", "content": {"text/event-stream": {}}}
     elif endpoint.answer is None:
-        made["204"] = {"description": "Done"}
+        made["204"] = {"description": "Success, without a body"}
     else:
         content = {endpoint.media: {"schema": named[_key(endpoint.answer)]}}
-        made["200"] = {"description": "The answer", "content": content}
+        made["200"] = {"description": "Success", "content": content}
     return made

@@ -1,7 +1,8 @@
-"""Errors as HTTP answers: `{"detail": ...}` with the status that fits.
+"""Errors as HTTP responses: `{"detail": ...}` with the matching status.
 
-What the library raises on purpose is told as it is: it names the culprit and says what to do. What
-it doesn't know is told as "internal error", because its text may hold a secret; the log has it.
+The library's own errors are sent with their text, which names the culprit and says what to do. Any
+other exception is sent as "Internal server error", because its text may hold a secret; the log has
+it.
 """
 
 from collections.abc import Mapping
@@ -16,11 +17,13 @@ from actorgraph.web.jsonable import dumps
 
 
 class HttpProblem(Exception):
-    """A request that is answered with an error.
+    """An error response.
 
     Attributes:
-        status: of the answer. headers: more of them.
-        closes: whether the connection is closed, because the body wasn't read to its end.
+        status: HTTP status code.
+        detail: text of the response.
+        headers: additional headers.
+        closes: whether to close the connection, because the body wasn't read to its end.
     """
 
     status = 400
@@ -35,72 +38,72 @@ class HttpProblem(Exception):
 
 
 class Unauthorized(HttpProblem):
-    """Nobody is known to have sent it."""
+    """401: the request is not authenticated."""
 
     status = 401
 
     def __init__(self) -> None:
-        super().__init__("sign in first", headers={"WWW-Authenticate": "Bearer"})
+        super().__init__("Authentication required", headers={"WWW-Authenticate": "Bearer"})
 
 
 class Forbidden(HttpProblem):
-    """It is not allowed, and about no thread."""
+    """403: the principal may not perform the action. For a thread it is 404 instead."""
 
     status = 403
 
     def __init__(self, action: str) -> None:
-        super().__init__(f"{action} is not allowed")
+        super().__init__(f"Permission denied: {action}")
 
 
 class NotFound(HttpProblem):
-    """What it is about isn't there, or isn't the principal's."""
+    """404: the resource doesn't exist, or the principal may not see it."""
 
     status = 404
 
     @classmethod
     def thread(cls, thread_id: str) -> "NotFound":
-        """One about a thread: the same whether it is another's or nobody's."""
+        """Make the problem of a thread: the same for a missing one and another principal's."""
         return cls(f"thread {thread_id!r} not found")
 
 
 class Conflict(HttpProblem):
-    """It can't be done as things are now."""
+    """409: conflict with the current state of the resource."""
 
     status = 409
 
 
 class TooSlow(HttpProblem):
-    """Its body took too long."""
+    """408: the request's body took too long to arrive."""
 
     status = 408
 
 
 class TooLarge(HttpProblem):
-    """Its body is too long."""
+    """413: the request's body is too large."""
 
     status = 413
 
 
 class Unsupported(HttpProblem):
-    """Its body has a form that isn't taken."""
+    """415: the media type or encoding of the request's body is not supported."""
 
     status = 415
 
 
 class Unprocessable(HttpProblem):
-    """It says something that can't be done at all."""
+    """422: the request is invalid."""
 
     status = 422
 
 
 class TooMany(HttpProblem):
-    """Later."""
+    """429: a rate limit or a limit of open streams is exceeded."""
 
     status = 429
 
 
 RESTART_S = 5
-"""What a server that stops says in `Retry-After`."""
+"""Seconds in `Retry-After` of a server that is shutting down."""
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.ConflictError, 409),
@@ -125,54 +128,57 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 
 
 def response_to(error: Exception) -> Response:
-    """The answer that tells an error."""
+    """Return the response for an error."""
     if isinstance(error, HttpProblem):
         return problem(error.status, error.detail, error.headers)
-    if isinstance(error, HTTPException):  # the application's own rules may raise the framework's
+    if isinstance(error, HTTPException):  # raised by the application's own rules
         return problem(error.status_code, str(error.detail), error.headers or {})
     for kind, status in _STATUS:
         if isinstance(error, kind):
-            return problem(status, shown(type(error).__name__, str(error)), _retry(error, status))
+            return problem(
+                status, public_text(type(error).__name__, str(error)), _retry(error, status)
+            )
     retry_after_s: Any = getattr(error, "retry_after_s", None)
     if isinstance(retry_after_s, int | float) and isinstance(error, errors.ActorGraphError):
         return problem(429, str(error), {"Retry-After": str(max(1, round(retry_after_s)))})
-    return problem(500, "internal error", {})
+    return problem(500, "Internal server error", {})
 
 
-def shown(error: str, text: str) -> str:
-    """The text of an error as clients are told it.
+def public_text(error: str, text: str) -> str:
+    """Return the text of an error for clients.
 
-    What a storage says may quote its place, or rows of others that were in the same batch.
+    The text of a storage error is replaced: it may contain paths, or rows of other clients that
+    were in the same batch.
 
     Args:
-        error: its type's name.
+        error: name of the error's type.
     """
     return _OF_THE_STORAGE.get(error, text)
 
 
-def shown_reason(reason: str) -> str:
-    """The reason of a run's end, `type: text`, as clients are told it."""
+def public_reason(reason: str) -> str:
+    """Return the reason of a run's end, "type: text", for clients."""
     error, _, _ = reason.partition(":")
     return f"{error}: {_OF_THE_STORAGE[error]}" if error in _OF_THE_STORAGE else reason
 
 
-_FAILED = "the storage failed; the server's log says why"
+_FAILED = "the storage failed; see the server's log for the reason"
 _OF_THE_STORAGE = {
     "StorageError": _FAILED,
-    "DamagedRowError": "a stored row is damaged; the server's log says which",
-    "StorageBusyError": "the storage is busy; come again in a moment",
-    "StorageFullError": "the storage has no space left",
+    "DamagedRowError": "a stored row is damaged; see the server's log for its place",
+    "StorageBusyError": "the storage is busy; retry in a moment",
+    "StorageFullError": "the storage has no space left; retry when space was freed",
     "SaverBrokenError": _FAILED,
-    "SaverClosedError": "the storage is closed",
+    "SaverClosedError": "the storage is closed; retry when the server has restarted",
 }
 
 
 def _retry(error: Exception, status: int) -> dict[str, str]:
-    """A busy storage is so for a moment; a server that stops is there again a little later."""
+    """Return the `Retry-After` header of a 503: short for busy storage, longer for a restart."""
     seconds = RESTART_S if isinstance(error, errors.SystemClosedError) else 1
     return {"Retry-After": str(seconds)} if status == 503 else {}
 
 
 def problem(status: int, detail: str, headers: Mapping[str, str]) -> Response:
-    """An answer with `{"detail": ...}`."""
+    """Make a response with `{"detail": ...}`."""
     return Response(dumps({"detail": detail}), status, dict(headers), "application/json")

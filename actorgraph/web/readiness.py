@@ -1,9 +1,10 @@
-"""Readiness: whether what a server keeps runs and threads in can be used.
+"""Readiness: whether the saver and the store of a server can be used.
 
-Receives   questions from anybody, as often as they come
-Sends      at most one look at a time at the saver and the store, and none within a second
-Bounds     who asks waits `PATIENCE_S`; a look that takes longer goes on, and is not ready meanwhile
-Ends       a look ends after `LOOK_S`, or with the system
+Receives   `is_usable()` calls, unauthenticated and as often as they come
+Sends      at most one check at a time to the saver and the store, and none within `FRESH_S`
+Bounds     a caller waits `PATIENCE_S`; a check that takes longer goes on, and is "not ready"
+           meanwhile
+Ends       a check ends after `LOOK_S`, or with the system
 """
 
 from math import inf
@@ -12,21 +13,23 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
-from actorgraph.api.system import ActorSystem
+from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import SaverClosedError
-from actorgraph.runtime.hosting import living_host
 from actorgraph.runtime.log import event
-from actorgraph.runtime.read_actor import NO_THREAD
-from actorgraph.web.registry import NAMESPACE
+from actorgraph.runtime.saver.hosting import living_host
+from actorgraph.runtime.saver.reading import NO_THREAD
+from actorgraph.web.thread_registry import NAMESPACE
 
 FRESH_S = 1.0
-"""Seconds for which an answer holds."""
+"""Seconds for which the result of a check is reused."""
 PATIENCE_S = 2.0
+"""Seconds that a caller waits for a check."""
 LOOK_S = 10.0
+"""Seconds after which a check fails."""
 
 
 class Readiness:
-    """See the module's text.
+    """Checks the saver and the store; described at the top of this file.
 
     Args:
         store: where threads are registered.
@@ -40,7 +43,7 @@ class Readiness:
         self._look: anyio.Event | None = None
 
     async def is_usable(self) -> bool:
-        """Whether saver and store answer.
+        """Whether saver and store answered the last check.
 
         Raises:
             SystemClosedError: the system is not open.
@@ -62,8 +65,8 @@ class Readiness:
             with anyio.fail_after(LOOK_S):
                 await _ask(self._system.saver, self._store)
             usable = True
-        except Exception as error:  # noqa: BLE001 - whoever asks is told that it can't be used
-            if self._usable:  # once, and not each second
+        except Exception as error:  # noqa: BLE001 - any failure means that it can't be used
+            if self._usable:  # log the change only, not every check
                 event("error", "web.storage_not_usable", error=repr(error))
         finally:
             self._usable, self._looked_at = usable, anyio.current_time()
@@ -72,14 +75,15 @@ class Readiness:
 
 
 async def _ask(saver: Any, store: Any) -> None:
-    """Read from the saver and from the store what is not there; see that their files are.
+    """Read a missing entry from the saver and from the store, and check that their files exist.
 
-    Raises: whatever says that one of them can't be used.
+    Raises: any error of theirs, if one of them can't be used.
     """
     host = living_host(saver)
     if host is None:
         raise SaverClosedError("the saver is closed", do="open the system again")
-    for one in (saver, store):  # a removed file can still be read, and written to for nothing
+    # An open file that was removed can still be read and written: writes would be lost silently.
+    for one in (saver, store):
         check_place = getattr(one, "check_place", None)
         if check_place is not None:
             await anyio.to_thread.run_sync(check_place, abandon_on_cancel=True)

@@ -1,4 +1,4 @@
-"""Routes about runs: start one, wait for it, stream it, join it, cancel it."""
+"""Routes for runs: start, wait, stream, join, list and cancel."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -9,31 +9,30 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from actorgraph.api.runs import Run, StoredRun
+from actorgraph.api.system.run_handle import Run, StoredRun
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
-from actorgraph.loops import unbroken
+from actorgraph.loops import shielded
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web import answers, bodies
-from actorgraph.web.endpoint import Call, Endpoint
-from actorgraph.web.finding import assistant_id
+from actorgraph.web import bodies, response_types
+from actorgraph.web.endpoint import ApiCall, Endpoint
+from actorgraph.web.event_responses import EventStream, ResultResponse
 from actorgraph.web.jsonable import dumps
-from actorgraph.web.outcomes import Outcome
 from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.standing import check, config_of
-from actorgraph.web.starting import KEPT, begin, checked, modes_of
-from actorgraph.web.streams import EventStream
-from actorgraph.web.wire import graph_modes
+from actorgraph.web.run_start import KEPT, check_run, modes_of, start_run
+from actorgraph.web.stream_events import graph_modes
+from actorgraph.web.thread_registry import assistant_id
+from actorgraph.web.thread_state import check_thread_id, config_of
 
 LOOKS_BACK = 100
-"""Checkpoints of a thread in which to look for what a run did last."""
+"""Newest checkpoints of a thread that are searched for the last one of a run."""
 
-# Statuses that LangGraph's clients don't know.
+# LangGraph's clients don't know these statuses.
 _STATUS = {"cancelled": "interrupted", "parked": "error"}
 
 
 class ListQuery(Struct):
-    """Which runs of a thread to list."""
+    """Filter and page of a thread's runs."""
 
     limit: bodies.Page = 10
     offset: bodies.Offset = 0
@@ -43,28 +42,28 @@ class ListQuery(Struct):
 
 
 class CancelQuery(Struct):
-    """How to cancel: whether to wait for its end, and whether to take its checkpoints back."""
+    """Whether to wait for the run's end, and whether to remove its checkpoints ("rollback")."""
 
     wait: bool = False
     action: Literal["interrupt", "rollback"] = "interrupt"
 
 
 class CancelManyQuery(Struct):
-    """Whether to take checkpoints of cancelled runs back."""
+    """Whether to remove the checkpoints of the cancelled runs ("rollback")."""
 
     action: Literal["interrupt", "rollback"] = "interrupt"
 
 
 class WaitQuery(Struct):
-    """Whether to stop the run when the client goes away."""
+    """Whether to cancel the run when the client disconnects."""
 
     cancel_on_disconnect: bool = False
 
 
 class JoinQuery(Struct):
-    """Which modes of a run to read, separated by commas; default all that it streams.
+    """Stream modes to read, separated by commas; default: all that the run streams.
 
-    `last_event_id` is for those who can't set the header, as a page's first `EventSource`.
+    `last_event_id` is for clients that can't set the header, such as a new `EventSource` of a page.
     """
 
     stream_mode: str | None = None
@@ -72,23 +71,23 @@ class JoinQuery(Struct):
     last_event_id: str | None = None
 
 
-async def create(call: Call) -> Response:
+async def create(call: ApiCall) -> Response:
     """Start a run in the background."""
-    run = await begin(call)
+    run = await start_run(call)
     return _located(run, Response(dumps(_shown(run)), media_type="application/json"))
 
 
-async def wait(call: Call) -> Response:
-    """Start a run, and answer with its output when it has ended."""
+async def wait(call: ApiCall) -> Response:
+    """Start a run, and respond with its output when it has ended."""
     body: bodies.RunBody = call.body
-    run = await begin(call)
-    return _located(run, Outcome(run, on_disconnect=body.on_disconnect))
+    run = await start_run(call)
+    return _located(run, ResultResponse(run, on_disconnect=body.on_disconnect))
 
 
-async def stream(call: Call) -> Response:
+async def stream(call: ApiCall) -> Response:
     """Start a run, and stream it."""
     body: bodies.RunBody = call.body
-    limits, run = call.serving.limits, await begin(call)
+    limits, run = call.server.limits, await start_run(call)
     made = EventStream(
         run,
         call.request,
@@ -102,30 +101,30 @@ async def stream(call: Call) -> Response:
     return _located(run, made)
 
 
-async def batch(call: Call) -> list[answers.Run]:
-    """Start several runs without threads of their own in the background: all, or none."""
+async def batch(call: ApiCall) -> list[response_types.Run]:
+    """Start several runs without given threads in the background: all of them, or none."""
     for body in call.body:
-        checked(call, body)
+        check_run(call, body)
     started: list[Run] = []
     try:
         for body in call.body:
             one = replace(call, path={}, body=body)
-            started.append(await begin(one))
+            started.append(await start_run(one))
     except BaseException:
-        await unbroken(lambda: _without_the_rest(started))
+        await shielded(lambda: _cancel_all(started))
         raise
     return [_shown(run) for run in started]
 
 
-async def _without_the_rest(started: Sequence[Run]) -> None:
+async def _cancel_all(started: Sequence[Run]) -> None:
     for run in started:
         await run.cancel("the rest of its batch could not be started", wait=False)
 
 
-async def listed(call: Call) -> list[answers.Run]:
-    """The runs of a thread that the system knows, newest first."""
+async def listed(call: ApiCall) -> list[response_types.Run]:
+    """List the runs of a thread that the system knows, newest first."""
     query: ListQuery = call.query
-    runs = await call.serving.system.runs(thread_id=call.thread_id)
+    runs = await call.server.system.runs(thread_id=call.thread_id)
     found = [run for run in runs if query.status in (None, _status(run))]
     found.sort(key=lambda run: run.created_at, reverse=True)
     page = found[query.offset : query.offset + query.limit]
@@ -133,25 +132,25 @@ async def listed(call: Call) -> list[answers.Run]:
     return [_shown(run, changed.get(run.id, "")) for run in page]
 
 
-async def read(call: Call) -> answers.Run:
-    """One run."""
+async def read(call: ApiCall) -> response_types.Run:
+    """Return one run."""
     run = await _run(call)
     return _shown(run, (await _changes(call, [run])).get(run.id, ""))
 
 
-async def join(call: Call) -> Response:
-    """The output of a run, when it has ended."""
+async def join(call: ApiCall) -> Response:
+    """Respond with the output of a run when it has ended."""
     query: WaitQuery = call.query
     run = await _run(call)
     leaves = "cancel" if query.cancel_on_disconnect else "continue"
-    return _located(run, Outcome(run, on_disconnect=leaves))
+    return _located(run, ResultResponse(run, on_disconnect=leaves))
 
 
-async def join_stream(call: Call) -> Response:
+async def join_stream(call: ApiCall) -> Response:
     """The events of a run, from `Last-Event-ID` on."""
     query: JoinQuery = call.query
     run = await _run(call)
-    limits = call.serving.limits
+    limits = call.server.limits
     asked = call.request.query_params.getlist("stream_mode")
     wanted = [mode for text in asked for mode in text.split(",") if mode]
     graph_modes(wanted)
@@ -170,57 +169,60 @@ async def join_stream(call: Call) -> Response:
     return _located(run, made)
 
 
-async def cancel(call: Call) -> Response:
-    """Stop a run; what it did is kept, or with `action=rollback` taken back."""
+async def cancel(call: ApiCall) -> Response:
+    """Cancel a run; its checkpoints are kept, or with `action=rollback` removed."""
     query: CancelQuery = call.query
     run = await _run(call)
     await _stop(call, run, query.action, wait=query.wait)
     return _located(run, Response(b"null", media_type="application/json"))
 
 
-async def cancel_many(call: Call) -> None:
-    """Stop several runs: of one thread by their ids, or all that wait or go on."""
+async def cancel_many(call: ApiCall) -> None:
+    """Cancel several runs: those of one thread with these ids, or all with a status.
+
+    Runs of threads that the principal may not cancel are skipped.
+    """
     body: bodies.RunsCancel = call.body
     if body.status is None and (body.thread_id is None or body.run_ids is None):
-        raise Unprocessable("say which runs: a status, or a thread_id with run_ids")
+        raise Unprocessable("either status, or thread_id and run_ids, is required")
     if body.thread_id is not None:
-        check(body.thread_id)
-    for run in await call.serving.system.runs(thread_id=body.thread_id, statuses=OPEN_STATUSES):
+        check_thread_id(body.thread_id)
+    for run in await call.server.system.runs(thread_id=body.thread_id, statuses=OPEN_STATUSES):
         if body.run_ids is not None and run.id not in body.run_ids:
             continue
         if body.status not in (None, "all") and run.status != body.status:
             continue
-        thread = await call.serving.threads.get(run.thread_id)
-        if thread is not None and await call.serving.access.allows(
+        thread = await call.server.threads.get(run.thread_id)
+        if thread is not None and await call.server.access.allows(
             call.principal, "runs.cancel", thread
         ):
             await _stop(call, run, call.query.action, wait=False)
 
 
-async def delete(call: Call) -> None:
-    """Stop a run and remove its checkpoints."""
+async def delete(call: ApiCall) -> None:
+    """Cancel a run and remove its checkpoints."""
     run = await _run(call)
     await _stop(call, run, "rollback", wait=True)
-    await call.serving.system.forget(run.id)
+    await call.server.system.forget(run.id)
 
 
-async def _stop(call: Call, run: Run, action: str, *, wait: bool) -> None:
-    """Stop a run, wherever it goes on."""
-    back = action == "rollback"
-    await run.cancel(wait=wait or back)
-    if back:
-        await call.serving.saver.adelete_for_runs([run.id])
+async def _stop(call: ApiCall, run: Run, action: str, *, wait: bool) -> None:
+    """Cancel a run, in this process or another one."""
+    rolls_back = action == "rollback"
+    await run.cancel(wait=wait or rolls_back)
+    if rolls_back:
+        await call.server.saver.adelete_for_runs([run.id])
 
 
-async def _run(call: Call) -> Run:
-    """The run of the path.
+async def _run(call: ApiCall) -> Run:
+    """Return the run that the path names.
 
     Raises:
-        NotFound: the system doesn't know it, or it is another thread's.
+        NotFound: the system doesn't know it, or it belongs to another thread.
     """
     unknown = NotFound(f"run {call.path['run_id']!r} not found")
     try:
-        run = await call.serving.system.run(call.path["run_id"])
+        run = await call.server.system.run(call.path["run_id"])
     except RunNotFoundError:
         raise unknown from None
     if run.thread_id != call.thread_id:
@@ -229,7 +231,7 @@ async def _run(call: Call) -> Run:
 
 
 def _located(run: Run, response: Response) -> Response:
-    """Say where the run is, seen from where these routes are mounted, as clients expect."""
+    """Set the run's location in the headers, relative to the mount point, as clients expect."""
     path = f"/threads/{quote(run.thread_id, safe='')}/runs/{run.id}"
     response.headers["Content-Location"] = path
     kind = "stream" if isinstance(response, EventStream) else "join"
@@ -237,8 +239,8 @@ def _located(run: Run, response: Response) -> Response:
     return response
 
 
-def _shown(run: Run, changed: str = "") -> answers.Run:
-    return answers.Run(
+def _shown(run: Run, changed: str = "") -> response_types.Run:
+    return response_types.Run(
         run_id=run.id,
         thread_id=run.thread_id,
         assistant_id=assistant_id(run.graph),
@@ -255,8 +257,11 @@ def _status(run: Run) -> Any:
     return _STATUS.get(run.status, run.status)
 
 
-async def _changes(call: Call, runs: Sequence[Run]) -> dict[str, str]:
-    """When runs that another process has had did something last, as far as their thread tells."""
+async def _changes(call: ApiCall, runs: Sequence[Run]) -> dict[str, str]:
+    """Return run id -> time of its newest checkpoint, for runs of other processes.
+
+    Their records don't change while they run, but their threads' checkpoints show the progress.
+    """
     found: dict[str, str] = {}
     for run in (one for one in runs if isinstance(one, StoredRun) and one.status != "pending"):
         graph = call.graphs.get(run.graph)
@@ -276,10 +281,23 @@ _R = _T + "/{run_id}"
 _RUN = bodies.RunBody
 ENDPOINTS = (
     Endpoint(
-        "POST", _T, "runs.create", create, answers.Run, _RUN, summary="Start a run", makes=True
+        "POST",
+        _T,
+        "runs.create",
+        create,
+        response_types.Run,
+        _RUN,
+        summary="Start a run",
+        may_create=True,
     ),
     Endpoint(
-        "GET", _T, "runs.read", listed, list[answers.Run], query=ListQuery, summary="List runs"
+        "GET",
+        _T,
+        "runs.read",
+        listed,
+        list[response_types.Run],
+        query=ListQuery,
+        summary="List runs",
     ),
     Endpoint(
         "POST",
@@ -289,8 +307,8 @@ ENDPOINTS = (
         Any,
         _RUN,
         summary="Start a run and wait for it",
-        makes=True,
-        waits=True,
+        may_create=True,
+        waits_for_run=True,
     ),
     Endpoint(
         "POST",
@@ -299,10 +317,10 @@ ENDPOINTS = (
         stream,
         body=_RUN,
         summary="Start a run and stream it",
-        makes=True,
+        may_create=True,
         streams=True,
     ),
-    Endpoint("GET", _R, "runs.read", read, answers.Run, summary="Get a run"),
+    Endpoint("GET", _R, "runs.read", read, response_types.Run, summary="Get a run"),
     Endpoint("DELETE", _R, "runs.delete", delete, summary="Delete a run"),
     Endpoint(
         "GET",
@@ -312,7 +330,7 @@ ENDPOINTS = (
         Any,
         query=WaitQuery,
         summary="Wait for a run",
-        waits=True,
+        waits_for_run=True,
     ),
     Endpoint(
         "GET",
@@ -337,7 +355,7 @@ ENDPOINTS = (
         "/runs",
         "runs.create",
         create,
-        answers.Run,
+        response_types.Run,
         _RUN,
         summary="Start a run without a thread",
     ),
@@ -349,7 +367,7 @@ ENDPOINTS = (
         Any,
         _RUN,
         summary="Start a run without a thread and wait for it",
-        waits=True,
+        waits_for_run=True,
     ),
     Endpoint(
         "POST",
@@ -365,7 +383,7 @@ ENDPOINTS = (
         "/runs/batch",
         "runs.create",
         batch,
-        list[answers.Run],
+        list[response_types.Run],
         list[_RUN],
         summary="Start several runs",
     ),

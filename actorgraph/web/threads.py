@@ -1,4 +1,4 @@
-"""Routes about threads: what is registered, their state, their history."""
+"""Routes for threads: their registration, state and history."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -6,169 +6,180 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from actorgraph.loops import unbroken
-from actorgraph.values.snapshot import StateSnapshot
-from actorgraph.web import answers, bodies, states
-from actorgraph.web.endpoint import Call, Endpoint
-from actorgraph.web.graphs import historian, with_graph
+from actorgraph.loops import shielded
+from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.web import bodies, response_types
+from actorgraph.web.access import contains
+from actorgraph.web.endpoint import ApiCall, Endpoint
+from actorgraph.web.graph_choice import history_graph, with_graph
 from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.registry import Stored
-from actorgraph.web.standing import Config, check, config_of, placed, remove, shown, take_back
-from actorgraph.web.supersteps import told_by_the_graph, write_supersteps
+from actorgraph.web.run_start import graph_errors_as_problems, write_supersteps
+from actorgraph.web.thread_registry import StoredThread
+from actorgraph.web.thread_state import (
+    Config,
+    check_thread_id,
+    checkpoint_address,
+    checkpoint_config,
+    config_of,
+    remove_thread,
+    state_response,
+    thread_response,
+    undo_creation,
+)
 
 
 class StateQuery(Struct):
-    """Whether with the states of graphs inside."""
+    """Whether to include the states of subgraphs."""
 
     subgraphs: bool = False
 
 
 class HistoryQuery(Struct):
-    """Which part of a history."""
+    """Page of a history."""
 
     limit: bodies.Page = 10
     before: str | None = None
 
 
-async def create(call: Call) -> answers.Thread:
-    """Register a thread; with `supersteps` its state too."""
+async def create(call: ApiCall) -> response_types.Thread:
+    """Create a thread; with `supersteps` its state too."""
     body: bodies.ThreadBody = call.body
-    serving, thread_id = call.serving, body.thread_id or str(uuid4())
-    check(thread_id)
+    server, thread_id = call.server, body.thread_id or str(uuid4())
+    check_thread_id(thread_id)
     if body.ttl is not None:
-        raise Unprocessable("thread TTLs are not served; delete the thread when it is over")
+        raise Unprocessable("thread TTLs are not supported; delete the thread instead")
     if body.thread_id is not None:
         call.wanted = await _may_make(call, thread_id)
     metadata = {**(body.metadata or {}), **call.wanted}
-    made, thread = await serving.threads.make(thread_id, metadata, if_exists=body.if_exists)
+    made, thread = await server.threads.make(thread_id, metadata, if_exists=body.if_exists)
     thread.must_hold(call.wanted)
     if made and body.supersteps:
         try:
             await write_supersteps(call, thread, body.supersteps)
         except BaseException:
-            await unbroken(lambda: take_back(serving, thread_id))
+            await shielded(lambda: undo_creation(server, thread_id))
             raise
-    return await shown(call, thread)
+    return await thread_response(call, thread)
 
 
-async def _may_make(call: Call, thread_id: str) -> dict[str, Any]:
-    """What the thread's metadata must hold if a client chooses its id.
+async def _may_make(call: ApiCall, thread_id: str) -> dict[str, Any]:
+    """Authorize an id chosen by the client; returns what the thread's metadata must contain.
 
     Raises:
-        NotFound: the id is another's, or not for this client.
+        NotFound: the thread exists and belongs to another principal, or the id is denied.
     """
-    known = await call.serving.threads.get(thread_id)
+    known = await call.server.threads.get(thread_id)
     metadata = known.metadata if known else getattr(call.body, "metadata", None) or {}
-    wanted = await call.serving.access.ask(call.principal, "threads.create", thread_id, metadata)
+    wanted = await call.server.access.ask(call.principal, "threads.create", thread_id, metadata)
     if known is not None:
         known.must_hold(wanted)
     return {**call.wanted, **wanted}
 
 
-async def read(call: Call) -> answers.Thread:
-    """One thread."""
-    return await shown(call, _thread(call))
+async def read(call: ApiCall) -> response_types.Thread:
+    """Return one thread."""
+    return await thread_response(call, _thread(call))
 
 
-async def patch(call: Call) -> answers.Thread:
+async def patch(call: ApiCall) -> response_types.Thread:
     """Merge metadata into a thread's."""
     body: bodies.ThreadPatch = call.body
     thread = _thread(call)
     said = {**(body.metadata or {}), **call.wanted}
-    will_be = {**thread.metadata, **said}  # nobody gives a thread what it may not have
-    wanted = await call.serving.access.ask(
+    will_be = {**thread.metadata, **said}  # authorized too: no client may move a thread to another
+    wanted = await call.server.access.ask(
         call.principal, "threads.update", thread.thread_id, will_be
     )
     merged = {**said, **wanted}
-    return await shown(call, await call.serving.threads.merge(thread, merged))
+    return await thread_response(call, await call.server.threads.merge(thread, merged))
 
 
-async def delete(call: Call) -> None:
-    """Stop what runs on a thread, and remove all of it."""
-    await remove(call.serving, call.thread_id)
+async def delete(call: ApiCall) -> None:
+    """Cancel a thread's runs and remove the thread."""
+    await remove_thread(call.server, call.thread_id)
 
 
-async def copy(call: Call) -> answers.Thread:
-    """A thread with the same checkpoints and metadata, and another id."""
+async def copy(call: ApiCall) -> response_types.Thread:
+    """Copy a thread: the same checkpoints and metadata under a new id."""
     thread = _thread(call)
-    target, threads = str(uuid4()), call.serving.threads
+    target, threads = str(uuid4()), call.server.threads
     _, made = await threads.make(target, {**thread.metadata, **call.wanted})
     try:
-        await call.serving.saver.acopy_thread(thread.thread_id, target)
+        await call.server.saver.acopy_thread(thread.thread_id, target)
     except BaseException:
-        await unbroken(lambda: take_back(call.serving, target))
+        await shielded(lambda: undo_creation(call.server, target))
         raise
-    return await shown(call, made)
+    return await thread_response(call, made)
 
 
-async def prune(call: Call) -> answers.Pruned:
+async def prune(call: ApiCall) -> response_types.Pruned:
     """Delete threads, or keep only the newest checkpoint of each."""
     body: bodies.ThreadPrune = call.body
-    access = call.serving.access
-    known = [await call.serving.threads.get(one) for one in dict.fromkeys(body.thread_ids)]
-    threads = [  # another's counts as one that isn't there
+    access = call.server.access
+    known = [await call.server.threads.get(one) for one in dict.fromkeys(body.thread_ids)]
+    threads = [  # threads of other principals are skipped like missing ones
         one for one in known if one and await access.allows(call.principal, "threads.delete", one)
     ]
     for thread in threads:
         if body.strategy == "delete":
-            await remove(call.serving, thread.thread_id)
+            await remove_thread(call.server, thread.thread_id)
         else:
-            await call.serving.saver.aprune([thread.thread_id], strategy="keep_latest")
-    return answers.Pruned(len(threads))
+            await call.server.saver.aprune([thread.thread_id], strategy="keep_latest")
+    return response_types.Pruned(len(threads))
 
 
-async def state_now(call: Call) -> answers.State:
-    """A thread's newest state."""
+async def state_now(call: ApiCall) -> response_types.State:
+    """Return a thread's newest state."""
     return await _state(call, {}, subgraphs=call.query.subgraphs)
 
 
-async def state_at(call: Call) -> answers.State:
-    """A thread's state at one checkpoint."""
+async def state_at(call: ApiCall) -> response_types.State:
+    """Return a thread's state at one checkpoint."""
     place = {"checkpoint_id": call.path["checkpoint_id"]}
     return await _state(call, place, subgraphs=call.query.subgraphs)
 
 
-async def state_of(call: Call) -> answers.State:
-    """A thread's state at the checkpoint that the body addresses."""
+async def state_of(call: ApiCall) -> response_types.State:
+    """Return a thread's state at the checkpoint that the body addresses."""
     body: bodies.StateRead = call.body
-    return await _state(call, placed(body.checkpoint), subgraphs=body.subgraphs)
+    return await _state(call, checkpoint_config(body.checkpoint), subgraphs=body.subgraphs)
 
 
-async def update(call: Call) -> answers.Updated:
+async def update(call: ApiCall) -> response_types.Updated:
     """Update a thread's state, as if a node had returned the values."""
     body: bodies.StateUpdateBody = call.body
-    place = placed(body.checkpoint)
+    place = checkpoint_config(body.checkpoint)
     if body.checkpoint_id is not None:
         place["checkpoint_id"] = body.checkpoint_id
     config = config_of(call.thread_id, place)
-    with told_by_the_graph():
+    with graph_errors_as_problems():
         made = await with_graph(
             call,
             _thread(call),
             lambda graph: graph.aupdate_state(config, body.values, as_node=body.as_node),
         )
-    address = states.address(made)
+    address = checkpoint_address(made)
     assert address is not None
-    return answers.Updated(address, made["configurable"], address.checkpoint_id)
+    return response_types.Updated(address, made["configurable"], address.checkpoint_id)
 
 
-async def history(call: Call) -> list[answers.State]:
-    """A thread's states, newest first."""
+async def history(call: ApiCall) -> list[response_types.State]:
+    """List a thread's states, newest first."""
     body: bodies.HistoryBody = call.body
-    place = placed(body.checkpoint)
+    place = checkpoint_config(body.checkpoint)
     return await _history(call, place, body.limit, body.before, body.metadata)
 
 
-async def history_now(call: Call) -> list[answers.State]:
-    """A thread's states, newest first, with the arguments in the query."""
+async def history_now(call: ApiCall) -> list[response_types.State]:
+    """List a thread's states, newest first, with the arguments in the query."""
     return await _history(call, {}, call.query.limit, call.query.before, None)
 
 
 async def _history(
-    call: Call, place: Config, limit: int, before: Any, metadata: Mapping[str, Any] | None
-) -> list[answers.State]:
+    call: ApiCall, place: Config, limit: int, before: Any, metadata: Mapping[str, Any] | None
+) -> list[response_types.State]:
     try:
-        graph = await historian(call, _thread(call))
+        graph = await history_graph(call, _thread(call))
     except NotFound:
         return []
     config = config_of(call.thread_id, place)
@@ -178,10 +189,10 @@ async def _history(
         before=_before(call, before),
         limit=limit,
     )
-    return [states.state(snapshot) async for snapshot in found]
+    return [state_response(snapshot) async for snapshot in found]
 
 
-def _before(call: Call, before: Any) -> Config | None:
+def _before(call: ApiCall, before: Any) -> Config | None:
     if before is None:
         return None
     if isinstance(before, str):
@@ -192,7 +203,7 @@ def _before(call: Call, before: Any) -> Config | None:
     return config_of(call.thread_id, {"checkpoint_id": found}) if found else None
 
 
-async def _state(call: Call, place: Config, *, subgraphs: bool) -> answers.State:
+async def _state(call: ApiCall, place: Config, *, subgraphs: bool) -> response_types.State:
     config = config_of(call.thread_id, place)
     try:
         found = await with_graph(
@@ -200,14 +211,14 @@ async def _state(call: Call, place: Config, *, subgraphs: bool) -> answers.State
             _thread(call),
             lambda graph: graph.aget_state(config, subgraphs=subgraphs),
         )
-    except NotFound:  # no run has told its graph
+    except NotFound:  # it has had no run yet
         found = StateSnapshot({}, (), config, {}, None, None, (), ())
     if found.created_at is None and place.get("checkpoint_id"):
         raise NotFound(f"checkpoint {place['checkpoint_id']!r} not found")
-    return states.state(found)
+    return state_response(found)
 
 
-def _thread(call: Call) -> Stored:
+def _thread(call: ApiCall) -> StoredThread:
     assert call.thread is not None
     return call.thread
 
@@ -219,7 +230,7 @@ ENDPOINTS = (
         "/threads",
         "threads.create",
         create,
-        answers.Thread,
+        response_types.Thread,
         bodies.ThreadBody,
         summary="Create a thread",
     ),
@@ -228,28 +239,30 @@ ENDPOINTS = (
         "/threads/prune",
         "threads.delete",
         prune,
-        answers.Pruned,
+        response_types.Pruned,
         bodies.ThreadPrune,
         summary="Prune threads",
     ),
-    Endpoint("GET", _T, "threads.read", read, answers.Thread, summary="Get a thread"),
+    Endpoint("GET", _T, "threads.read", read, response_types.Thread, summary="Get a thread"),
     Endpoint(
         "PATCH",
         _T,
         "threads.update",
         patch,
-        answers.Thread,
+        response_types.Thread,
         bodies.ThreadPatch,
         summary="Change a thread's metadata",
     ),
     Endpoint("DELETE", _T, "threads.delete", delete, summary="Delete a thread"),
-    Endpoint("POST", _T + "/copy", "threads.copy", copy, answers.Thread, summary="Copy a thread"),
+    Endpoint(
+        "POST", _T + "/copy", "threads.copy", copy, response_types.Thread, summary="Copy a thread"
+    ),
     Endpoint(
         "GET",
         _T + "/state",
         "threads.read",
         state_now,
-        answers.State,
+        response_types.State,
         query=StateQuery,
         summary="Get the newest state",
     ),
@@ -258,7 +271,7 @@ ENDPOINTS = (
         _T + "/state",
         "threads.update",
         update,
-        answers.Updated,
+        response_types.Updated,
         bodies.StateUpdateBody,
         summary="Update the state",
     ),
@@ -267,7 +280,7 @@ ENDPOINTS = (
         _T + "/state/checkpoint",
         "threads.read",
         state_of,
-        answers.State,
+        response_types.State,
         bodies.StateRead,
         summary="Get the state at a checkpoint",
     ),
@@ -276,7 +289,7 @@ ENDPOINTS = (
         _T + "/state/{checkpoint_id}",
         "threads.read",
         state_at,
-        answers.State,
+        response_types.State,
         query=StateQuery,
         summary="Get the state at a checkpoint's id",
     ),
@@ -285,7 +298,7 @@ ENDPOINTS = (
         _T + "/history",
         "threads.read",
         history_now,
-        list[answers.State],
+        list[response_types.State],
         query=HistoryQuery,
         summary="List the states",
     ),
@@ -294,8 +307,84 @@ ENDPOINTS = (
         _T + "/history",
         "threads.read",
         history,
-        list[answers.State],
+        list[response_types.State],
         bodies.HistoryBody,
         summary="List the states",
+    ),
+)
+
+
+_OWN = ("thread_id", "created_at")  # known without reading the thread's state
+
+
+async def search(call: ApiCall) -> list[response_types.Thread]:
+    """Find threads by their metadata, values and status."""
+    body: bodies.ThreadSearch = call.body
+    threads = await _registered(call, body.metadata, body.ids)
+    down, end = body.sort_order == "desc", body.offset + body.limit
+    # The state is read for the threads of the page only, unless it decides which ones those are.
+    if body.sort_by in _OWN and body.status is None and not body.values:
+        threads.sort(key=lambda thread: str(getattr(thread, body.sort_by)), reverse=down)
+        return [await thread_response(call, thread) for thread in threads[body.offset : end]]
+    found = await _matching(call, threads, body.values, body.status)
+    found.sort(key=lambda thread: str(getattr(thread, body.sort_by)), reverse=down)
+    return found[body.offset : end]
+
+
+async def count(call: ApiCall) -> int:
+    """Count the threads that a search would find."""
+    body: bodies.ThreadCount = call.body
+    threads = await _registered(call, body.metadata, None)
+    if body.status is None and not body.values:
+        return len(threads)
+    return len(await _matching(call, threads, body.values, body.status))
+
+
+async def _registered(
+    call: ApiCall, metadata: Mapping[str, Any] | None, ids: list[str] | None
+) -> list[StoredThread]:
+    threads = await call.server.threads.all({**(metadata or {}), **call.wanted})
+    if ids is not None:
+        wanted = set(ids)
+        threads = [thread for thread in threads if thread.thread_id in wanted]
+    access = call.server.access
+    if call.wanted or access.authorize is None:
+        return threads
+    # Permission to search is not permission to read: each thread is authorized.
+    return [one for one in threads if await access.allows(call.principal, "threads.read", one)]
+
+
+async def _matching(
+    call: ApiCall,
+    threads: list[StoredThread],
+    values: Mapping[str, Any] | None,
+    status: str | None,
+) -> list[response_types.Thread]:
+    found = [await thread_response(call, thread) for thread in threads]
+    if status is not None:
+        found = [thread for thread in found if thread.status == status]
+    if values:
+        found = [t for t in found if isinstance(t.values, dict) and contains(t.values, values)]
+    return found
+
+
+SEARCH_ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/threads/search",
+        "threads.search",
+        search,
+        list[response_types.Thread],
+        bodies.ThreadSearch,
+        summary="Search threads",
+    ),
+    Endpoint(
+        "POST",
+        "/threads/count",
+        "threads.search",
+        count,
+        int,
+        bodies.ThreadCount,
+        summary="Count threads",
     ),
 )

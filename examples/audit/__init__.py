@@ -1,6 +1,6 @@
 """The parts of `audit_packages.py`, in the order in which the program uses them.
 
-targets    what is audited: packages and modules, found by name, folder or distribution
+targets    the audited packages and modules, found by name, folder or distribution
 measure    one file -> its figures: pure, no graph in sight
 score      many files' figures -> hot spots, risk, a suggested verdict: pure
 graph      the four steps of one package, as a graph

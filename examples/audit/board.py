@@ -1,8 +1,8 @@
-"""What the terminal shows while the threads run.
+"""The live picture in the terminal while the threads run.
 
 Receives   each chunk that a thread streams
 Sends      a picture, ten times a second, from a task of the same event loop: no lock needed
-Invariant  it only counts. What is decided or reported is read from the threads' states.
+Invariant  it only counts. Decisions and reports are read from the threads' states.
 """
 
 import time
@@ -76,7 +76,7 @@ class Board:
     """The live picture of an audit.
 
     Args:
-        live: False shows nothing; so does a console that is no terminal.
+        live: False shows nothing; so does a console that isn't a terminal.
     """
 
     console: Console

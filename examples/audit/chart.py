@@ -74,7 +74,7 @@ def risk_chart(overview: Overview) -> str:
 
 
 def _x(code: int, decades: int) -> float:
-    # From 10 lines on; what is smaller stands at the edge.
+    # From 10 lines on; smaller ones are at the edge.
     share = (math.log10(max(10, code)) - 1) / (decades - 1)
     return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 

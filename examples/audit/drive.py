@@ -1,11 +1,11 @@
 """Every package's thread at once: begin it, go on with it, answer it, stop it.
 
-Receives   packages, a database, and somebody who answers a reviewer's question
+Receives   packages, a database, and a function that answers a reviewer's question
 Sends      an Outcome: how far each thread is
 Order      threads run side by side in one process and share one saver, so their commits
            share transactions.
 Ends       when every thread is finished or waits for a verdict; or at Ctrl-C, which cancels
-           the runs. What they had finished is in the database either way, and after a
+           the runs. Their finished steps are in the database either way, and after a
            `kill -9` too: the next call goes on from there.
 """
 
@@ -36,7 +36,7 @@ Answer = Callable[[Question], Verdict | None]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is to be audited, and how."""
+    """Packages and settings of an audit."""
 
     packages: list[Package]
     database: Path
@@ -47,11 +47,11 @@ class Job:
 
 @dataclass(slots=True)
 class Outcome:
-    """How far an audit got.
+    """The progress of an audit.
 
     Args:
         states: package name -> its thread's last state, if it was reached.
-        questions: those that nobody has answered.
+        questions: those without an answer yet.
         finished_before: how many threads had nothing left to do.
         statistics: the saver's own figures.
     """
@@ -72,9 +72,9 @@ class Go:
 
 
 def next_call(package: Package, state: Any, answer: Answer) -> Go | None:
-    """What a thread needs now, read from its stored state alone.
+    """Return the next call that a thread needs, from its stored state alone.
 
-    Returns: None when it is finished, or waits for somebody who has no answer yet.
+    Returns: None when it is finished, or waits for an answer that is not there yet.
     """
     if state.interrupts:
         verdict = answer(state.interrupts[0].value)
@@ -83,7 +83,7 @@ def next_call(package: Package, state: Any, answer: Answer) -> Go | None:
         return Go(None)  # it was cut off here: go on, with what the thread has
     if state.values.get("written"):
         return None
-    # Not `state.values`: the reducer's empty list may stand there before anything has run.
+    # Not `state.values`: the reducer's empty list may be there before anything has run.
     assert "package" not in state.values, f"thread {package.thread} stopped before its end"
     return Go(input_of(package))
 

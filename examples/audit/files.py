@@ -29,6 +29,6 @@ WRITERS: dict[str, WriteText] = {"asyncio": write_with_aiofiles, "trio": write_w
 
 
 async def _part_of(path: Path) -> Path:
-    """Where the text is written until it is whole. A killed run leaves it to the next one."""
+    """The file of the text until it is whole. A killed run leaves it to the next one."""
     await anyio.Path(path.parent).mkdir(parents=True, exist_ok=True)
     return path.with_name(f"{path.name}.part")

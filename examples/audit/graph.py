@@ -5,7 +5,7 @@
 Receives   {"package": ..., "root": ..., "report": ..., "with_tests": ...}, once per thread
 Sends      the package's figures and verdict, as the thread's state; its report, as a file
 Invariant  every node gives the same answer when it runs again after a crash.
-Ends       with the report written; or waiting in `review` until somebody answers.
+Ends       with the report written; or waiting in `review` for an answer.
 """
 
 import operator
@@ -31,14 +31,14 @@ from audit.score import (
 from audit.summary import AuditedPackage
 from audit.targets import Package, list_sources
 
-# What a node returns: some of the keys of `Audit`.
+# A node returns some of the keys of `Audit`.
 Update = dict[str, Any]
 
 
 class Audit(TypedDict):
     """The state of one package's thread: the input, then what each node adds.
 
-    A key is there once its node has run; a node reads only what stands before it.
+    A key is there once its node has run; a node reads only the keys before its own.
     """
 
     package: str
@@ -53,7 +53,7 @@ class Audit(TypedDict):
 
 
 class MeasureTask(TypedDict):
-    """What one `Send` carries: one file."""
+    """The argument of one `Send`: one file."""
 
     package: str
     folder: str
@@ -61,7 +61,7 @@ class MeasureTask(TypedDict):
 
 
 def input_of(package: Package) -> Update:
-    """What a package's thread starts with."""
+    """The input of a package's thread."""
     return {
         "package": package.name,
         "root": package.root.as_posix(),
@@ -71,7 +71,7 @@ def input_of(package: Package) -> Update:
 
 
 def package_of(state: Audit, *, waits: bool = False) -> AuditedPackage:
-    """What the reports say about a package, from its thread's state once it is ranked."""
+    """A package's part of the reports, from its thread's state once it is ranked."""
     return AuditedPackage(
         name=state["package"],
         report=state["report"],
@@ -84,14 +84,14 @@ def package_of(state: Audit, *, waits: bool = False) -> AuditedPackage:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What the nodes need from this process, and the state must not hold.
+    """Objects of this process that the nodes need, and the state must not hold.
 
     Args:
         out: the folder of the reports.
         write_text: writes a file on the event loop in use.
-        ledger: told of each parse.
+        ledger: records each parse.
         parsing: held while a file is measured. Parsing holds the interpreter's lock, so two at
-            once are no faster than one, but the event loop would wait twice as long for its
+            once aren't faster than one, but the event loop would wait twice as long for its
             turn. And CPython 3.11 now and then raises SystemError when two threads are in
             `ast.parse` at once (gh-106905).
     """

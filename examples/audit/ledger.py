@@ -1,10 +1,10 @@
-"""Which files this process parsed; and, for a checker, a file that outlives the process.
+"""Record the files that this process parsed; and, for a checker, a file that outlives the process.
 
 Receives   the start and the end of each parse, from worker threads; and an acknowledgement
            once the saver promised that a file need never be parsed again
 Sends      lines "start PACKAGE:FILE", "done ...", "ack ...", each with one write(2) in append mode:
            a `kill -9` loses no line that was written, and no two lines ever mix
-Invariant  "ack" is written only for what is durable. So "start" after "ack" is a fault.
+Invariant  "ack" is written only for durable parses. So "start" after "ack" is a fault.
 """
 
 import os
@@ -37,7 +37,7 @@ class Ledger:
 
     @property
     def parsed(self) -> int:
-        """How many files this process has parsed."""
+        """The number of files that this process has parsed."""
         return len(self._parsed)
 
     def start(self, package: str, file: str) -> None:

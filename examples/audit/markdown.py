@@ -1,6 +1,6 @@
 """The reports as Markdown: one per package, and the main one.
 
-Invariant  what differs from run to run stands between RUN_BEGIN and RUN_END and nowhere else.
+Invariant  what differs from run to run is between RUN_BEGIN and RUN_END and nowhere else.
 """
 
 import re

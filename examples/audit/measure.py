@@ -179,7 +179,7 @@ class _Counts:
 
 
 class _Visit(NamedTuple):
-    """A node to look at, and where it stands."""
+    """A node to look at, and its place in the tree."""
 
     node: ast.AST
     depth: int  # of nested blocks, counted from the function that it belongs to
@@ -214,7 +214,7 @@ def _enter_function(counts: _Counts, node: Function, visit: _Visit) -> _Visit:
         counts.look_at_docstring(node)
     function = _Counted(visit.scope + node.name, node)
     counts.functions.append(function)
-    # What a function defines inside is nobody else's business.
+    # Functions defined inside of a function are private to it.
     return visit._replace(depth=0, inside=function, scope=f"{function.name}.", public=False)
 
 
@@ -245,7 +245,7 @@ def _count_nesting(counts: _Counts, visit: _Visit) -> None:
 
 
 def _children(node: ast.AST, visit: _Visit) -> Iterator[_Visit]:
-    """What to look at next."""
+    """Return the nodes to look at next."""
     for child in ast.iter_child_nodes(node):
         if isinstance(node, ast.If) and _is_elif(node, child):
             yield visit._replace(node=child, depth=visit.depth - 1)
@@ -254,7 +254,7 @@ def _children(node: ast.AST, visit: _Visit) -> Iterator[_Visit]:
 
 
 def _is_elif(parent: ast.If, child: ast.AST) -> bool:
-    """An `elif` is stored as an `if` alone inside `else`; only its column tells them apart."""
+    """An `elif` is stored as an `if` alone inside `else`; only its column differs."""
     return (
         isinstance(child, ast.If)
         and parent.orelse == [child]

@@ -1,7 +1,7 @@
 """The main report as one HTML file that needs nothing else: no network, no other file.
 
 Invariant  every name that comes from outside goes through `escape`; what differs from run to
-           run stands between RUN_BEGIN and RUN_END.
+           run is between RUN_BEGIN and RUN_END.
 """
 
 from collections.abc import Iterable
@@ -164,7 +164,7 @@ def _section(title: str, about: str, inner: str) -> str:
 
 
 def _table(heads: list[str], rows: Iterable[list[str]], name: str = "") -> str:
-    """A table; a head that ends in ":" stands over a column of numbers."""
+    """A table; a head that ends in ":" is over a column of numbers."""
     cells = "".join(
         f'<th class="number">{head[:-1]}</th>' if head.endswith(":") else f"<th>{head}</th>"
         for head in heads

@@ -20,7 +20,7 @@ from audit.measure import (
 # From here on a package is shown to a reviewer.
 RISK_THRESHOLD = 55.0
 
-# What the risk is made of, in points of 100, and the share at which each has all its points:
+# Parts of the risk, in points of 100, and the share at which each has all its points:
 # no package has every line in a hot function, so half of them is as bad as it gets.
 HOT_POINTS, HOT_SHARE_FULL = 50, 0.50
 BRANCH_POINTS, BRANCHES_PER_100_FULL = 25, 25.0
@@ -78,7 +78,7 @@ class Ranking(TypedDict):
 
 
 class Question(TypedDict):
-    """What a reviewer is asked about one package."""
+    """A question to the reviewer about one package."""
 
     package: str
     risk: float
@@ -88,7 +88,7 @@ class Question(TypedDict):
 
 
 class Verdict(TypedDict):
-    """What the reviewer said. `by` is the policy, or a person."""
+    """A reviewer's answer. `by` is the policy, or a person."""
 
     advice: Advice
     by: str
@@ -138,7 +138,7 @@ def add_up(files: list[FileMeasure]) -> Totals:
 
 
 def reasons(ranking: Ranking) -> list[str]:
-    """Why a package has its risk, in sentences that a reviewer can check."""
+    """Explain a package's risk, in sentences that a reviewer can check."""
     hot = f"{ranking['hot_functions']:,} functions are past a limit"
     return [
         f"{hot} and hold {ranking['hot_share']:.0%} of the lines",
@@ -148,7 +148,7 @@ def reasons(ranking: Ranking) -> list[str]:
 
 
 def suggested_advice(ranking: Ranking) -> Advice:
-    """What the figures speak for; the demo's reviewer follows it."""
+    """Return the advice that the figures suggest; the demo's reviewer follows it."""
     if ranking["risk"] < RISK_THRESHOLD:
         return "accept"
     if ranking["hot_share"] >= HOT_SHARE_FULL * 0.8:
@@ -159,7 +159,7 @@ def suggested_advice(ranking: Ranking) -> Advice:
 
 
 def question_about(package: str, ranking: Ranking) -> Question:
-    """What a reviewer needs to know to give a verdict."""
+    """Make the question that a reviewer needs to give a verdict."""
     return Question(
         package=package,
         risk=ranking["risk"],
@@ -170,7 +170,7 @@ def question_about(package: str, ranking: Ranking) -> Question:
 
 
 def place_of(spot: HotSpot) -> str:
-    """Where a hot spot is: "json/decoder.py:70 py_scanstring"."""
+    """The place of a hot spot: "json/decoder.py:70 py_scanstring"."""
     return f"{spot['file']}:{spot['line']} {spot['name']}"
 
 

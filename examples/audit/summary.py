@@ -14,7 +14,7 @@ from audit.score import HotSpot, Problem, Ranking, Totals, Verdict, add_up
 
 HOT_SPOTS_SHOWN = 25
 
-# How a package stands. The three in the middle are a reviewer's verdicts to act on.
+# States of a package. The three in the middle are a reviewer's verdicts to act on.
 STANDINGS = ("waiting", "split", "document", "watch", "accept", "below")
 
 
@@ -24,7 +24,7 @@ class AuditedPackage:
 
     Args:
         report: its own report, relative to the folder of the reports.
-        verdict: None when nobody was asked, or nobody has answered yet.
+        verdict: None if it was not asked for, or not given yet.
         waits: whether a reviewer has yet to answer.
     """
 
@@ -45,7 +45,7 @@ class AuditedPackage:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What the main report is made of."""
+    """The content of the main report."""
 
     title: str
     packages: list[AuditedPackage]  # the riskiest first

@@ -1,4 +1,4 @@
-"""What is audited: command-line names -> packages, each with a name that lasts.
+"""Targets of an audit: command-line names -> packages, each with a name that lasts.
 
 Receives   names of standard library packages, folders, files, installed distributions;
            none means the whole standard library
@@ -74,12 +74,12 @@ def list_sources(root: Path, *, with_tests: bool) -> list[str]:
 
 
 def standard_library() -> Path:
-    """Where the interpreter keeps its own source; a virtual environment shares its parent's."""
+    """The folder of the interpreter's own source; a virtual environment shares its parent's."""
     return Path(sysconfig.get_path("stdlib"))
 
 
 def _is_wanted(folder: Path, with_tests: bool) -> bool:
-    """Also a virtual environment inside a folder is somebody else's source."""
+    """Leave out virtual environments inside a folder too: they aren't its own source."""
     return (
         folder.name not in NEVER_FOLDERS
         and not folder.name.startswith(".")
@@ -98,8 +98,8 @@ def _resolve(target: str, with_tests: bool) -> list[Package]:
     found = found or list(_folder(Path(target), with_tests))
     if not found:
         raise UnknownTargetError(
-            f"{target!r} is no package of the standard library, no installed distribution with"
-            " Python source, and no folder or file with Python source.\n"
+            f"{target!r} is not a package of the standard library, an installed distribution with"
+            " Python source, or a folder or file with Python source.\n"
             "  Do this: name one of these, or none to audit the whole standard library"
         )
     return found

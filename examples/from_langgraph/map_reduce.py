@@ -25,7 +25,7 @@ def summed(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 
 
 class State(TypedDict, total=False):
-    """The documents, and what was counted."""
+    """The documents, and the counted words."""
 
     documents: dict[str, str]
     order: Annotated[list[str], add]

@@ -14,7 +14,7 @@ KEPT_MAX = 4
 
 
 async def answer(state: MessagesState) -> dict[str, Any]:
-    """A scripted model: it knows the name if it was told."""
+    """A scripted model: it knows the name if the user has given it."""
     said = [message.content for message in state["messages"] if message.type == "human"]
     names = [text.rpartition(" ")[2] for text in said if text.startswith("I am")]
     reply = f"You are {names[-1]}." if names else "We have not met."

@@ -17,7 +17,7 @@ class Trip(TypedDict, total=False):
 
 
 class Room(TypedDict, total=False):
-    """What only the hotel's graph knows."""
+    """State of the hotel's graph alone."""
 
     to: str
     beds: int

@@ -25,7 +25,7 @@ async def fetch(name: str) -> str:
 
 @task
 async def measure(text: str) -> int:
-    """How many words it has."""
+    """Count the words."""
     CALLS["measure"] += 1
     return len(text.split())
 

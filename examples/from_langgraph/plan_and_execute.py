@@ -14,7 +14,7 @@ from actorgraph import END, START, Command, InMemorySaver, StateGraph
 
 
 class State(TypedDict, total=False):
-    """What is wanted, what is left to do, and what was done."""
+    """The goal, the steps left to do, and the steps done."""
 
     goal: str
     plan: list[str]
@@ -62,7 +62,7 @@ agent = builder.compile(checkpointer=InMemorySaver())
 
 
 async def main() -> Any:
-    """Run to the end and read the thread's history for what was planned when."""
+    """Run to the end and read the plans of each step from the thread's history."""
     config = {"configurable": {"thread_id": "bridge"}}
     final = await agent.ainvoke({"goal": "describe the bridge"}, config)
     plans = [s.values.get("plan") async for s in agent.aget_state_history(config)]

@@ -38,7 +38,7 @@ TOOLS: dict[str, Callable[..., Any]] = {"temperature": temperature, "fahrenheit"
 
 
 def scripted_model(messages: list[Message]) -> Message:
-    """What a model would say next: look both cities up, convert the warmer one, answer."""
+    """A scripted model: look both cities up, convert the warmer one, answer."""
     results = [m["content"] for m in messages if m["role"] == "tool"]
     if not results:
         calls = [{"name": "temperature", "arguments": {"city": city}} for city in DEGREES]

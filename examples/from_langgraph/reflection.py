@@ -1,6 +1,6 @@
 """Reflection: a writer and a critic take turns until the critic is content, or time is up.
 
-`RemainingSteps` tells the critic when it must stop, so that no run ends in a recursion error.
+`RemainingSteps` shows the critic when to stop, so that no run ends in a recursion error.
 """
 
 import json
@@ -13,7 +13,7 @@ from actorgraph import END, START, RemainingSteps, StateGraph
 
 
 class State(TypedDict, total=False):
-    """The text, what was said about it, and how many steps are left."""
+    """The text, the critic's remarks, and the number of steps left."""
 
     topic: str
     text: str

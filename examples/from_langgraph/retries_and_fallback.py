@@ -1,7 +1,7 @@
 """Branches with retries: a flaky source is tried again, a dead one is replaced.
 
 `RetryPolicy` repeats what may heal by itself; what can't is caught in the node and routed to a
-fallback. A failure that nothing handles stops the run, and the thread goes on where it stood.
+fallback. A failure that nothing handles stops the run, and the thread goes on where it stopped.
 """
 
 import json

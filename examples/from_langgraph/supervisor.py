@@ -13,7 +13,7 @@ from actorgraph import END, START, Command, StateGraph
 
 
 class State(TypedDict, total=False):
-    """What is left to do, and who did what."""
+    """The work left to do, and the work done by each specialist."""
 
     todo: list[str]
     log: Annotated[list[str], add]
@@ -22,7 +22,7 @@ class State(TypedDict, total=False):
 async def supervisor(
     state: State,
 ) -> Command[Literal["mathematician", "library", "__end__"]]:
-    """Give the next piece of work to whom it fits."""
+    """Give the next piece of work to the specialist that fits."""
     if not state["todo"]:
         return Command(goto=END, update={"log": ["supervisor: all done"]})
     work, *rest = state["todo"]

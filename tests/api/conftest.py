@@ -1,5 +1,5 @@
-"""Every saver, by the fixtures `store` and `saver`."""
+"""Savers of every kind, by the fixtures `store` and `saver`."""
 
-from tests.stores import saver, store
+from tests.support.every_saver import saver, store
 
 __all__ = ["saver", "store"]

@@ -4,15 +4,18 @@ import pytest
 
 from actorgraph import InMemorySaver, Latest, SaverRequiredError, SqliteSaver, StateGraph
 from actorgraph.errors import CheckpointNotFoundError, EmptyInputError
-from tests.graphs import AB, ab, at, chain, history
+from tests.support.graphs import AB, ab, at, chain, history
+
+pytestmark = pytest.mark.every_saver
 
 UNKNOWN = "1f0a0000-0000-6000-8000-000000000000"
 
 
 class TestGetState:
+    @pytest.mark.promise("S126", "S127", "S007", "C13")
     async def test_an_id_is_as_good_as_a_config(self, saver):
         """
-        The forms give the same snapshot. Promise: S126, S127, S007, C13.
+        The forms give the same snapshot.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -29,10 +32,11 @@ class TestGetState:
         ):
             assert same == snapshot
 
+    @pytest.mark.promise("S126", "C28")
     async def test_an_id_of_nothing_gives_none(self, saver):
         """
         By id an unknown thread or checkpoint is None; by config a thread is empty and a
-        checkpoint an error. Promise: S126, C28.
+        checkpoint an error.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -43,9 +47,10 @@ class TestGetState:
         with pytest.raises(CheckpointNotFoundError):
             await graph.aget_state(at("t", checkpoint_id=UNKNOWN))
 
+    @pytest.mark.promise("S126", "S135")
     async def test_an_old_checkpoint_by_id(self, saver):
         """
-        The second argument names any checkpoint of the thread. Promise: S126, S135.
+        The second argument names any checkpoint of the thread.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -60,14 +65,15 @@ class TestGetState:
         """
         graph = ab(saver)
 
-        with pytest.raises(ValueError, match="no thread was named"):
+        with pytest.raises(ValueError, match="no thread id was given"):
             await graph.aget_state()
-        with pytest.raises(ValueError, match="by a config and by thread_id"):
+        with pytest.raises(ValueError, match="in config and as thread_id"):
             await graph.aget_state(at(), thread_id="t")
 
+    @pytest.mark.promise("S125")
     async def test_every_method_needs_a_checkpointer(self):
         """
-        All methods that read or change threads say so without one. Promise: S125.
+        All methods that read or change threads say so without one.
         """
         graph = ab()
 
@@ -84,10 +90,10 @@ class TestGetState:
 
 
 class TestUpdateState:
+    @pytest.mark.promise("S146", "S154", "C13")
     async def test_an_id_and_a_checkpoint(self, saver):
         """
         `update_state(thread, values, checkpoint_id=)` branches as the config form does.
-        Promise: S146, S154, C13.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -102,9 +108,10 @@ class TestUpdateState:
         await graph.aupdate_state("t", {"foo": "y"})
         assert (await graph.aget_state("t")).parent_config == latest.config
 
+    @pytest.mark.promise("S156", "C13")
     async def test_bulk_by_id(self, saver):
         """
-        `bulk_update_state` takes a thread's id too. Promise: S156, C13.
+        `bulk_update_state` takes a thread's id too.
         """
         graph = ab(saver)
 
@@ -124,9 +131,10 @@ class TestHistory:
         await graph.ainvoke(None, middle.config)
         return graph, await history(graph, at())
 
+    @pytest.mark.promise("S130", "C5")
     async def test_by_default_it_has_all_branches(self, saver):
         """
-        Newest first, the abandoned branch too. Promise: S130, C5. LangGraph: F-G6.
+        Newest first, the abandoned branch too. LangGraph: F-G6.
         """
         _, found = await self.branched(saver)
 
@@ -135,10 +143,10 @@ class TestHistory:
             *("loop", "loop", "loop", "loop", "input"),
         ]
 
+    @pytest.mark.promise("S129", "C5")
     async def test_lineage_leaves_other_branches_out(self, saver):
         """
         From the newest checkpoint, or the one that the config names, by parents to the root.
-        Promise: S129, C5.
         """
         graph, found = await self.branched(saver)
 
@@ -149,11 +157,12 @@ class TestHistory:
         assert theirs == found[3:]
         assert [s.parent_config for s in ours[:-1]] == [s.config for s in ours[1:]]
 
+    @pytest.mark.promise("S128", "S131", "S132")
     @pytest.mark.parametrize("lineage", [False, True])
     async def test_its_arguments_combine(self, saver, lineage):
         """
         `before`, `limit` and `filter`, alone and together, on the thread and on its lineage.
-        Promise: S128, S131, S132. LangGraph: F-G6.
+        LangGraph: F-G6.
         """
         graph, found = await self.branched(saver)
         whole = [*found[:3], *found[5:]] if lineage else found
@@ -187,9 +196,10 @@ class TestHistory:
         assert await history(graph, found[3].config, filter={"source": "input"}) == []
         assert await history(graph, found[3].config, before=found[2].config) == [found[3]]
 
+    @pytest.mark.promise("S129")
     async def test_a_long_lineage_is_read_in_pages(self, saver):
         """
-        A lineage longer than a page comes whole and in order. Promise: S129.
+        A lineage longer than a page comes whole and in order.
         """
         graph = chain([f"n{i:03}" for i in range(120)], checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -200,9 +210,10 @@ class TestHistory:
 
 
 class TestBlockingTwins:
+    @pytest.mark.promise("C13")
     def test_each_takes_what_its_twin_takes(self):
         """
-        The methods without the `a` read, change, fork, resume and retry threads. Promise: C13.
+        The methods without the `a` read, change, fork, resume and retry threads.
         """
         graph = ab(InMemorySaver(), interrupt_before=["b"])
         graph.invoke({}, at())
@@ -219,9 +230,10 @@ class TestBlockingTwins:
             graph.retry("t")
 
 
+@pytest.mark.promise("C13")
 def test_a_graph_of_one_value_is_read_by_id(tmp_path):
     """
-    A bare state, too, has the forms by id. Promise: C13.
+    A bare state, too, has the forms by id.
     """
     with SqliteSaver(tmp_path / "one.db") as saver:
         builder = StateGraph(AB).add_node("a", lambda s: {"foo": "a"}).add_edge("__start__", "a")

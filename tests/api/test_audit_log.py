@@ -22,13 +22,14 @@ def log(tmp_path):
 
 def changed(line: bytes) -> bytes:
     """The line with another actor, and a hash that fits."""
-    from actorgraph.api.operations.audit_log import _hash
+    from actorgraph.api.savers.around.audit import _hash
 
     entry = json.loads(line) | {"actor": "bob"}
     del entry["hash"]
     return json.dumps({**entry, "hash": _hash(entry)}).encode() + b"\n"
 
 
+@pytest.mark.promise("S208")
 @pytest.mark.parametrize(
     ("forge", "place"),
     [
@@ -43,7 +44,7 @@ def changed(line: bytes) -> bytes:
 )
 def test_what_was_changed_is_found(log, forge, place):
     """
-    A changed, removed, repeated, moved or added line is named. Promise: S208.
+    A changed, removed, repeated, moved or added line is named.
     """
     lines = log.path.read_bytes().splitlines(keepends=True)
     log.path.write_bytes(b"".join(forge(lines)))
@@ -54,10 +55,10 @@ def test_what_was_changed_is_found(log, forge, place):
         log.open()
 
 
+@pytest.mark.promise("S208")
 def test_a_cut_end_shows_against_a_known_head(log):
     """
     Without its end the chain is valid, and lacks the entry that was kept elsewhere.
-    Promise: S208.
     """
     head = verify_audit_log(log.path)
     lines = log.path.read_bytes().splitlines(keepends=True)
@@ -96,10 +97,11 @@ def test_one_process_writes_it(log):
     second.close()
 
 
+@pytest.mark.promise("S208", "S209")
 def test_old_entries_can_be_trimmed(log):
     """
     Without its oldest entries the chain goes on from the hash of the last one removed, and a
-    change shows as before. Promise: S208, S209.
+    change shows as before.
     """
     lines = log.path.read_bytes().splitlines()
     third = datetime.fromisoformat(json.loads(lines[2])["time"])

@@ -11,8 +11,8 @@ from actorgraph import (
     get_config,
     interrupt,
 )
-from tests.gates import PATIENCE_S, Turnstile, patient_group, settled
-from tests.graphs import at, in_a_row
+from tests.support.gates import PATIENCE_S, Turnstile, patient_group, settled
+from tests.support.graphs import at, in_a_row
 
 
 def echo(log=None):

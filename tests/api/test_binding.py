@@ -3,7 +3,7 @@
 import pytest
 
 from actorgraph import GraphRecursionError, InMemorySaver, InvalidConfigError, get_config
-from tests.graphs import ab, at, history, in_a_row, writer
+from tests.support.graphs import ab, at, history, in_a_row, writer
 
 
 def seeing(seen, **options):
@@ -150,7 +150,7 @@ class TestMetadata:
 class TestRunId:
     async def test_a_declared_run_id_is_shown_and_found(self):
         """
-        `metadata["run_id"]` stands in the snapshots of that run; others have an id of their own.
+        `metadata["run_id"]` is in the snapshots of that run; others have an id of their own.
         LangGraph: F-C27, F-E3.
         """
         graph = ab(InMemorySaver())
@@ -164,7 +164,7 @@ class TestRunId:
     async def test_an_input_is_never_ignored(self):
         """
         A second call under the same run id with an input is a new turn; None goes on with the
-        run that stands. LangGraph: F-C27, L48, L117.
+        paused run. LangGraph: F-C27, L48, L117.
         """
         log: list[str] = []
         graph = in_a_row(

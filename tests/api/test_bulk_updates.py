@@ -4,7 +4,7 @@ import pytest
 
 from actorgraph import START, StateUpdate
 from actorgraph.errors import InvalidUpdateError, MissingNodeError
-from tests.graphs import at, chain, compiled, count, history
+from tests.support.graphs import at, chain, compiled, count, history
 
 
 def fan(saver):
@@ -15,11 +15,13 @@ def fan(saver):
 
 
 class TestBulk:
+    @pytest.mark.promise("S156", "S157", "C25")
+    @pytest.mark.every_saver
     async def test_a_superstep_may_have_several_nodes(self, saver):
         """
         One checkpoint per superstep, folded in the order given. A join counts all its nodes, and
         stays open when its own node is updated.
-        Promise: S156, S157, C25. LangGraph: F-G17.
+        LangGraph: F-G17.
         """
         graph = fan(saver)
         await graph.ainvoke({"bar": ["i"]}, at())
@@ -60,6 +62,8 @@ class TestBulk:
         assert [t.result for t in found[1].tasks] == [{"bar": ["P"]}, {"bar": ["Q"]}]
         assert result["bar"] == ["i", "P", "Q", "z", "y"]
 
+    @pytest.mark.promise("S158", "C25")
+    @pytest.mark.every_saver
     @pytest.mark.parametrize(
         "flat",
         [
@@ -70,7 +74,7 @@ class TestBulk:
     )
     async def test_a_flat_list_is_one_superstep_each(self, saver, flat):
         """
-        Pairs and StateUpdates without inner lists are layered. Promise: S158, C25.
+        Pairs and StateUpdates without inner lists are layered.
         """
         graph = chain("abc", checkpointer=saver)
 
@@ -80,10 +84,12 @@ class TestBulk:
         assert (state.values["bar"], state.next) == (["1", "2"], ("c",))
         assert await count(graph, at()) == 2
 
+    @pytest.mark.promise("S158")
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("empty", [[], [[]], [[StateUpdate({"bar": ["x"]}, "a")], []]])
     async def test_nothing_to_apply_is_an_error(self, saver, empty):
         """
-        An empty list, or an empty superstep, is refused. Promise: S158. LangGraph: F-G17.
+        An empty list, or an empty superstep, is refused. LangGraph: F-G17.
         """
         graph = chain("ab", checkpointer=saver)
 
@@ -109,9 +115,11 @@ class TestBulk:
         with pytest.raises(InvalidUpdateError, match="superstep of its own"):
             await chain("ab", checkpointer=saver).abulk_update_state(at(), [updates])
 
+    @pytest.mark.promise("S158")
+    @pytest.mark.every_saver
     async def test_all_or_nothing(self, saver):
         """
-        When the second superstep is refused, the first is not stored either. Promise: S158.
+        When the second superstep is refused, the first is not stored either.
         """
         graph = chain("ab", checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -120,9 +128,10 @@ class TestBulk:
             await graph.abulk_update_state(at(), [({"foo": "x"}, "a"), ({"foo": "y"}, "nope")])
         assert await count(graph, at()) == 4
 
+    @pytest.mark.promise("C25")
     async def test_what_is_no_update_is_refused(self, saver):
         """
-        A thing that is no update is named in the error. Promise: C25.
+        An object that isn't an update is named in the error.
         """
-        with pytest.raises(ValueError, match="is no update"):
+        with pytest.raises(ValueError, match="Expected an update, got 3"):
             await chain("ab", checkpointer=saver).abulk_update_state(at(), [[3]])

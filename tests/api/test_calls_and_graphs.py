@@ -6,8 +6,8 @@ import pytest
 
 from actorgraph import START, Command, RetryPolicy, Send, StateGraph, interrupt, task
 from actorgraph.errors import ConflictError
-from tests.graphs import at, in_a_row
-from tests.nested import Log, asked
+from tests.support.graphs import at, in_a_row
+from tests.support.subgraphs import Log, asked
 
 AGAIN = RetryPolicy(initial_interval=0.0, jitter=False)
 
@@ -110,7 +110,7 @@ class TestOneState:
         inner = in_a_row({"says": says}, schema=Log, checkpointer=True)
         graph = three_at_once(saver, inner)
 
-        with pytest.raises(ConflictError, match="a state of its own") as refused:
+        with pytest.raises(ConflictError, match="stateful subgraph") as refused:
             await graph.ainvoke({"log": []}, at(), durability=durability)
         assert "one task of a superstep at a time" in str(refused.value)
         assert durability == "exit" or len(ran) <= 1
@@ -122,7 +122,7 @@ class TestOneState:
         asks = {"asks": lambda _: {"log": [interrupt("?")]}}
         inner = in_a_row(asks, schema=Log, checkpointer=True)
         graph = three_at_once(saver, inner)
-        with pytest.raises(ConflictError, match="waits to go on in another task"):
+        with pytest.raises(ConflictError, match="another task of the same superstep"):
             await graph.ainvoke({"log": []}, {**at(), "max_concurrency": 1})
 
         state = await graph.aget_state(at())

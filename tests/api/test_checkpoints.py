@@ -4,7 +4,7 @@ import pytest
 
 from actorgraph import END, START
 from actorgraph.values.ids import as_text
-from tests.graphs import ab, at, chain, count, history
+from tests.support.graphs import ab, at, chain, count, history
 
 FOUR = [
     ({"bar": []}, (START,), "input", -1),
@@ -15,11 +15,13 @@ FOUR = [
 
 
 class TestTheFourCheckpoints:
+    @pytest.mark.promise("S002", "S034", "S043", "S143", "S144", "D7")
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "async"])
     async def test_two_nodes_leave_exactly_four(self, saver, durability):
         """
         START -> a -> b -> END stores the empty state, the input, a's output and b's output.
-        Promise: S002, S034, S043, S143, S144, D7. LangGraph: F-E1, F-C1.
+        LangGraph: F-E1, F-C1.
         """
         graph = ab(saver)
 
@@ -34,9 +36,11 @@ class TestTheFourCheckpoints:
         assert found[1] == ({"foo": "", **second[0]}, *second[1:])
         assert found[2:] == rest
 
+    @pytest.mark.promise("S002")
+    @pytest.mark.every_saver
     async def test_a_chain_of_n_nodes_leaves_n_plus_two(self, saver):
         """
-        Each superstep stores one checkpoint, the input and START one each. Promise: S002.
+        Each superstep stores one checkpoint, the input and START one each.
         """
         graph = chain("abcdefg", checkpointer=saver)
 
@@ -44,9 +48,11 @@ class TestTheFourCheckpoints:
 
         assert await count(graph, at()) == 9
 
+    @pytest.mark.promise("S039", "S138")
+    @pytest.mark.every_saver
     async def test_each_is_the_child_of_the_one_before(self, saver):
         """
-        Walking the parents from the newest checkpoint reaches the root. Promise: S039, S138.
+        Walking the parents from the newest checkpoint reaches the root.
         """
         graph = ab(saver)
 
@@ -56,9 +62,11 @@ class TestTheFourCheckpoints:
         assert [s.parent_config for s in found[:-1]] == [s.config for s in found[1:]]
         assert found[-1].parent_config is None
 
+    @pytest.mark.promise("S028")
+    @pytest.mark.every_saver
     async def test_one_run_stamps_all_of_them(self, saver):
         """
-        The checkpoints of one call share a run id, and a second call has its own. Promise: S028.
+        The checkpoints of one call share a run id, and a second call has its own.
         """
         graph = ab(saver)
 
@@ -71,9 +79,11 @@ class TestTheFourCheckpoints:
         assert len(both) == 2
         assert first < both
 
+    @pytest.mark.promise("S044")
+    @pytest.mark.every_saver
     async def test_metadata_names_what_each_node_wrote(self, saver):
         """
-        `writes` beside source and step is what the superstep's nodes returned. Promise: S044.
+        `writes` beside source and step is what the superstep's nodes returned.
         """
         graph = ab(saver)
 
@@ -99,10 +109,12 @@ class TestTheFourCheckpoints:
         assert await history(graph, at(), filter={"user": "bob"}) == []
 
 
+@pytest.mark.every_saver
 class TestThreads:
+    @pytest.mark.promise("S003", "S009", "D11")
     async def test_a_second_run_goes_on_from_the_first(self, saver):
         """
-        Invoking a thread again starts from its stored state. Promise: S003, S009, D11.
+        Invoking a thread again starts from its stored state.
         """
         graph = ab(saver)
 
@@ -111,9 +123,10 @@ class TestThreads:
 
         assert result["bar"] == ["1", "a", "b", "2", "a", "b"]
 
+    @pytest.mark.promise("S005", "S009")
     async def test_threads_do_not_see_each_other(self, saver):
         """
-        Two threads on one saver share no value, no checkpoint, no writes. Promise: S005, S009.
+        Two threads on one saver share no value, no checkpoint, no writes.
         """
         graph = ab(saver)
 

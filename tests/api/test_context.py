@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from actorgraph import START, InMemorySaver, InvalidContextError, StateGraph
-from tests.graphs import AB, at
+from tests.support.graphs import AB, at
 
 
 @dataclass
@@ -82,7 +82,7 @@ class TestClasses:
 
 async def test_a_typed_dict_takes_any_dict():
     """
-    A TypedDict describes a dict and checks nothing; what is no dict is refused. LangGraph: F-C17.
+    A TypedDict describes a dict and checks nothing; other values are refused. LangGraph: F-C17.
     """
     seen: list = []
     graph = graph_with(Dict, seen)

@@ -8,7 +8,7 @@ import pytest
 
 from actorgraph import END, START, StateGraph
 from actorgraph.errors import MissingExtraError
-from tests.graphs import ab, in_a_row, writer
+from tests.support.graphs import ab, in_a_row, writer
 
 
 class Words(TypedDict):
@@ -65,7 +65,7 @@ class TestXray:
 class TestPictures:
     def test_a_png_needs_no_network_and_no_system_package(self, tmp_path):
         """
-        Both methods draw a PNG on this machine, and write it where they are told.
+        Both methods draw a PNG on this machine, and write it to the given path.
 
         LangGraph: F-L2.
         """

@@ -4,15 +4,9 @@ from typing import Any
 
 import pytest
 
-from actorgraph import (
-    Command,
-    InMemorySaver,
-    entrypoint,
-    interrupt,
-    task,
-)
+from actorgraph import Command, InMemorySaver, entrypoint, interrupt, task
 from actorgraph.errors import GraphBuildError, OutsideRunError, RunningLoopError
-from tests.graphs import AB, at, history, in_a_row
+from tests.support.graphs import AB, at, history, in_a_row
 
 
 class TestEntrypoint:
@@ -149,7 +143,7 @@ class TestEntrypoint:
 
     async def test_as_a_node_of_a_graph(self, saver):
         """
-        An entrypoint is a node: its question is told once, and its steps are not repeated.
+        An entrypoint is a node: its question is streamed once, and its steps are not repeated.
         LangGraph: F-J6, F-F8.
         """
         ran: list[str] = []
@@ -240,7 +234,7 @@ class TestFutures:
             return n
 
         assert plain.func(3) == 3
-        with pytest.raises(OutsideRunError, match="outside of a run"):
+        with pytest.raises(OutsideRunError, match="outside a run"):
             plain(3)
 
     async def test_result_does_not_block_the_loop(self):

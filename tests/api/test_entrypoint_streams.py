@@ -1,19 +1,12 @@
-"""What streams show of an entrypoint and of the tasks that it calls."""
+"""Streams of an entrypoint and of the tasks that it calls."""
 
 from typing import Any
 
 import pytest
 
-from actorgraph import (
-    CachePolicy,
-    InMemoryCache,
-    entrypoint,
-    get_stream_writer,
-    interrupt,
-    task,
-)
+from actorgraph import CachePolicy, InMemoryCache, entrypoint, get_stream_writer, interrupt, task
 from actorgraph.messages import AIMessage
-from tests.graphs import at
+from tests.support.graphs import at
 
 
 class TestStreams:
@@ -66,7 +59,7 @@ class TestStreams:
     async def test_tasks_tells_of_calls(self, saver):
         """
         A call's start shows its arguments, its end what it returned or raised; one that is known
-        already is not told of. LangGraph: F-J8.
+        already is not streamed. LangGraph: F-J8.
         """
 
         @task
@@ -95,7 +88,7 @@ class TestStreams:
 
     async def test_messages_name_the_call(self):
         """
-        A message that a task returns is told with the task's name and place. LangGraph: F-J8.
+        A message that a task returns is streamed with the task's name and place. LangGraph: F-J8.
         """
 
         @task

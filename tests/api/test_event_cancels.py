@@ -8,12 +8,12 @@ import pytest
 
 from actorgraph import StreamTransformer, UpdatesTransformer
 from tests.api.test_event_plugins import Counter
-from tests.gates import PATIENCE_S, settled
-from tests.graphs import ab
+from tests.support.gates import PATIENCE_S, settled
+from tests.support.graphs import ab
 
 
 class Slow(StreamTransformer):
-    """Stands at a gate in the middle of the first update."""
+    """Waits at a gate in the middle of the first update."""
 
     required_stream_modes = ("updates",)
 

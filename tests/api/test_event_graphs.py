@@ -7,13 +7,13 @@ import pytest
 from actorgraph import InMemorySaver, RunControl, interrupt
 from actorgraph.errors import GraphDrained, NestedRunError
 from tests.api.test_events import Talk, collect, items, outer, speak
-from tests.graphs import ab, at, in_a_row, writer
+from tests.support.graphs import ab, at, in_a_row, writer
 
 
 class TestGraphsInside:
     async def test_lifecycle_tells_start_and_end(self):
         """
-        A graph in a node is told when it starts and when it ends. LangGraph: F-D15.
+        A graph in a node is announced when it starts and when it ends. LangGraph: F-D15.
         """
         async with outer(writer("x")).astream_events({}, version="v3") as run:
             started, completed = await items(run.lifecycle)
@@ -47,7 +47,7 @@ class TestGraphsInside:
 
     async def test_a_drained_run_drains_the_graphs_inside(self):
         """
-        A graph that stands when its run is drained has neither ended nor failed.
+        A subgraph that waits when its run is drained has neither ended nor failed.
         LangGraph: F-D15.
         """
         control = RunControl()
@@ -111,7 +111,7 @@ class TestGraphsInside:
 
     async def test_the_run_reads_only_its_own_level(self):
         """
-        Projections of the run leave out what graphs inside of it tell. LangGraph: F-D12.
+        Projections of the run leave out the chunks of subgraphs. LangGraph: F-D12.
         """
         async with outer(writer("x")).astream_events({"foo": "in"}, version="v3") as run:
             assert await items(run.values) == [

@@ -5,14 +5,9 @@ from typing import Any
 import anyio
 import pytest
 
-from actorgraph import (
-    InvalidConfigError,
-    StreamChannel,
-    StreamTransformer,
-    get_stream_writer,
-)
+from actorgraph import InvalidConfigError, StreamChannel, StreamTransformer, get_stream_writer
 from tests.api.test_events import items, outer
-from tests.graphs import ab, in_a_row, writer
+from tests.support.graphs import ab, in_a_row, writer
 
 
 class Counter(StreamTransformer):
@@ -43,7 +38,7 @@ class Counter(StreamTransformer):
 
 
 class Shout(StreamTransformer):
-    """Changes custom events before anybody else sees them."""
+    """Changes custom events before any other transformer sees them."""
 
     before_builtins = True
     required_stream_modes = ("custom",)
@@ -78,7 +73,7 @@ async def talk(state):
 class TestTransformers:
     async def test_its_projections_are_extensions(self):
         """
-        What `init` returns is in `run.extensions`, not an attribute. LangGraph: F-D13.
+        The result of `init` is in `run.extensions`, not an attribute. LangGraph: F-D13.
         """
         async with ab().astream_events({"foo": "x"}, version="v3", transformers=[Counter]) as run:
             assert await items(run.extensions["counts"]) == [1, 2, 3]
@@ -199,7 +194,8 @@ class TestTransformers:
 class TestScheduled:
     async def test_the_end_waits_for_scheduled_work(self):
         """
-        What a transformer schedules has ended before the run's end is told. LangGraph: F-D13.
+        Work that a transformer schedules has ended before the run's end is delivered. LangGraph:
+        F-D13.
         """
         done = []
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 from actorgraph import InMemorySaver, get_message_writer
-from tests.gates import Turnstile, patient_group
-from tests.graphs import ab, at, in_a_row, writer
+from tests.support.gates import Turnstile, patient_group
+from tests.support.graphs import ab, at, in_a_row, writer
 
 A = {"foo": "a", "bar": ["a"]}
 
@@ -147,7 +147,7 @@ class TestSpans:
 
     async def test_an_error_ends_the_events(self):
         """
-        What a node raises comes after what was told; nothing ends that has failed.
+        The error of a node comes after its events; a failed call has no end event.
         """
 
         async def bad(state):

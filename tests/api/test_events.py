@@ -18,8 +18,8 @@ from actorgraph import (
     get_stream_writer,
     interrupt,
 )
-from tests.gates import Turnstile, patient_group
-from tests.graphs import ab, at, in_a_row, writer
+from tests.support.gates import Turnstile, patient_group
+from tests.support.graphs import ab, at, in_a_row, writer
 
 
 class Piece:
@@ -135,7 +135,7 @@ class TestRun:
 
     async def test_a_missing_projection_is_named(self):
         """
-        A projection whose transformer was not given is no attribute. LangGraph: F-D12.
+        A projection whose transformer was not given is not an attribute. LangGraph: F-D12.
         """
         run = ab().astream_events({}, version="v3")
 
@@ -186,7 +186,7 @@ class TestRun:
 
     async def test_an_error_reaches_every_reader(self):
         """
-        Readers get what was told before the error, then the error. LangGraph: F-D14.
+        Readers get the events before the error, then the error. LangGraph: F-D14.
         """
 
         async def bad(state):
@@ -260,7 +260,7 @@ class TestRun:
     @pytest.mark.parametrize(
         ("options", "word"),
         [
-            ({"version": "v1"}, "version 3"),
+            ({"version": "v1"}, 'expected "v3"'),
             ({"stream_mode": "values"}, "stream_mode"),
             ({"subgraphs": True}, "subgraphs"),
         ],
@@ -301,7 +301,7 @@ class TestMessages:
 
     async def test_a_message_of_a_failed_run_fails(self):
         """
-        What can't become whole raises the run's error.
+        An incomplete item raises the run's error.
         """
 
         async def bad(state):

@@ -14,17 +14,19 @@ from actorgraph import (
     StateGraph,
     interrupt,
 )
-from tests.graphs import AB, ab, at, chain, count, history, writer
+from tests.support.graphs import AB, ab, at, chain, count, history, writer
+
+pytestmark = pytest.mark.every_saver
 
 
 class Memory(TypedDict, total=False):
-    """What the graph inside remembers."""
+    """State of the subgraph."""
 
     seen: Annotated[list[str], add]
 
 
 def remembering(saver: Any, *, asks: bool = False) -> Any:
-    """A graph that tells how often the graph inside was called; that one may ask first."""
+    """A graph that counts the calls of its subgraph, which may ask first."""
 
     async def note(_: Memory) -> Any:
         return {"seen": [interrupt("what?") if asks else "call"]}
@@ -41,10 +43,11 @@ def remembering(saver: Any, *, asks: bool = False) -> Any:
     return outer.compile(checkpointer=saver)
 
 
+@pytest.mark.promise("S159", "S160", "S161")
 async def test_to_another_saver(saver):
     """
     A fork in another saver has one row with the same values, and goes on there; the origin stays
-    as it was. Promise: S159, S160, S161.
+    as it was.
     """
     graph = chain("abc", checkpointer=saver)
     await graph.ainvoke({"foo": "x"}, at())
@@ -63,10 +66,11 @@ async def test_to_another_saver(saver):
     assert await history(graph, "t") == before
 
 
+@pytest.mark.promise("S160")
 async def test_memories_of_graphs_inside_come_along(saver):
     """
     A stateful graph inside remembers in the fork what it did at that checkpoint, whether the run
-    goes on from the head or from the fork's config. Promise: S160.
+    goes on from the head or from the fork's config.
     """
     graph = remembering(saver)
     for _ in range(3):
@@ -83,10 +87,11 @@ async def test_memories_of_graphs_inside_come_along(saver):
     assert (await graph.ainvoke({}, at()))["bar"][-2:] == ["4", "end"]
 
 
+@pytest.mark.promise("S160")
 async def test_a_graph_inside_that_waits_begins_anew(saver):
     """
     In the fork of a waiting thread the question is asked again, and what the graph inside had
-    finished before is there. Promise: S160.
+    finished before is there.
     """
     graph = remembering(saver, asks=True)
     for answer in ("one", None):
@@ -105,9 +110,10 @@ async def test_a_graph_inside_that_waits_begins_anew(saver):
     assert (await graph.ainvoke(Command(resume="mine"), at()))["bar"][-2:] == ["2", "end"]
 
 
+@pytest.mark.promise("S159")
 def test_blocking(tmp_path):
     """
-    The blocking twin takes the saver too. Promise: S159.
+    The blocking twin takes the saver too.
     """
     with SqliteSaver(tmp_path / "a.db") as one, SqliteSaver(tmp_path / "b.db") as other:
         ab(one).invoke({"foo": "x"}, at())

@@ -12,7 +12,7 @@ from actorgraph import (
     StateGraph,
     interrupt,
 )
-from tests.graphs import at, in_a_row
+from tests.support.graphs import at, in_a_row
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What a program pays for at its start: what it uses."""
+"""Cost of a program's start: the imports that it uses."""
 
 import subprocess
 import sys
@@ -17,6 +17,22 @@ def test_a_graph_in_memory_imports_no_driver():
         "config = {'configurable': {'thread_id': 't'}}\n"
         "anyio.run(graph.compile(checkpointer=InMemorySaver()).ainvoke, {}, config)\n"
         f"print(sorted(sys.modules.keys() & set({DRIVERS!r})))\n"
+    )
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+    assert ran.stdout == "[]\n", ran.stderr
+
+
+def test_the_root_imports_no_module_of_public_names():
+    """
+    `import actorgraph` loads none of the modules that only re-export: a program pays for those
+    that it imports itself.
+    """
+    modules = ("types", "graph", "functional", "streams", "checkpoints", "systems")
+    program = (
+        "import sys, actorgraph\n"
+        f"print([n for n in {modules!r} if f'actorgraph.{{n}}' in sys.modules])\n"
     )
     command = [sys.executable, "-c", program]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

@@ -9,7 +9,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
 from actorgraph import Command, InMemorySaver, StateGraph, interrupt
-from tests.graphs import AB, at, in_a_row
+from tests.support.graphs import AB, at, in_a_row
 
 only_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 """Async chains of LangChain run on asyncio only."""
@@ -107,7 +107,7 @@ class TestNodes:
 
     async def test_calls_of_different_nodes_are_told_apart(self):
         """
-        What one task inherits doesn't leak into the next, nor out of the run.
+        The context of one task doesn't leak into the next, nor out of the run.
         """
         heard, inner = Heard(), RunnableLambda(upper)
 
@@ -145,7 +145,7 @@ class TestChains:
     @only_asyncio
     async def test_dicts_and_functions_lead_into_it(self, anyio_backend):
         """
-        LangChain makes steps of them, whichever side they stand on.
+        LangChain makes steps of them, on either side of the operator.
         """
         graph = in_a_row({"node": upper})
         from_dict = {"foo": RunnablePassthrough()} | graph

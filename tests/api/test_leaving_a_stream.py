@@ -17,8 +17,8 @@ import trio
 from actorgraph import START, InMemorySaver, get_stream_writer
 from actorgraph.errors import OtherLoopError, TwoReadersError
 from actorgraph.runtime.broadcast import BUFFER_MAX
-from tests.gates import PATIENCE_S, Turnstile, patient_group, settled
-from tests.graphs import ab, at, compiled, in_a_row, writer
+from tests.support.gates import PATIENCE_S, Turnstile, patient_group, settled
+from tests.support.graphs import ab, at, compiled, in_a_row, writer
 
 
 def tasks() -> int:
@@ -308,7 +308,7 @@ class TestTheLoopEnds:
     @pytest.mark.parametrize("backend", ["asyncio", "trio"])
     def test_a_stream_does_not_end_silently_with_its_loop(self, backend):
         """
-        Who reads on in another loop gets what was buffered, then an error that says why.
+        A reader that continues in another loop gets what was buffered, then an error that says why.
         """
 
         async def begin(graph) -> Any:
@@ -317,7 +317,7 @@ class TestTheLoopEnds:
             return stream
 
         async def go_on(stream) -> None:
-            with pytest.raises(OtherLoopError, match="has ended, and its run with it"):
+            with pytest.raises(OtherLoopError, match="was closed, which ended its run"):
                 await anext(stream)
 
         stream = anyio.run(begin, in_a_row({"a": writer("a"), "b": Turnstile()}), backend=backend)
@@ -332,7 +332,7 @@ class TestTheLoopEnds:
         stream = in_a_row({"a": writer("a"), "slow": slow}).astream({}, stream_mode="updates")
 
         async def elsewhere() -> None:
-            with pytest.raises(OtherLoopError, match="read in another one"):
+            with pytest.raises(OtherLoopError, match="read in another event loop"):
                 await anext(stream)
 
         async with patient_group():
@@ -356,7 +356,7 @@ class TestTheLoopEnds:
         async with patient_group() as group:
             group.start_soon(reader)
             await slow.entered.wait()
-            with pytest.raises(TwoReadersError, match="two tasks at once"):
+            with pytest.raises(TwoReadersError, match="two tasks read one stream"):
                 await anext(stream)
             slow.out.set()
 

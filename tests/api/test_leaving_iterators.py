@@ -10,10 +10,10 @@ import pytest
 from actorgraph import InMemorySaver
 from actorgraph.runtime import portal
 from actorgraph.sessions import session
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at, in_a_row, writer
-from tests.iterators import iterators
-from tests.leaving import SAME, SCENES, TRANSFORMERS, WAYS, tasks
+from tests.support.abandoned_iterators import SAME, SCENES, TRANSFORMERS, WAYS, tasks
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at, in_a_row, writer
+from tests.support.public_iterators import iterators
 
 
 def every_stream(graph):
@@ -22,12 +22,12 @@ def every_stream(graph):
 
 
 BLOCKING = {
-    "BlockingMethods.stream": lambda graph: graph.stream({}, at()),
-    "BlockingStateMethods.get_state_history": lambda graph: graph.get_state_history(at()),
+    "CompiledStateGraph.stream": lambda graph: graph.stream({}, at()),
+    "CompiledStateGraph.get_state_history": lambda graph: graph.get_state_history(at()),
     "CheckpointMethods.list": lambda graph: graph.checkpointer.list(at()),
     "StateMethods.get_subgraphs": lambda graph: graph.get_subgraphs(),
-    "EventMethods.stream_events": every_stream,
-    "_Blocking.__iter__": every_stream,
+    "RunMethods.stream_events": every_stream,
+    "_BlockingView.__iter__": every_stream,
     "StreamChannel.__iter__": lambda g: iter(g.stream_events({}, at()).values),
     "StreamChannel.tee": lambda g: g.stream_events({}, at()).values.tee(2)[0],
     "Session.stream": lambda _: session("t", InMemorySaver()).stream(lambda: iter("abc")),
@@ -36,11 +36,11 @@ BLOCKING = {
 
 def test_every_iterator_of_the_public_api_is_left_here():
     """
-    What hands out an iterator has a scene, or is the same as another one: a new method needs one.
+    Each method that returns an iterator has a scene, or equals another one.
     """
     left = {name for scene in SCENES for name in scene.covers} | set(BLOCKING) | set(SAME)
 
-    assert iterators() - left == set(), "add a scene to tests/leaving.py"
+    assert iterators() - left == set(), "add a scene to tests/support/abandoned_iterators.py"
     assert left - iterators() == set(), "these are gone"
 
 

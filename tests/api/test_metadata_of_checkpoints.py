@@ -1,17 +1,19 @@
-"""What a checkpoint says of itself: where it comes from, whose it is, what led to it."""
+"""Metadata of a checkpoint: its source, its writer, and its cause."""
 
 import pytest
 
 from actorgraph import Command
-from tests.graphs import AB, ab, at, chain, history, in_a_row
+from tests.support.graphs import AB, ab, at, chain, history, in_a_row
 
 PLACE = {"deep": [1, None, True, {"é": 0.5}], "empty": {}}
 
 
 class TestSources:
+    @pytest.mark.promise("S040", "S043")
+    @pytest.mark.every_saver
     async def test_each_kind_of_checkpoint_says_what_made_it(self, saver):
         """
-        An input, a superstep, an update from outside and a branch. Promise: S040, S043.
+        An input, a superstep, an update from outside and a branch.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -23,9 +25,11 @@ class TestSources:
 
         assert sources == ["input", "loop", "loop", "loop", "update", "fork", "loop"]
 
+    @pytest.mark.promise("S043", "C16")
+    @pytest.mark.every_saver
     async def test_source_step_run_and_parents_are_always_there(self, saver):
         """
-        Runs, updates, branches and copies have the same keys. Promise: S043, C16.
+        Runs, updates, branches and copies have the same keys.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -43,10 +47,11 @@ class TestSources:
         assert len(runs) == 2
         assert None not in runs
 
+    @pytest.mark.promise("C16")
     async def test_steps_count_from_minus_one(self, saver):
         """
         The input is -1, the first superstep 0; a branch counts on from where it parts.
-        Promise: C16. LangGraph: L13, L69.
+        LangGraph: L13, L69.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -58,11 +63,12 @@ class TestSources:
         assert steps == [-1, 0, 1, 2, 2, 3]
 
 
+@pytest.mark.every_saver
 class TestWrites:
+    @pytest.mark.promise("S041", "S044")
     async def test_a_branch_does_not_show_the_work_of_the_other(self, saver):
         """
         The marker of a branch was made by no node; an update names its own node alone.
-        Promise: S041, S044.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -75,9 +81,10 @@ class TestWrites:
         assert marker.metadata["writes"] is None
         assert (newest.metadata["as_node"], newest.metadata["as_node_inferred"]) == ("a", False)
 
+    @pytest.mark.promise("S041")
     async def test_the_nodes_that_completed_and_the_callers_keys(self, saver):
         """
-        `writes` names the nodes of the superstep, beside what the caller declared. Promise: S041.
+        `writes` names the nodes of the superstep, beside what the caller declared.
         """
         graph = ab(saver)
 
@@ -90,10 +97,11 @@ class TestWrites:
 
 
 class TestNext:
+    @pytest.mark.promise("C21")
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_next_is_derived_from_the_versions(self, saver, durability):
         """
-        After an update by hand and a Command `next` is what will run. Promise: C21.
+        After an update by hand and a Command `next` is what will run.
         """
         log: list[str] = []
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from actorgraph.errors import InvalidConfigError
-from tests.graphs import at, history, in_a_row
-from tests.nested import Log, says
+from tests.support.graphs import at, history, in_a_row
+from tests.support.subgraphs import Log, says
 
 
 def counting(seen: list[str], mode: Any):
@@ -55,7 +55,7 @@ class TestReplay:
 
     async def test_the_next_turn_goes_on_from_the_branch(self, saver):
         """
-        After a replay a stateful child stands where the replay has brought it. LangGraph: F-G19.
+        After a replay a stateful child is at the point that the replay reached. LangGraph: F-G19.
         """
         graph, old = await three_turns([], saver)
         await graph.ainvoke(None, old[1].config)
@@ -104,5 +104,5 @@ class TestReplay:
         """
         graph, old = await three_turns([], saver)
 
-        with pytest.raises(InvalidConfigError, match="nested graph"):
+        with pytest.raises(InvalidConfigError, match="addresses the subgraph"):
             await graph.ainvoke(None, old[0].tasks[0].state)

@@ -1,4 +1,4 @@
-"""What nested graphs keep, and where: their savers, threads and namespaces."""
+"""State of nested graphs: their savers, threads and namespaces."""
 
 from typing import Any
 
@@ -6,8 +6,10 @@ import pytest
 
 from actorgraph import Command, InMemorySaver
 from actorgraph.errors import InvalidConfigError
-from tests.graphs import AB, at, chain, in_a_row, writer
-from tests.nested import Log, asked, child, namespaces, parent
+from tests.support.graphs import AB, at, chain, in_a_row, writer
+from tests.support.subgraphs import Log, asked, child, namespaces, parent
+
+pytestmark = pytest.mark.every_saver
 
 
 def chain_of(saver: Any, nodes: dict[str, Any]):
@@ -15,10 +17,11 @@ def chain_of(saver: Any, nodes: dict[str, Any]):
 
 
 class TestState:
+    @pytest.mark.promise("S176")
     async def test_a_stateful_child_remembers(self, saver):
         """
         checkpointer=True keeps the child's state from one task to the next; None starts anew.
-        Promise: S176. LangGraph: F-H2, F-H6.
+        LangGraph: F-H2, F-H6.
         """
         counts: dict[Any, list[int]] = {}
         for mode in (None, True):
@@ -87,10 +90,11 @@ class TestState:
         assert (await other.aget_state(at("other"))).next == ()
         assert await namespaces(saver) == {""}
 
+    @pytest.mark.promise("S176")
     async def test_a_saver_of_its_own(self, saver):
         """
         A child with its own saver is stored there, under the parent's thread, and resumes from it.
-        Promise: S176. LangGraph: F-H4.
+        LangGraph: F-H4.
         """
         own = InMemorySaver()
         seen: list[str] = []

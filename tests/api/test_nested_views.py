@@ -4,16 +4,18 @@ import pytest
 
 from actorgraph import Command
 from actorgraph.errors import InvalidConfigError
-from tests.graphs import at, history
-from tests.nested import asked, child, parent
+from tests.support.graphs import at, history
+from tests.support.subgraphs import asked, child, parent
 
 
 class TestViews:
+    @pytest.mark.promise("S178")
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("mode", [None, True])
     async def test_the_state_below_a_waiting_task(self, saver, mode):
         """
         With subgraphs=True a waiting task holds its graph's snapshot; without it, a config that
-        leads there. Promise: S178. LangGraph: F-G5, F-G2.
+        leads there. LangGraph: F-G5, F-G2.
         """
         graph = parent([], child([], "q", checkpointer=mode), saver)
         await graph.ainvoke({"log": ["in"]}, at())
@@ -52,10 +54,12 @@ class TestViews:
 
         assert nexts == [("child",), ("child",), ("c2",)]
 
+    @pytest.mark.promise("S177")
+    @pytest.mark.every_saver
     async def test_the_history_of_a_child(self, saver):
         """
         The config of a child's snapshot addresses that child's own history, which names the
-        checkpoints of the runs above. Promise: S177. LangGraph: F-E3, L72.
+        checkpoints of the runs above. LangGraph: F-E3, L72.
         """
         graph = parent([], child([], "q"), saver)
         await graph.ainvoke({"log": []}, at())

@@ -8,14 +8,14 @@ import pytest
 
 from actorgraph import InMemorySaver, SqliteSaver
 from actorgraph.errors import RunningLoopError
-from tests.graphs import ab, at, in_a_row
+from tests.support.graphs import ab, at, in_a_row
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
 
 
 @pytest.fixture(autouse=True)
 def kernel(monkeypatch):
-    """What tells that this process is a notebook's kernel."""
+    """Marks of a notebook's kernel, put into this process."""
     monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
 
 
@@ -63,7 +63,7 @@ class TestInACell:
 
     async def test_a_saver_that_the_cell_has_opened_in_its_loop_is_refused(self, tmp_path):
         """
-        What would wait for the very loop that it holds up says so, and the async method works.
+        A call that would wait for its own loop raises an error, and the async method works.
         """
         async with SqliteSaver(tmp_path / "runs.db") as saver:
             graph = ab(saver)
@@ -74,7 +74,7 @@ class TestInACell:
                 lambda: saver.get_tuple(at()),
             ]
             for call in calls:
-                with pytest.raises(RunningLoopError, match="would wait for ever") as refused:
+                with pytest.raises(RunningLoopError, match="would wait forever") as refused:
                     call()
                 assert "begins with `a`" in refused.value.do
             result = await graph.ainvoke({}, at())
@@ -83,7 +83,7 @@ class TestInACell:
 
     async def test_a_memory_saver_needs_no_loop(self):
         """
-        It answers where it is asked, so `async with` does not stand in the way.
+        It answers where it is asked, so `async with` still works.
         """
         async with InMemorySaver() as saver:
             assert ab(saver).invoke({}, at())["bar"] == ["a", "b"]

@@ -1,6 +1,6 @@
 """A superstep whose tasks have all finished, and which has not ended."""
 
-from tests.graphs import at, in_a_row, writer
+from tests.support.graphs import at, in_a_row, writer
 
 
 async def test_a_thread_is_not_over_before_its_superstep_is(saver):

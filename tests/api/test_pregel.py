@@ -21,7 +21,7 @@ from actorgraph import (
 )
 from actorgraph.channels import BinaryOperatorAggregate, EphemeralValue, LastValue, Topic
 from actorgraph.errors import GraphBuildError
-from tests.graphs import AB, at, history
+from tests.support.graphs import AB, at, history
 
 
 def doubled(text):
@@ -56,7 +56,7 @@ class TestRuns:
 
     async def test_lists_of_names_mean_dicts(self):
         """
-        An input dict is written to the channels that it names; a warning tells of another name.
+        An input dict is written to the channels that it names; a warning names unknown ones.
         LangGraph: F-A18.
         """
         graph = doubling(input_channels=["a"], output_channels=["b"])
@@ -70,7 +70,7 @@ class TestRuns:
 
     async def test_subscribers_run_after_what_they_subscribe_to(self):
         """
-        What one superstep writes makes its subscribers due in the next; a Topic collects.
+        The writes of one superstep make their subscribers due in the next; a Topic collects.
         LangGraph: F-A18.
         """
         graph = doubling(
@@ -88,10 +88,11 @@ class TestRuns:
 
         assert await graph.ainvoke("x") == {"c": ["xx", "xxxx"]}
 
+    @pytest.mark.promise("S060")
     async def test_a_node_may_feed_itself(self):
         """
         It runs again for as long as it writes to the channel that it subscribes to, and not when
-        its thread is looked at or gone on with later. Promise: S060. LangGraph: F-A18.
+        its thread is looked at or gone on with later. LangGraph: F-A18.
         """
 
         def grow(text):
@@ -178,7 +179,7 @@ class TestNodeBuilder:
 
     async def test_metadata_reaches_the_tasks_stream(self):
         """
-        Tags and metadata of `meta()` stand in the node's chunks. LangGraph: F-A18, F-D5.
+        Tags and metadata of `meta()` are in the node's chunks. LangGraph: F-A18, F-D5.
         """
         node = NodeBuilder().subscribe_only("a").meta("tag", k="v").write_to("b")
         chunks = await doubling(node=node).ainvoke("x", stream_mode="tasks")
@@ -321,7 +322,7 @@ class TestThreads:
 class TestStreams:
     async def test_values_come_by_default(self):
         """
-        `astream` tells the values after each superstep, unless it is asked for something else.
+        `astream` yields the values after each superstep, unless it is asked for something else.
         LangGraph: F-A18.
         """
 

@@ -10,12 +10,13 @@ from actorgraph import (
     PostgresSaver,
     SqliteSaver,
 )
-from tests.graphs import ab
+from tests.support.graphs import ab
 
 
+@pytest.mark.promise("S201")
 def test_savers_say_whether_they_are_durable(tmp_path):
     """
-    What ends with the process is labelled so, inside of another saver too. Promise: S201.
+    A saver that ends with the process is labelled so, inside of another saver too.
     """
     lasting = [
         SqliteSaver(tmp_path / "runs.db"),
@@ -28,9 +29,10 @@ def test_savers_say_whether_they_are_durable(tmp_path):
     assert [LimitedSaver(saver).durable for saver in savers] == [False, False, True, True, True]
 
 
+@pytest.mark.promise("S201")
 def test_production_refuses_what_is_not(tmp_path, monkeypatch):
     """
-    With the profile a graph is compiled with a durable saver or none. Promise: S201.
+    With the profile a graph is compiled with a durable saver or none.
     """
     monkeypatch.setenv("ACTORGRAPH_PROFILE", "production")
     for saver in (InMemorySaver(), SqliteSaver(":memory:"), LimitedSaver(InMemorySaver())):
@@ -40,9 +42,10 @@ def test_production_refuses_what_is_not(tmp_path, monkeypatch):
         ab(saver)
 
 
+@pytest.mark.promise("S201")
 def test_an_unknown_profile_is_refused(monkeypatch):
     """
-    A misspelt profile doesn't count as none. Promise: S201.
+    A misspelt profile doesn't count as none.
     """
     monkeypatch.setenv("ACTORGRAPH_PROFILE", "produktion")
     with pytest.raises(InvalidConfigError, match="did you mean 'production'"):

@@ -33,7 +33,7 @@ async def test_a_graph_runs_as_langgraph_ran_it(seen):
 @pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarning")
 def test_every_schedule_ends_the_same(seed):
     """
-    Whatever order parallel tasks finish in, the state and the questions are the same.
+    In any order of completion of parallel tasks, the state and the questions are the same.
     LangGraph: F-C3, L15, L115.
     """
     assert disagreements(generate(seed), SCHEDULES) == []
@@ -41,7 +41,7 @@ def test_every_schedule_ends_the_same(seed):
 
 def test_each_allowed_difference_has_a_rule_or_a_reason():
     """
-    The list names each defect and each resolution once, and says how it is told or why it can't be.
+    The list names each defect and each resolution once, with its sign or a reason.
     """
     listed = allowed()
     wanted = [*(f"L{n}" for n in range(105, 118)), *(f"C{n}" for n in (5, 6, 7, *range(28, 33)))]
@@ -52,7 +52,7 @@ def test_each_allowed_difference_has_a_rule_or_a_reason():
 
 def test_a_difference_is_found():
     """
-    A trace that differs in one value is told apart, with the place.
+    A trace that differs in one value is detected, with the place.
     """
     seen = SEEN[0]
     other = json.loads(json.dumps(seen["trace"]))

@@ -1,14 +1,16 @@
-"""What a checkpoint says of itself, on every saver."""
+"""Fields of a checkpoint's record, on every saver."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise
 from uuid import UUID
 
-from actorgraph.api.saver_base import uuid6
+import pytest
+
+from actorgraph.api.savers.base_saver import uuid6
 from actorgraph.codec.records import decode_record, encode_record
 from actorgraph.values.commits import ListCheckpoints
 from actorgraph.values.constants import CHECKPOINT_FORMAT
-from tests.graphs import ab, at, in_a_row, writer
+from tests.support.graphs import ab, at, in_a_row, writer
 
 SEVEN = {
     *("v", "id", "ts", "channel_values", "channel_versions", "versions_seen", "updated_channels"),
@@ -20,11 +22,13 @@ async def oldest_first(saver, thread: str = "t"):
     return [c async for c in saver.alist(at(thread))][::-1]
 
 
+@pytest.mark.every_saver
 class TestWhatEachSays:
+    @pytest.mark.promise("S023", "S025", "S046", "S047")
     async def test_its_shape_its_thread_and_its_step(self, saver):
         """
         Every checkpoint of a run has the seven keys, says the format and the thread that the
-        caller named, and its time-ordered id carries its step. Promise: S023, S025, S046, S047.
+        caller named, and its time-ordered id carries its step.
         """
         await ab(saver).ainvoke({}, at("mine"))
         found = await oldest_first(saver, "mine")
@@ -37,10 +41,11 @@ class TestWhatEachSays:
         assert [i.clock_seq for i in ids] == [step & 0x3FFF for step in (-1, 0, 1, 2)]
         assert ids == sorted(ids)
 
+    @pytest.mark.promise("S026", "S043")
     async def test_its_namespace(self, saver):
         """
         The root's namespace is empty, that of a graph in a node is named after the node; `parents`
-        names the checkpoint of the root that it ran on. Promise: S026, S043.
+        names the checkpoint of the root that it ran on.
         """
         inner = in_a_row({"a": writer("a")})
         await in_a_row({"child": inner}, checkpointer=saver).ainvoke({}, at())
@@ -52,9 +57,10 @@ class TestWhatEachSays:
         assert [p.metadata["parents"] for p in found[""]] == [{}] * 3
         assert [p.metadata["parents"] for p in found["child"]] == [{"": above}] * 3
 
+    @pytest.mark.promise("S029")
     async def test_its_moment(self, saver):
         """
-        Each has its time in UTC, and none is before its parent's. Promise: S029.
+        Each has its time in UTC, and none is before its parent's.
         """
         await ab(saver).ainvoke({}, at())
         found = await oldest_first(saver)
@@ -63,9 +69,10 @@ class TestWhatEachSays:
         assert {moment.utcoffset() for moment in moments} == {timedelta(0)}
         assert moments == sorted(moments)
 
+    @pytest.mark.promise("S030")
     async def test_its_values(self, store):
         """
-        A new process reads of each checkpoint the values that the run had there. Promise: S030.
+        A new process reads of each checkpoint the values that the run had there.
         """
         async with store.saver() as saver:
             await ab(saver).ainvoke({"foo": "in"}, at())
@@ -75,11 +82,11 @@ class TestWhatEachSays:
 
         assert foos == [None, "in", "a", "b"]
 
+    @pytest.mark.promise("S031", "S033", "S055")
     async def test_what_changed(self, saver):
         """
         Only channels that its superstep has written, or emptied, have a version above the
         parent's, one step above the highest; those written are named, sorted.
-        Promise: S031, S033, S055.
         """
         await ab(saver).ainvoke({"foo": "in"}, at())
         points = [c.checkpoint for c in await oldest_first(saver)]
@@ -93,10 +100,11 @@ class TestWhatEachSays:
             assert {new[channel] for channel in raised} == {max(old.values()) + 1}
             assert after["updated_channels"] == sorted(after["updated_channels"])
 
+    @pytest.mark.promise("S032", "S058", "S061")
     async def test_what_was_seen(self, saver):
         """
         After a node has run, it has seen its trigger; the version at the last pause is there only
-        after one, and the node isn't paused again. Promise: S032, S058, S061.
+        after one, and the node isn't paused again.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at(), interrupt_before=["b"])
@@ -113,10 +121,11 @@ class TestWhatEachSays:
         assert later["__interrupt__"]["branch:to:b"] == later["b"]["branch:to:b"]
         assert result["bar"] == ["a", "b"]
 
+    @pytest.mark.promise("S028", "S042")
     async def test_one_without_a_run(self, saver):
         """
         A checkpoint that no run has made has no run id, and loads: an update's, and one that a
-        program puts without the key. Promise: S028, S042.
+        program puts without the key.
         """
         graph = ab(saver)
         await graph.aupdate_state(at(), {"foo": "x"}, as_node="b")

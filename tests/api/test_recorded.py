@@ -1,10 +1,10 @@
-"""`replay="recorded"`: what happened after a checkpoint is told again, and nothing runs."""
+"""`replay="recorded"`: the steps after a checkpoint are streamed again, and nothing runs."""
 
 import pytest
 
 from actorgraph import Command, interrupt
 from actorgraph.errors import EmptyInputError
-from tests.graphs import at, chain, history, in_a_row, side_by_side, writer
+from tests.support.graphs import at, chain, history, in_a_row, side_by_side, writer
 
 MODES = ["updates", "values", "tasks", "checkpoints"]
 
@@ -15,10 +15,12 @@ async def chunks_of(stream):
 
 
 class TestRecorded:
+    @pytest.mark.promise("S165", "C7")
+    @pytest.mark.every_saver
     async def test_the_stream_is_the_original_and_no_node_runs(self, saver):
         """
         From the first checkpoint on, the same chunks in all modes; the counters stay as they are
-        and no row is written. Promise: S165, C7. LangGraph: F-G7.
+        and no row is written. LangGraph: F-G7.
         """
         log: list[str] = []
         graph = chain("abc", log, checkpointer=saver)
@@ -38,9 +40,11 @@ class TestRecorded:
         assert told == first[1:]
         assert (log, await history(graph, at())) == ([], before)
 
+    @pytest.mark.promise("S165")
+    @pytest.mark.every_saver
     async def test_from_the_middle_it_gives_the_final_values(self, saver):
         """
-        `ainvoke` returns what the original run returned. Promise: S165.
+        `ainvoke` returns what the original run returned.
         """
         log: list[str] = []
         graph = chain("abc", log, checkpointer=saver)
@@ -54,9 +58,11 @@ class TestRecorded:
         assert (again, log) == (result, [])
         assert [list(update) for update in updates] == [["b"], ["c"]]
 
+    @pytest.mark.promise("S165")
+    @pytest.mark.every_saver
     async def test_the_original_branch_is_told(self, saver):
         """
-        Where a checkpoint has several children the first one's run is told. Promise: S165.
+        Where a checkpoint has several children the first one's run is streamed.
         """
         rounds = iter("123456")
 
@@ -72,9 +78,11 @@ class TestRecorded:
 
         assert (branch["bar"], again["bar"]) == (["a", "2"], ["a", "1"])
 
+    @pytest.mark.promise("S165")
+    @pytest.mark.every_saver
     async def test_a_next_turn_is_not_told(self, saver):
         """
-        The record ends where a new input begins. Promise: S165.
+        The record ends where a new input begins.
         """
         graph = chain("ab", checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -83,10 +91,11 @@ class TestRecorded:
 
         assert (await graph.ainvoke(None, root.config, replay="recorded"))["bar"] == ["a", "b"]
 
+    @pytest.mark.promise("S165")
+    @pytest.mark.every_saver
     async def test_a_pause_is_told_as_one(self, saver):
         """
         A record that ends in an open question ends as the run did, with its siblings' updates.
-        Promise: S165.
         """
 
         async def ask(state):
@@ -113,7 +122,7 @@ class TestRecorded:
 
         with pytest.raises(ValueError, match="takes no input"):
             await graph.ainvoke({}, at(), replay="recorded")
-        with pytest.raises(ValueError, match="no kind of replay"):
+        with pytest.raises(ValueError, match="unknown replay"):
             await graph.ainvoke({}, at(), replay="record")
         with pytest.raises(ValueError, match="needs a checkpointer"):
             await chain("ab").ainvoke(None, replay="recorded")

@@ -3,13 +3,14 @@
 import pytest
 
 from actorgraph import InMemorySaver, interrupt
-from tests.graphs import ab, at, count, history, in_a_row, writer
+from tests.support.graphs import ab, at, count, history, in_a_row, writer
 
 
+@pytest.mark.promise("S077")
 async def test_a_replay_in_exit_mode_adds_one_row():
     """
     In exit mode the fork itself is not stored: the run's one checkpoint hangs on the one that was
-    addressed. Promise: S077. LangGraph: F-E13, L69, L84.
+    addressed. LangGraph: F-E13, L69, L84.
     """
     graph = ab(InMemorySaver())
     await graph.ainvoke({"bar": []}, at())

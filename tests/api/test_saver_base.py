@@ -22,7 +22,9 @@ from actorgraph import (
     uuid6,
 )
 from actorgraph.errors import EmptyChannelError, ForeignSaverWarning
-from tests.graphs import AB, ab, at, in_a_row
+from tests.support.graphs import AB, ab, at, in_a_row
+
+pytestmark = pytest.mark.every_saver
 
 
 class Listed(BaseCheckpointSaver):
@@ -110,10 +112,11 @@ def listed():
 
 
 class TestPrimitives:
+    @pytest.mark.promise("S016", "S017", "S189", "S190")
     async def test_a_graph_runs_and_resumes_on_it(self, listed):
         """
         A class with get, list, put and put_writes is a checkpointer: its tuples are made of them.
-        Promise: S016, S017, S189, S190. LangGraph: F-E4.
+        LangGraph: F-E4.
         """
         graph = in_a_row(
             {"a": lambda _: {"bar": [interrupt("?")]}, "b": lambda _: {"foo": "end"}},
@@ -135,9 +138,10 @@ class TestPrimitives:
         assert named.config == found.parent_config
         assert await listed.aget_tuple(at("unknown")) is None
 
+    @pytest.mark.promise("S022")
     async def test_its_serializer_decides_what_is_stored(self, listed):
         """
-        A saver with a serializer of the user's keeps a type that our codec refuses. Promise: S022.
+        A saver with a serializer of the user's keeps a type that our codec refuses.
         """
         graph = in_a_row({"a": lambda _: {"foo": Odd(1)}}, checkpointer=listed)
 
@@ -147,9 +151,10 @@ class TestPrimitives:
 
 
 class TestSerializers:
+    @pytest.mark.promise("S022")
     async def test_our_savers_take_one(self, store):
         """
-        A saver of ours stores what a serializer of the user's makes of values. Promise: S022.
+        A saver of ours stores what a serializer of the user's makes of values.
         """
         async with store.saver(codec=Vault()) as saver:
             graph = in_a_row({"a": lambda _: {"foo": Odd(1), "bar": [Odd(2)]}}, checkpointer=saver)
@@ -197,9 +202,10 @@ class Cell:
 
 
 class TestShapes:
+    @pytest.mark.promise("S046", "S047")
     def test_an_empty_checkpoint(self):
         """
-        It has the seven keys of LangGraph's record, and its id says step -2. Promise: S046, S047.
+        It has the seven keys of LangGraph's record, and its id says step -2.
         LangGraph: F-E1, F-E9.
         """
         point = empty_checkpoint()
@@ -227,9 +233,10 @@ class TestShapes:
         assert made["id"] > last["id"]
         assert (same["id"], same["channel_values"]) == ("x", {"a": 0})
 
+    @pytest.mark.promise("S047")
     def test_ids(self):
         """
-        Ids are UUIDv6, rise, and carry a step and a node. Promise: S047. LangGraph: F-E9.
+        Ids are UUIDv6, rise, and carry a step and a node. LangGraph: F-E9.
         """
         ids = [uuid6(clock_seq=step) for step in range(100)]
 

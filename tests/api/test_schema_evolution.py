@@ -1,4 +1,4 @@
-"""Graphs that have changed since their threads were stored: additions load, losses are told."""
+"""Graphs that have changed since their threads were stored: additions load, losses are errors."""
 
 from dataclasses import dataclass, make_dataclass
 from enum import Enum
@@ -23,9 +23,9 @@ from actorgraph import (
 )
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import OtherGraphWarning
-from actorgraph.runtime.hosting import host_of
+from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.values.commits import ListCheckpoints
-from tests.graphs import AB, at, in_a_row, writer
+from tests.support.graphs import AB, at, in_a_row, writer
 
 
 class Renamed(TypedDict, total=False):
@@ -76,10 +76,11 @@ class TestAdditions:
                 "notes": [],
             }
 
+    @pytest.mark.promise("S027")
+    @pytest.mark.every_saver
     async def test_a_graph_of_other_nodes_is_warned_of(self, store):
         """
         Each row names the graph's id, and a graph without any of its nodes says so.
-        Promise: S027.
         """
         async with store.saver() as saver:
             await stored({"a": writer("a")}, saver)
@@ -121,11 +122,12 @@ class TestLosses:
 
         assert seen == [(), (), ("plan",), ("__start__",)]
 
+    @pytest.mark.promise("T37", "B11")
     @pytest.mark.parametrize("nodes", [{"aks": asks}, {"other": asks}])
     async def test_a_waiting_node_that_is_gone_is_named(self, store, nodes):
         """
         A thread that waits for a node which the graph has no more is refused with the node's
-        name and near ones, and stays as it was. Promise: T37, B11.
+        name and near ones, and stays as it was.
         """
         async with store.saver() as saver:
             await stored({"ask": asks}, saver)
@@ -159,9 +161,10 @@ class TestLosses:
         with pytest.raises(SchemaMismatchError, match="node 'old'"):
             await graph("new").aget_state(at())
 
+    @pytest.mark.promise("T37", "B11")
     async def test_a_channel_that_is_gone_is_named(self, store):
         """
-        A value that the graph has no key for is refused, not left out. Promise: T37, B11.
+        A value that the graph has no key for is refused, not left out.
         """
         async with store.saver() as saver:
             await stored({"a": writer("a")}, saver)
@@ -219,9 +222,10 @@ class TestMigrations:
         assert await narrow.ainvoke({"foo": "y"}, at()) == {"foo": "y"}
         assert (await narrow.aget_state(at())).values == {"foo": "y"}
 
+    @pytest.mark.promise("T37")
     async def test_a_renamed_node_is_gone_on_with(self, store):
         """
-        A thread that waits in front of a node goes on at the node's new name. Promise: T37.
+        A thread that waits in front of a node goes on at the node's new name.
         """
         async with store.saver() as saver:
             nodes = {"a": writer("a"), "old": writer("old")}
@@ -322,9 +326,10 @@ class TestTypes:
         assert f"did you mean '{Note.__module__}:Notes'" in refused.value.do
         assert refused.value.type_name == f"{Note.__module__}:Note"
 
+    @pytest.mark.promise("T37")
     async def test_a_renamed_class_is_migrated(self, store):
         """
-        A migration says which type takes what an older one has stored. Promise: T37.
+        A migration says which type takes what an older one has stored.
         """
         notes = make_dataclass("Notes", [("text", str), ("more", int, 7)])
 
@@ -350,6 +355,7 @@ class TestTypes:
 
             assert (await moved.aget_state(at())).values["note"] == notes("x", 7)
 
+    @pytest.mark.promise("T37")
     @pytest.mark.parametrize(
         ("value", "fewer", "text"),
         [
@@ -359,7 +365,7 @@ class TestTypes:
     )
     def test_what_a_type_has_lost_is_an_error(self, value, fewer, text):
         """
-        An enum's member or a field that is gone is told, never left out or made up. Promise: T37.
+        An enum's member or a field that is gone is an error, never left out or made up.
         """
         payload = Codec([type(value)]).encode(value)
         with pytest.raises(SerializationError, match=text):

@@ -11,14 +11,16 @@ from actorgraph import (
     SimpleSaver,
 )
 from actorgraph.errors import CheckpointNotFoundError
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
 
 
 class TestSimpleSaver:
+    @pytest.mark.promise("S018", "C24")
+    @pytest.mark.every_saver
     async def test_put_get_list(self, saver, monkeypatch):
         """
-        What was put comes back by its id, and the newest without one; a listing has no values.
-        Promise: S018, C24.
+        A stored checkpoint is loaded by its id, and the newest without one; a listing has no
+        values.
         """
         simple = SimpleSaver(saver)
 
@@ -78,19 +80,21 @@ class TestSimpleSaver:
 
 
 class TestSources:
+    @pytest.mark.promise("S021")
     def test_their_words(self):
         """
-        A source prints, parses and is stored as its lower-case word. Promise: S021.
+        A source prints, parses and is stored as its lower-case word.
         """
         assert str(CheckpointSource.LOOP) == "loop"
         assert CheckpointSource.parse("fork") is CheckpointSource.FORK
         assert CheckpointSource.parse("x") is None
         assert msgspec.json.encode([*CheckpointSource]) == b'["input","loop","update","fork"]'
 
+    @pytest.mark.promise("S019")
+    @pytest.mark.every_saver
     async def test_the_latest(self, saver):
         """
         The latest of a thread is the newest of its own graph, though a nested one's is younger.
-        Promise: S019.
         """
         simple = SimpleSaver(saver)
         root = await simple.aput(SimpleCheckpoint("t", {"n": 1}))

@@ -4,7 +4,7 @@ import pytest
 
 from actorgraph import END, START, Command, Runtime, StateGraph, get_config, interrupt
 from actorgraph.errors import InvalidUpdateError, MissingNodeError
-from tests.graphs import AB, ab, at, chain, compiled, count, history, in_a_row, writer
+from tests.support.graphs import AB, ab, at, chain, compiled, count, history, in_a_row, writer
 
 
 async def ask(state):
@@ -41,7 +41,7 @@ class TestTheEnd:
 
     async def test_finished_tasks_are_folded_in_first(self, saver):
         """
-        What a sibling of the dropped task has done stays, and its successors are due.
+        The results of a sibling of the dropped task stay, and its successors are due.
         LangGraph: F-G14, L76.
         """
         graph = beside(saver)
@@ -52,9 +52,11 @@ class TestTheEnd:
 
         assert (state.values["bar"], state.next) == (["a"], ("z",))
 
+    @pytest.mark.promise("S150")
+    @pytest.mark.every_saver
     async def test_with_values_it_is_no_node(self, saver):
         """
-        Nobody can write as the end. Promise: S150. LangGraph: F-G14.
+        No update can be written as the end. LangGraph: F-G14.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -147,10 +149,12 @@ class TestACopy:
 
 
 class TestWhoseItIs:
+    @pytest.mark.promise("S146")
+    @pytest.mark.every_saver
     async def test_it_is_the_result_of_the_task_that_was_due(self, saver):
         """
         The base's history shows the update as the result of its node's task, which is not run.
-        Promise: S146. LangGraph: F-G12, L77, L78.
+        LangGraph: F-G12, L77, L78.
         """
         log: list[str] = []
         graph = ab(saver, log, interrupt_before=["b"])
@@ -165,9 +169,11 @@ class TestWhoseItIs:
         assert [(t.id, t.result) for t in base.tasks] == [(task.id, {"bar": ["instead"]})]
         assert newest.metadata["writes"] == {"b": {"bar": ["instead"]}}
 
+    @pytest.mark.promise("S146")
+    @pytest.mark.every_saver
     async def test_a_tasks_id_says_the_node(self, saver):
         """
-        With `task_id` alone the update is that pending task's. Promise: S146. LangGraph: F-G13.
+        With `task_id` alone the update is that pending task's. LangGraph: F-G13.
         """
         graph = beside(saver)
         await graph.ainvoke({}, at())
@@ -178,20 +184,24 @@ class TestWhoseItIs:
 
         assert (state.metadata["as_node"], state.next) == ("ask", ())
 
+    @pytest.mark.promise("S146")
+    @pytest.mark.every_saver
     async def test_a_task_id_must_be_one(self, saver):
         """
-        What can't be the id of a task is refused. Promise: S146.
+        A value that can't be the id of a task is refused.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
 
-        with pytest.raises(InvalidUpdateError, match="'nonsense' is no task's id"):
+        with pytest.raises(InvalidUpdateError, match="must be the id of a task, got 'nonsense'"):
             await graph.aupdate_state(at(), {"foo": "x"}, "b", "nonsense")
 
+    @pytest.mark.promise("S154")
+    @pytest.mark.every_saver
     async def test_an_old_checkpoints_history_is_not_touched(self, saver):
         """
         An update of a checkpoint with other children leaves no result beside it.
-        Promise: S154. LangGraph: F-G11, L78.
+        LangGraph: F-G11, L78.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -214,9 +224,11 @@ class TestWhoseItIs:
 
         assert (state.next, state.values["bar"]) == ((), ["edit"])
 
+    @pytest.mark.promise("S151")
+    @pytest.mark.every_saver
     async def test_none_writes_nothing_and_routes(self, saver):
         """
-        As a node without values only the node's edges count. Promise: S151. LangGraph: F-G12.
+        As a node without values only the node's edges count. LangGraph: F-G12.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -236,9 +248,10 @@ class TestWhoseItIs:
 
         assert (await graph.aget_state(at())).next == ("a",)
 
+    @pytest.mark.promise("C6")
     async def test_strict_refuses_what_is_ambiguous(self, saver):
         """
-        When no single node wrote the base, `strict=True` wants a name. Promise: C6.
+        When no single node wrote the base, `strict=True` wants a name.
         LangGraph: F-G13, L75.
         """
         graph = beside(saver)
@@ -253,10 +266,12 @@ class TestWhoseItIs:
 
 
 class TestEdges:
+    @pytest.mark.promise("S151")
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("is_async", [True, False])
     async def test_an_updates_edges_get_what_a_runs_edges_get(self, saver, is_async):
         """
-        A router with `config` and `runtime` works for updates too. Promise: S151.
+        A router with `config` and `runtime` works for updates too.
         LangGraph: F-G12, F-A6.
         """
 
@@ -300,10 +315,11 @@ class TestAStuckThread:
         assert "'foo'" in stuck.tasks[0].error
         assert (result["foo"], result["bar"]) == ("mine", ["z"])
 
+    @pytest.mark.promise("E2")
     async def test_a_retry_runs_all_of_it_again(self, saver):
         """
         Nothing of what can't be folded is handed back: a node that has been mended may fit.
-        Promise: E2. LangGraph: L20, L117.
+        LangGraph: L20, L117.
         """
         mended: list[str] = []
 
@@ -345,10 +361,11 @@ class TestAStuckThread:
 
 
 class TestUpdatesOfPausedThreads:
+    @pytest.mark.promise("S152", "S172")
+    @pytest.mark.every_saver
     async def test_an_edit_then_an_answer(self, saver):
         """
         An update that keeps what is due asks the question again on the edited state.
-        Promise: S152, S172.
         """
         graph = in_a_row({"ask": ask, "z": writer("z")}, checkpointer=saver)
         await graph.ainvoke({}, at())

@@ -6,7 +6,7 @@ import pytest
 
 from actorgraph import Command, InMemorySaver, interrupt
 from actorgraph.errors import CheckpointNotFoundError, SaverRequiredError
-from tests.graphs import ab, at, chain, history, in_a_row, side_by_side, writer
+from tests.support.graphs import ab, at, chain, history, in_a_row, side_by_side, writer
 
 
 async def ask(state):
@@ -14,9 +14,11 @@ async def ask(state):
 
 
 class TestSnapshot:
+    @pytest.mark.promise("S007", "S126", "S133", "S135")
+    @pytest.mark.every_saver
     async def test_the_latest_and_the_named_checkpoint(self, saver):
         """
-        Without an id the newest checkpoint, with one that one. Promise: S007, S126, S133, S135.
+        Without an id the newest checkpoint, with one that one.
         """
         graph = ab(saver)
         await graph.ainvoke({"foo": "x"}, at())
@@ -29,10 +31,11 @@ class TestSnapshot:
             assert await graph.aget_state(snapshot.config) == snapshot
         assert found[1].values == {"foo": "a", "bar": ["a"]}
 
+    @pytest.mark.promise("S127", "S134", "S136", "S137", "S139", "S142", "S145")
+    @pytest.mark.every_saver
     async def test_its_parts(self, saver):
         """
         A snapshot names values, next, config, metadata, time, parent and tasks.
-        Promise: S127, S134, S136, S137, S139, S142, S145.
         """
         graph = ab(saver)
         await graph.ainvoke({"foo": "x"}, at())
@@ -51,9 +54,10 @@ class TestSnapshot:
             *("values", "next", "config", "metadata", "created_at", "parent_config", "tasks")
         ]
 
+    @pytest.mark.promise("C28")
     async def test_an_unknown_thread_is_empty(self, saver):
         """
-        A thread without checkpoints has an empty snapshot. Promise: C28.
+        A thread without checkpoints has an empty snapshot.
         """
         snapshot = await ab(saver).aget_state(at("nobody"))
 
@@ -72,13 +76,13 @@ class TestSnapshot:
         for wrong in (foreign, "1f0a0000-0000-6000-8000-000000000000"):
             with pytest.raises(CheckpointNotFoundError, match="'one'"):
                 await graph.aget_state(at("one", checkpoint_id=wrong))
-        with pytest.raises(ValueError, match="not the id of a checkpoint"):
+        with pytest.raises(ValueError, match="must be the id of a checkpoint"):
             await graph.aget_state(at("one", checkpoint_id="nonsense"))
 
+    @pytest.mark.promise("S125", "S214")
     async def test_reading_needs_a_checkpointer(self):
         """
         Every reading and changing method of a graph without a saver says what to pass.
-        Promise: S125, S214.
         """
         graph = ab()
 
@@ -90,9 +94,10 @@ class TestSnapshot:
             with pytest.raises(SaverRequiredError, match=r"checkpointer= to compile\(\)"):
                 await call()
 
+    @pytest.mark.promise("S006")
     async def test_a_thread_id_is_required(self):
         """
-        With a checkpointer and without a thread id nothing runs. Promise: S006.
+        With a checkpointer and without a thread id nothing runs.
         """
         log: list[str] = []
         graph = ab(InMemorySaver(), log)
@@ -111,9 +116,11 @@ class TestSnapshot:
         with pytest.raises(ValueError, match="thread_id"):
             await ab(InMemorySaver()).ainvoke({}, at(bad))
 
+    @pytest.mark.promise("S065")
+    @pytest.mark.every_saver
     async def test_snapshots_are_the_readers_own(self, saver):
         """
-        Changing a snapshot's values changes nothing that is stored. Promise: S065.
+        Changing a snapshot's values changes nothing that is stored.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -124,10 +131,12 @@ class TestSnapshot:
 
 
 class TestLiveAndRecord:
+    @pytest.mark.promise("S007", "S135", "C30")
+    @pytest.mark.every_saver
     async def test_a_finished_sibling_shows_in_the_live_view_only(self, saver):
         """
         Without an id finished tasks of the unfinished step are counted, with it they are not.
-        Promise: S007, S135, C30. LangGraph: F-G3, F-G4, L73.
+        LangGraph: F-G3, F-G4, L73.
         """
         graph = side_by_side({"a": writer("a"), "ask": ask}, checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -139,9 +148,10 @@ class TestLiveAndRecord:
         assert (record.values, record.next) == ({"bar": []}, ("a", "ask"))
         assert live.config == record.config
 
+    @pytest.mark.promise("C30")
     async def test_they_are_equal_between_steps(self, saver):
         """
-        When no task of the next step has finished both views are the same. Promise: C30.
+        When no task of the next step has finished both views are the same.
         """
         graph = ab(saver, interrupt_before=["b"])
         await graph.ainvoke({}, at())
@@ -175,9 +185,11 @@ class TestLiveAndRecord:
 
 
 class TestHistory:
+    @pytest.mark.promise("S130")
+    @pytest.mark.every_saver
     async def test_newest_first(self, saver):
         """
-        The whole thread, newest first. Promise: S130. LangGraph: F-G6.
+        The whole thread, newest first. LangGraph: F-G6.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -187,9 +199,11 @@ class TestHistory:
 
         assert steps == [8, 7, 6, 5, 4, 3, 2, 1, 0, -1]
 
+    @pytest.mark.promise("S012", "S128", "S131", "S132")
+    @pytest.mark.every_saver
     async def test_filter_before_and_limit(self, saver):
         """
-        Each narrows the history, alone and together. Promise: S012, S128, S131, S132.
+        Each narrows the history, alone and together.
         LangGraph: F-G6.
         """
         graph = ab(saver)
@@ -210,9 +224,11 @@ class TestHistory:
             assert await steps(filter={"step": odd}) == []
             assert await steps(filter={"source": odd}) == []
 
+    @pytest.mark.promise("S216")
+    @pytest.mark.every_saver
     async def test_pages_are_seamless(self, saver):
         """
-        A history longer than a page is complete and in order. Promise: S216.
+        A history longer than a page is complete and in order.
         """
         graph = chain([f"n{i:03}" for i in range(230)], checkpointer=saver)
         await graph.ainvoke({}, at(), durability="async")
@@ -236,9 +252,11 @@ class TestHistory:
 
         assert first.metadata["step"] == 2
 
+    @pytest.mark.promise("D3")
+    @pytest.mark.every_saver
     async def test_each_snapshot_has_its_own_ledger(self, saver):
         """
-        Tasks of a past step show what they wrote then. Promise: D3.
+        Tasks of a past step show what they wrote then.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())

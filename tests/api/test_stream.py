@@ -3,7 +3,7 @@
 import pytest
 
 from actorgraph import Command, InMemorySaver, Send, StateGraph, get_stream_writer, interrupt
-from tests.graphs import AB, ab, at, history, in_a_row, side_by_side, writer
+from tests.support.graphs import AB, ab, at, history, in_a_row, side_by_side, writer
 
 
 async def chunks(graph, given, config=None, **options) -> list:
@@ -11,14 +11,17 @@ async def chunks(graph, given, config=None, **options) -> list:
     return [chunk async for chunk in graph.astream(given, config, **options)]
 
 
+@pytest.mark.promise("D12")
+@pytest.mark.every_saver
 class TestModes:
     """
-    Each mode that can be asked for tells what it should. Promise: D12.
+    Each mode that can be asked for yields its chunks.
     """
 
+    @pytest.mark.promise("S187")
     async def test_updates_is_the_default(self):
         """
-        Each task's return, under its node's name. Promise: S187.
+        Each task's return, under its node's name.
         """
         assert await chunks(ab(), {}) == [
             {"a": {"foo": "a", "bar": ["a"]}},
@@ -37,7 +40,7 @@ class TestModes:
 
     async def test_custom_comes_from_async_and_sync_nodes(self):
         """
-        What nodes give to the stream writer, in order.
+        The values that nodes give to the stream writer, in order.
         """
 
         async def one(state):
@@ -54,7 +57,7 @@ class TestModes:
 
     async def test_a_writer_nobody_reads_does_nothing(self):
         """
-        A node may write custom chunks whether or not somebody reads them.
+        A node may write custom chunks whether or not they have a reader.
         """
 
         def node(state):
@@ -63,9 +66,10 @@ class TestModes:
 
         assert await chunks(in_a_row({"node": node}), {}) == [{"node": {"foo": "x"}}]
 
+    @pytest.mark.promise("S139")
     async def test_tasks_tell_start_and_result(self):
         """
-        A task's start names its input and triggers, its end the result. Promise: S139.
+        A task's start names its input and triggers, its end the result.
         """
         start, result = await chunks(
             in_a_row({"a": writer("a")}), {"foo": "x"}, stream_mode="tasks"
@@ -80,9 +84,10 @@ class TestModes:
         assert result["result"] == {"foo": "a", "bar": ["a"]}
         assert (result["error"], result["interrupts"]) == (None, [])
 
+    @pytest.mark.promise("S186")
     async def test_checkpoints_are_the_stored_ones(self, saver):
         """
-        One chunk per stored checkpoint, with its id, before the run ends. Promise: S186.
+        One chunk per stored checkpoint, with its id, before the run ends.
         """
         graph = ab(saver)
 
@@ -147,10 +152,11 @@ class TestModes:
 
 
 class TestInterruptsAndErrors:
+    @pytest.mark.promise("S170", "S187")
+    @pytest.mark.every_saver
     async def test_an_interrupt_is_a_chunk_and_the_end(self, saver):
         """
         A question ends the stream with an `__interrupt__` chunk; a resume streams on.
-        Promise: S170, S187.
         """
 
         async def ask(state):
@@ -166,10 +172,11 @@ class TestInterruptsAndErrors:
         assert question.value == "sure?"
         assert second == [{"ask": {"bar": ["yes"]}}]
 
+    @pytest.mark.promise("S168", "S170")
+    @pytest.mark.every_saver
     async def test_a_stop_before_a_node_is_an_empty_question(self, saver):
         """
         `interrupt_before` ends the stream with an `__interrupt__` chunk without questions.
-        Promise: S168, S170.
         """
         graph = ab(saver, interrupt_before=["b"])
 

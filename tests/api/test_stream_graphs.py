@@ -1,17 +1,11 @@
-"""What readers see of graphs that run in nodes: their namespaces, and who reads them."""
+"""Streams of graphs that run in nodes: their namespaces and readers."""
 
 import anyio
 import pytest
 
-from actorgraph import (
-    InMemorySaver,
-    RetryPolicy,
-    StateGraph,
-    get_message_writer,
-    get_stream_writer,
-)
-from tests.gates import patient_group
-from tests.graphs import AB, at, in_a_row
+from actorgraph import InMemorySaver, RetryPolicy, StateGraph, get_message_writer, get_stream_writer
+from tests.support.gates import patient_group
+from tests.support.graphs import AB, at, in_a_row
 
 ALL = ["values", "updates", "custom", "tasks"]
 
@@ -27,7 +21,7 @@ class Piece:
 
 
 async def leaf(state):
-    """A node that tells in every live mode."""
+    """A node that writes in every live mode."""
     get_stream_writer()("from below")
     get_message_writer()(Piece("said below", "m1"))
     return {"foo": "leaf"}
@@ -100,9 +94,10 @@ class TestLevels:
         assert {mode for mode, _ in told} == {"values", "updates", "tasks"}
         assert [c for mode, c in told if mode == "updates"] == [{"sub": {"foo": "leaf", "bar": []}}]
 
+    @pytest.mark.promise("D12")
     async def test_custom_chunks_come_from_below_when_asked_for(self):
         """
-        With `subgraphs` a child's custom chunks carry its namespace. Promise: D12.
+        With `subgraphs` a child's custom chunks carry its namespace.
         LangGraph: F-D4, L100.
         """
         told = await chunks(in_a_row({"sub": child()}), {}, stream_mode="custom", subgraphs=True)
@@ -139,7 +134,7 @@ class TestAChildWithAReader:
     @pytest.mark.parametrize("mode", ["updates", "custom", "messages"])
     async def test_it_reads_its_own_graph(self, mode):
         """
-        A node that streams a graph gets that graph's chunks, though nobody above reads them.
+        A node that streams a graph gets that graph's chunks, though the parent has no reader.
         LangGraph: F-D19.
         """
         node, got = asks(stream_mode=mode)
@@ -164,7 +159,7 @@ class TestAChildWithAReader:
 
     async def test_a_slow_reader_above_paces_it(self):
         """
-        Whoever of the two readers is behind holds the graph up; none of them misses a chunk.
+        The slower of the two readers slows the graph down; none of them misses a chunk.
         """
 
         async def count(state):
@@ -188,7 +183,7 @@ class TestAChildWithAReader:
 
     async def test_a_graph_on_another_thread_stays_apart(self):
         """
-        A child with a thread of its own is a run of its own: its reader reads it, and nobody
+        A child with a thread of its own is a run of its own: its chunks go to its reader, not
         above. LangGraph: F-D19.
         """
         graph, got = child(checkpointer=InMemorySaver()), []

@@ -14,7 +14,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from actorgraph import Command, get_message_writer
 from actorgraph.errors import OutsideRunError
-from tests.graphs import compiled, in_a_row
+from tests.support.graphs import compiled, in_a_row
 
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 """LangChain's models can be awaited on asyncio only; its sync methods work on trio too."""
@@ -78,9 +78,10 @@ class TestModels:
         assert texts(chunks) == WORDS  # and the whole message, streamed already, not again
         assert {message.id for message, _ in chunks} == {"a1"}
 
+    @pytest.mark.promise("D12")
     async def test_a_sync_node_streams_its_models_tokens(self):
         """
-        The same for a node in a worker thread. Promise: D12.
+        The same for a node in a worker thread.
         LangGraph: F-D3.
         """
         speaker = model()

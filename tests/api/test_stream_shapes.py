@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pytest
 
 from actorgraph import InMemorySaver, InvalidConfigError, interrupt
-from tests.graphs import ab, at, in_a_row
+from tests.support.graphs import ab, at, in_a_row
 
 LAST = {"b": {"foo": "b", "bar": ["b"]}}
 
@@ -26,7 +26,7 @@ class Log:
 
 
 async def step(state: Log) -> dict[str, Any]:
-    """A node that appends what it is told."""
+    """A node that appends its argument."""
     return {"log": [interrupt("what?")]}
 
 
@@ -73,7 +73,7 @@ class TestV2:
 
     async def test_values_are_objects_of_the_schema_and_interrupts_a_field(self):
         """
-        `values` parts hold the user's class; questions stand beside it, not in it.
+        `values` parts hold the user's class; questions are beside it, not in it.
         LangGraph: F-D11, L98.
         """
         graph = in_a_row({"step": step}, schema=Log, checkpointer=InMemorySaver())
@@ -167,7 +167,7 @@ class TestRefused:
     )
     def test_a_wrong_option_fails_at_the_call(self, options, advice):
         """
-        What can't be meant is refused before the run begins, with the nearest right word.
+        An unknown option is refused before the run begins, with the nearest right word.
         """
         with pytest.raises(InvalidConfigError, match=advice):
             ab().astream({}, **options)

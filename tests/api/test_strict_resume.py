@@ -4,7 +4,7 @@ import pytest
 
 from actorgraph import Command, UnknownInterruptError, interrupt
 from actorgraph.errors import AlreadyResumed
-from tests.graphs import at, count, in_a_row, side_by_side, writer
+from tests.support.graphs import at, count, in_a_row, side_by_side, writer
 
 NOBODY = "0" * 32
 STRICT = {"__pregel_strict_resume": True}
@@ -25,7 +25,7 @@ class TestStrict:
     @pytest.mark.parametrize("by_config", [False, True])
     async def test_an_unknown_id_is_refused_before_anything_is_written(self, saver, by_config):
         """
-        One id that nobody asked under refuses the whole map; what waits can still be answered.
+        One id without a question refuses the whole map; pending questions can still be answered.
         LangGraph: F-F10, L57.
         """
         graph, ids = await two(saver)
@@ -64,7 +64,7 @@ class TestStrict:
 
     async def test_an_empty_map_is_refused(self, saver):
         """
-        A map that names nobody is a mistake under strict, and nothing otherwise.
+        A map that names no pending question is a mistake under strict, and ignored otherwise.
         LangGraph: F-F10, L55.
         """
         graph, ids = await two(saver)
@@ -116,7 +116,7 @@ class TestOtherwise:
 
     async def test_a_map_of_which_nothing_fits_is_refused(self, saver):
         """
-        A map without one waiting question answers nobody: it is an error, and nothing is written.
+        A map without one pending question is an error, and nothing is written.
         LangGraph: L57.
         """
         graph, _ = await two(saver)

@@ -7,15 +7,17 @@ import pytest
 
 from actorgraph import END, START, Command, Send, StateGraph, interrupt
 from actorgraph.errors import InvalidUpdateError
-from tests.graphs import at, compiled, in_a_row
-from tests.nested import Log, asked, child, parent, says
+from tests.support.graphs import at, compiled, in_a_row
+from tests.support.subgraphs import Log, asked, child, parent, says
 
 
 class TestResult:
+    @pytest.mark.promise("S175")
+    @pytest.mark.every_saver
     async def test_a_graph_is_a_node(self, saver):
         """
-        What a graph returns is an update of the graph that has it as a node.
-        Promise: S175. LangGraph: F-A19.
+        The result of a graph is an update of the graph that has it as a node.
+        LangGraph: F-A19.
         """
         graph = parent([], child([]), saver)
 
@@ -25,7 +27,7 @@ class TestResult:
 
     async def test_what_it_has_for_itself_is_dropped_without_words(self):
         """
-        Keys that a graph which is a node has for itself are no mistake of the graph above.
+        Keys that belong to a subgraph alone cause no warning about the parent graph.
         """
 
         class Own(TypedDict, total=False):
@@ -82,12 +84,14 @@ class TestResult:
 
 
 class TestQuestions:
+    @pytest.mark.promise("S176")
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("mode", [None, True, False])
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_question_below_pauses_and_resumes_the_parent(self, saver, mode, durability):
         """
         Each question of a nested graph surfaces in the parent's result and gets its own answer,
-        and only what had not finished runs again. Promise: S176. LangGraph: F-F7, F-H1, F-H3, L59.
+        and only what had not finished runs again. LangGraph: F-F7, F-H1, F-H3, L59.
         """
         seen: list[str] = []
         graph = parent(seen, child(seen, "q1", "q2", checkpointer=mode), saver)
@@ -103,10 +107,12 @@ class TestQuestions:
         assert seen == [*again, *again, "after"]
         assert third["log"] == ["in", "before", "in", "before", "c1", "c2:A+B", "after"]
 
+    @pytest.mark.promise("S176", "S177")
+    @pytest.mark.every_saver
     async def test_each_mode_stores_what_it_says(self, saver):
         """
         None stores the child under its task, True under its node, False not at all.
-        Promise: S176, S177. LangGraph: L12, F-E17.
+        LangGraph: L12, F-E17.
         """
         spaces: dict[Any, set[str]] = {}
         for mode in (None, True, False):
@@ -201,7 +207,7 @@ class TestQuestions:
 class TestFailure:
     async def test_going_on_after_a_failure_keeps_what_the_child_did(self, saver):
         """
-        A child that failed goes on where it stood: its finished nodes don't run again.
+        A child that failed goes on where it failed: its finished nodes don't run again.
         """
         seen: list[str] = []
         broken = [True]
@@ -257,11 +263,13 @@ def routed_by(inner: Any, target: Any, saver: Any):
 
 
 class TestRouteToTheParent:
+    @pytest.mark.promise("D12")
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_command_for_the_parent(self, saver, durability):
         """
         Command(graph=PARENT) ends the child; only its update lands, and its goto is the parent's.
-        Promise: D12. LangGraph: F-C6, L32.
+        LangGraph: F-C6, L32.
         """
         seen: list[str] = []
 

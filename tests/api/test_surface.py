@@ -1,4 +1,4 @@
-"""What a compiled graph tells about itself: parts and JSON schemas."""
+"""The description of a compiled graph: parts and JSON schemas."""
 
 import operator
 import subprocess
@@ -78,7 +78,7 @@ class TestJsonSchemas:
     @pytest.mark.parametrize("source", [State, Data, Struct, Model])
     def test_every_kind_of_class_is_described(self, source):
         """
-        Keys with their types, and those that must be given; managed values are nobody's to give.
+        Keys with their types, and the required ones; callers can't give managed values.
         LangGraph: F-A21.
         """
         described = compiled(source).get_input_jsonschema()
@@ -95,7 +95,7 @@ class TestJsonSchemas:
 
     def test_defaults_are_told(self):
         """
-        A default that JSON can express stands in the schema. LangGraph: F-A21.
+        A default that JSON can express is in the schema. LangGraph: F-A21.
         """
         for source in (Data, Struct):
             described = compiled(source).get_output_jsonschema()["properties"]
@@ -135,7 +135,7 @@ class TestJsonSchemas:
 
     def test_any_type_at_all_may_stand_in_a_state(self):
         """
-        Models inside are described by reference; what nobody can describe is anything.
+        Models inside are described by reference; a type without a description may be anything.
         """
 
         class Mixed(TypedDict):
@@ -231,8 +231,8 @@ class TestParts:
 @pytest.mark.parametrize("name", [5, b"flow", ["flow"]])
 def test_a_name_that_is_no_text_is_refused(name):
     """
-    `compile` refuses a graph's name that is no text.
+    `compile` refuses a graph's name that isn't text.
     """
     builder = StateGraph(State).add_node("n", lambda state: None).add_edge(START, "n")
-    with pytest.raises(GraphBuildError, match="no name of a graph"):
+    with pytest.raises(GraphBuildError, match="name must be a string"):
         builder.compile(name=name)

@@ -1,4 +1,4 @@
-"""What calling a `@task` function gives: a future for coroutines, threads and their libraries."""
+"""Results of calls of a `@task` function: a future for coroutines, threads and their libraries."""
 
 import asyncio
 import sys
@@ -16,8 +16,8 @@ from actorgraph import (
     task,
 )
 from actorgraph.errors import OutsideRunError, RunningLoopError
-from tests.gates import PATIENCE_S
-from tests.steps import Slow, plus
+from tests.support.gates import PATIENCE_S
+from tests.support.task_functions import Slow, plus
 
 asyncio_only = pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
 
@@ -133,7 +133,7 @@ class TestStopping:
 
     async def test_cancel_stops_a_call(self):
         """
-        cancel() stops a running call, whoever waits gets NodeCancelledError; a call that has ended
+        cancel() stops a running call, its waiters get NodeCancelledError; a call that has ended
         can't be cancelled. LangGraph: F-J7.
         """
         slow = Slow()
@@ -223,7 +223,7 @@ class TestLosing:
 
     async def test_so_is_one_that_comes_after_its_caller_returned(self):
         """
-        A call that was left behind and fails later is told of too. LangGraph: F-J5.
+        A call that was left behind and fails later is reported too. LangGraph: F-J5.
         """
 
         @task
@@ -240,7 +240,7 @@ class TestLosing:
 
     async def test_a_call_made_after_its_caller_returned_is_refused(self):
         """
-        What a node leaves running can't start steps in its name any more.
+        A coroutine that a node leaves running can't start steps in its name any more.
         """
         errors: list[str] = []
         returned = anyio.Event()
@@ -262,7 +262,7 @@ class TestLosing:
             assert await flow.ainvoke(1) == 2
             returned.set()
 
-        assert "'flow' called a task after its attempt was over" in errors[0]
+        assert "'flow' called a task after its attempt had ended" in errors[0]
 
 
 def test_a_thousand_calls_take_no_more_each_than_a_hundred():

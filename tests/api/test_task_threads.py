@@ -8,14 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
-from actorgraph import (
-    NodeCancelledError,
-    entrypoint,
-    task,
-)
-from actorgraph.runtime.calls import thread_limiter
-from tests.gates import PATIENCE_S
-from tests.steps import Slow, plus, plus_in_a_thread
+from actorgraph import NodeCancelledError, entrypoint, task
+from actorgraph.runtime.task.calling import thread_limiter
+from tests.support.gates import PATIENCE_S
+from tests.support.task_functions import Slow, plus, plus_in_a_thread
 
 
 class TestInThreads:

@@ -1,4 +1,4 @@
-"""What goes into a `@task` function, and what may come out of it."""
+"""Arguments and results of a `@task` function."""
 
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -18,7 +18,9 @@ from actorgraph import (
     interrupt,
     task,
 )
-from tests.graphs import at
+from tests.support.graphs import at
+
+pytestmark = pytest.mark.every_saver
 
 
 @dataclass
@@ -53,7 +55,7 @@ class TestArguments:
 
     async def test_those_of_the_run_are_filled_in(self):
         """
-        Parameters named as those of nodes are filled in, wherever they stand.
+        Parameters named as those of nodes are filled in, at any position.
         LangGraph: F-C17, F-J3.
         """
 
@@ -69,7 +71,7 @@ class TestArguments:
 
     async def test_but_never_over_the_calls_own(self):
         """
-        What a call gives by position or by name counts.
+        Arguments that a call gives by position or by name win.
         """
 
         @task
@@ -121,7 +123,7 @@ class TestArguments:
 class TestValues:
     async def test_a_command_or_a_send_is_a_value(self, saver):
         """
-        What a task or an entrypoint returns is what its caller gets, and routes nothing.
+        The result of a task or an entrypoint goes to its caller, and routes nothing.
         LangGraph: F-J1, F-J3.
         """
 
@@ -145,7 +147,7 @@ class TestValues:
 
     async def test_a_command_for_the_graph_above_is_for_the_caller(self):
         """
-        A graph inside of a task that tells the graph above what to do tells the node's graph.
+        A `Command` for the parent graph from a subgraph inside of a task reaches the node's graph.
         """
 
         class State(TypedDict):
@@ -213,7 +215,7 @@ class TestValues:
 
     async def test_a_sync_function_may_return_an_awaitable(self):
         """
-        What it returns is awaited, as that of a sync node is.
+        A returned awaitable is awaited, as that of a sync node is.
         """
 
         async def later(n: int) -> int:

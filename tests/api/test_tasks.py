@@ -6,16 +6,8 @@ from typing import Any
 import anyio
 import pytest
 
-from actorgraph import (
-    Command,
-    InMemorySaver,
-    RetryPolicy,
-    entrypoint,
-    get_config,
-    interrupt,
-    task,
-)
-from tests.graphs import AB, at, in_a_row
+from actorgraph import Command, InMemorySaver, RetryPolicy, entrypoint, get_config, interrupt, task
+from tests.support.graphs import AB, at, in_a_row
 
 
 def asked(result: Any) -> list[Any]:

@@ -8,15 +8,16 @@ from hypothesis import strategies as st
 
 from actorgraph import InvalidConfigError, new_thread_id, parse_thread_id, thread_id_for
 from actorgraph.api.config import address_of
-from tests.source import ROOT
+from tests.support.source_files import ROOT
 
 PARTS = ["a", "b", "a:b", "b:c", "c", "a%3Ab", "%", ":", "v2", "a:v2", "Ünï", "\n", "a b", "%25"]
 text = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 
 
+@pytest.mark.promise("S192")
 def test_fresh_ids():
     """
-    Ten thousand ids are all different, and thread ids. Promise: S192.
+    Ten thousand ids are all different, and thread ids.
     """
     made = [new_thread_id() for _ in range(10_000)]
 
@@ -24,10 +25,10 @@ def test_fresh_ids():
     assert address_of({"configurable": {"thread_id": made[0]}}, needs_thread=True).thread_id
 
 
+@pytest.mark.promise("S193", "S194")
 def test_different_parts_make_different_ids():
     """
-    Whatever the user, the session and the version are, no two of them share an id.
-    Promise: S193, S194.
+    No two different combinations of user, session and version share an id.
     """
     given_ = list(product(PARTS, PARTS, [None, 0, 2, 10]))
     made = {thread_id_for(user=u, session=s, version=v) for u, s, v in given_}
@@ -37,10 +38,11 @@ def test_different_parts_make_different_ids():
     assert thread_id_for(user="u", session="s", version=2) == "u:s:v2"
 
 
+@pytest.mark.promise("S193", "S194")
 @given(text, text, st.none() | st.integers(0, 10**9 - 1))
 def test_what_was_made_can_be_parsed(user, session, version):
     """
-    The parts come back as they were, and the id is one that a config takes. Promise: S193, S194.
+    The parts come back as they were, and the id is one that a config takes.
     """
     try:
         made = thread_id_for(user=user, session=session, version=version)
@@ -81,10 +83,10 @@ def test_parts_that_are_refused(parts):
         thread_id_for(**parts)
 
 
+@pytest.mark.promise("S195")
 def test_the_format_is_documented():
     """
     The page of operations says what the parts of an id are; its examples run with all the others.
-    Promise: S195.
     """
     page = (ROOT / "docs" / "operations.md").read_text()
 

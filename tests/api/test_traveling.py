@@ -2,16 +2,11 @@
 
 import pytest
 
-from actorgraph import (
-    Command,
-    ConflictError,
-    EmptyInputError,
-    Latest,
-    ResumeTarget,
-    interrupt,
-)
+from actorgraph import Command, ConflictError, EmptyInputError, Latest, ResumeTarget, interrupt
 from actorgraph.errors import CheckpointNotFoundError
-from tests.graphs import ab, at, chain, count, history, in_a_row, side_by_side, writer
+from tests.support.graphs import ab, at, chain, count, history, in_a_row, side_by_side, writer
+
+pytestmark = pytest.mark.every_saver
 
 
 async def ask(state):
@@ -25,10 +20,10 @@ def asking(saver, log=None):
 
 
 class TestResume:
+    @pytest.mark.promise("S166")
     async def test_both_targets(self, saver):
         """
         `Latest` is the head, `checkpoint(id)` any other; `resume` is `resume_from` Latest.
-        Promise: S166.
         """
         graph = asking(saver)
         await graph.ainvoke({}, at("one"))
@@ -43,10 +38,11 @@ class TestResume:
         assert first == second == third == {"foo": "z", "bar": ["a", "x", "z"]}
         assert ResumeTarget.latest() == Latest == ResumeTarget()
 
+    @pytest.mark.promise("S167")
     async def test_an_older_question_gets_another_answer(self, saver):
         """
         At an old checkpoint the answer goes to its question, on new rows whose first one has it
-        as parent; old rows stay as they are. Promise: S167. LangGraph: F-G10, L68.
+        as parent; old rows stay as they are. LangGraph: F-G10, L68.
         """
         log: list[str] = []
         graph = asking(saver, log)
@@ -67,10 +63,11 @@ class TestResume:
         assert [s.metadata["source"] for s in after[:6]] == ["loop", "loop", "fork"] * 2
         assert after[2].parent_config == after[5].parent_config == paused.config
 
+    @pytest.mark.promise("S162")
     async def test_a_replayed_question_is_asked_again(self, saver):
         """
         Without an answer the replay pauses at the question, and a plain resume answers it there.
-        Promise: S162. LangGraph: F-G7, L66.
+        LangGraph: F-G7, L66.
         """
         graph = asking(saver)
         await graph.ainvoke({}, at())
@@ -85,10 +82,11 @@ class TestResume:
         assert live.interrupts[0].id != paused.interrupts[0].id
         assert (live.next, result["bar"]) == (("ask",), ["a", "y", "z"])
 
+    @pytest.mark.promise("C7")
     async def test_the_heads_own_id_is_no_time_travel(self, saver):
         """
         A resume that names the head hands back what its siblings have done.
-        Promise: C7. LangGraph: F-G9, L67.
+        LangGraph: F-G9, L67.
         """
         log: list[str] = []
         graph = side_by_side({"a": writer("a", log), "ask": ask}, checkpointer=saver)
@@ -116,10 +114,11 @@ class TestResume:
 
         assert (log, result["bar"]) == (["a", "a"], ["a", "y"])
 
+    @pytest.mark.promise("S003", "S162")
     async def test_several_forks_of_one_checkpoint(self, saver):
         """
         Each update of an old checkpoint is a branch; going on from one leaves the others alone.
-        Promise: S003, S162. LangGraph: F-G11, L66.
+        LangGraph: F-G11, L66.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -133,9 +132,10 @@ class TestResume:
         assert (first["bar"], second["bar"]) == (["a", "1", "b", "c"], ["a", "2", "b", "c"])
         assert (await graph.aget_state(one)).values["bar"] == ["a", "1"]
 
+    @pytest.mark.promise("S162", "S164")
     async def test_a_stream_from_an_old_checkpoint(self, saver):
         """
-        `astream(None, old)` branches as `ainvoke` does. Promise: S162, S164. LangGraph: F-G7.
+        `astream(None, old)` branches as `ainvoke` does. LangGraph: F-G7.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -162,11 +162,12 @@ class TestResume:
 
 
 class TestRetry:
+    @pytest.mark.promise("E2", "S173", "S174", "S140")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_only_what_failed_runs_again(self, saver, durability):
         """
         A failed thread says where and why; `retry` runs that and keeps what its siblings did.
-        Promise: E2, S173, S174, S140. LangGraph: L42.
+        LangGraph: L42.
         """
         log: list[str] = []
         broken = [True]
@@ -190,9 +191,10 @@ class TestRetry:
         assert log.count("good") == 1
         assert (await graph.aget_state("t")).failed_node is None
 
+    @pytest.mark.promise("E2", "S172")
     async def test_edit_then_retry(self, saver):
         """
-        An update of a failed thread is seen by the retried node. Promise: E2, S172.
+        An update of a failed thread is seen by the retried node.
         """
 
         async def picky(state):
@@ -209,9 +211,10 @@ class TestRetry:
         assert (edited.next, edited.failed_node) == (("picky",), None)
         assert result["bar"] == ["a", "7"]
 
+    @pytest.mark.promise("E2")
     async def test_a_finished_thread_has_nothing_to_retry(self, saver):
         """
-        On a thread where nothing is due, or that doesn't exist, retry is an error. Promise: E2.
+        On a thread where nothing is due, or that doesn't exist, retry is an error.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -222,10 +225,10 @@ class TestRetry:
 
 
 class TestForkState:
+    @pytest.mark.promise("S159", "S160", "C9")
     async def test_the_target_has_one_parentless_row(self, saver):
         """
         The same values and next under a fresh root that says where it is from.
-        Promise: S159, S160, C9.
         """
         graph = asking(saver)
         await graph.ainvoke({}, at())
@@ -245,10 +248,10 @@ class TestForkState:
         }
         assert await history(graph, "t") == before
 
+    @pytest.mark.promise("S160", "S161")
     async def test_the_copy_goes_its_own_way(self, saver):
         """
         Going on from the copy builds on the original's state and leaves the original alone.
-        Promise: S160, S161.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({"bar": ["i"]}, at())
@@ -263,9 +266,10 @@ class TestForkState:
         assert more["bar"] == [*result["bar"], "j", "a", "b", "c"]
         assert await history(graph, "t") == before
 
+    @pytest.mark.promise("C9")
     async def test_the_source_may_go_away(self, saver):
         """
-        The copy has every value itself. Promise: C9.
+        The copy has every value itself.
         """
         graph = chain([f"n{i}" for i in range(30)], checkpointer=saver)
         await graph.ainvoke({"foo": "x"}, at())
@@ -275,9 +279,10 @@ class TestForkState:
 
         assert (await graph.aget_state("u")).values["bar"] == [f"n{i}" for i in range(30)]
 
+    @pytest.mark.promise("S160")
     async def test_a_target_that_has_checkpoints_is_refused(self, saver):
         """
-        A fork overwrites no thread. Promise: S160.
+        A fork overwrites no thread.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -286,9 +291,10 @@ class TestForkState:
             await graph.afork_state("t", "t")
         assert await count(graph, "t") == 4
 
+    @pytest.mark.promise("S159")
     async def test_a_source_that_is_not_there_is_refused(self, saver):
         """
-        There must be something to copy. Promise: S159.
+        There must be something to copy.
         """
         graph = ab(saver)
 

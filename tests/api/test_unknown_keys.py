@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 import pytest
 
 from actorgraph import START, InvalidUpdateError, Send, StateGraph, UnknownChannelWarning
-from tests.graphs import AB, at
+from tests.support.graphs import AB, at
 
 
 class Topic(TypedDict):
@@ -52,19 +52,20 @@ def graph(*, conditional=False, **options):
 
 @pytest.mark.parametrize("conditional", [False, True], ids=["edge", "path"])
 class TestKeysOfAnInput:
+    @pytest.mark.promise("C29")
     async def test_an_unknown_key_is_warned_of(self, conditional):
         """
-        A key that is no channel is left out, and a warning names it and the nearest one.
-        Promise: C29.
+        A key without a channel is left out, and a warning names it and the nearest one.
         """
         with pytest.warns(UnknownChannelWarning, match="input has 'baar'.*did you mean 'bar'"):
             result = await graph(conditional=conditional).ainvoke({"baar": 1, "bar": ["a"]})
 
         assert result == {"bar": ["a", "b"]}
 
+    @pytest.mark.promise("C29")
     async def test_a_strict_graph_refuses_it(self, conditional, saver):
         """
-        Under strict it is an error, and no state is made of the rest. Promise: C29.
+        Under strict it is an error, and no state is made of the rest.
         """
         strict = graph(conditional=conditional, checkpointer=saver, strict=True)
         with pytest.raises(InvalidUpdateError, match="input has 'baar'") as refused:
@@ -76,7 +77,8 @@ class TestKeysOfAnInput:
     @pytest.mark.parametrize("strict", [False, True])
     async def test_a_graph_inside_takes_its_part_of_the_state_above(self, conditional, strict):
         """
-        The keys that only the graph above has are no mistake of its input, not even a strict one's.
+        Keys that only the parent graph has cause no warning about the subgraph's input, even in
+        strict mode.
         """
         inside = graph(conditional=conditional, strict=strict)
         above = StateGraph(Wider).add_node("inside", inside).add_edge(START, "inside").compile()
@@ -108,7 +110,7 @@ class TestKeysThatHaveNoValue:
     )
     async def test_other_keys_are_not_explained(self, node, given):
         """
-        A KeyError about anything else is told as it is.
+        A KeyError about anything else is raised as it is.
         """
         with pytest.raises(KeyError) as raised:
             await topics(node).ainvoke(given)

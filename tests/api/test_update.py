@@ -4,15 +4,17 @@ import pytest
 
 from actorgraph import END, START, ConflictError, StateGraph
 from actorgraph.errors import InvalidUpdateError, MissingNodeError
-from tests.gates import Turnstile, patient_group
-from tests.graphs import AB, ab, at, chain, compiled, count, history, in_a_row, writer
+from tests.support.gates import Turnstile, patient_group
+from tests.support.graphs import AB, ab, at, chain, compiled, count, history, in_a_row, writer
 
 
 class TestUpdate:
+    @pytest.mark.promise("S147", "S148", "S149")
+    @pytest.mark.every_saver
     async def test_an_update_goes_through_the_reducers(self, saver):
         """
         {foo: 1, bar: [a]} + {foo: 2, bar: [b]} = {foo: 2, bar: [a, b]}.
-        Promise: S147, S148, S149. LangGraph: F-G12.
+        LangGraph: F-G12.
         """
         graph = in_a_row({"n": lambda state: None}, checkpointer=saver)
         await graph.ainvoke({"foo": "1", "bar": ["a"]}, at())
@@ -27,9 +29,11 @@ class TestUpdate:
         assert after.parent_config == before.config
         assert (await graph.aget_state(before.config)).values == before.values
 
+    @pytest.mark.promise("S151")
+    @pytest.mark.every_saver
     async def test_as_node_routes_as_that_node(self, saver):
         """
-        After an update as a node, its successors are due. Promise: S151. LangGraph: F-G12, L74.
+        After an update as a node, its successors are due. LangGraph: F-G12, L74.
         """
         graph = ab(saver)
 
@@ -40,9 +44,11 @@ class TestUpdate:
         assert state.next == ("b",)
         assert result["bar"] == ["x", "b"]
 
+    @pytest.mark.promise("S151", "C6")
+    @pytest.mark.every_saver
     async def test_as_node_asks_its_conditional_edges(self, saver):
         """
-        A router sees the edited state. Promise: S151, C6.
+        A router sees the edited state.
         """
         builder = StateGraph(AB).add_node("a", writer("a")).add_node("b", writer("b"))
         builder.add_edge(START, "a")
@@ -57,9 +63,11 @@ class TestUpdate:
 
         assert (there, nowhere) == (("b",), ())
 
+    @pytest.mark.promise("S153", "C6")
+    @pytest.mark.every_saver
     async def test_the_last_updater_is_inferred(self, saver):
         """
-        Without as_node the update counts as the node's that wrote last. Promise: S153, C6.
+        Without as_node the update counts as the node's that wrote last.
         LangGraph: F-G13, L75.
         """
         graph = ab(saver, interrupt_after=["a"])
@@ -72,10 +80,12 @@ class TestUpdate:
         assert state.metadata["as_node"] == "a"
         assert state.metadata["as_node_inferred"] is True
 
+    @pytest.mark.promise("S152", "C6")
+    @pytest.mark.every_saver
     async def test_an_unclear_updater_leaves_what_is_due(self, saver):
         """
-        After a parallel step nobody is the last updater: what was due stays due.
-        Promise: S152, C6. LangGraph: F-G13, L75.
+        After a parallel step there is no single last updater: what was due stays due.
+        LangGraph: F-G13, L75.
         """
         edges = [(START, "a"), (START, "b"), (["a", "b"], "c")]
         nodes = {
@@ -93,9 +103,11 @@ class TestUpdate:
         assert (state.next, state.metadata["as_node"]) == (("c",), None)
         assert result == {"foo": "edited", "bar": ["a", "b", "c"]}
 
+    @pytest.mark.promise("S150")
+    @pytest.mark.every_saver
     async def test_an_unknown_node_is_refused(self, saver):
         """
-        `as_node` must name a node; nothing is written otherwise. Promise: S150.
+        `as_node` must name a node; nothing is written otherwise.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -107,7 +119,7 @@ class TestUpdate:
 
     async def test_an_unknown_key_is_refused(self, saver):
         """
-        An update of a key that is no channel is refused, and nothing is written.
+        An update of a key without a channel is refused, and nothing is written.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -130,9 +142,11 @@ class TestUpdate:
         assert (state.values, state.parent_config) == ({"bar": ["seed"]}, None)
         assert result["bar"] == ["seed", "a", "b"]
 
+    @pytest.mark.promise("S172")
+    @pytest.mark.every_saver
     async def test_inspect_edit_and_resume(self, saver):
         """
-        Pause, get_state, update_state, resume: the node sees the edit. Promise: S172.
+        Pause, get_state, update_state, resume: the node sees the edit.
         """
         seen: list[str] = []
 
@@ -153,10 +167,11 @@ class TestUpdate:
         assert seen == ["edited"]
         assert result["bar"] == ["draft", "reviewed"]
 
+    @pytest.mark.promise("S068")
+    @pytest.mark.every_saver
     async def test_an_update_during_a_run_loses_or_the_run_does(self, saver):
         """
         Of an update and a run at once on a thread one conflicts; none is lost in silence.
-        Promise: S068.
         """
         slow = Turnstile({"bar": ["slow"]})
         graph = in_a_row({"slow": slow}, checkpointer=saver)
@@ -186,9 +201,11 @@ class TestUpdate:
 
 
 class TestForks:
+    @pytest.mark.promise("S162", "S163", "S164", "S167")
+    @pytest.mark.every_saver
     async def test_going_on_from_an_old_checkpoint(self, saver):
         """
-        From history[k] exactly the nodes after k run, on a branch. Promise: S162, S163, S164, S167.
+        From history[k] exactly the nodes after k run, on a branch.
         LangGraph: F-G7.
         """
         log: list[str] = []
@@ -208,10 +225,12 @@ class TestForks:
         assert (marker.metadata["source"], marker.parent_config) == ("fork", after_b.config)
         assert newest[3:] == found
 
+    @pytest.mark.promise("S003", "S154", "S155", "C9")
+    @pytest.mark.every_saver
     async def test_updating_an_old_checkpoint_branches(self, saver):
         """
         An update with a checkpoint_id makes a child of it, which is then the latest.
-        Promise: S003, S154, S155, C9. LangGraph: F-G11.
+        LangGraph: F-G11.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -248,10 +267,10 @@ class TestForks:
         for snapshot in found:
             assert await graph.aget_state(snapshot.config) == snapshot
 
+    @pytest.mark.promise("C18")
     async def test_a_fork_that_lost_its_head_conflicts(self, saver):
         """
         A fork fails, too, when the thread moves on between its load and its claim.
-        Promise: C18.
         """
         slow = Turnstile({"bar": ["slow"]})
         graph = in_a_row({"slow": slow}, checkpointer=saver)

@@ -1,4 +1,4 @@
-"""What is measured, how large, how often, and what is required of it. Data only.
+"""The measures: their size, number and requirements. Data only.
 
 A measure is one workload of `workloads.py` with its arguments. Its figure is compared with
 LangGraph's, with a raw floor, or with a fixed bound; a comparison may carry a required bar.
@@ -16,7 +16,7 @@ RAW = "raw"  # no library at all
 
 
 class Unit(Enum):
-    """What a figure counts, and which way is better."""
+    """The unit of a figure, and which way is better."""
 
     STEPS = "steps/s"
     TASKS = "tasks/s"
@@ -34,7 +34,7 @@ class Unit(Enum):
 
 
 class Against(Enum):
-    """What a figure is compared with, and how the comparison reads."""
+    """The reference of a figure, and how the comparison reads."""
 
     RIVAL = "times LangGraph"  # how many times better: a rate over a rate, or a cost under a cost
     COST_OVER_FLOOR = "times the floor"  # the cost, as a multiple of the raw cost
@@ -60,7 +60,7 @@ class Measure:
         workload: the function of `workloads.py`, by name.
         arguments: its keyword arguments; `quick` overrides some of them for a smoke run.
         floor: the raw floor of `floors.py` measured after each run of it, on its database.
-        disk: whether storage is part of the figure; then the fsync probe stands beside it.
+        disk: whether storage is part of the figure; then the fsync probe is measured beside it.
         sides: who runs it, in this order.
     """
 

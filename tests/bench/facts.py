@@ -1,4 +1,4 @@
-"""What a reader must know about the machine to compare the figures with their own."""
+"""Facts about the machine that are needed to compare the figures with one's own."""
 
 import os
 import platform
@@ -10,7 +10,7 @@ from tests.bench.runner import Bench
 
 
 def gather(bench: Bench, load_before: float) -> dict[str, Any]:
-    """The machine and the libraries. Call it after the measures: they tell the versions."""
+    """The machine and the libraries. Call it after the measures: they report the versions."""
     libraries = [
         f"{name} {version}" for found in bench.versions.values() for name, version in found.items()
     ]
@@ -28,7 +28,7 @@ def gather(bench: Bench, load_before: float) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The processor's name, where the system tells it."""
+    """The processor's name, where the system has it."""
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
             names = [line.split(":", 1)[1] for line in lines if line.startswith("model name")]

@@ -5,7 +5,7 @@
 in a given number of transactions, in this process, with no other work between. It needs no
 knowledge of the schema but two names, HEADS and STEPS.
 
-What the floor does
+Work of the floor
 - A table's rows are cut into as many equal runs as there are transactions; transaction i
   writes the i-th run of each table.
 - The rows are in the order in which they were written: by rowid. A table without one is dealt
@@ -14,7 +14,7 @@ What the floor does
 - A `threads` row is inserted in the first transaction and updated once per checkpoint: the
   head moves. Its first counter is raised by one, because SQLite skips an unchanged row.
 
-What it leaves out, all in the floor's favour: encoding, reads, the comparison of heads, rows
+Left out, all in the floor's favour: encoding, reads, the comparison of heads, rows
 that were written and later deleted or overwritten, and every update but that of the head.
 """
 
@@ -50,7 +50,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Source:
-    """What a finished run left: page size, CREATE statements, tables."""
+    """The rows of a finished run: page size, CREATE statements, tables."""
 
     page_size: int
     schema: list[str]

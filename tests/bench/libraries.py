@@ -14,12 +14,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Library:
-    """What a workload imports.
+    """The imports of a workload.
 
     Attributes:
         open_sqlite: (path, PRAGMA synchronous) -> an open saver, as `async with`.
         statistics: an open saver -> how many messages went into how many commits; None if
-            the saver does not tell.
+            the saver does not count.
     """
 
     name: str
@@ -41,7 +41,7 @@ IMPORTS = {
         "from langgraph.checkpoint.memory import InMemorySaver"
     ),
 }
-"""What a program writes to have these names; `import_time` measures it."""
+"""The import statements of a program with these names; `import_time` measures them."""
 
 DISTRIBUTIONS = {
     "actorgraph": ("actorgraph",),

@@ -24,7 +24,7 @@ SIDES = {
     RAW: "raw",
 }
 OTHERS = {Against.RIVAL: RIVAL, Against.SHARE_OF_WAITING: WAITING}
-"""With whom a figure is compared; with the raw floor, unless it stands here."""
+"""The side with which a figure is compared: the raw floor, unless it is listed here."""
 
 
 def ratio(outcome: Outcome, comparison: Comparison) -> float | None:
@@ -77,7 +77,7 @@ def table(header: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def notes(outcome: Outcome) -> list[str]:
-    """What the tables have no column for: failures, batches, what the floor did, bytes."""
+    """Figures without a column in the tables: failures, batches, what the floor did, bytes."""
     name = outcome.measure.name
     lines = [f"- {name}, {SIDES[side]} failed: {why}" for side, why in outcome.failures.items()]
     lines += _cpu_note(outcome)

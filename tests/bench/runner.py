@@ -24,7 +24,7 @@ WORKER_SECONDS_MAX = 900
 
 @dataclass
 class Outcome:
-    """What came of one measure: every repetition's figures, by side."""
+    """The result of one measure: every repetition's figures, by side."""
 
     measure: Measure
     runs: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
@@ -121,7 +121,7 @@ class Bench:
         return True
 
     def _request(self, outcome: Outcome, side: str, path: Path) -> dict[str, Any]:
-        """What the worker is asked for."""
+        """The request to the worker."""
         measure = outcome.measure
         request = {
             "kind": "mailbox" if side == RAW else "workload",

@@ -1,4 +1,4 @@
-"""What the checksums of stored rows take of a step's CPU: their calls, recorded and made again."""
+"""The share of checksums of stored rows in a step's CPU: their calls, recorded and made again."""
 
 import gc
 import time

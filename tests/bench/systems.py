@@ -3,7 +3,7 @@
 Each thread runs ten steps in `sync` durability on one SQLite file, all threads at once, and is
 read afterwards. Each measurement is a process of its own, few threads and many in alternation:
 `--few` threads at once, again and again, and `--many` at once. `--standing` has all threads
-stand in their first node before one of them goes on, so that all are open at the same time.
+wait in their first node before one of them goes on, so that all are open at the same time.
 """
 
 import argparse
@@ -37,7 +37,7 @@ class Log(TypedDict):
 
 
 class Standing:
-    """Where runs stand in their first node until all have come."""
+    """The gate at which runs wait in their first node until all have come."""
 
     def __init__(self, expected: int) -> None:
         self.left = expected
@@ -45,7 +45,7 @@ class Standing:
         self.rss = 0
 
     async def wait(self) -> None:
-        """Stand here until the last one has come."""
+        """Wait here until the last one has come."""
         self.left -= 1
         if not self.left:
             self.rss = memory()
@@ -180,7 +180,7 @@ def children(at_once: int, chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def lines(threads: int, found: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """What is printed about so many threads at once."""
+    """Print the figures of so many threads at once."""
     best = max(one["rate"] for one in found)
     cpu, loop = min(one["cpu_us"] for one in found), min(one["loop_us"] for one in found)
     stalls = [min(one["stalls"][at] for one in found) for at in range(3)]
@@ -199,7 +199,7 @@ def lines(threads: int, found: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def options() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--few", type=int, default=100)
     parser.add_argument("--many", type=int, default=10_000)

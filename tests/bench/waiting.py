@@ -3,7 +3,7 @@
 `replay` stores the rows of a finished run again, as `floors.replay` does, but as a program with a
 thousand concurrent runs has to: each thread is a task that hands over the rows of one superstep and
 waits until they are durable; one task takes all that waits, hands it to a worker thread in one hop,
-and wakes those whose rows are stored. What it leaves out is all that a graph is: no node runs,
+and wakes those whose rows are stored. It leaves out all that a graph is: no node runs,
 nothing is encoded, compared or planned, no state is kept.
 """
 

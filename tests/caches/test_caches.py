@@ -68,7 +68,7 @@ class TestEach:
 
     async def test_clearing_a_namespace_leaves_the_others(self, cache):
         """
-        Namespaces are told apart by their parts; without any everything goes.
+        Namespaces are compared by their parts; without any everything goes.
         LangGraph: F-K4.
         """
         made, _ = cache
@@ -100,7 +100,7 @@ class TestEach:
 class TestMemory:
     def test_the_one_used_longest_ago_makes_room(self):
         """
-        A full cache forgets what nobody asked for.
+        A full cache forgets the least recently used results.
         """
         made: BaseCache[int] = InMemoryCache(entries_max=2)
         made.set({(SPACE, "a"): (1, None), (SPACE, "b"): (2, None)})
@@ -131,7 +131,7 @@ class TestMemory:
 class TestSqlite:
     def test_another_object_over_the_file_finds_it(self, tmp_path):
         """
-        What one process keeps, the next one finds, in a file that only its owner reads.
+        Results that one process keeps, the next one finds, in a file that only its owner reads.
         LangGraph: F-K5.
         """
         path = tmp_path / "cache.db"
@@ -151,7 +151,7 @@ class TestSqlite:
 
     def test_a_file_that_is_something_else(self, tmp_path):
         """
-        A file that is no database is refused and left as it is.
+        A file that isn't a database is refused and left as it is.
         """
         path = tmp_path / "cache.db"
         path.write_text("not a database, but long enough to be looked at as one" * 100)

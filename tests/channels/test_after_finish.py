@@ -17,7 +17,7 @@ from actorgraph.channels import (
 )
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidUpdateError
-from tests.graphs import at, history
+from tests.support.graphs import at, history
 
 
 class Log(TypedDict, total=False):

@@ -1,4 +1,4 @@
-"""What a DeltaChannel stores, when it stores its whole value, and what tools see of it."""
+"""Storage of a DeltaChannel: its rows, its whole values, and what tools see of it."""
 
 from collections.abc import Sequence
 from operator import add
@@ -16,8 +16,10 @@ from actorgraph.errors import (
     SerializationError,
 )
 from actorgraph.messages import AIMessage, HumanMessage, RemoveMessage, messages_delta_reducer
-from tests.channels.histories import joined
-from tests.graphs import at, history
+from tests.support.delta_histories import joined
+from tests.support.graphs import at, history
+
+pytestmark = pytest.mark.every_saver
 
 Counters = dict[str, tuple[int, int]]
 
@@ -51,7 +53,7 @@ def every(count: int) -> Any:
 
 
 async def held(saver: Any) -> list[Any]:
-    """What each checkpoint itself holds of the log, oldest first; None for nothing."""
+    """The part of the log that each checkpoint itself holds, oldest first; None for nothing."""
     found = [point async for point in saver.alist(at())]
     return [point.checkpoint["channel_values"].get("log") for point in reversed(found)]
 
@@ -115,7 +117,7 @@ class TestStorage:
 
     async def test_a_channel_that_rests_is_stored_too(self, saver):
         """
-        A value that nobody writes any more is stored after `supersteps_max` checkpoints, and
+        A value without further writes is stored after `supersteps_max` checkpoints, and
         that runs no node again. LangGraph: F-B14, L90.
         """
         rule = DeltaChannel(joined, supersteps_max=3)
@@ -167,7 +169,7 @@ class TestStorage:
 
     async def test_a_branch_has_its_own_writes_only(self, saver):
         """
-        What the first child's tasks wrote beside a checkpoint is not in its second child.
+        The writes of the first child's tasks beside a checkpoint are not in its second child.
         LangGraph: F-B15, L92.
         """
         g = graph(saver, "ab", every(100))
@@ -181,7 +183,7 @@ class TestStorage:
 
     async def test_an_input_is_folded_from_its_own_checkpoint(self, saver):
         """
-        An input's writes stand beside the checkpoint that the input made, on a new thread and on
+        An input's writes are beside the checkpoint that the input made, on a new thread and on
         an old one, so none has to be stored whole. LangGraph: L93.
         """
         g = graph(saver, "a", every(100))
@@ -193,7 +195,7 @@ class TestStorage:
 
     async def test_a_commands_writes_are_folded_before_the_tasks(self, saver):
         """
-        A Command's update stands beside the checkpoint that the run paused at, with what the
+        A Command's update is beside the checkpoint that the run paused at, with what the
         tasks wrote then; it comes first. LangGraph: L87.
         """
         g = graph(saver, "ab", every(100))
@@ -355,7 +357,7 @@ class TestTools:
             for task, channel, value in point.pending_writes or ():
                 await saver.aput_writes(place, [(channel, value)], task)
 
-        with pytest.raises(SerializationError, match="has lost rows of channel 'log'"):
+        with pytest.raises(SerializationError, match="lacks rows of channel 'log'"):
             await g.aget_state(at("lost"))
         assert (await g.aget_state(at("copy"))).values["log"] == ["one", "0a"]
 

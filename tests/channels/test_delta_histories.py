@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorgraph import InMemorySaver, SqliteSaver
-from tests.channels.histories import OPS, Op, Thread
+from tests.support.delta_histories import OPS, Op, Thread
 
 
 async def differences(saver: Any, ops: list[Op]) -> list[Any]:
@@ -26,7 +26,7 @@ async def differences(saver: Any, ops: list[Op]) -> list[Any]:
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_delta_and_plain_agree_at_every_checkpoint(kind, ops):
     """
-    Whatever branches, failures, questions, Overwrites and updates a thread has seen, each of its
+    After any branches, failures, questions, Overwrites and updates of a thread, each of its
     checkpoints has the same value under a DeltaChannel as under a reducer.
     LangGraph: F-B13, L87, L91, L92, L94.
     """

@@ -96,6 +96,7 @@ def test_a_barrier_refuses_a_name_it_does_not_wait_for():
         JOIN.fold("join", EMPTY, ["a", "c"])
 
 
+@pytest.mark.promise("L17")
 @pytest.mark.parametrize(
     ("channel", "before", "after"),
     [
@@ -117,7 +118,7 @@ def test_a_barrier_refuses_a_name_it_does_not_wait_for():
 )
 def test_a_superstep_without_a_write_ages_only_short_lived_cells(channel, before, after):
     """
-    An idle superstep empties ephemerals and topics, and changes no other cell. Promise: L17.
+    An idle superstep empties ephemerals and topics, and changes no other cell.
     LangGraph: F-B5, F-B7.
     """
     assert channel.idle(before) == after
@@ -251,11 +252,12 @@ CELLS: list[tuple[Channel[Any], list[Any]]] = [
 ]
 
 
+@pytest.mark.promise("S049")
 @pytest.mark.parametrize(("channel", "writes"), CELLS)
 def test_a_stored_cell_comes_back(channel, writes):
     """
-    What a channel dumps it can load, and it reads as before; also once the rest of the graph has
-    nothing to do. Promise: S049.
+    A channel can load what it dumps, and it reads as before; also once the rest of the graph has
+    nothing to do.
     """
     cell = channel.fold("key", channel.initial(), writes)
     ended = channel.finish(cell)
@@ -268,9 +270,10 @@ def test_a_stored_cell_comes_back(channel, writes):
     assert channel.read(loaded[-1]) is not EMPTY
 
 
+@pytest.mark.promise("S051")
 def test_a_last_value_is_stored_as_it_is():
     """
-    What a LastValue stores is the value itself. Promise: S051.
+    A LastValue stores the value itself.
     """
     value = {"a": [1]}
 
@@ -285,11 +288,12 @@ def test_an_untracked_value_is_never_stored():
     assert not UntrackedValue.stored
 
 
+@pytest.mark.promise("S052")
 @pytest.mark.parametrize("channel", [ONCE, ONCE_LOG])
 def test_a_unique_topic_remembers_across_a_restart(channel):
     """
     A value published before a save and load is dropped after it, and stays dropped when the
-    topic has been cleared in between. Promise: S052.
+    topic has been cleared in between.
     """
     cell = channel.fold("log", EMPTY, ["x", "y"])
     aged = channel.idle(cell)

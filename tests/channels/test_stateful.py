@@ -17,7 +17,7 @@ from actorgraph import (
 )
 from actorgraph.channels import MISSING, BaseChannel, Channel, EphemeralValue, LastValue
 from actorgraph.errors import GraphBuildError
-from tests.graphs import at, history
+from tests.support.graphs import at, history
 
 
 class Votes(BaseChannel[str, str, dict[str, int]]):
@@ -122,11 +122,13 @@ def poll(checkpointer: Any = None, **votes: str) -> Any:
 
 
 class TestBaseChannel:
+    @pytest.mark.promise("S053")
+    @pytest.mark.every_saver
     async def test_a_channel_written_for_langgraph(self, saver):
         """
         Each checkpoint has the channel's value of its time, although the channel changes and
         stores one dict in place; a branch goes on from the value of its own past.
-        Promise: S053. LangGraph: F-B1, L22.
+        LangGraph: F-B1, L22.
         """
         graph = poll(saver, a="x", b="y", c="y")
 
@@ -199,7 +201,7 @@ class TestBaseChannel:
         """
         A channel of a Pregel that is none is refused with its name.
         """
-        with pytest.raises(GraphBuildError, match="channel 'x' is 7"):
+        with pytest.raises(GraphBuildError, match="channel 'x' must be a channel object, got 7"):
             Pregel(nodes={}, channels={"x": 7}, input_channels="x", output_channels="x")
 
 

@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from actorgraph.cli import codemod
-from actorgraph.cli.names import NAMES
+from actorgraph.cli.name_map import NAMES
 from tests.cli.pending import PENDING
 
 PROGRAM = dedent(
@@ -79,8 +79,8 @@ class TestCommand:
         assert codemod.main([str(tmp_path), str(tmp_path / "gone"), "--write"]) == 1
 
         told = capsys.readouterr().err
-        assert f"{tmp_path / 'a.py'}:1: 'MessageGraph' of langgraph.graph has no home" in told
-        assert f"{tmp_path / 'b.py'}: left as it is" in told
+        assert f"{tmp_path / 'a.py'}:1: 'MessageGraph' of langgraph.graph has no equivalent" in told
+        assert f"{tmp_path / 'b.py'}: not changed" in told
         assert "gone: no such file or folder" in told
 
     def test_only_programs_are_touched(self, tmp_path):

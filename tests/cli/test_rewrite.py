@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from actorgraph.cli.names import NAMES
+from actorgraph.cli.name_map import NAMES
 from actorgraph.cli.rewrite import rewrite
 
 
@@ -129,7 +129,9 @@ def test_one_import_may_become_several():
             from langgraph.a import Missing
         """
     )
-    assert [r.text for r in result.remarks] == ["'Missing' of langgraph.a has no home here"]
+    assert [r.text for r in result.remarks] == [
+        "'Missing' of langgraph.a has no equivalent in actorgraph"
+    ]
 
 
 def test_long_imports_are_broken():
@@ -164,17 +166,29 @@ def test_a_module_whose_names_have_several_homes():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("from langgraph.graph import Graph", "'Graph' of langgraph.graph has no home here"),
-        ("from langgraph.graph import *", "all names of langgraph.graph has no home here"),
-        ("from langgraph.secret import X", "'X' of langgraph.secret has no home here"),
-        ("import langgraph.secret as s", "the module langgraph.secret has no home here"),
+        (
+            "from langgraph.graph import Graph",
+            "'Graph' of langgraph.graph has no equivalent in actorgraph",
+        ),
+        (
+            "from langgraph.graph import *",
+            "all names of langgraph.graph has no equivalent in actorgraph",
+        ),
+        (
+            "from langgraph.secret import X",
+            "'X' of langgraph.secret has no equivalent in actorgraph",
+        ),
+        (
+            "import langgraph.secret as s",
+            "the module langgraph.secret has no equivalent in actorgraph",
+        ),
         (
             "import langgraph.graph as g\ngetattr(g, name)",
-            "line 2 uses the module langgraph.graph in a way not known here",
+            "line 2 uses the module langgraph.graph in an unsupported way",
         ),
         (
             "import langgraph.graph\nlanggraph.graph.Secret",
-            "line 2 uses the module langgraph in a way not known here",
+            "line 2 uses the module langgraph in an unsupported way",
         ),
     ],
 )
@@ -194,19 +208,19 @@ def test_names_in_strings_are_shown():
 
     assert rewrite(text, NAMES).text == text
     assert remarks(text) == [
-        (2, "the string 'langgraph.graph.StateGraph' names what is actorgraph.StateGraph here")
+        (2, "the string 'langgraph.graph.StateGraph' names actorgraph.StateGraph of actorgraph")
     ]
 
 
 OUTDATED = [
     (
         "StateGraph(S, config_schema=C)",
-        "StateGraph(config_schema=) is not taken here",
+        "StateGraph(config_schema=) is not supported here",
     ),
-    ("StateGraph(S, input=I)", "StateGraph(input=) is not taken here: write input_schema"),
-    ("b.add_node('n', f, retry=r)", "add_node(retry=) is not taken here: write retry_policy"),
-    ("g.invoke({}, c, checkpoint_during=False)", "invoke(checkpoint_during=) is not taken here"),
-    ("Interrupt('q', ns=['a'])", "Interrupt(ns=) is not taken here"),
+    ("StateGraph(S, input=I)", "StateGraph(input=) is not supported here: write input_schema"),
+    ("b.add_node('n', f, retry=r)", "add_node(retry=) is not supported here: write retry_policy"),
+    ("g.invoke({}, c, checkpoint_during=False)", "invoke(checkpoint_during=) is not supported"),
+    ("Interrupt('q', ns=['a'])", "Interrupt(ns=) is not supported here"),
     ("i.interrupt_id", ".interrupt_id is .id here"),
     ("create_react_agent(m, [], state_modifier='x')", "create_react_agent(state_modifier=) is not"),
 ]
@@ -215,7 +229,7 @@ OUTDATED = [
 @pytest.mark.parametrize(("call", "said"), OUTDATED)
 def test_an_outdated_argument_is_said(call, said):
     """
-    What LangGraph has deprecated and would be a TypeError here is listed, with what to write.
+    Deprecated uses of LangGraph that would be a TypeError here are listed, with what to write.
     """
     ((line, text),) = remarks(f"from langgraph.graph import StateGraph\n{call}")
 

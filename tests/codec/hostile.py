@@ -21,11 +21,9 @@ import numpy as np
 import ormsgpack
 
 from actorgraph import Codec
-from actorgraph.codec.ciphers import AesCipher
-from actorgraph.codec.encrypted import EncryptedSerializer
-from actorgraph.codec.envelope import INFLATED_MAX
-from actorgraph.codec.frames import frame, frames
-from actorgraph.codec.records import Record, decode_record, encode_record
+from actorgraph.codec.encryption import INFLATED_MAX, AesCipher
+from actorgraph.codec.records import Record, decode_record, encode_record, frame, frames
+from actorgraph.codec.serializers import EncryptedSerializer
 from actorgraph.errors import ActorGraphError
 from actorgraph.migrate.decode import Decoder
 from tests.codec.shapes import CODEC
@@ -76,10 +74,10 @@ def _note(what: str) -> None:
 
 @contextlib.contextmanager
 def watched() -> Iterator[list[str]]:
-    """What is imported, opened, executed or started meanwhile, in this thread.
+    """Record imports, opened files, executed code and started processes of this thread.
 
-    An import of a module that is there already is no audit event, so `import` itself is watched:
-    which modules are there depends on the tests that ran before.
+    An import of a module that is there already raises no audit event, so `import` itself is
+    watched: which modules are there depends on the tests that ran before.
     """
     if not _WATCH["installed"]:
         sys.addaudithook(_audit)
@@ -124,7 +122,7 @@ def decoders() -> dict[str, Callable[[bytes], Any]]:
 
 
 def _read_langgraph(payload: bytes) -> Any:
-    """What `actorgraph.migrate` reads; it notes what it can't."""
+    """Decode as `actorgraph.migrate` does; it notes what it can't read."""
     decoder = Decoder()
     return [decoder.read(form, payload, "value") for form in ("msgpack", "json")]
 
@@ -277,7 +275,7 @@ def size_of(payload: bytes) -> int:
 def attack(
     name: str, payload: bytes, *, measured: bool = False, by: Collection[str] = ()
 ) -> list[str]:
-    """What was wrong when a payload went through every decoder; empty if nothing was.
+    """Return the faults found when a payload went through every decoder; empty if there were none.
 
     Args:
         measured: whether the memory is measured too, which takes long.

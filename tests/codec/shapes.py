@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from actorgraph.codec import Codec
 from actorgraph.values.commands import Command, Interrupt, Send
-from actorgraph.values.node_policies import TimeoutPolicy
+from actorgraph.values.policies import TimeoutPolicy
 
 
 class Color(Enum):
@@ -178,7 +178,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def repr_types(value: Any) -> str:
-    """A text that tells 1 from True and 1.0, inside tuples too."""
+    """A text that differs for 1, True and 1.0, inside tuples too."""
     if isinstance(value, tuple):
         return f"{type(value).__name__}({', '.join(map(repr_types, value))})"
     if isinstance(value, frozenset):
@@ -187,7 +187,7 @@ def repr_types(value: Any) -> str:
 
 
 def fields_of(value: Any) -> Any:
-    """What an object holds, as a dict; other objects as their text."""
+    """The content of an object, as a dict; other objects as their text."""
     if isinstance(value, BaseModel):
         state = value.__getstate__()
         given = sorted(value.model_fields_set)

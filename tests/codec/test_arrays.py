@@ -42,19 +42,20 @@ def same(left, right) -> bool:
 
 
 def content(array):
-    """The bytes of each field, without what stands between them."""
+    """The bytes of each field, without those between them."""
     names = array.dtype.names
     if array.dtype.char in "gG":  # ten bytes of sixteen count
         return repr(array)
     return array.tobytes() if names is None else [content(array[name]) for name in names]
 
 
+@pytest.mark.promise("T30")
 @settings(max_examples=50)
 @given(st.data())
 def test_arrays_of_any_dtype_come_back_as_they_were(data):
     """
     Arrays of every dtype that hypothesis knows, structured and nested ones too, of any shape, come
-    back with the same dtype, shape and bytes, in every form. Promise: T30.
+    back with the same dtype, shape and bytes, in every form.
     """
     array = data.draw(arrays.arrays(data.draw(DTYPES), arrays.array_shapes(min_dims=0, min_side=0)))
 
@@ -65,11 +66,12 @@ def test_arrays_of_any_dtype_come_back_as_they_were(data):
         assert found.flags.owndata or found.base is None
 
 
+@pytest.mark.promise("T30")
 @settings(max_examples=50)
 @given(st.data())
 def test_scalars_of_any_dtype_come_back_as_they_were(data):
     """
-    Scalars too, with their own type: a float64 is no float. Promise: T30.
+    Scalars too, with their own type: a float64 doesn't become a float.
     """
     array = data.draw(arrays.arrays(data.draw(DTYPES), (1,)))
     scalar = array[0]
@@ -79,6 +81,7 @@ def test_scalars_of_any_dtype_come_back_as_they_were(data):
         assert same(found, scalar)
 
 
+@pytest.mark.promise("T30")
 @pytest.mark.parametrize(
     "value",
     [
@@ -100,7 +103,6 @@ def test_scalars_of_any_dtype_come_back_as_they_were(data):
 def test_special_ones(value):
     """
     Every C type, empty arrays, both orders, views, dates, NaN, padding, arrays inside of records.
-    Promise: T30.
     """
     for codec in FORMS.values():
         assert same(codec.decode(codec.encode(value)), value)
@@ -116,6 +118,7 @@ def test_text_and_bytes_keep_their_zeros(text):
         assert (type(found), found) == (type(value), value)
 
 
+@pytest.mark.promise("T30")
 @pytest.mark.parametrize(
     "value",
     [
@@ -133,7 +136,7 @@ def test_text_and_bytes_keep_their_zeros(text):
 def test_what_would_not_come_back_is_refused_with_its_path(value):
     """
     Arrays of objects, subclasses, titles and metadata of dtypes are refused, and the error says
-    where they are. Promise: T30.
+    where they are.
     """
     for codec in FORMS.values():
         with pytest.raises(SerializationError, match=r"state\['a'\]\[1\] "):

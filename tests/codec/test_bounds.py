@@ -1,4 +1,4 @@
-"""What decoding may cost is bounded, and no value that is stored exceeds the bounds."""
+"""The cost of decoding is bounded, and no value that is stored exceeds the bounds."""
 
 import sys
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actorgraph.codec import Codec
-from actorgraph.codec.bounds import distinct
+from actorgraph.codec.bounds import build_set
 from actorgraph.errors import SerializationError
 from tests.codec import shapes
 from tests.codec.shapes import CODEC, TYPES, same
@@ -63,7 +63,7 @@ def test_what_is_stored_can_be_read(form, around, size):
 
 def test_a_refused_value_does_not_count_for_the_next():
     """
-    What a refused value has copied is not held against those that are stored later.
+    The copies of a refused value don't count against those that are stored later.
     """
     deep: Any = b"x" * 3_000_000
     for _ in range(60):
@@ -84,7 +84,7 @@ def test_keys_that_were_chosen_to_collide_are_refused_with_their_place():
     keys = {prime * number for number in range(1, 5_000)}
 
     for value in (keys, frozenset(keys), dict.fromkeys(keys)):
-        with pytest.raises(SerializationError, match=r"state\['log'\] .*too many collide"):
+        with pytest.raises(SerializationError, match=r"state\['log'\] .*too many keys"):
             CODEC.encode({"k": value}["k"], "state['log']")
 
 
@@ -130,8 +130,8 @@ def test_equal_hashes_are_counted_and_not_timed():
     """
     Keys with one hash are refused when hashing takes longer than all of their collisions.
     """
-    with pytest.raises(ValueError, match="too many collide"):
-        distinct([Slow(number) for number in range(1_500)])
+    with pytest.raises(ValueError, match="too many keys"):
+        build_set([Slow(number) for number in range(1_500)])
 
 
 class Taken(list[Any]):
@@ -153,6 +153,6 @@ def test_keys_that_begin_to_collide_late_are_refused():
     honest = [Weak(number, 200) for number in range(3_000)]
     keys = Taken([*honest, *(prime * number for number in range(1, 40_000))])
 
-    with pytest.raises(ValueError, match="too many collide"):
-        distinct(keys)
+    with pytest.raises(ValueError, match="too many keys"):
+        build_set(keys)
     assert keys.end < 12_000

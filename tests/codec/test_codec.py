@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from actorgraph.codec import Codec
 from actorgraph.errors import EncryptionError, SerializationError, UnknownTypeError
-from actorgraph.values.commands import Send
-from actorgraph.values.overwrite import Overwrite
+from actorgraph.values.commands import Overwrite, Send
 from tests.codec import shapes
 from tests.codec.shapes import CODEC, TYPES, VALUES, same
 
@@ -189,7 +188,7 @@ REFUSED: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("value", "text"), REFUSED)
 def test_what_cannot_be_stored_exactly_is_refused_with_its_path(value, text):
     """
-    A value of another type fails with the place where it stands, and with advice.
+    A value of another type fails with its place, and with advice.
     """
     with pytest.raises(SerializationError) as refused:
         CODEC.encode(value, "state['log']")
@@ -214,7 +213,7 @@ BUFFER_PLACES: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("around", BUFFER_PLACES)
 def test_a_bytearray_comes_back_as_one(around):
     """
-    A bytearray doesn't come back as bytes, wherever it stands.
+    A bytearray doesn't come back as bytes, at any depth.
     """
     value = around(bytearray(b"x"))
 
@@ -224,7 +223,7 @@ def test_a_bytearray_comes_back_as_one(around):
 @pytest.mark.parametrize("around", BUFFER_PLACES)
 def test_a_memoryview_is_refused(around):
     """
-    A view of somebody else's memory is refused, with its path, rather than stored as bytes.
+    A view of another object's memory is refused, with its path, rather than stored as bytes.
     """
     with pytest.raises(SerializationError, match="memoryview"):
         CODEC.encode(around(memoryview(b"x")))
@@ -283,7 +282,7 @@ def test_what_contains_itself_or_is_too_deep_is_refused(kind):
 def test_an_unknown_type_is_named_and_never_made(value, wrap):
     """
     Bytes that name a type which this program doesn't allow raise UnknownTypeError with its name,
-    however deep they stand. LangGraph: F-E19.
+    at any depth. LangGraph: F-E19.
     """
     payload = CODEC.encode(wrap(value))
     with pytest.raises(UnknownTypeError, match=f"tests.codec.shapes:{type(value).__name__}") as no:
@@ -373,7 +372,7 @@ def test_only_data_types_can_be_allowed(kind):
     """
     The list takes dataclasses, models, Structs, enums and named tuples, and no other class.
     """
-    with pytest.raises(SerializationError, match="can't be put on the codec's list"):
+    with pytest.raises(SerializationError, match="can't be put on the codec's allow-list"):
         Codec([kind])
 
 

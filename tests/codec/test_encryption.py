@@ -40,10 +40,11 @@ class Reversing:
 
 
 class TestKeys:
+    @pytest.mark.promise("S206")
     @pytest.mark.parametrize("value", [SECRET, {SECRET: [SECRET]}, (SECRET, {1: SECRET}), None])
     def test_a_value_comes_back_and_its_text_is_not_in_the_bytes(self, value):
         """
-        An encrypted value is read with its key, and holds no text. Promise: S206.
+        An encrypted value is read with its key, and holds no text.
         LangGraph: F-E21.
         """
         codec = Codec(keys={"k1": K1})
@@ -53,9 +54,10 @@ class TestKeys:
         assert codec.decode(payload) == value
         assert codec.encode(value) != payload
 
+    @pytest.mark.promise("S206")
     def test_a_new_key_reads_what_the_old_one_wrote(self):
         """
-        The first key encrypts, and each reads its own values. Promise: S206.
+        The first key encrypts, and each reads its own values.
         """
         old = Codec(keys={"k1": K1}).encode(SECRET)
         rotated = Codec(keys={"k2": K2, "k1": K1})
@@ -63,6 +65,7 @@ class TestKeys:
         assert rotated.decode(old) == SECRET
         assert Codec(keys={"k2": K2}).decode(rotated.encode(SECRET)) == SECRET
 
+    @pytest.mark.promise("S206")
     @pytest.mark.parametrize(
         ("codec", "text"),
         [
@@ -75,16 +78,17 @@ class TestKeys:
     )
     def test_another_key_is_an_error(self, codec, text):
         """
-        No key, an unknown one and a wrong one are told apart, each with advice. Promise: S206.
+        No key, an unknown one and a wrong one are different errors, each with advice.
         """
         payload = Codec(keys={"k1": K1}).encode(SECRET)
 
         with pytest.raises(EncryptionError, match=text):
             codec.decode(payload)
 
+    @pytest.mark.promise("S206", "T33")
     def test_no_changed_byte_is_accepted(self):
         """
-        Any changed, missing or added byte of an encrypted value is an error. Promise: S206, T33.
+        Any changed, missing or added byte of an encrypted value is an error.
         """
         codec = Codec(keys={"k1": K1, "k0": K1})
         payload = codec.encode(SECRET)
@@ -143,7 +147,7 @@ class TestKeys:
 
     def test_a_hash_has_equal_bytes_for_equal_values(self):
         """
-        What is hashed is encoded without the key, so that equal inputs find each other.
+        Hashed values are encoded without the key, so that equal inputs find each other.
         """
         assert Codec(keys={"k1": K1}).encode_plainly([SECRET]) == Codec().encode([SECRET])
 
@@ -202,7 +206,7 @@ class TestPlaces:
     @pytest.mark.parametrize("cipher", [AesCipher({"k": K1}), Reversing()])
     def test_a_value_is_read_at_its_place_only(self, cipher):
         """
-        Whatever the cipher, a value that was written for one place is refused at another.
+        With any cipher, a value that was written for one place is refused at another.
         """
         codec = Codec(cipher=cipher)
         here, there = ("value", "t", "", "c", 1), ("value", "t", "", "c", 2)
@@ -241,29 +245,30 @@ class TestCompression:
             codec.decode(bomb)
         assert codec.decode(codec.encode(large)) == large
 
+    @pytest.mark.promise("S217")
     def test_on_and_off_read_each_other(self):
         """
         Values are read whether they were compressed or not, by a codec with or without.
-        Promise: S217.
         """
         on, off = Codec(compress_above=100), Codec()
 
         assert len(on.encode(LONG)) * 10 < len(off.encode(LONG))
         assert on.decode(off.encode(LONG)) == off.decode(on.encode(LONG)) == LONG
 
+    @pytest.mark.promise("S217")
     def test_small_and_dense_values_stay_as_they_are(self):
         """
         A value is stored compressed only above the size, and only if that makes it smaller.
-        Promise: S217.
         """
         codec = Codec(compress_above=20)
 
         assert codec.encode("short") == Codec().encode("short")
         assert codec.encode(bytes(range(200))) == Codec().encode(bytes(range(200)))
 
+    @pytest.mark.promise("S206", "S217")
     def test_a_compressed_value_is_encrypted_as_one(self):
         """
-        With both settings large values are small and unreadable. Promise: S206, S217.
+        With both settings large values are small and unreadable.
         """
         codec = Codec(keys={"k1": K1}, compress_above=100)
 

@@ -37,7 +37,7 @@ class TestFingerprint:
 
     def test_what_a_function_holds_counts(self):
         """
-        Closures, defaults, bound arguments, inner functions and bound objects tell them apart.
+        Closures, defaults, bound arguments, inner functions and bound objects make a difference.
         """
 
         def plain(state, *, n=1):

@@ -16,11 +16,11 @@ def text_of(version):
     return json.dumps(json.loads((FORMATS / f"v{version}.json").read_text()))
 
 
+@pytest.mark.promise("S069")
 @pytest.mark.parametrize("version", ALL)
 def test_what_a_format_has_not_yet_is_empty(version):
     """
     Format 1 has no seen versions, 2 no list of what changed; both are read as nothing.
-    Promise: S069.
     """
     record = decode_record(text_of(version))
 

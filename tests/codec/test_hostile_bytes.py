@@ -20,7 +20,7 @@ def _imports(folder):
 
 
 class Reduced:
-    """What a pickle calls when it is loaded."""
+    """A function that a pickle calls when it is loaded."""
 
     def __reduce__(self):
         return (abs, (-1,))
@@ -50,11 +50,12 @@ def _import_statement():
     return json
 
 
+@pytest.mark.promise("T29")
 @pytest.mark.parametrize("plant", PLANTS)
 def test_the_watch_sees_what_is_planted_in_a_decoder(plant, tmp_path, monkeypatch):
     """
     A decoder that imports (also what is there already), evaluates, unpickles, opens, starts or
-    raises any audit event is seen, through the same path as the attacks. Promise: T29.
+    raises any audit event is seen, through the same path as the attacks.
     """
     monkeypatch.setattr(sys, "path", list(sys.path))
     act = PLANTS[plant](tmp_path)
@@ -82,10 +83,11 @@ def _grows(name, payload):
     return len(payload) > 10_000 or "number" in name
 
 
+@pytest.mark.promise("T29")
 def test_no_attack_does_anything():
     """
     Pickles, foreign type names, tags of other formats, bombs and endless nesting run no code,
-    open no file, and raise the library's errors within a second and 64 MB. Promise: T29.
+    open no file, and raise the library's errors within a second and 64 MB.
     """
     attacks = hostile.corpus()
     hostile.decoders_once()

@@ -22,6 +22,7 @@ MARKED = st.dictionaries(
 )
 
 
+@pytest.mark.promise("C23", "T30")
 @given(VALUES | MARKED)
 @example([float("nan"), float("-nan"), float("inf"), float("-inf"), -0.0, 1e300, 5e-324])
 @example([2**63, -(2**63), 2**64, 2**64 - 1, -(2**200), 0, 5])
@@ -31,7 +32,7 @@ MARKED = st.dictionaries(
 def test_what_comes_back_is_equal_and_of_the_same_type(value):
     """
     Every value comes back from JSON equal and of the same type, dicts that look like the
-    library's own marks too. Promise: C23, T30.
+    library's own marks too.
     """
     payload = JSON.encode(value)
 
@@ -68,10 +69,11 @@ def test_the_text(value, text):
     assert JSON.encode(value).decode() == text
 
 
+@pytest.mark.promise("T30")
 @pytest.mark.parametrize("value", [object(), {"a": [lambda: 0]}, "\ud800", {1: object()}])
 def test_the_same_is_refused(value):
     """
-    What msgpack refuses, JSON refuses in the same words. Promise: T30.
+    JSON refuses the values that msgpack refuses, in the same words.
     """
     with pytest.raises(SerializationError) as plain:
         CODEC.encode(value, "state")
@@ -103,10 +105,11 @@ def test_damaged_text_only_raises(value, data):
             JSON.decode(damaged)
 
 
+@pytest.mark.promise("C23")
 @pytest.mark.parametrize("options", [{"compress_above": 10}, {"keys": {"k": b"k" * 32}}])
 def test_with_compression_and_encryption(options: Any):
     """
-    JSON is compressed and encrypted as msgpack is. Promise: C23.
+    JSON is compressed and encrypted as msgpack is.
     """
     if "keys" in options:
         pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")

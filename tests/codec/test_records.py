@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorgraph.codec.frames import frame, frames
-from actorgraph.codec.records import Record, decode_record, encode_record, is_inline
+from actorgraph.codec.records import Record, decode_record, encode_record, frame, frames, is_inline
 from actorgraph.errors import FormatVersionError, SerializationError
 
 RECORD = Record(
@@ -21,10 +20,11 @@ RECORD = Record(
 )
 
 
+@pytest.mark.promise("S023")
 @pytest.mark.parametrize("record", [Record(), RECORD])
 def test_a_record_is_json_that_says_its_version(record):
     """
-    A record is plain JSON with its format version, and reads back as it was. Promise: S023.
+    A record is plain JSON with its format version, and reads back as it was.
     LangGraph: L10.
     """
     text = encode_record(record)
@@ -36,7 +36,7 @@ def test_a_record_is_json_that_says_its_version(record):
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"v":4,"lists":3}', '{"v":"x"}', '{"graph":"g"}'])
 def test_a_damaged_record_is_refused(text):
     """
-    What is no record is an error with advice.
+    Bytes that aren't a record are an error with advice.
     """
     with pytest.raises(FormatVersionError) as refused:
         decode_record(text)
@@ -44,9 +44,10 @@ def test_a_damaged_record_is_refused(text):
     assert refused.value.do
 
 
+@pytest.mark.promise("S070")
 def test_a_newer_record_is_refused():
     """
-    A record of a later format names both formats and asks for an upgrade. Promise: S070.
+    A record of a later format names both formats and asks for an upgrade.
     """
     with pytest.raises(FormatVersionError, match="format 9; this version reads 1 to 5") as refused:
         decode_record('{"v":9,"whatever":1}')
@@ -70,7 +71,7 @@ def test_a_newer_record_is_refused():
 )
 def test_only_what_json_holds_exactly_is_inline(value, inline):
     """
-    None, booleans and integers that every JSON reader keeps stand in the record itself.
+    None, booleans and integers that every JSON reader keeps are stored in the record itself.
     """
     assert is_inline(value) is inline
 

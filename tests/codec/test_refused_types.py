@@ -10,7 +10,7 @@ from tests.codec.shapes import CODEC, Note
 
 @pytest.fixture
 def heard():
-    """What a listener has heard; it is taken off at the end."""
+    """The events of a listener; it is taken off at the end."""
     events = []
     leave = register_serde_event_listener(events.append)
     yield events
@@ -19,7 +19,7 @@ def heard():
 
 def test_a_refused_type_is_told_once(heard):
     """
-    A type that isn't allowed is told to listeners with module and name, beside the error.
+    A type that isn't allowed is reported to listeners with module and name, beside the error.
     LangGraph: F-E20.
     """
     with pytest.raises(UnknownTypeError):
@@ -30,7 +30,7 @@ def test_a_refused_type_is_told_once(heard):
 
 def test_what_is_allowed_is_not_told(heard):
     """
-    Values of allowed types, and damaged ones, are no event.
+    Values of allowed types, and damaged ones, cause no event.
     """
     assert CODEC.decode(CODEC.encode(Note("x"))) == Note("x")
     with pytest.raises(Exception, match="can't be decoded"):
@@ -40,7 +40,7 @@ def test_what_is_allowed_is_not_told(heard):
 
 def test_a_listener_that_raises_disturbs_nobody(heard, caplog):
     """
-    What a listener raises is logged; the others hear the event, and the error stays the same.
+    An error of a listener is logged; the others hear the event, and the error stays the same.
     """
 
     def fails(event):

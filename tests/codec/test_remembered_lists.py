@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, PrivateAttr
 
 from actorgraph.codec import Codec
-from actorgraph.codec.copies import can_copy, copied, list_copier
-from actorgraph.codec.frames import frame
-from actorgraph.codec.remembered import BYTES_MAX, RememberedLists
+from actorgraph.codec.list_cache import BYTES_MAX, ListCache, can_copy, copier_for, copy_value
+from actorgraph.codec.records import frame
 from actorgraph.values.commits import StoredRange
 
 KEY = ("thread", "", "items", 1)
@@ -58,7 +57,7 @@ def rows(*lists: list[list[Any]]) -> list[StoredRange]:
     return found
 
 
-def read(memory: RememberedLists, stored: list[StoredRange], count: int, decode: Any) -> Any:
+def read(memory: ListCache, stored: list[StoredRange], count: int, decode: Any) -> Any:
     return memory.read(KEY, stored, count, decode)
 
 
@@ -79,12 +78,12 @@ def test_a_copy_is_what_decoding_again_gives(value):
     Copies are equal, of the same types, and share nothing that can be changed.
     """
     first = CODEC.decode(CODEC.encode(value))
-    twin = copied(first)
+    twin = copy_value(first)
 
     assert (type(twin), twin, CODEC.encode(twin)) == (type(value), value, CODEC.encode(value))
     assert changeable(first).isdisjoint(changeable(twin))
-    assert list_copier([first])([first]) == [value]
-    assert changeable(first).isdisjoint(changeable(list_copier([first])([first])[0]))
+    assert copier_for(first)(first) == value
+    assert changeable(first).isdisjoint(changeable(copier_for(first)(first)))
 
 
 def changeable(value: Any) -> set[int]:
@@ -112,7 +111,7 @@ def test_whatever_was_read_before_the_items_are_those_of_the_rows(lists):
     """
     Longer and shorter beginnings in any order, rows that grew, were merged or are others.
     """
-    memory, every = RememberedLists(), [item for row in lists for part in row for item in part]
+    memory, every = ListCache(), [item for row in lists for part in row for item in part]
     merged = rows([part for row in lists for part in row]) if lists else []
     for stored in (rows(*lists[:1]), rows(*lists), merged, rows(*lists[:2]), rows(*lists)):
         there = sum(row.count for row in stored)
@@ -124,7 +123,7 @@ def test_an_item_is_decoded_once_while_its_list_grows():
     """
     Each reading of a longer list decodes what was added, also in a row that was there.
     """
-    memory, decode = RememberedLists(), Decoder()
+    memory, decode = ListCache(), Decoder()
     appends = [[{"n": n}] for n in range(20)]
     for end in range(1, 21):
         stored = rows(appends[: min(end, 8)], *([appends[8:end]] if end > 8 else []))
@@ -137,7 +136,7 @@ def test_what_a_reader_changes_no_other_reader_sees():
     """
     Two readers of one list have items of their own.
     """
-    memory, stored = RememberedLists(), rows([[{"a": []}, Note("n")]])
+    memory, stored = ListCache(), rows([[{"a": []}, Note("n")]])
     first = read(memory, stored, 2, CODEC.decode)
     first[0]["a"].append(1)
     first[1].text = "changed"
@@ -150,7 +149,7 @@ def test_other_bytes_are_never_taken_for_known_ones():
     """
     A row with the same place and length but other bytes is decoded.
     """
-    memory = RememberedLists()
+    memory = ListCache()
 
     assert read(memory, rows([["abc"]]), 1, CODEC.decode) == ["abc"]
     assert read(memory, rows([["xyz"]]), 1, CODEC.decode) == ["xyz"]
@@ -160,7 +159,7 @@ def test_what_cannot_be_copied_is_left_to_decoding():
     """
     Types whose copies are not known to be exact, and lists larger than what is kept.
     """
-    memory = RememberedLists()
+    memory = ListCache()
 
     assert not can_copy(Row("r"))
     assert read(memory, rows([[Row("r")]]), 1, CODEC.decode) is None
@@ -171,7 +170,7 @@ def test_the_memory_is_bounded():
     """
     Lists that were not read lately go when the bytes of all are too many.
     """
-    memory, decode = RememberedLists(), Decoder()
+    memory, decode = ListCache(), Decoder()
     large = rows([["x" * (BYTES_MAX // 3)]])
     for n in range(6):
         memory.read(("thread", "", "items", n), large, 1, decode)

@@ -1,4 +1,4 @@
-"""What the nodes and conditional edges of a spec do, as functions that know no library.
+"""Behaviour of the nodes and conditional edges of a spec, as functions that know no library.
 
 `act` gets what a node sees and the answers to its questions, and says what it returns; `decide`
 is a conditional edge. Both results are plain data that builder.py makes into Commands and Sends.
@@ -11,11 +11,11 @@ END = "__end__"
 
 
 class NodeError(Exception):
-    """What a failing node raises."""
+    """The error of a failing node."""
 
 
 class BranchError(Exception):
-    """What a failing conditional edge raises."""
+    """The error of a failing conditional edge."""
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Returned:
 
 
 def act(name: str, node: dict[str, Any], seen: dict[str, Any], answers: list[Any]) -> Returned:
-    """What a node returns. Every value tells what it was made of, so that a wrong view shows."""
+    """The result of a node. Every value names its sources, so that a wrong view shows."""
     count = seen.get("n", 0)
     if node["form"] == "none":
         return Returned({})

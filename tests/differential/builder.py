@@ -115,12 +115,12 @@ def node_of(library: Any, path: str, node: dict[str, Any], calls: Counter[str]) 
 
 
 def question(path: str, number: int, seen: dict[str, Any]) -> str:
-    """What a node asks; two tasks of one node are told apart by what they see."""
+    """The question of a node; two tasks of one node differ by what they see."""
     return f"{path}?{number} at {seen.get('n', 0)}"
 
 
 def formed(library: Any, form: str, made: Returned) -> Any:
-    """What a node returns, in one of the forms that a return may have."""
+    """The result of a node, in one of the forms that a return may have."""
     sends = [library.Send(target, arg) for target, arg in made.sends]
     match form:
         case "dict" if not sends:

@@ -9,7 +9,7 @@ PARTS = ("given", "outcome", "state", "history", "calls")
 
 
 class Verdict(NamedTuple):
-    """What is different, None if nothing; the entries of the list that were needed."""
+    """The differences, None if there are none; the entries of the list that were needed."""
 
     difference: str | None
     excused: tuple[str, ...]

@@ -5,7 +5,7 @@ import subprocess
 from typing import Any, NamedTuple
 
 from tests.differential.rules import Spec, Trace
-from tests.source import ROOT
+from tests.support.source_files import ROOT
 
 
 class Worker:
@@ -45,7 +45,7 @@ class Pair(NamedTuple):
     theirs: Worker
 
     def traces(self, spec: Spec) -> tuple[Trace, Trace]:
-        """What both do with a spec; they work at the same time."""
+        """Run a spec in both; they work at the same time."""
         self.ours.ask(spec)
         self.theirs.ask(spec)
         return self.ours.answer(), self.theirs.answer()

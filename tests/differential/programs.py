@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.source import ROOT
+from tests.support.source_files import ROOT
 
 PROGRAMS = sorted((ROOT / "examples" / "from_langgraph").glob("*.py"))
 EXPECTED = ROOT / "tests" / "examples" / "from_langgraph"
@@ -23,7 +23,7 @@ SECONDS_MAX = 120
 
 def for_langgraph(text: str) -> str:
     """A program with its import of actorgraph made into imports of LangGraph's modules."""
-    from actorgraph.cli.names import NAMES
+    from actorgraph.cli.name_map import NAMES
 
     homes = {"actorgraph.RemoveMessage": ("langchain_core.messages", "RemoveMessage")}
     for module, names in NAMES.items():
@@ -40,7 +40,7 @@ def for_langgraph(text: str) -> str:
 
 
 def langgraph_outputs(python: str) -> dict[str, Any]:
-    """What each program returns under LangGraph, by file name without its ending."""
+    """The result of each program under LangGraph, by file name without its ending."""
     with TemporaryDirectory() as folder:
         for program in PROGRAMS:
             text = for_langgraph(program.read_text("utf-8"))

@@ -131,7 +131,7 @@ def a_route_to_nowhere(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
 
 
 def allowed() -> dict[str, dict[str, str]]:
-    """The list, as it stands in the file."""
+    """The list, as it is in the file."""
     return tomllib.loads(ALLOWED.read_text("utf-8"))
 
 

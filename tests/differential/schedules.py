@@ -1,8 +1,8 @@
 """Every schedule of a graph's parallel tasks ends in the same state: the core, driven by hand.
 
 No event loop, no clock, no store: a task that the core starts waits in a list, a die says which
-one ends next, and `advance` is told. In every other schedule questions pause the run; in the rest
-they are answered at once. A thousand schedules of a graph take a fraction of a second.
+one ends next, and `advance` gets its event. In every other schedule questions pause the run; in the
+rest they are answered at once. A thousand schedules of a graph take a fraction of a second.
 """
 
 import random
@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.begin import begin
 from actorgraph.superstep.results import branch_targets, branch_view, writes_of
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import CheckpointId, interrupt_id, uuid6
 from actorgraph.values.policies import RunPolicy
@@ -25,7 +25,7 @@ from actorgraph.values.run import (
     Failed,
     Finish,
     Interrupted,
-    Outcome,
+    RunOutcome,
     StartTask,
     Succeeded,
     Task,
@@ -93,7 +93,7 @@ class Chance:
         self.pauses = bool(self.seed % 2)
 
 
-def play(graph: Graph, given: Any, chance: Chance, limit: int = 12) -> Outcome:
+def play(graph: Graph, given: Any, chance: Chance, limit: int = 12) -> RunOutcome:
     """One run in one random order of completion."""
     state = RunState(graph.plan, RunPolicy(recursion_limit=limit), ticking(), has_saver=False)
     running: list[tuple[Task, Any]] = []
@@ -111,7 +111,7 @@ def play(graph: Graph, given: Any, chance: Chance, limit: int = 12) -> Outcome:
 
 
 def event_of(graph: Graph, state: RunState, task: Task, seen: Any, chance: Chance) -> Event:
-    """What the node of a task does, as the event that its actor would report."""
+    """Run the node of a task; return the event that its actor would report."""
     node, spec = graph.plan.nodes[task.name], graph.spec["nodes"].get(task.name)
     try:
         returned = seen if spec is None else returned_by(graph, task, spec, seen, chance)
@@ -147,8 +147,8 @@ def returned_by(graph: Graph, task: Task, spec: Spec, seen: Any, chance: Chance)
             raise AssertionError(other)
 
 
-def ending(outcome: Outcome) -> Any:
-    """What is compared: the values with the questions, or the kind of the error."""
+def ending(outcome: RunOutcome) -> Any:
+    """The compared part: the values with the questions, or the kind of the error."""
     match outcome:
         case Succeeded(values):
             return values

@@ -51,7 +51,7 @@ def graph_of(
     Args:
         nested: whether one node is a graph.
         inside: the graph is such a node. It defers nothing, because a trace does not show a
-            nested graph's tasks, by which the rule for L110 could tell.
+            nested graph's tasks, which the rule for L110 would need.
     """
     order = list(names)
     dice.shuffle(order)

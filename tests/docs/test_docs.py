@@ -1,4 +1,4 @@
-"""What the documentation shows runs: every Python block, and every example.
+"""The documentation runs: every Python block, and every example.
 
 The ```python blocks of one file are one program, top to bottom: later blocks use earlier names.
 A block marked ```python no-run is only compiled. Programs run in an empty folder, in a process
@@ -15,15 +15,15 @@ from textwrap import dedent
 
 import pytest
 
-from tests.source import ROOT
+from tests.support.source_files import ROOT
 
 SECONDS_MAX = 120
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+|~~~+) *(?P<info>.*)$")
 
-PAGES = [
-    *([ROOT / "README.md"] if (ROOT / "README.md").exists() else []),
-    *sorted((ROOT / "docs").rglob("*.md")),
-]
+LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
+CODE = re.compile(r"`[^`]*`")
+
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,31 @@ def program(text):
     return "\n".join(lines) + "\n"
 
 
+def prose(text):
+    """The lines of a Markdown text outside of its fenced blocks."""
+    lines = text.splitlines()
+    for block in blocks(text):
+        lines[block.first : block.first + len(block.lines)] = [""] * len(block.lines)
+    return lines
+
+
+def anchors(page):
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = [
+        line.lstrip("#").strip() for line in prose(page.read_text("utf-8")) if line[:1] == "#"
+    ]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def broken_links(page):
+    """The links of a page to files that are not there, or to headings that they don't have."""
+    for link in LINK.finditer(CODE.sub("", "\n".join(prose(page.read_text("utf-8"))))):
+        target = (page.parent / link["path"]).resolve() if link["path"] else page
+        anchor = link["anchor"]
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            yield f"{page.relative_to(ROOT)}: {link[0][2:-1]}"
+
+
 def run_python(*arguments, cwd):
     """Run Python as a reader would, warnings being errors; return what it printed."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
@@ -83,7 +108,11 @@ def run_python(*arguments, cwd):
     return done.stdout
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+PROGRAMS = [p for p in PAGES if any(b.compiles for b in blocks(p.read_text("utf-8")))]
+"""The pages with Python; the others have nothing that could run."""
+
+
+@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: page.relative_to(ROOT).as_posix())
 class TestPages:
     def test_every_block_compiles(self, page):
         """
@@ -106,6 +135,22 @@ class TestPages:
 
         if text.strip():
             run_python(script, cwd=folder)
+
+
+class TestAllPages:
+    def test_every_block_is_closed(self):
+        """
+        Each fenced block of each page ends, so the text after it is text.
+        """
+        found = [block for page in PAGES for block in blocks(page.read_text("utf-8"))]
+
+        assert len(found) > 50
+
+    def test_every_link_leads_somewhere(self):
+        """
+        A relative link names a file that is there, and a heading that it has.
+        """
+        assert [link for page in PAGES for link in broken_links(page)] == []
 
 
 class TestExtraction:

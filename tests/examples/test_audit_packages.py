@@ -22,7 +22,7 @@ from audit.page import html_report
 from audit.score import rank_files
 from audit.summary import AuditedPackage, overview_of
 from audit.targets import UnknownTargetError, find_packages, list_sources
-from tests.audits import Place, parsed_again
+from tests.support.audit_example import Place, parsed_again
 
 TARGETS = ("json", "email", "xml")
 # Above the threshold, by its size and shape in every supported Python.
@@ -299,7 +299,7 @@ class TestAudit:
 
     def test_a_reviewer_may_leave_and_come_back(self, whole, tmp_path):
         """
-        With --ask a package waits, through any number of runs, until somebody answers.
+        With --ask a package waits, through any number of runs, until a reviewer answers.
         """
         place = replace(whole, folder=tmp_path)
 

@@ -1,6 +1,6 @@
 """The programs of examples/from_langgraph/ give here what they gave under LangGraph 1.2.22.
 
-What is expected was written by `make differential ARGS=--record`, which ran them there.
+The expected results were written by `make differential ARGS=--record`, which ran them there.
 """
 
 import importlib.util

@@ -1,4 +1,4 @@
-"""What keeps things beside savers: cancelled at the k-th suspension, for every k.
+"""Stores, caches and systems beside savers: cancelled at the k-th suspension, for every k.
 
 A case is a call to a store, a cache, a session or a reader of events. However it is cancelled,
 it ends; no task and no thread of it stays; other tasks' calls of the same moment are answered;
@@ -16,18 +16,13 @@ from typing import Any
 import anyio
 from anyio.lowlevel import checkpoint
 
-from actorgraph import (
-    END,
-    START,
-    CachePolicy,
-    StateGraph,
-)
+from actorgraph import END, START, CachePolicy, StateGraph
 from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
 from actorgraph.stores import AsyncBatchedBaseStore, BaseStore, InMemoryStore, SqliteStore
 from tests.faults.cancels import cancel_at, tasks_alive
 from tests.faults.stores import numbers
-from tests.gates import PATIENCE_S
-from tests.graphs import AB, writer
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import AB, writer
 
 Call = Callable[[], Coroutine[Any, Any, Any]]
 After = Callable[[], Awaitable[None]]

@@ -13,9 +13,9 @@ from anyio.lowlevel import checkpoint
 from actorgraph import ActorSystem, InMemorySaver, SqliteSaver
 from actorgraph.sessions import Session, SessionSaver, session
 from tests.faults.cancelled_keepers import KEEPERS, After, Call, Case, Slow
-from tests.gates import Turnstile
-from tests.graphs import at, in_a_row, writer
-from tests.leaving import running, steps
+from tests.support.abandoned_iterators import running, steps
+from tests.support.gates import Turnstile
+from tests.support.graphs import at, in_a_row, writer
 
 # --- sessions ---
 

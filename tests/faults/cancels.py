@@ -20,8 +20,8 @@ import trio
 from actorgraph import EmptyInputError, InMemorySaver, SqliteSaver
 from actorgraph.loops import on_trio
 from actorgraph.ports import Saver
-from actorgraph.savers.memory_log import settled
-from actorgraph.savers.sqlite.drivers import HopConnection
+from actorgraph.savers.memory.schema import settled
+from actorgraph.storage.sqlite.connections import HopConnection
 from actorgraph.testing import FaultySaver
 from tests.faults.oracle import Oracle
 from tests.faults.scenarios import CONFIG, INPUT, Scenario, run_through
@@ -80,7 +80,7 @@ class _Steps(trio.abc.Instrument):
 
 
 class Counted(Coroutine[Any, Any, Any]):
-    """A coroutine around another one, that tells a meter of each suspension."""
+    """A coroutine around another one, that reports each suspension to a meter."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], meter: Meter) -> None:
         self._coroutine = coroutine

@@ -19,7 +19,7 @@ from tests.faults.stores import Store, numbers, recorded
 
 WHENS: tuple[When, ...] = ("before", "after")
 JUDGED = ("wrong", "lost", "re-run", "unreported", "claim lost")
-"""What must be 0 at every point."""
+"""Counters that must be 0 at every point."""
 
 
 async def crash_everywhere(

@@ -11,13 +11,13 @@ from actorgraph.testing import FaultySaver
 from tests.faults.oracle import Oracle
 from tests.faults.stores import recorded
 from tests.faults.worker import build, expected, finish, names, read, saver_of
-from tests.source import ROOT
+from tests.support.source_files import ROOT
 
 POLL_SECONDS = 0.0005
 DELAY_SECONDS_MAX = 0.004
 RUN_SECONDS_MAX = 60.0
 JSON_LINES = "json lines"
-"""Stands for the address of a server where the databases are folders of JSON lines."""
+"""The address of a server, where the databases are folders of JSON lines."""
 
 
 def database_of(folder: Path, url: str) -> str:

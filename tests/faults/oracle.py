@@ -18,7 +18,7 @@ LABEL = re.compile(rb"[a-z0-9.]+;")
 
 
 class Oracle:
-    """What happened, in order: `(what, label)`.
+    """The record of all events, in order: `(what, label)`.
 
     Args:
         nested: whether what nested runs have stored counts by itself. Not in `exit`: there it
@@ -69,11 +69,11 @@ class Oracle:
 
     @property
     def acknowledged(self) -> set[str]:
-        """What was acknowledged before the last crash."""
+        """Labels acknowledged before the last crash."""
         return set(self.labels("ack", "stored", until=self.crashes[-1] if self.crashes else None))
 
     def run_again(self) -> list[str]:
-        """What started after it had been acknowledged; must be empty."""
+        """Labels started after they had been acknowledged; must be empty."""
         seen, again = set[str](), list[str]()
         for what, label in self.lines:
             if what in {"ack", "stored"}:

@@ -1,7 +1,7 @@
 """The graphs that are crashed, cancelled and killed: small, with each way to move on.
 
 Every node run writes `start` and `done` with its label into an oracle, and puts the label into
-the state's `log`, so that the state tells which runs it is made of.
+the state's `log`, so that the state shows which runs it is made of.
 """
 
 import operator
@@ -177,7 +177,7 @@ def loop(oracle: Oracle) -> StateGraph:
 
 
 class Program:
-    """What a scenario with an entrypoint gives in place of a graph's builder."""
+    """The entrypoint that a scenario gives in place of a graph's builder."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function

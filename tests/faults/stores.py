@@ -16,15 +16,16 @@ from typing import Any
 
 from actorgraph import InMemorySaver, JsonlSaver, SqliteSaver
 from actorgraph.savers.jsonl.files import Files
-from actorgraph.savers.sqlite.drivers import HopConnection
-from actorgraph.testing import FaultPlan, FaultySaver, failing_connection, failing_files
+from actorgraph.storage.sqlite.connections import HopConnection
+from actorgraph.testing import FaultPlan, FaultySaver, failing_connection
+from actorgraph.testing import faults as failing_files
 from tests.faults.oracle import Oracle
 
 STORES = ("memory", "memory, by actor", "sqlite", "sqlite port", "json lines")
 
 
 class Store:
-    """One store that outlives its savers. Every saver tells the oracle what it has stored."""
+    """One store that outlives its savers; they report acknowledged saves to the oracle."""
 
     def __init__(self, kind: str, path: Path, oracle: Oracle) -> None:
         self.kind = kind
@@ -67,7 +68,7 @@ def _on_files(path: Path, plan: FaultPlan | None) -> JsonlSaver:
 
 
 async def recorded(saver: FaultySaver, config: dict[str, Any]) -> str:
-    """What the newest checkpoint of each namespace and its ledger hold, as text.
+    """The newest checkpoint of each namespace and its ledger, as text.
 
     Also those before it, back to one that holds its DeltaChannels whole.
     """

@@ -2,7 +2,7 @@
 
 Per event loop and durability mode: one uninterrupted run gives the reports and the duration of
 each phase. Then 20 times in `sync`, the default, and 8 times in the other modes, in a fresh
-folder each: start, kill at the moment, run again to the end. Whatever was acknowledged before
+folder each: start, kill at the moment, run again to the end. Files acknowledged before
 the kill must not be parsed again, and the reports must be the same to the byte.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from tests.audits import RUN_SECONDS_MAX, Place, parsed_again
+from tests.support.audit_example import RUN_SECONDS_MAX, Place, parsed_again
 
 WHOLE_LIBRARY = ()
 # About 150 files, for the modes besides the default one.
@@ -146,7 +146,7 @@ def test_a_killed_audit_goes_on_where_it_stopped(model, tmp_path, capsys):
 
 def test_an_audit_that_is_killed_again_and_again_comes_to_its_end(model, tmp_path, capsys):
     """
-    What one run saved, the next need not do: an audit that never gets half of its time ends.
+    Work that one run saved, the next need not do: an audit that never gets half of its time ends.
     """
     place = replace(model.place, folder=tmp_path)
     rounds = 0

@@ -1,12 +1,12 @@
-"""What must not be stored, given in every form, searched in every store after every kind of run."""
+"""Values that must not be stored, in every form, searched in every store after each run."""
 
 from uuid import uuid4
 
 import pytest
 
-from tests.canaries import KEPT, found, inputs, run_all, run_in_system
 from tests.faults.crashes import report, row
-from tests.stores import KINDS, stored_in
+from tests.support.canaries import KEPT, found, inputs, run_all, run_in_system
+from tests.support.every_saver import KINDS, stored_in
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What one tenant has never comes back to another: every request, on real servers."""
+"""One tenant's data never comes back to another: every request, on real servers."""
 
 import re
 

@@ -90,6 +90,7 @@ EVERY = [*CALLS, *INSIDE]
 HOW = {"asyncio": ("scope", "native", "twice"), "trio": ("scope",)}
 
 
+@pytest.mark.promise("B3", "B6")
 @pytest.mark.parametrize("kind", ["memory", "memory, by actor", "sqlite"])
 @pytest.mark.parametrize(("scenario", "cancelled"), EVERY, ids=[c.name for _, c in EVERY])
 async def test_a_cancelled_call_leaves_nothing_behind(
@@ -97,7 +98,7 @@ async def test_a_cancelled_call_leaves_nothing_behind(
 ):
     """
     Cancelled at any await, a call leaves no transaction, no lock and no task; the store doesn't
-    change later, nothing acknowledged is lost, and the thread goes on. Promise: B3, B6.
+    change later, nothing acknowledged is lost, and the thread goes on.
     """
     seen: Counter[str] = Counter()
     for how in HOW[anyio_backend]:

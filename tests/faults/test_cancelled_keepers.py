@@ -6,7 +6,7 @@ from tests.faults.cancelled_keepers import OPERATIONS, cancel_case, store_case
 from tests.faults.cancelled_readers import CASES
 from tests.faults.crashes import report, row
 from tests.faults.test_cancelled_awaits import HOW
-from tests.long_term.shelves import Shelf
+from tests.support.every_store import Shelf
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

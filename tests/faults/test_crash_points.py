@@ -13,6 +13,7 @@ from tests.faults.scenarios import MODES, scenarios_of
 from tests.faults.stores import STORES
 
 
+@pytest.mark.promise("S063", "S072", "S078", "B1", "B2", "B3", "B5")
 @pytest.mark.parametrize("kind", STORES)
 @pytest.mark.parametrize("mode", MODES)
 async def test_no_crash_point_loses_or_repeats_what_was_acknowledged(
@@ -20,8 +21,7 @@ async def test_no_crash_point_loses_or_repeats_what_was_acknowledged(
 ):
     """
     Whichever storage operation fails, before or after its effect, the caller gets an error and
-    a resume ends right; acknowledged tasks never run again. Promise: S063, S072, S078,
-    B1, B2, B3, B5.
+    a resume ends right; acknowledged tasks never run again.
     """
     seen: Counter[str] = Counter()
     for scenario in scenarios_of(mode):
@@ -34,13 +34,14 @@ async def test_no_crash_point_loses_or_repeats_what_was_acknowledged(
     check(seen)
 
 
+@pytest.mark.promise("B2", "B3", "B5")
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_full_disk_stops_the_run_and_leaves_the_saver_usable(
     mode, tmp_path, request, anyio_backend
 ):
     """
     Without space at any SQL statement the run ends with StorageFullError, and once there is
-    space again the same saver finishes it. Promise: B2, B3, B5.
+    space again the same saver finishes it.
     """
     seen: Counter[str] = Counter()
     for scenario in scenarios_of(mode):

@@ -15,11 +15,10 @@ from contextlib import closing
 import pytest
 
 from actorgraph import JsonlSaver, SqliteSaver
-from actorgraph.codec.frames import frame
+from actorgraph.codec.records import frame
 from actorgraph.errors import ActorGraphError
 from tests.codec import hostile
 from tests.faults.crashes import report, row
-from tests.graphs import at
 from tests.savers.damage import (
     HEALTHY,
     MOVING,
@@ -33,7 +32,8 @@ from tests.savers.damage import (
     reads_of,
     tried,
 )
-from tests.stores import store  # noqa: F401 - a fixture
+from tests.support.every_saver import store  # noqa: F401 - a fixture
+from tests.support.graphs import at
 
 SEED = int(os.environ.get("ACTORGRAPH_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
 FLIPS = int(os.environ.get("ACTORGRAPH_FLIPS", "1000"))
@@ -41,7 +41,7 @@ PLANTED = int(os.environ.get("ACTORGRAPH_PLANTED", "50000"))
 SECONDS_MAX = 1.0
 PAYLOADS = (("blobs", "payload"), ("ranges", "payload"), ("writes", "payload"))
 
-pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+pytestmark = [pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.every_saver]
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def told(request, what, figures, kind):
 @pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
 async def test_changed_columns(store, tables, request):  # noqa: F811 - the fixture
     """
-    Of a thousand changed columns each is told with its thread by whatever reads it, or changes
+    Of a thousand changed columns each is reported with its thread by its readers, or changes
     nothing that is read; what is asked of other threads is answered.
     """
     chance, seen = random.Random(SEED), Counter[str]()
@@ -164,7 +164,7 @@ async def test_planted_rows(store, tables, request):  # noqa: F811 - the fixture
 
 async def test_cut_files_of_lines(tmp_path, request):
     """
-    Cut to each length, a file of lines that was acknowledged is told as cut; the folder's other
+    Cut to each length, a file of lines that was acknowledged is reported as cut; the folder's other
     thread is read all the same.
     """
     folder = tmp_path / "threads"

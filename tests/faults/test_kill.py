@@ -11,6 +11,7 @@ from tests.faults.kills import JSON_LINES, kill_often
 from tests.faults.scenarios import MODES
 
 
+@pytest.mark.promise("S063", "S072", "S085", "B1", "B2", "B3")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", ["sqlite", "json lines", "postgres"])
 async def test_a_killed_process_loses_nothing_it_had_acknowledged(
@@ -18,7 +19,7 @@ async def test_a_killed_process_loses_nothing_it_had_acknowledged(
 ):
     """
     After kill -9 at any moment each thread ends with the state of an undisturbed run, and no
-    acknowledged task runs again. Promise: S063, S072, S085, B1, B2, B3.
+    acknowledged task runs again.
     """
     url = {"sqlite": "", "json lines": JSON_LINES}.get(kind)
     url = request.getfixturevalue("postgres").url if url is None else url

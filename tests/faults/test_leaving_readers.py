@@ -7,15 +7,15 @@ import anyio
 import pytest
 
 from tests.faults.crashes import report, row
-from tests.gates import PATIENCE_S
-from tests.leaving import SCENES, WAYS, ours, tasks
+from tests.support.abandoned_iterators import SCENES, WAYS, ours, tasks
+from tests.support.gates import PATIENCE_S
 
 TIMES = {"by_cancelling": 20, "by_garbage": 50}
 """Default 200; to wait until nothing else happens takes time, and so does to collect garbage."""
 FREE = 20
 """Objects of one class that caches may keep."""
 STORED = "actorgraph.savers."
-"""What a saver in memory has of a thread stays, of course."""
+"""The thread's data in a saver in memory stays, of course."""
 # A projection of a run has one reader.
 REPEATED = [scene for scene in SCENES if scene.repeats]
 

@@ -12,6 +12,7 @@ from tests.faults.scenarios import MODES
 PROCESSES = 4
 
 
+@pytest.mark.promise("S068", "B4")
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 @pytest.mark.parametrize("mode", MODES)
 async def test_of_twenty_runs_on_one_thread_the_losers_run_nothing(
@@ -19,7 +20,7 @@ async def test_of_twenty_runs_on_one_thread_the_losers_run_nothing(
 ):
     """
     Runs at once on one thread: each winner's update is there once, and each loser gets a
-    ConflictError before its first node. Promise: S068, B4.
+    ConflictError before its first node.
     """
     seen = await one_thread(kind, mode, tmp_path / "store.db", 20, 1)
 
@@ -32,11 +33,11 @@ async def test_of_twenty_runs_on_one_thread_the_losers_run_nothing(
     assert (seen["updates lost"], seen["steps lost"]) == (0, 0)
 
 
+@pytest.mark.promise("S005", "S010", "B2")
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_thousand_threads_run_at_once_in_one_file(mode, tmp_path, request, anyio_backend):
     """
     Each of 1,000 threads that run at once is read back right, and none has an error.
-    Promise: S005, S010, B2.
     """
     began = time.monotonic()
     seen = await many_threads(mode, tmp_path / "store.db", 1_000)
@@ -46,6 +47,7 @@ async def test_a_thousand_threads_run_at_once_in_one_file(mode, tmp_path, reques
     assert (seen["errors"], seen["read back right"]) == (0, 1_000)
 
 
+@pytest.mark.promise("B4")
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 @pytest.mark.parametrize("mode", MODES)
 async def test_of_fifty_answers_to_one_question_one_is_taken(
@@ -53,7 +55,6 @@ async def test_of_fifty_answers_to_one_question_one_is_taken(
 ):
     """
     A question is answered once: its node runs once more, and 49 calls get AlreadyResumed.
-    Promise: B4.
     """
     seen = await resumes(kind, mode, tmp_path / "store.db", 50, 1)
 
@@ -62,12 +63,12 @@ async def test_of_fifty_answers_to_one_question_one_is_taken(
     assert dict(seen) == {"taken": 1, "refused": 49, "node runs": 2, "answers in the state": 1}
 
 
+@pytest.mark.promise("S068", "B4")
 @pytest.mark.parametrize("mode", MODES)
 async def test_runs_of_several_processes_lose_no_update(mode, tmp_path, request, anyio_backend):
     """
     Against other processes too, a run that returns has stored its update once, and any other gets
     a ConflictError; at its next save where one that came later took the thread over.
-    Promise: S068, B4.
     """
     seen = await one_thread("sqlite", mode, tmp_path / "store.db", 20, PROCESSES)
 
@@ -78,11 +79,12 @@ async def test_runs_of_several_processes_lose_no_update(mode, tmp_path, request,
     assert seen["updates lost"] <= 0  # one that was taken over may have stored its input
 
 
+@pytest.mark.promise("B4")
 @pytest.mark.parametrize("mode", MODES)
 async def test_answers_of_several_processes_count_once(mode, tmp_path, request, anyio_backend):
     """
     Of answers that several processes give to one question, one is in the state; the others get
-    AlreadyResumed, or a ConflictError when a later one took the thread over. Promise: B4.
+    AlreadyResumed, or a ConflictError when a later one took the thread over.
     """
     seen = await resumes("sqlite", mode, tmp_path / "store.db", 50, PROCESSES)
 

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from actorgraph import ActorSystem, PostgresSaver
 from tests.faults.crashes import report, row
-from tests.graphs import chain
+from tests.support.graphs import chain
 
 THREADS = 4_000
 LEASE_S = 15.0
@@ -19,7 +19,7 @@ BEGIN PERFORM pg_sleep(2.5); RETURN NULL; END $$;
 CREATE TRIGGER slow AFTER INSERT ON writes FOR EACH STATEMENT EXECUTE FUNCTION slow();
 CREATE TRIGGER slow AFTER INSERT ON system_runs FOR EACH STATEMENT EXECUTE FUNCTION slow();
 """
-"""What 4,000 threads hand over at once is eight batches, which wait for 20 s then."""
+"""Rows that 4,000 threads hand over at once are eight batches, which wait for 20 s then."""
 
 
 @pytest.mark.parametrize("threads", [THREADS])

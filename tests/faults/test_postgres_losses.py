@@ -14,9 +14,9 @@ import pytest
 
 from actorgraph import PostgresSaver
 from tests.faults.crashes import FIGURES
-from tests.graphs import at, chain
-from tests.postgres import PostgresServer
-from tests.proxy import Proxy, proxied
+from tests.support.graphs import at, chain
+from tests.support.postgres_server import PostgresServer
+from tests.support.tcp_proxy import Proxy, proxied
 
 STEPS = "abcdefgh"
 KILLS = 200
@@ -104,12 +104,13 @@ async def under(harm: Harm, kind: str, saver: PostgresSaver) -> Counter[str]:
     return seen
 
 
+@pytest.mark.promise("T9")
 @pytest.mark.parametrize("kind", ["kills", "restarts", "stalls", "resets", "swallows"])
 async def test_runs_go_on_and_nothing_is_stored_twice(
     postgres, schema, kind, anyio_backend_name, request
 ):
     """
-    Failed runs 0, duplicates 0, gaps 0. Promise: T9.
+    Failed runs 0, duplicates 0, gaps 0.
     """
     with proxied(postgres.socket) as proxy:
         harm = Harm(postgres, proxy)

@@ -7,18 +7,22 @@ import pytest
 
 from tests.faults.crashes import FIGURES
 from tests.savers.interleavings import interleave
-from tests.savers.raw import left_of
-from tests.stores import KINDS, store
+from tests.support.every_saver import KINDS, store
+from tests.support.stored_bytes import left_of
+
+pytestmark = pytest.mark.every_saver
 
 __all__ = ["store"]
 INTERLEAVINGS = int(os.environ.get("ACTORGRAPH_INTERLEAVINGS", "200"))
 
 
+@pytest.mark.promise("S111", "S124", "C2", "T15")
+@pytest.mark.every_loop("jsonl", "postgres")
 @pytest.mark.parametrize("store", KINDS, indirect=True)
 async def test_two_hundred_interleavings(store, request, anyio_backend):
     """
     After each of them every checkpoint that is left can be read, the thread goes on, and a deleted
-    thread has no row. Promise: S111, S124, C2, T15.
+    thread has no row.
     """
     ends = Counter[str]()
     async with store.saver() as saver:

@@ -7,7 +7,7 @@ import pytest
 
 from actorgraph.web import Limits
 from tests.faults.crashes import report, row
-from tests.stores import stored_in
+from tests.support.every_saver import stored_in
 from tests.web.apps import application
 from tests.web.schemas import schemathesis
 from tests.web.server import running

@@ -1,4 +1,4 @@
-"""SIGTERM under load, fifty times: what servers tell their clients, and what they leave behind."""
+"""SIGTERM under load, fifty times: what servers send their clients, and what they leave behind."""
 
 import signal
 from collections import Counter
@@ -36,13 +36,13 @@ async def one_stop(server: str, path: Path, seen: Counter[str]) -> float:
     return stopped.seconds
 
 
+@pytest.mark.promise("T39")
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_server_that_is_told_to_stop_loses_nothing(server, tmp_path, request):
     """
     At SIGTERM under load a server refuses runs, ends each stream with a word, and exits in time;
     what it had acknowledged is stored, and the next one ends every run that it had accepted.
-    Promise: T39.
     """
     seen: Counter[str] = Counter()
     seconds = [await one_stop(server, tmp_path / f"{n}.db", seen) for n in range(TIMES[server])]
@@ -59,13 +59,14 @@ async def test_a_server_that_is_told_to_stop_loses_nothing(server, tmp_path, req
     assert seen["finished"] == seen["accepted"]
 
 
+@pytest.mark.promise("T39")
 @pytest.mark.parametrize("graph", ["stuck", "blocked"])
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_a_node_that_does_not_return_holds_up_no_exit(server, graph, tmp_path, request):
     """
     A node that waits for ever, or holds a thread, is left when the time is over: its reader is
-    told, and the process ends. Promise: T39.
+    notified, and the process ends.
     """
     path = tmp_path / "runs.db"
     stopped = stopped_under_load(server, path, 2, graph=graph, drain_s=2)
@@ -77,11 +78,12 @@ async def test_a_node_that_does_not_return_holds_up_no_exit(server, graph, tmp_p
     assert stopped.seconds < DEADLINE_S
 
 
+@pytest.mark.promise("T39")
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_who_presses_ctrl_c_loses_nothing(server, tmp_path):
     """
-    SIGINT ends a server as SIGTERM does. Promise: T39.
+    SIGINT ends a server as SIGTERM does.
     """
     path = tmp_path / "runs.db"
     stopped = stopped_under_load(server, path, READERS, STARTERS, number=signal.SIGINT)

@@ -13,8 +13,8 @@ import pytest
 from actorgraph import PostgresSaver
 from actorgraph.stores import PostgresStore
 from tests.faults.crashes import report, row
-from tests.peers import WAIT_MAX_S, of_a_saver, of_a_store, outcome_of, works
-from tests.proxy import proxied
+from tests.support.storage_operations import WAIT_MAX_S, of_a_saver, of_a_store, outcome_of, works
+from tests.support.tcp_proxy import proxied
 
 PHASES = {
     "connecting": None,
@@ -29,7 +29,7 @@ LIMITS = {"busy_timeout_s": 0.5, "answer_timeout_s": 1.0, "reconnect_timeout_s":
 
 
 async def in_phase(proxy, phase, operation) -> tuple[str, float]:
-    """What becomes of an operation that falls into silence at a phase."""
+    """The outcome of an operation whose peer falls silent at a phase."""
     if PHASES[phase] is None:
         proxy.reset()
         proxy.stall()

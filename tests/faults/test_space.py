@@ -1,4 +1,4 @@
-"""What a chat of 400 turns takes on the disk, in every kind of store."""
+"""The size of a chat of 400 turns on the disk, in every kind of store."""
 
 import json
 from collections.abc import AsyncIterator
@@ -10,8 +10,8 @@ import pytest
 
 from actorgraph import Codec, JsonlSaver, PostgresSaver, SqliteSaver
 from tests.faults.crashes import report, row
-from tests.postgres import PostgresServer
 from tests.savers.test_postgres_space import SIZES, Chat, Plain, chat
+from tests.support.postgres_server import PostgresServer
 
 TURNS = 400
 AT_MOST = {"sqlite": 6.0, "json lines": 8.0, "postgres": 5.8}
@@ -83,12 +83,13 @@ class Schema:
             return db.execute(SIZES, ("%",)).fetchone()[0]
 
 
+@pytest.mark.promise("C1")
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("schema_of", [Plain, Chat], ids=["dicts", "message objects"])
 async def test_a_chat_of_four_hundred_turns(place, kind, schema_of, request, anyio_backend):
     """
     400 turns take at most six times the bytes of the last state on SQLite and PostgreSQL, vacuumed
-    or not, and eight on files of lines: compact JSON of dicts, encoded objects. Promise: C1.
+    or not, and eight on files of lines: compact JSON of dicts, encoded objects.
     """
     async with place.saver() as saver:
         state = await chat(saver, TURNS, schema_of)

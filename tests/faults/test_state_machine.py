@@ -10,11 +10,12 @@ from contextlib import ExitStack
 import pytest
 
 from tests.faults.crashes import report, row
-from tests.savers.conftest import store
 from tests.savers.machine.own import OWN, planted
 from tests.savers.machine.planted import BUGS, HARD
 from tests.savers.machine.running import run_machine
-from tests.stores import Store
+from tests.support.every_saver import Store, store
+
+pytestmark = pytest.mark.every_saver
 
 SEQUENCES = int(os.environ.get("ACTORGRAPH_SEQUENCES", "200"))
 STEPS = 50
@@ -26,9 +27,11 @@ def _server(store, request):
     return request.getfixturevalue("postgres") if store.kind == "postgres" else None
 
 
+@pytest.mark.promise("S081", "B1")
+@pytest.mark.every_loop("jsonl", "postgres")
 def test_no_difference_from_the_model(store, request, anyio_backend, tmp_path):
     """
-    In so many sequences of steps no saver differs from the model. Promise: S081, B1.
+    In so many sequences of steps no saver differs from the model.
     """
     steps = run_machine(
         store,
@@ -44,6 +47,7 @@ def test_no_difference_from_the_model(store, request, anyio_backend, tmp_path):
     report(request.config, "state machine", line)
 
 
+@pytest.mark.every_loop("jsonl", "postgres")
 @pytest.mark.parametrize("bug", [*BUGS, *HARD], ids=lambda bug: bug.__name__)
 def test_a_planted_bug_is_found(bug, store, request, anyio_backend, tmp_path):
     """

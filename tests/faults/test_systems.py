@@ -1,7 +1,7 @@
-"""Two processes with ActorSystems on one database: one is killed, or stands still past its lease.
+"""Two processes with ActorSystems on one database: one is killed, or is stopped past its lease.
 
-`tests.system_worker` is the program. What it had told on its standard output when it died is what
-was acknowledged: an update is told after it was delivered.
+`tests.support.system_worker` is the program. Its standard output up to its death is the
+acknowledged part: an update is written after it was delivered.
 """
 
 import random
@@ -15,8 +15,8 @@ import anyio.to_thread
 import pytest
 
 from tests.faults.crashes import report, row
-from tests.graphs import at
-from tests.system_processes import (
+from tests.support.graphs import at
+from tests.support.system_processes import (
     ALL,
     acked,
     come_second,
@@ -30,7 +30,7 @@ from tests.system_processes import (
     take_over,
     worker,
 )
-from tests.system_worker import NODES, RENAMED, system_over
+from tests.support.system_worker import NODES, RENAMED, system_over
 
 RUNS = 40
 ROUNDS = 6
@@ -50,7 +50,7 @@ def database_of(kind: str, request: pytest.FixtureRequest, folder: Any, number: 
 
 
 def said_by(capfd: pytest.CaptureFixture[str]) -> list[list[str]]:
-    """What the runs of this process have said."""
+    """The output of the runs of this process."""
     return [line.split() for line in capfd.readouterr().out.splitlines()]
 
 
@@ -79,13 +79,14 @@ async def killed_often(loop: str, database: str, chance: random.Random, capfd: A
     return seen
 
 
+@pytest.mark.promise("E10")
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl", "postgres"])
 async def test_what_killed_processes_left_is_ended_by_another(
     kind, tmp_path, request, anyio_backend, capfd
 ):
     """
     After kill -9 of one process after the other in the middle of 40 runs all of them end, as if
-    nothing had been, and no acknowledged task runs again. Promise: E10.
+    nothing had been, and no acknowledged task runs again.
     """
     chance = random.Random(f"{kind} {anyio_backend}")
     seen: Counter[str] = Counter()
@@ -107,13 +108,14 @@ async def test_what_killed_processes_left_is_ended_by_another(
     assert seen["kills"] >= 10
 
 
+@pytest.mark.promise("E10")
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_what_a_stopped_process_writes_past_its_lease_is_refused(
     kind, tmp_path, request, anyio_backend, capfd
 ):
     """
-    A process that stood still while another one took its runs over ends none of them and changes
-    nothing that is stored, at whatever moment it stood. Promise: E10.
+    A process that was stopped while another one took its runs over ends none of them and changes
+    nothing that is stored, at whatever moment it was stopped.
     """
     chance = random.Random(f"stop {kind} {anyio_backend}")
     seen: Counter[str] = Counter()
@@ -180,7 +182,7 @@ async def test_what_comes_to_a_thread_of_another_process_is_run_or_refused(
 
 
 async def stored_values(database: str) -> list[Any]:
-    """What the threads have."""
+    """The stored values of the threads."""
     async with system_over(database, 0.0, 15.0, 1000) as system:
         graph = system.graphs["g"]
         return [(await graph.aget_state(at(f"t{n}"))).values for n in range(RUNS)]

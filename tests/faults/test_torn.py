@@ -7,22 +7,24 @@ import time
 from collections import Counter
 
 import anyio
+import pytest
 
 from actorgraph import SqliteSaver
 from tests.faults.crashes import report, row
 from tests.faults.kills import RUN_SECONDS_MAX, judge, lines_of, start
 from tests.faults.torn import copy, cut, cuts, sequences
-from tests.graphs import ab, at
-from tests.standing import stop
+from tests.support.graphs import ab, at
+from tests.support.stopped_processes import stop
 
 COPIES = int(os.environ.get("ACTORGRAPH_COPIES", "200"))
 THREADS = 6
 
 
+@pytest.mark.promise("T5", "B1", "B2")
 async def test_a_log_that_ends_anywhere_leaves_a_prefix(tmp_path, request, anyio_backend):
     """
     With its log cut at each frame's end, and a byte before and after, the database is whole, has
-    the first checkpoints of each thread and nothing else, and goes on. Promise: T5, B1, B2.
+    the first checkpoints of each thread and nothing else, and goes on.
     """
     path = tmp_path / "store.db"
     async with SqliteSaver(path) as saver:
@@ -45,10 +47,11 @@ async def test_a_log_that_ends_anywhere_leaves_a_prefix(tmp_path, request, anyio
     report(request.config, "torn files", row("log cut", anyio_backend, len(sizes), 0, 0))
 
 
+@pytest.mark.promise("T5", "B1", "B2")
 async def test_a_copy_of_any_instant_goes_on(tmp_path, request, anyio_backend):
     """
-    What a stopped process has on disk at any instant is whole; nothing that was acknowledged is
-    lost, and each thread ends right. Promise: T5, B1, B2.
+    The files of a stopped process are whole at any instant; nothing that was acknowledged is
+    lost, and each thread ends right.
     """
     chance = random.Random(anyio_backend)
     seen: Counter[str] = Counter()

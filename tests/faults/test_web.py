@@ -36,11 +36,12 @@ TABLE = "web"
 pytestmark = pytest.mark.parametrize("kind", SERVERS)
 
 
+@pytest.mark.promise("E9")
 def test_streams_over_many_kills(kind, tmp_path, request):
     """
-    However often a server is killed, clients that come back know of every step, are told each
-    event once, and of every gap: of each that may be where events are stored, of each that there
-    is where they are not. Promise: E9.
+    However often a server is killed, clients that reconnect learn of every step, get each
+    event once, and learn of every gap: of each that may be where events are stored, of each that
+    there is where they are not.
     """
     kept, other = (Client(n, resumable=n == "kept", steps=10**6) for n in ("kept", "other"))
     chance = random.Random(kind)
@@ -78,8 +79,8 @@ def test_streams_over_many_kills(kind, tmp_path, request):
 @pytest.mark.parametrize("kept", ["in memory", "resumable", "block"])
 def test_a_reader_that_does_not_read(kind, kept, tmp_path, request):
     """
-    While many events are made, what a slow reader holds is bounded. After that it is told of
-    each event, or that it is missing; with "block" the run waits for it, and none is.
+    While many events are made, what a slow reader holds is bounded. After that it gets
+    each event, or a gap in its place; with "block" the run waits for it, and none is.
     """
     body = {"assistant_id": "flood", "input": {"most": EVENTS}, "stream_mode": "custom"}
     body |= {"on_completion": "keep", "stream_resumable": kept == "resumable"}

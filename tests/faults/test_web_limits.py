@@ -106,7 +106,7 @@ def test_a_server_stands_what_clients_send(kind, tmp_path, request):
 @pytest.mark.parametrize("kind", SERVERS)
 def test_who_asks_too_often_waits(kind, tmp_path):
     """
-    Above its rate a client is told to wait on every server; what watches the server is not. T36.
+    Above its rate a client has to wait on every server; monitoring routes are exempt. T36.
     """
     with (
         server(kind, tmp_path / "runs.db", requests_per_s=0.01, burst=5) as made,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 from actorgraph import START, Command, InMemorySaver, Send, StateGraph, interrupt
-from tests.graphs import at
+from tests.support.graphs import at
 
 
 class State(TypedDict, total=False):

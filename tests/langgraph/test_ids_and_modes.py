@@ -12,7 +12,7 @@ import pytest
 from actorgraph import START, Command, InMemorySaver, RetryPolicy, StateGraph, interrupt
 from actorgraph.runtime.clock import IdSource
 from actorgraph.values.ids import GREGORIAN_OFFSET
-from tests.graphs import AB, ab, at, compiled, in_a_row, writer
+from tests.support.graphs import AB, ab, at, compiled, in_a_row, writer
 
 
 def with_child(child: Any, **options: Any) -> Any:
@@ -21,7 +21,7 @@ def with_child(child: Any, **options: Any) -> Any:
 
 
 class Coarse:
-    """A clock that stands still for many ids, and goes back now and then."""
+    """A clock that repeats its time for many ids, and goes back now and then."""
 
     def __init__(self, ahead: int = 0) -> None:
         self.calls = itertools.count(1)
@@ -34,12 +34,13 @@ class Coarse:
 
 
 class TestIds:
+    @pytest.mark.promise("S024", "S048")
     async def test_they_rise_however_fast_they_are_made(self):
         """
         Ids that two tasks and two threads make in one go are all different and sort as they were
         made, as bytes and as text, whatever step they carry, and however rarely the clock moves;
         each is above its parent's, though another process, whose clock is ahead, made that.
-        Promise: S024, S048. LangGraph: F-E9, L8.
+        LangGraph: F-E9, L8.
         """
         ids, elsewhere = IdSource(Coarse()), IdSource(Coarse(ahead=10_000)).checkpoint(0, None)
         made: list[bytes] = []
@@ -70,10 +71,11 @@ class TestIds:
         assert len({*made, *each[0], *each[1]}) == 20_000
         assert min(*each[0], *each[1]) > elsewhere
 
+    @pytest.mark.promise("S048")
     async def test_they_rise_across_namespaces(self):
         """
         A child's checkpoints come after its parent's last one and before its next one, by their
-        ids alone. Promise: S048. LangGraph: F-E9, L8.
+        ids alone. LangGraph: F-E9, L8.
         """
         saver = InMemorySaver()
         child = in_a_row({"x": writer("x"), "y": writer("y")})

@@ -20,8 +20,8 @@ from actorgraph import (
 from actorgraph import messages as ours
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidUpdateError, OutsideRunError
-from actorgraph.messages.reducer import stamp
-from tests.graphs import at, history, in_a_row
+from actorgraph.messages.add_messages import stamp
+from tests.support.graphs import at, history, in_a_row
 
 FAMILIES = [ours, lc]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from tests.graphs import at
 from tests.migrate.programs import STATES, fill, shown
+from tests.support.graphs import at
 
 
 class Filled:

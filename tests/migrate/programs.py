@@ -8,7 +8,7 @@ from langgraph import graph as lg
 from langgraph import types as lg_types
 
 import actorgraph as ag
-from tests.graphs import at
+from tests.support.graphs import at
 
 
 class Log(TypedDict, total=False):
@@ -88,5 +88,5 @@ def fill(saver: Any, *, durability: Any = None) -> Any:
 
 
 def shown(snapshots: list[Any]) -> list[Any]:
-    """What two libraries' histories of a thread have in common."""
+    """The common part of two libraries' histories of a thread."""
     return [(s.values, s.next, s.metadata["step"], s.metadata["source"]) for s in snapshots]

@@ -44,7 +44,7 @@ CHANGE = {
 @pytest.mark.parametrize(("table", "column", "value"), DAMAGES)
 async def test_a_damaged_row_stops_its_own_thread_alone(table, column, value, filled, tmp_path):
     """
-    Whatever stands in one row, the call raises nothing: that row's thread is refused with the
+    With any content in one row, the call raises nothing: that row's thread is refused with the
     place, and each other thread moves, those before it and those behind it.
     """
     found: dict[str, str] = {}

@@ -76,7 +76,7 @@ def read(value, *types, langchain=None):
 )
 def test_plain_values_come_back(value):
     """
-    What LangGraph stores of plain types comes back equal and of its type. LangGraph: F-E18.
+    Plain types stored by LangGraph come back equal and of their type. LangGraph: F-E18.
     """
     found, unknown = read([value])
 

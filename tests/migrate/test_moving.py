@@ -18,8 +18,8 @@ from actorgraph import Command, InMemorySaver, InvalidConfigError, SqliteSaver, 
 from actorgraph.channels import DeltaChannel
 from actorgraph.migrate import amigrate, migrate
 from actorgraph.migrate.__main__ import main
-from tests.graphs import ab, at, history
 from tests.migrate.programs import ANSWERS, OURS, STATES, THEIRS, Log, program, says, shown
+from tests.support.graphs import ab, at, history
 
 
 @dataclasses.dataclass
@@ -100,7 +100,7 @@ class TestMoving:
 
     async def test_a_second_call_moves_nothing(self, filled, target):
         """
-        What is there already is left alone, and what is missing is added.
+        Checkpoints that are there already are left alone, and missing ones are added.
         """
         await amigrate(filled.path, target, threads=["inside"])
         again = await amigrate(filled.path, target)
@@ -137,11 +137,11 @@ class TestMoving:
 
         (refused,) = report.refused
         assert refused.thread_id == "first question"
-        assert "has gone on in the target" in refused.problems[0]
+        assert "was continued in the target" in refused.problems[0]
 
     async def test_a_dry_run_stores_nothing(self, filled, target):
         """
-        It reports what would move; progress tells of each thread, and a limit holds.
+        It reports what would move; progress is called for each thread, and a limit holds.
         """
         seen = []
 
@@ -278,7 +278,7 @@ class TestWhatCanNotMove:
         (refused,) = report.refused
         assert refused.thread_id == "typed"
         assert "['log'][0]: it has the type" in refused.problems[0]
-        assert "typed: can't move: checkpoint" in str(report)
+        assert "typed: can't be moved: checkpoint" in str(report)
         assert allowed.refused == ()
         every = await history(chat(OURS, target), at("plain"))
         assert every[0].values["log"] == ["x", "ok"]

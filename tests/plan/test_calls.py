@@ -1,4 +1,4 @@
-"""What is told about a user's callable without calling it."""
+"""Facts about a user's callable, found without calling it."""
 
 from functools import partial
 from typing import Any, Literal, Optional, TypedDict, Union
@@ -6,8 +6,8 @@ from typing import Any, Literal, Optional, TypedDict, Union
 import pytest
 
 from actorgraph import START, Command, StateGraph
-from actorgraph.plan.calls import command_destinations, first_schema, is_async, literal_returns
-from tests.graphs import AB
+from actorgraph.plan.callables import command_destinations, first_schema, is_async, literal_returns
+from tests.support.graphs import AB
 
 
 class View(TypedDict):

@@ -47,7 +47,7 @@ BAD_CALLS: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: graph().add_node("a:b", node), "'a:b' can't be a node's name", "letters"),
     (lambda: graph().add_node("", node), "'' can't be a node's name", "letters"),
     (lambda: graph().add_node("a"), "add_node('a') got no function", "add_node(name, function)"),
-    (lambda: graph().add_node(lambda s: s), "can't tell the node's name", "add_node(name, "),
+    (lambda: graph().add_node(lambda s: s), "got no name for the node", "add_node(name, "),
     (lambda: graph().add_node("a", 3), "node 'a': 3 is neither callable", "pass a function"),
     (lambda: graph().add_node("a", parts), "node 'a' is a generator", "get_stream_writer()"),
     (lambda: graph().add_node("a", node, timeout=1), "a thread can't be stopped", "async def"),
@@ -56,27 +56,27 @@ BAD_CALLS: list[tuple[Callable[[], Any], str, str]] = [
     (lambda: graph("a").add_edge(["a", END], "a"), "END cannot be a start node", "at END"),
     (lambda: graph("a").add_edge("a", START), "START cannot be an end node", "go back to"),
     (lambda: graph("a").add_edge([], "a"), "empty list of starts", "name the nodes"),
-    (lambda: graph("a").add_edge(None, "a"), "add_edge() got None, which is no", "the name"),
-    (lambda: graph("a").add_edge(["a", 3], "a"), "add_edge() got 3, which is no", "the name"),
-    (lambda: graph("a").add_edge("a", ["b"]), "add_edge() got ['b'], which is no", "the name"),
-    (lambda: graph("a").add_edge(START, node), "which is no node's name", "such as 'node'"),
-    (lambda: graph("a").add_conditional_edges(node, node), "is no node's name", "such as 'node'"),
+    (lambda: graph("a").add_edge(None, "a"), "the name of a node, got None", "the name"),
+    (lambda: graph("a").add_edge(["a", 3], "a"), "the name of a node, got 3", "the name"),
+    (lambda: graph("a").add_edge("a", ["b"]), "the name of a node, got ['b']", "the name"),
+    (lambda: graph("a").add_edge(START, node), "add_edge() expects the name", "such as 'node'"),
+    (lambda: graph("a").add_conditional_edges(node, node), "expects the name", "such as 'node'"),
     (lambda: graph("a").add_conditional_edges("a", 3), "the path behind node 'a': 3 is", "pass a"),
     (
         lambda: graph("a").add_conditional_edges("a", node, "draft"),
-        "path_map is 'draft', neither a list",
+        "path_map must be a list of names of nodes or a dict, got 'draft'",
         "path_map=['draft']",
     ),
-    (lambda: graph("a").add_conditional_edges("a", node, 3), "path_map is 3, neither", "a list"),
+    (lambda: graph("a").add_conditional_edges("a", node, 3), "or a dict, got 3", "a list"),
     (
         lambda: graph().add_node("a", node, destinations="draft"),
-        "destinations is 'draft', neither a list",
+        "destinations must be a list of names of nodes or a dict, got 'draft'",
         "destinations=['draft']",
     ),
-    (lambda: graph().add_node("a", node, max_concurrency=0), "0 as its max_conc", "1 or more"),
-    (lambda: graph().add_node("a", node, max_concurrency=-1), "-1 as its max_conc", "1 or more"),
-    (lambda: graph().add_node("a", node, max_concurrency=1.5), "1.5 as its max", "whole number"),
-    (lambda: graph().add_node("a", node, max_concurrency="2"), "'2' as its max", "whole number"),
+    (lambda: graph().add_node("a", node, max_concurrency=0), "or None, got 0", "1 or more"),
+    (lambda: graph().add_node("a", node, max_concurrency=-1), "or None, got -1", "1 or more"),
+    (lambda: graph().add_node("a", node, max_concurrency=1.5), "or None, got 1.5", "an integer"),
+    (lambda: graph().add_node("a", node, max_concurrency="2"), "or None, got '2'", "an integer"),
     (lambda: graph().add_sequence([]), "Sequence requires at least one node", "pass some"),
     (
         lambda: graph("a").add_conditional_edges("a", node).add_conditional_edges("a", node),
@@ -89,7 +89,7 @@ BAD_CALLS: list[tuple[Callable[[], Any], str, str]] = [
 @pytest.mark.parametrize(("call", "text", "advice"), BAD_CALLS)
 def test_a_call_that_can_be_seen_wrong_is_refused_at_once(call, text, advice):
     """
-    A bad call is refused where it stands, and the error says what to do. LangGraph: F-A3.
+    A bad call is refused at that call, and the error says what to do. LangGraph: F-A3.
     """
     with pytest.raises(GraphBuildError) as refused:
         call()

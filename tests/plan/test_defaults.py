@@ -13,8 +13,8 @@ from actorgraph import (
     omit_payload,
 )
 from actorgraph.errors import GraphBuildError
-from actorgraph.values.node_policies import CachePolicy
-from tests.graphs import AB
+from actorgraph.values.policies import CachePolicy
+from tests.support.graphs import AB
 
 TWICE = RetryPolicy(max_attempts=2)
 THRICE = RetryPolicy(max_attempts=3)
@@ -39,7 +39,7 @@ def plan(builder):
 class TestDefaults:
     def test_they_hold_where_a_node_names_nothing(self):
         """
-        What a node names itself wins; the order of the calls doesn't matter. LangGraph: F-A9.
+        The settings of a node win; the order of the calls doesn't matter. LangGraph: F-A9.
         """
         builder = StateGraph(AB).add_node("a", node)
         builder.set_node_defaults(retry_policy=TWICE, timeout=5, error_handler=handler)
@@ -145,7 +145,7 @@ class TestDefaults:
 class TestTracePolicy:
     async def test_it_is_kept_and_changes_nothing(self):
         """
-        It stands with the node for exporters; the node and its streams see the real values.
+        It belongs to the node, for exporters; the node and its streams see the real values.
         LangGraph: F-A8, F-C25.
         """
         policy = TracePolicy(process_inputs=omit_payload)
@@ -182,7 +182,7 @@ class TestAfterCompile:
     )
     def test_a_change_warns_and_stays_without_effect(self, change):
         """
-        What was compiled stays as it is. LangGraph: F-A3.
+        A compiled graph stays as it is. LangGraph: F-A3.
         """
         builder = StateGraph(AB).add_node("a", node).add_edge(START, "a")
         graph = builder.compile()

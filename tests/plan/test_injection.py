@@ -6,8 +6,8 @@ from typing import Any, Optional
 import pytest
 
 from actorgraph import START, StateGraph
-from actorgraph.plan.injection import injected, needs_store
-from tests.graphs import AB
+from actorgraph.plan.callables import injected, needs_store
+from tests.support.graphs import AB
 
 
 class BaseStore:

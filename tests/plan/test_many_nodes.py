@@ -1,4 +1,4 @@
-"""What a graph of many nodes costs: in proportion to its nodes, and nothing at each superstep.
+"""The cost of a graph of many nodes: in proportion to its nodes, and nothing at each superstep.
 
 Counted in bytecode instructions at n and at 4n nodes, so that no other program's load matters.
 """
@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import pytest
 
 from actorgraph import END, START, InMemorySaver, StateGraph
-from tests.instructions import instructions
+from tests.support.instruction_counts import instructions
 
 FEW, MANY = 24, 96
 LINEAR_MAX = 5.0

@@ -9,7 +9,7 @@ import pytest
 from actorgraph.channels import EphemeralValue, NamedBarrierValue, Topic
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import END, START, TASKS
 

@@ -68,7 +68,7 @@ def _pieces(messages: Any) -> Iterator[AIMessageChunk]:
 
 
 class Heard(BaseCallbackHandler):
-    """Counts what a caller's handler is told."""
+    """Counts the callbacks of a caller's handler."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -126,7 +126,7 @@ def _calls(message: Any) -> list[Any]:
 
 
 def expected(kind: str, model: Any, mode: str) -> tuple[list[Any], list[str]]:
-    """What LangGraph's stream tells, and what a caller's handler hears then."""
+    """The chunks of LangGraph's stream, and the callbacks of a caller's handler."""
     heard = Heard()
     graph = made(kind, model, theirs, their_prebuilt)
     chunks = graph.stream(ASKED, {"callbacks": [heard]}, stream_mode=mode)

@@ -1,4 +1,4 @@
-"""What tools get from the graph: state, store, runtime, the call's id. A model can't set these."""
+"""Arguments of tools from the graph: state, store, runtime, the call's id. No model sets them."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ def who(
     user: Annotated[str, InjectedState("user")],
     call: Annotated[str, InjectedToolCallId],
 ) -> str:
-    """Who asks."""
+    """Greet the user of the state."""
     return f"{call}: {user} asks {ask} after {len(state['messages'])} messages"
 
 
@@ -73,7 +73,7 @@ class TestState:
 
     async def test_a_state_may_be_an_object(self):
         """
-        Keys are read as attributes of a state that is no dict, and a list is its messages.
+        Keys are read as attributes of a state that isn't a dict, and a list is its messages.
 
         LangGraph: F-M2.
         """
@@ -123,7 +123,7 @@ class TestState:
 
         made = await node.ainvoke({"messages": [calling(("maybe", {}))]})
         assert told(made["messages"]) == [("1", "nobody")]
-        with pytest.raises(InvalidUpdateError, match="'who' wants 'user' of the state"):
+        with pytest.raises(InvalidUpdateError, match="'who' needs 'user' of the state"):
             await node.ainvoke({"messages": [calling(("who", {"ask": "why"}))]})
 
 

@@ -31,7 +31,7 @@ def who(
     call: Annotated[str, InjectedToolCallId],
     runtime: ToolRuntime,
 ) -> str:
-    """Who asks."""
+    """Greet the user of the state."""
     return f"{user} asks {ask} in {call} {runtime.tool_call_id}"
 
 
@@ -76,7 +76,7 @@ async def test_its_tools_are_filled_in():
 
 async def test_its_validation_is_told_without_what_was_filled_in():
     """
-    Arguments that don't fit are told to the model; hidden ones are left out of that.
+    Arguments that don't fit are reported to the model; hidden ones are left out of that.
 
     LangGraph: F-M1, F-M2.
     """

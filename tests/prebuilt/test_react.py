@@ -7,14 +7,9 @@ import pytest
 from actorgraph import END, START, Command, InMemorySaver, Runtime, StateGraph, interrupt
 from actorgraph.errors import GraphBuildError, MissingExtraError
 from actorgraph.messages import AIMessage
-from actorgraph.prebuilt import (
-    AgentState,
-    InjectedState,
-    ToolNode,
-    create_react_agent,
-)
-from tests.graphs import at
+from actorgraph.prebuilt import AgentState, InjectedState, ToolNode, create_react_agent
 from tests.prebuilt.scripted import ASKED, Answer, Script, calling, double, texts
+from tests.support.graphs import at
 
 
 class TestLoop:
@@ -214,7 +209,7 @@ class TestStates:
 
 BAD: list[tuple[Any, dict[str, Any], str]] = [
     (Script(), {"version": "v3"}, "Invalid version v3"),
-    (3, {}, "3 is no chat model"),
+    (3, {}, "must be a chat model or a function, got 3"),
     (Script(), {"prompt": 3}, "Got unexpected type for `prompt`"),
     (Script(), {"state_schema": Answer}, "Missing required key"),
 ]

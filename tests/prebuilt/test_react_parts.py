@@ -4,12 +4,9 @@ import pytest
 
 from actorgraph import InMemorySaver
 from actorgraph.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from actorgraph.prebuilt import (
-    InvalidChatHistoryError,
-    create_react_agent,
-)
-from tests.graphs import at
+from actorgraph.prebuilt import InvalidChatHistoryError, create_react_agent
 from tests.prebuilt.scripted import ASKED, Answer, Script, calling, double, texts
+from tests.support.graphs import at
 
 
 class TestPrompt:

@@ -8,8 +8,8 @@ import pytest
 
 from actorgraph import END, START, Command, InMemorySaver, StateGraph, interrupt
 from actorgraph.prebuilt import ToolCallTransformer, ToolNode, ToolRuntime
-from tests.graphs import at, in_a_row
 from tests.prebuilt.chatter import Chat, ToolMessage, calling, told
+from tests.support.graphs import at, in_a_row
 
 
 class Errand(TypedDict):
@@ -32,7 +32,7 @@ def changed(request, number):
 class TestWrappers:
     async def test_a_call_can_be_changed_repeated_and_answered(self):
         """
-        A wrapper stands in the place of each call: it may run it with other arguments, several
+        A wrapper takes the place of each call: it may run it with other arguments, several
         times, or not at all.
 
         LangGraph: F-M1.
@@ -87,7 +87,7 @@ class TestWrappers:
     @pytest.mark.parametrize("handling", [True, False])
     async def test_a_wrappers_failure_is_handled_like_a_tools(self, handling):
         """
-        What a wrapper raises becomes an answer where the setting says so.
+        The error of a wrapper becomes an answer where the setting says so.
 
         LangGraph: F-M1.
         """
@@ -195,11 +195,12 @@ class TestQuestions:
 
 
 class TestStream:
+    @pytest.mark.promise("D12")
     async def test_readers_see_each_call(self):
         """
         A call starts, sends parts of its output, and finishes or fails.
 
-        Promise: D12. LangGraph: F-D8.
+        LangGraph: F-D8.
         """
 
         async def spell(word: str, runtime: ToolRuntime) -> str:
@@ -224,7 +225,7 @@ class TestStream:
 
     async def test_a_failure_is_an_event(self):
         """
-        Readers learn of a tool's failure even where the model is told of it too.
+        Readers learn of a tool's failure even where it is reported to the model too.
 
         LangGraph: F-D8.
         """
@@ -299,7 +300,7 @@ class Foreign:
 
 async def test_tool_objects_are_called_with_the_whole_call():
     """
-    Whatever has a name and `ainvoke` is a tool, and makes its message itself.
+    An object with a name and `ainvoke` is a tool, and makes its message itself.
 
     LangGraph: F-M1.
     """

@@ -1,4 +1,4 @@
-"""What a failing tool becomes: an answer for the model, or a failure of the node."""
+"""Results of failing tools: an answer for the model, or a failure of the node."""
 
 import pytest
 
@@ -15,7 +15,7 @@ class TestErrors:
     @pytest.mark.parametrize("handling", [False, KeyError, (KeyError, TypeError)])
     async def test_a_failure_is_raised(self, handling):
         """
-        What isn't handled fails the node as the tool raised it.
+        An unhandled error fails the node as the tool raised it.
 
         LangGraph: F-M1.
         """
@@ -26,7 +26,7 @@ class TestErrors:
 
     async def test_a_tools_own_failure_is_raised_by_default(self):
         """
-        Without a setting only wrong arguments are told to the model.
+        Without a setting only wrong arguments are reported to the model.
 
         LangGraph: F-M1.
         """
@@ -72,11 +72,11 @@ class TestErrors:
 
     def test_a_handler_of_something_else_is_refused(self):
         """
-        A parameter that is no exception is seen when the node is made.
+        A parameter that isn't an exception is refused when the node is made.
         """
 
         def wrong(error: int) -> str:
             return ""
 
-        with pytest.raises(GraphBuildError, match="which is no exception"):
+        with pytest.raises(GraphBuildError, match="must take an exception"):
             ToolNode([fails], handle_tool_errors=wrong)

@@ -236,7 +236,10 @@ class TestArguments:
         }
         assert tool.args_schema["required"] == ["text"]
 
-    @pytest.mark.parametrize(("tool", "text"), [(3, "3 is no tool"), (lambda x: x, "needs a name")])
+    @pytest.mark.parametrize(
+        ("tool", "text"),
+        [(3, "must be a function or a tool object, got 3"), (lambda x: x, "needs a name")],
+    )
     def test_what_is_no_tool_is_refused(self, tool, text):
         """
         Numbers, and functions without a name, are refused when the node is made.

@@ -1,4 +1,4 @@
-"""What tools may return, and what the node makes of it."""
+"""Return values of tools, and the node's result made of them."""
 
 from typing import Annotated, Any
 
@@ -55,7 +55,7 @@ class TestResults:
 
     async def test_a_graph_takes_commands_and_updates(self):
         """
-        What the node returns with a Command among the results is applied by the graph.
+        The node's result with a Command among the results is applied by the graph.
 
         LangGraph: F-M1.
         """

@@ -1,4 +1,4 @@
-"""What a node does that goes on in its thread, or in a task of its own, when its run has left."""
+"""Work of a node that goes on in its thread, or in a task of its own, when its run has left."""
 
 import threading
 from collections.abc import Callable
@@ -10,8 +10,8 @@ import pytest
 
 from actorgraph import InMemorySaver, StateGraph, step, task
 from actorgraph.errors import NodeCancelledError, OutsideRunError
-from tests.graphs import at, in_a_row
-from tests.nested import Log
+from tests.support.graphs import at, in_a_row
+from tests.support.subgraphs import Log
 
 
 @task

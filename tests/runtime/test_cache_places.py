@@ -1,4 +1,4 @@
-"""Whose cache a node uses, how results are forgotten, and what happens when a cache fails."""
+"""The cache that a node uses, how results are forgotten, and what happens when a cache fails."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ from actorgraph import (
     task,
 )
 from actorgraph.errors import CacheWarning, GraphBuildError, InvalidConfigError
-from tests.graphs import AB
 from tests.runtime.test_caching import Calls, cache, one
 from tests.runtime.test_failures import Flaky
+from tests.support.graphs import AB
 
 __all__ = ["cache"]
 
@@ -149,12 +149,12 @@ class TestTrouble:
         async def node(state):
             return {"bar": [made]}
 
-        with pytest.warns(CacheWarning, match="could not be kept"):
+        with pytest.warns(CacheWarning, match="could not be stored"):
             assert (await one(node, InMemoryCache()).ainvoke({"foo": "a"}))["bar"] == [made]
 
     async def test_a_result_for_a_graph_that_has_changed(self, cache):
         """
-        Writes to a channel that the graph has no more are no hit.
+        A result with writes to a channel that the graph no longer has isn't used.
         """
         policy = CachePolicy(name="shared")
 

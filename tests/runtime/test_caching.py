@@ -17,8 +17,8 @@ from actorgraph import (
     StateGraph,
     interrupt,
 )
-from tests.graphs import AB, at
 from tests.runtime.test_failures import Flaky
+from tests.support.graphs import AB, at
 
 
 class Calls:
@@ -56,10 +56,11 @@ def cache(request, tmp_path):
 
 
 class TestHits:
+    @pytest.mark.promise("D12")
     async def test_the_same_input_is_not_computed_again(self, cache):
         """
         A second run with the same input takes the first one's result; another input does not.
-        Promise: D12. LangGraph: F-K1, F-K2.
+        LangGraph: F-K1, F-K2.
         """
         calls = Calls()
         graph = one(calls.node(), cache)
@@ -135,7 +136,7 @@ class TestHits:
 class TestKeys:
     async def test_two_closures_share_nothing(self, cache):
         """
-        Functions made by one factory are told apart by what they hold.
+        Functions made by one factory differ by what they hold.
         LangGraph: F-K1, L103.
         """
 
@@ -250,7 +251,7 @@ class TestWhatIsKept:
 
     async def test_a_commands_route_is_the_nodes_own(self, cache):
         """
-        What the node itself decided is part of its result.
+        The node's own route is part of its result.
         LangGraph: F-K1, F-C5.
         """
         seen: list[str] = []

@@ -16,19 +16,22 @@ from actorgraph import (
     interrupt,
     task,
 )
-from actorgraph.runtime.context import CURRENT
+from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.testing import GatedSaver
-from tests.gates import PATIENCE_S, Box, patient_group
-from tests.graphs import at, chain, in_a_row
-from tests.steps import Slow, plus
+from tests.support.gates import PATIENCE_S, Box, patient_group
+from tests.support.graphs import at, chain, in_a_row
+from tests.support.task_functions import Slow, plus
+
+pytestmark = pytest.mark.every_saver
 
 
 class TestDurability:
+    @pytest.mark.promise("S072")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_finished_calls_outlive_the_process(self, store, durability):
         """
         A new saver over the same place knows what calls returned before the run failed.
-        LangGraph: F-J4, L101. Promise: S072.
+        LangGraph: F-J4, L101.
         """
         ran: list[str] = []
         broken = ["once"]
@@ -58,10 +61,11 @@ class TestDurability:
         assert result == ["a", "b", "c"]
         assert sorted(ran) == ["a", "b", "c"]
 
+    @pytest.mark.promise("S072")
     async def test_a_caller_goes_on_before_its_calls_are_durable_and_readers_do_not(self):
         """
-        The program doesn't wait for the disk between its steps; a chunk tells only what is stored.
-        Promise: S072. LangGraph: F-J8.
+        The program doesn't wait for the disk between its steps; a chunk shows only what is stored.
+        LangGraph: F-J8.
         """
         chunks: list[Any] = []
         second = anyio.Event()
@@ -92,7 +96,7 @@ class TestDurability:
 
     async def test_a_cancelled_run_keeps_what_its_calls_returned(self, saver):
         """
-        What was done before a cancellation is stored, and not done again. LangGraph: F-J7.
+        Work done before a cancellation is stored, and not done again. LangGraph: F-J7.
         """
         ran: list[str] = []
         slow = Slow()
@@ -157,7 +161,7 @@ class TestRuns:
         async def node(state: Any) -> dict[str, Any]:
             whole = CURRENT.get()
             found: dict[str, str] = {}
-            parts = whole.apart(["x", "y"])
+            parts = whole.split(["x", "y"])
             for name in order.pop(0):
                 token = CURRENT.set(parts["xy".index(name)])
                 found[name] = await step(name)

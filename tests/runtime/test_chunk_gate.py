@@ -1,11 +1,11 @@
-"""When a reader gets a chunk: in sync durability not before what it tells is durable."""
+"""Delivery of chunks: in sync durability not before their content is durable."""
 
 import pytest
 
 from actorgraph import InMemorySaver, get_stream_writer
 from actorgraph.testing import GatedSaver
-from tests.gates import Turnstile, patient_group, settled
-from tests.graphs import at, in_a_row, side_by_side, writer
+from tests.support.gates import Turnstile, patient_group, settled
+from tests.support.graphs import at, in_a_row, side_by_side, writer
 
 
 async def read(graph, modes, chunks, **options):
@@ -31,10 +31,10 @@ def kinds(chunks: list) -> list[str]:
 
 
 class TestSync:
+    @pytest.mark.promise("S074", "S186")
     async def test_a_step_is_told_once_it_is_stored(self):
         """
         updates, tasks, values and checkpoints of a step wait for its save; custom doesn't.
-        Promise: S074, S186.
         """
         chunks: list = []
         modes = ["updates", "tasks", "values", "checkpoints", "custom"]
@@ -60,10 +60,10 @@ class TestSync:
         assert after == [*first, *step, "tasks", "custom"]
         assert kinds(chunks) == [*after, *step]
 
+    @pytest.mark.promise("S074")
     async def test_a_sibling_is_told_once_its_writes_are_stored(self):
         """
         With siblings still running, a finished task's chunk waits for its own writes' save.
-        Promise: S074.
         """
         chunks: list = []
         slow = Turnstile({"bar": ["slow"]})
@@ -88,7 +88,7 @@ class TestSync:
 
     async def test_a_custom_chunk_comes_while_its_node_runs(self):
         """
-        What a node writes is delivered at once, before the node has returned.
+        Custom chunks of a node are delivered at once, before the node has returned.
         """
         chunks: list = []
         inside = Turnstile({"bar": ["a"]})

@@ -1,6 +1,6 @@
 """The durability modes as seen from outside, with a saver that blocks (S074-S080).
 
-What the supervisor decides is tested without I/O in tests/superstep/test_durability.py; here
+The decisions of the supervisor are tested without I/O in tests/superstep/test_durability.py; here
 real runs wait for real commits.
 """
 
@@ -13,8 +13,10 @@ from actorgraph import InMemorySaver
 from actorgraph.codec.records import Record, decode_record
 from actorgraph.testing import GatedSaver
 from actorgraph.values.commits import Commit, Request
-from tests.gates import Box, patient_group, settled
-from tests.graphs import ab, at, chain, count, history, in_a_row, writer
+from tests.support.gates import Box, patient_group, settled
+from tests.support.graphs import ab, at, chain, count, history, in_a_row, writer
+
+pytestmark = pytest.mark.every_saver
 
 
 def steps(batch: Sequence[Request]) -> list[int]:
@@ -33,9 +35,10 @@ class Loading(GatedSaver):
 
 
 class TestSync:
+    @pytest.mark.promise("S064", "S074")
     async def test_each_step_is_stored_before_the_next_one_starts(self, store):
         """
-        put(k) has returned before any node of step k+1 starts, for all k. Promise: S064, S074.
+        put(k) has returned before any node of step k+1 starts, for all k.
         LangGraph: F-E11.
         """
         log: list[str] = []
@@ -49,10 +52,10 @@ class TestSync:
 
         assert log == ["step -1", "step 0", "a", "step 1", "b", "step 2", "c", "step 3"]
 
+    @pytest.mark.promise("S064", "C12")
     async def test_the_steps_of_a_superstep_happen_in_order(self, store):
         """
         Load, plan, run, apply and bump versions, update versions seen, checkpoint, put.
-        Promise: S064, C12.
         """
         log: list[str] = []
         records: list[Record] = []
@@ -90,10 +93,10 @@ class TestSync:
         assert "a" not in before.versions_seen
         assert after.versions_seen["a"][trigger] == before.channel_versions[trigger]
 
+    @pytest.mark.promise("S074", "S079")
     async def test_a_blocked_saver_holds_the_next_node(self, store):
         """
-        By default no node starts while the save before it stands at the gate.
-        Promise: S074, S079.
+        By default no node starts while the save before it waits at the gate.
         """
         log: list[str] = []
         async with GatedSaver(store.saver()) as saver, patient_group(saver) as group:
@@ -127,10 +130,11 @@ class TestSync:
 
 
 class TestAsync:
+    @pytest.mark.promise("S075", "S076", "C4")
     async def test_the_next_node_runs_while_the_save_waits(self, store):
         """
-        Steps go on while their saves stand at the gate, and all are stored at the return.
-        Promise: S075, S076, C4. LangGraph: F-E12.
+        Steps go on while their saves wait at the gate, and all are stored at the return.
+        LangGraph: F-E12.
         """
         log: list[str] = []
         async with GatedSaver(store.saver()) as saver, patient_group(saver) as group:
@@ -169,10 +173,11 @@ class TestAsync:
         assert ahead == ["a", "b", "c", "d"]
         assert log == list("abcdefgh")
 
+    @pytest.mark.promise("D3", "D5")
     async def test_both_modes_store_the_same(self, saver):
         """
         The ledger and the checkpoints of an async run are those of a sync one, and in a list they
-        are what they are one by one. Promise: D3, D5.
+        are what they are one by one.
         """
         stored = {}
         for mode in ("sync", "async"):
@@ -204,9 +209,10 @@ def holding(saver: GatedSaver):
 
 
 class TestExit:
+    @pytest.mark.promise("S077")
     async def test_one_row_however_long_the_run(self, saver):
         """
-        A run of five steps leaves exactly one checkpoint. Promise: S077. LangGraph: F-E13.
+        A run of five steps leaves exactly one checkpoint. LangGraph: F-E13.
         """
         graph = chain("abcde", checkpointer=saver)
 
@@ -216,10 +222,10 @@ class TestExit:
         assert only.values == result == {"foo": "e", "bar": list("abcde")}
         assert (only.next, only.metadata["step"], only.parent_config) == ((), 5, None)
 
+    @pytest.mark.promise("S077")
     async def test_nothing_is_stored_while_it_runs_but_the_claim(self):
         """
         In exit mode nodes run without waiting for a save; the claim alone comes first.
-        Promise: S077.
         """
         log: list[str] = []
         async with GatedSaver(InMemorySaver()) as saver, patient_group(saver) as group:
@@ -234,9 +240,10 @@ class TestExit:
 
         assert len(saver.batches) == 2
 
+    @pytest.mark.promise("S077")
     async def test_a_run_on_an_old_thread_adds_one(self, saver):
         """
-        A later exit run adds one row, whose parent is the one stored before. Promise: S077.
+        A later exit run adds one row, whose parent is the one stored before.
         """
         graph = ab(saver)
 
@@ -249,9 +256,10 @@ class TestExit:
 
 
 class TestWhichModeHolds:
+    @pytest.mark.promise("S080")
     def test_a_graph_with_another_mode_is_another_graph(self):
         """
-        `with_durability` leaves the graph that it is called on as it was. Promise: S080.
+        `with_durability` leaves the graph that it is called on as it was.
         """
         graph = ab(InMemorySaver())
 
@@ -259,9 +267,10 @@ class TestWhichModeHolds:
 
         assert (graph.durability, other.durability) == ("sync", "exit")
 
+    @pytest.mark.promise("S079", "S080", "C32")
     async def test_a_call_overrides_the_graph_and_the_graph_the_default(self, saver):
         """
-        The call's mode, else the graph's, else sync. Promise: S079, S080, C32. LangGraph: L85.
+        The call's mode, else the graph's, else sync. LangGraph: L85.
         """
         graph = ab(saver)
         exits = graph.with_durability("exit")
@@ -289,10 +298,10 @@ class TestWhichModeHolds:
         with pytest.raises(ValueError, match=r"(?s)asinc.*'async'"):
             await choose()
 
+    @pytest.mark.promise("S009", "C32")
     async def test_one_thread_in_three_modes_ends_right(self, saver):
         """
         A thread that is run sync, then exit, then async has every run's effect once.
-        Promise: S009, C32.
         """
         graph = ab(saver)
 

@@ -1,4 +1,4 @@
-"""What ends: a process, a node that exits, a task that is cancelled while it closes a saver."""
+"""Endings of a process, of a node that exits, of a task cancelled while it closes a saver."""
 
 import asyncio
 import subprocess
@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from actorgraph import SqliteSaver
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at, in_a_row
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at, in_a_row
 
 
 class Stubborn:
@@ -88,7 +88,7 @@ class TestSavers:
         """
         program = (
             "import sys\n"
-            "from tests.graphs import ab, at\n"
+            "from tests.support.graphs import ab, at\n"
             "from actorgraph import SqliteSaver\n"
             "class Late:\n"
             "    def __del__(self):\n"

@@ -1,21 +1,12 @@
-"""Error handlers of nodes: what they get, what stands for the node, what a crash leaves."""
+"""Error handlers of nodes: what they get, what replaces the node's result, what a crash leaves."""
 
 import pytest
 
-from actorgraph import (
-    END,
-    START,
-    Command,
-    NodeError,
-    RetryPolicy,
-    Send,
-    StateGraph,
-    interrupt,
-)
+from actorgraph import END, START, Command, NodeError, RetryPolicy, Send, StateGraph, interrupt
 from actorgraph.errors import GraphBuildError, StoredNodeError
-from tests.gates import Turnstile, patient_group
-from tests.graphs import AB, at, count, history, writer
 from tests.runtime.test_failures import Flaky
+from tests.support.gates import Turnstile, patient_group
+from tests.support.graphs import AB, at, count, history, writer
 
 MODES = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 
@@ -53,11 +44,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarni
 
 
 class TestInItsPlace:
+    @pytest.mark.promise("D12")
+    @pytest.mark.every_saver
     @MODES
     async def test_its_update_stands_for_the_nodes(self, saver, durability):
         """
         The handler gets the node's input and its error; its update ends the superstep.
-        Promise: D12. LangGraph: F-C12, L44.
+        LangGraph: F-C12, L44.
         """
         handler = Handler()
         graph = handled(Flaky(9), handler, saver=saver)
@@ -72,7 +65,7 @@ class TestInItsPlace:
 
     async def test_the_nodes_edges_are_not_taken(self):
         """
-        What comes after the node doesn't run, unless the handler says so.
+        The successors of the node don't run, unless the handler says so.
         LangGraph: F-C12.
         """
         result = await handled(Flaky(9), Handler()).ainvoke({})
@@ -118,7 +111,7 @@ class TestInItsPlace:
 
     async def test_of_many_sends_each_failure_is_handled(self):
         """
-        A handler gets the Send's argument; the others' writes stand in their order.
+        A handler gets the Send's argument; the others' writes keep their order.
         LangGraph: F-C12, L44.
         """
 
@@ -137,7 +130,7 @@ class TestInItsPlace:
 
     async def test_siblings_go_on(self):
         """
-        A handled failure cancels nobody; the superstep ends when all have finished.
+        A handled failure cancels no other task; the superstep ends when all have finished.
         LangGraph: F-C12, F-C13.
         """
         slow, handler = Turnstile({"bar": ["slow"]}), Handler()
@@ -190,7 +183,7 @@ class TestInItsPlace:
 class TestItsOwnFailure:
     async def test_it_fails_the_run(self, saver):
         """
-        Nobody handles what a handler raises; a resume begins with the handler, not the node.
+        The error of a handler isn't handled; a resume begins with the handler, not the node.
         LangGraph: F-C12, L45.
         """
         flaky, handler = Flaky(9), Handler(failures=1)

@@ -7,8 +7,8 @@ import structlog
 from actorgraph import InMemorySaver
 from actorgraph.errors import SaverBrokenError
 from actorgraph.testing import FaultPlan, FaultySaver
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at
 
 
 @pytest.fixture

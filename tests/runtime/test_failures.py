@@ -5,8 +5,8 @@ import pytest
 
 from actorgraph import END, START, GraphRecursionError, InMemorySaver, StateGraph
 from actorgraph.testing import FaultPlan, FaultySaver
-from tests.gates import Turnstile, patient_group
-from tests.graphs import AB, ab, at, compiled, count, in_a_row, side_by_side, writer
+from tests.support.gates import Turnstile, patient_group
+from tests.support.graphs import AB, ab, at, compiled, count, in_a_row, side_by_side, writer
 
 ORDERS = [("good", "bad"), ("bad", "good")]
 both_orders = pytest.mark.parametrize("order", ORDERS, ids="-".join)
@@ -47,12 +47,13 @@ class Good:
 
 
 class TestSiblings:
+    @pytest.mark.promise("S003", "S173", "S174", "D6")
+    @pytest.mark.every_saver
     @both_orders
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_finished_sibling_is_not_run_again(self, saver, order, durability):
         """
         Good and bad in one step, in either order: after the resume good ran once, bad twice.
-        Promise: S003, S173, S174, D6.
         """
         good = Good()
         bad = Flaky(after=good.done)
@@ -86,10 +87,12 @@ class TestSiblings:
         assert (closed, slow.calls) == (1, 2)
         assert sorted(result["bar"]) == ["mended", "slow"]
 
+    @pytest.mark.promise("S036", "S037", "S140")
+    @pytest.mark.every_saver
     async def test_the_state_shows_the_error_and_the_result(self, saver):
         """
         After a failure each task of the step has its error or its result; what the finished ones
-        wrote waits beside the checkpoint until the step is done. Promise: S036, S037, S140.
+        wrote waits beside the checkpoint until the step is done.
         """
         good, fine = Good(), Good()
 
@@ -144,10 +147,12 @@ class TestSiblings:
 
 
 class TestResuming:
+    @pytest.mark.promise("S003", "S173")
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_the_last_successful_step_is_where_it_goes_on(self, saver, durability):
         """
-        a, then b fails once: the resume runs b only. Promise: S003, S173.
+        a, then b fails once: the resume runs b only.
         """
         log: list[str] = []
         bad = Flaky()
@@ -162,10 +167,12 @@ class TestResuming:
         assert (stored.values["bar"], stored.next) == (["a"], ("bad",))
         assert result["bar"] == ["a", "mended"]
 
+    @pytest.mark.promise("D10", "C8")
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_the_recursion_limit_leaves_a_thread_that_goes_on(self, saver, durability):
         """
-        At the limit what was done is stored, in exit mode as one row. Promise: D10, C8.
+        At the limit what was done is stored, in exit mode as one row.
         LangGraph: F-C8, L84.
         """
         graph = compiled({"a": writer("a")}, [(START, "a"), ("a", "a")], checkpointer=saver)
@@ -182,11 +189,13 @@ class TestResuming:
         assert (len(first), len(second)) == (3, 6)
         assert rows == (1 if durability == "exit" else 5)
 
+    @pytest.mark.promise("D10", "C8")
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_a_reducer_that_fails_leaves_the_writes(self, saver, durability):
         """
         A reducer's error ends the run; the nodes' work is kept and not done again, in exit mode
-        too. Promise: D10, C8. LangGraph: L20.
+        too. LangGraph: L20.
         """
         log: list[str] = []
         graph = side_by_side({n: writer(n, log) for n in "ab"}, checkpointer=saver)
@@ -198,9 +207,10 @@ class TestResuming:
         assert sorted(log) == ["a", "b"]
         assert await count(graph, at()) == (1 if durability == "exit" else 2)
 
+    @pytest.mark.promise("C8", "C32")
     async def test_killed_in_exit_then_resumed_in_async(self, store):
         """
-        A thread run sync, then exit and killed, then resumed async ends right. Promise: C8, C32.
+        A thread run sync, then exit and killed, then resumed async ends right.
         """
         async with store.saver() as saver:
             await ab(saver).ainvoke({"bar": ["1"]}, at(), durability="sync")
@@ -247,11 +257,13 @@ class TestGroups:
 
         assert any("'bad'" in note for note in raised.value.__notes__)
 
+    @pytest.mark.promise("D10", "C8")
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_a_conditional_edge_that_fails_fails_its_node(self, saver, durability):
         """
         An error of a router is its node's: nothing of the task is kept, and what was done before
-        is stored, in exit mode as one row. Promise: D10, C8. LangGraph: L106.
+        is stored, in exit mode as one row. LangGraph: L106.
         """
         log: list[str] = []
 

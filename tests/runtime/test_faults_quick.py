@@ -61,18 +61,19 @@ class TestDoubles:
 
 
 class TestCrashPoints:
+    @pytest.mark.promise("S072", "B1", "B2", "B3", "B5")
     @pytest.mark.parametrize("mode", MODES)
     async def test_in_memory_no_crash_point_loses_what_was_acknowledged(
         self, mode, tmp_path, anyio_backend
     ):
         """
-        Calls of the saver's port fail one by one, and a resume ends right. Promise: S072,
-        B1, B2, B3, B5.
+        Calls of the saver's port fail one by one, and a resume ends right.
         """
         for scenario, kind in product(scenarios_of(mode), CHEAP):
             path, part = tmp_path / "store.db", PARTS[anyio_backend]
             check(await crash_everywhere(scenario, kind, mode, path, part))
 
+    @pytest.mark.promise("S063", "S072", "B1", "B2", "B3", "B5")
     @pytest.mark.parametrize(
         ("mode", "scenario"),
         [("sync", FAN_OUT), ("async", CHAIN), ("exit", LOOP)],
@@ -83,7 +84,6 @@ class TestCrashPoints:
     ):
         """
         SQL statements fail one by one, COMMIT too, and a resume ends right.
-        Promise: S063, S072, B1, B2, B3, B5.
         """
         path, part = tmp_path / "store.db", PARTS[anyio_backend]
         check(await crash_everywhere(scenario, "sqlite", mode, path, part))
@@ -102,6 +102,7 @@ class TestCrashPoints:
 
 
 class TestCancelledAwaits:
+    @pytest.mark.promise("B3", "B6")
     @pytest.mark.parametrize("kind", ["memory, by actor", "sqlite"])
     @pytest.mark.parametrize(("scenario", "call"), CALLS, ids=[c.name for _, c in CALLS])
     async def test_a_cancelled_call_leaves_nothing_behind(
@@ -109,7 +110,7 @@ class TestCancelledAwaits:
     ):
         """
         Cancelled at an await, a call leaves no transaction, no lock, no task and no later
-        change, and the thread goes on. Promise: B3, B6.
+        change, and the thread goes on.
         """
         how = HOW[anyio_backend][-1]
         path, part = tmp_path / "store.db", PARTS[anyio_backend]
@@ -129,11 +130,12 @@ class TestCancelledAwaits:
 
 
 class TestManyAtOnce:
+    @pytest.mark.promise("S068", "B4")
     @pytest.mark.parametrize("mode", MODES)
     async def test_of_twenty_runs_on_one_thread_the_losers_run_nothing(self, mode, tmp_path):
         """
         Each winner's update is there once; each loser gets a ConflictError before its first
-        node. Promise: S068, B4.
+        node.
         """
         seen = await one_thread("sqlite", mode, tmp_path / "store.db", 20, 1)
 
@@ -141,28 +143,31 @@ class TestManyAtOnce:
         assert seen["node runs of winners"] == 3 * seen["won"]
         assert (seen["updates lost"], seen["steps lost"]) == (0, 0)
 
+    @pytest.mark.promise("S005", "S010", "B2")
     async def test_two_hundred_threads_run_at_once_in_one_file(self, tmp_path):
         """
-        Each thread is read back right, and none has an error. Promise: S005, S010, B2.
+        Each thread is read back right, and none has an error.
         """
         seen = await many_threads("sync", tmp_path / "store.db", 200)
 
         assert (seen["errors"], seen["read back right"]) == (0, 200)
 
+    @pytest.mark.promise("B4")
     async def test_of_fifty_answers_to_one_question_one_is_taken(self, tmp_path):
         """
-        The node runs once more, and 49 calls get AlreadyResumed. Promise: B4.
+        The node runs once more, and 49 calls get AlreadyResumed.
         """
         seen = await resumes("sqlite", "sync", tmp_path / "store.db", 50, 1)
 
         assert dict(seen) == {"taken": 1, "refused": 49, "node runs": 2, "answers in the state": 1}
 
 
+@pytest.mark.promise("S063", "S072", "S202", "B1", "B2", "B3")
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_killed_process_loses_nothing_it_had_acknowledged(mode, tmp_path, anyio_backend):
     """
     After kill -9 each thread ends with the state of an undisturbed run, and no acknowledged
-    task runs again. Promise: S063, S072, S202, B1, B2, B3.
+    task runs again.
     """
     seen = await kill_often(tmp_path, anyio_backend, mode, 1)
 

@@ -1,4 +1,4 @@
-"""What a process that was forked from a running one may still use."""
+"""Objects that a process forked from a running one may still use."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ PROGRAM = """
 import os, sys
 import anyio
 from actorgraph import ActorGraphError, InMemorySaver, SqliteSaver
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
 
 def told(call, *args):
     try:
@@ -29,7 +29,7 @@ if not os.fork():
     os._exit(0)
 os.wait()
 """
-HELD = {"sqlite": "its thread and its connection", "memory": "the child has a copy"}
+HELD = {"sqlite": "its thread and its connection", "memory": "the child's copy"}
 
 
 @pytest.mark.parametrize("kind", HELD)

@@ -1,17 +1,17 @@
-"""Gates: they open once, and keep nobody who has stopped waiting."""
+"""Gates: they open once, and hold no reference to waiters that have given up."""
 
 import gc
 import threading
 
 import anyio
 
-from actorgraph.runtime.mailbox import Gate, Mailbox, wait_in
+from actorgraph.runtime.mailbox import Gate, Mailbox, wait_for_gate
 from actorgraph.runtime.system.journal import Journal
-from tests.gates import PATIENCE_S
+from tests.support.gates import PATIENCE_S
 
 
 def boxes() -> int:
-    """Mailboxes that somebody holds."""
+    """Mailboxes that are still referenced."""
     gc.collect()
     return sum(type(thing) is Mailbox or type(thing) is Gate for thing in gc.get_objects())
 
@@ -73,11 +73,11 @@ class TestWaiting:
 
     async def test_nobody_waits_for_what_is_there(self):
         """
-        What is asked when the gate is in the list decides, and the list is as it was.
+        The state is checked again once the gate is in the list, and the list is as it was.
         """
         gates: list[Gate] = []
 
         with anyio.fail_after(PATIENCE_S):
-            await wait_in(gates, lambda: len(gates) == 1)
+            await wait_for_gate(gates, lambda: len(gates) == 1)
 
         assert gates == []

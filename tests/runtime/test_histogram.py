@@ -1,10 +1,10 @@
 """Histograms of the persistence actor."""
 
 from actorgraph import SqliteSaver
-from actorgraph.runtime.histogram import Histogram
+from actorgraph.runtime.saver.statistics import Histogram
 from actorgraph.testing import GatedSaver
-from tests.gates import patient_group
-from tests.graphs import ab, at
+from tests.support.gates import patient_group
+from tests.support.graphs import ab, at
 
 
 def test_a_value_is_counted_in_its_bin():

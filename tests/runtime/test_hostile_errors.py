@@ -1,4 +1,4 @@
-"""Errors that nobody would raise: the caller gets them, siblings keep their work, nobody hangs."""
+"""Errors that no sane program raises: the caller gets them, siblings keep their work, all ends."""
 
 import asyncio
 from typing import Annotated, TypedDict
@@ -8,8 +8,8 @@ import anyio.from_thread
 import pytest
 
 from actorgraph import END, START, ActorSystem, Command, InMemorySaver, RetryPolicy, StateGraph
-from tests.gates import PATIENCE_S
-from tests.graphs import AB, at, compiled, in_a_row, side_by_side, writer
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import AB, at, compiled, in_a_row, side_by_side, writer
 
 only_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
@@ -31,7 +31,7 @@ class Noteless(Exception):
 
 
 class Base(BaseException):
-    """No Exception, and nobody's."""
+    """A BaseException outside of every known hierarchy."""
 
 
 ERRORS = [Speechless, Noteless, Base, GeneratorExit, SystemExit, KeyboardInterrupt]
@@ -71,7 +71,7 @@ class TestNodes:
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_the_caller_gets_it_and_the_sibling_is_kept(self, kind, is_async, durability):
         """
-        Whatever a node raises comes out as it is; the thread goes on, and no sibling runs again.
+        Any error of a node comes out as it is; the thread goes on, and no sibling runs again.
         """
         log: list[str] = []
         fails, ready = Once(kind), anyio.Event()
@@ -141,7 +141,7 @@ class TestNodes:
 class TestOtherFunctions:
     async def test_a_reducer(self, kind):
         """
-        What a reducer raises ends the run, and its superstep is folded by the next one.
+        The error of a reducer ends the run, and its superstep is folded by the next one.
         """
         fails = Once(kind)
 
@@ -162,7 +162,7 @@ class TestOtherFunctions:
 
     async def test_what_decides_about_retries(self, kind):
         """
-        What `retry_on` raises is the task's error.
+        The error of `retry_on` is the task's error.
         """
 
         async def bad(state):
@@ -182,7 +182,7 @@ class TestOtherFunctions:
 class TestStrayCancellations:
     async def test_a_node_that_returns_after_it_has_cancelled_its_task(self):
         """
-        A cancellation that nobody outside asked for, and that comes late, ends no run.
+        A cancellation that was not requested from outside, and that comes late, ends no run.
         """
 
         async def stray(state):

@@ -1,4 +1,4 @@
-"""Who runs a saver's actors: whoever opened it, else one background thread of the process."""
+"""Hosts of a saver's actors: the task that opened it, else one background thread of the process."""
 
 import asyncio
 import gc
@@ -17,8 +17,10 @@ import trio
 from actorgraph import InMemorySaver, SqliteSaver
 from actorgraph.errors import RunningLoopError, SaverClosedError, StorageError
 from actorgraph.testing import GatedSaver
-from tests.gates import patient_group
-from tests.graphs import ab, at, count, in_a_row, writer
+from tests.support.gates import patient_group
+from tests.support.graphs import ab, at, count, in_a_row, writer
+
+pytestmark = pytest.mark.every_saver
 
 WHO: ContextVar[str] = ContextVar("who", default="nobody")
 
@@ -44,9 +46,10 @@ def in_threads(functions: list[Callable[[], None]]) -> None:
 
 
 class TestUnopened:
+    @pytest.mark.promise("S188")
     async def test_a_bare_call_works(self, store):
         """
-        A saver that nobody opened is hosted by the background thread. Promise: S188.
+        A saver that was not opened is hosted by the background thread.
         """
         saver = store.saver()
         graph = ab(saver)
@@ -71,16 +74,17 @@ class TestUnopened:
 
     async def test_a_path_that_cannot_be_opened_is_an_error_of_the_call(self, tmp_path):
         """
-        Whoever uses a saver that can't be opened hears why.
+        Each user of a saver that can't be opened gets the reason.
         """
         graph = ab(SqliteSaver(tmp_path / "no" / "such" / "folder.db"))
 
-        with pytest.raises(StorageError, match="can't make the database file"):
+        with pytest.raises(StorageError, match="can't create the database file"):
             await graph.ainvoke({}, at())
 
+    @pytest.mark.promise("S107")
     def test_a_memory_saver_is_collected(self):
         """
-        A saver that nobody holds any more is freed with what it stored. Promise: S107.
+        An unreferenced saver is freed with what it stored.
         LangGraph: F-E27.
         """
         saver = InMemorySaver()
@@ -94,10 +98,10 @@ class TestUnopened:
 
 
 class TestManyLoops:
+    @pytest.mark.promise("S225", "S230")
     def test_loops_and_threads_use_one_saver_at_once(self, store):
         """
         Runs in several asyncio and trio loops and blocking calls share one saver.
-        Promise: S225, S230.
         """
         with store.saver() as saver:
             graph = ab(saver)
@@ -154,7 +158,7 @@ class TestManyLoops:
 class TestOpening:
     def test_a_saver_that_cannot_open_fails_at_its_with_line(self, tmp_path):
         """
-        A folder that is missing is told when the block begins, not by the first run in it.
+        A folder that is missing is reported when the block begins, not by the first run in it.
         """
         saver = SqliteSaver(tmp_path / "missing" / "runs.db")
         with pytest.raises(StorageError, match="missing"):
@@ -164,9 +168,10 @@ class TestOpening:
         with saver:
             assert ab(saver).invoke({"foo": "x"}, at())["foo"] == "b"
 
+    @pytest.mark.promise("S101", "S231")
     def test_a_with_block_closes_the_file_and_reopening_sees_the_data(self, tmp_path):
         """
-        `with SqliteSaver.from_conn_string(path)` is LangGraph's way in. Promise: S101, S231.
+        `with SqliteSaver.from_conn_string(path)` is LangGraph's way in.
         LangGraph: F-E28.
         """
         path = tmp_path / "checkpoints.db"
@@ -178,10 +183,10 @@ class TestOpening:
         assert found.values == {"foo": "b", "bar": ["a", "b"]}
         assert sorted(p.name for p in tmp_path.iterdir()) == ["checkpoints.db"]
 
+    @pytest.mark.promise("S188")
     async def test_async_with_does_the_same(self, store):
         """
         `async with` opens in the running loop; a later saver sees what was stored.
-        Promise: S188.
         """
         async with store.saver() as saver:
             await ab(saver).ainvoke({}, at())
@@ -360,7 +365,7 @@ class TestNesting:
         """
         A sync node that waits for a nested call gives its thread's place back meanwhile.
         """
-        monkeypatch.setattr("actorgraph.runtime.calls.MAX_THREADS", 2)
+        monkeypatch.setattr("actorgraph.runtime.task.calling.MAX_THREADS", 2)
         inner = in_a_row({"leaf": lambda state: {"bar": ["leaf"]}})
         outer = in_a_row({"outer": lambda state: inner.invoke({})})
 

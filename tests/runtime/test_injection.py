@@ -1,4 +1,4 @@
-"""What nodes are handed besides the state: by parameter, and by a function that they call."""
+"""Arguments of nodes besides the state: by parameter, and by a function that they call."""
 
 import time
 from functools import partial
@@ -21,7 +21,7 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.errors import GraphBuildError, OutsideRunError
-from tests.graphs import AB, at, compiled, in_a_row
+from tests.support.graphs import AB, at, compiled, in_a_row
 
 
 class Shelf:

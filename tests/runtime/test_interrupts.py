@@ -7,7 +7,9 @@ import pytest
 
 from actorgraph import Command, InMemorySaver, Interrupt, interrupt
 from actorgraph.errors import SwallowedInterruptWarning, UnknownInterruptError
-from tests.graphs import ab, at, count, history, in_a_row, side_by_side, writer
+from tests.support.graphs import ab, at, count, history, in_a_row, side_by_side, writer
+
+pytestmark = pytest.mark.every_saver
 
 
 async def ask(state):
@@ -19,12 +21,13 @@ def ask_in_a_thread(state):
 
 
 class TestPausing:
+    @pytest.mark.promise("S003", "S038", "S141", "S171")
     @pytest.mark.parametrize("node", [ask, ask_in_a_thread], ids=["async", "sync"])
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_question_and_its_answer(self, saver, node, durability):
         """
         The first call returns the question, the resume gives its answer to the node.
-        Promise: S003, S038, S141, S171. LangGraph: F-F1, F-F3.
+        LangGraph: F-F1, F-F3.
         """
         graph = in_a_row({"a": writer("a"), "ask": node}, checkpointer=saver)
 
@@ -39,10 +42,10 @@ class TestPausing:
         assert (state.next, after.next, after.interrupts) == (("ask",), (), ())
         assert result == {"foo": "a", "bar": ["a", "yes"]}
 
+    @pytest.mark.promise("S078")
     async def test_exit_stores_one_row_and_a_new_saver_resumes(self, store):
         """
         In exit mode a pause is one row with its question; a later process resumes it.
-        Promise: S078.
         """
         async with store.saver() as saver:
             graph = in_a_row({"a": writer("a"), "ask": ask}, checkpointer=saver)
@@ -55,10 +58,10 @@ class TestPausing:
         assert [i.value for i in row.interrupts] == ["sure?"]
         assert result["bar"] == ["a", "yes"]
 
+    @pytest.mark.promise("S061", "S168", "S169", "S170", "D12")
     async def test_a_pause_before_a_node_and_after_one(self, saver):
         """
         `interrupt_before` and `interrupt_after` on neighbours pause once.
-        Promise: S061, S168, S169, S170, D12.
         """
         log: list[str] = []
         graph = ab(saver, log, interrupt_before=["b"], interrupt_after=["a"])
@@ -71,9 +74,10 @@ class TestPausing:
         assert log == ["a", "b"]
         assert result["bar"] == ["a", "b"]
 
+    @pytest.mark.promise("S172")
     async def test_a_run_that_waits_holds_no_thread_of_the_saver(self, saver):
         """
-        A paused thread has no active run: its state can be changed, then resumed. Promise: S172.
+        A paused thread has no active run: its state can be changed, then resumed.
         """
         graph = in_a_row({"ask": ask, "b": writer("b")}, checkpointer=saver)
         await graph.ainvoke({"foo": "x"}, at())
@@ -160,7 +164,7 @@ class TestManyQuestions:
 class TestWhatNodesDoWrong:
     async def test_except_exception_does_not_swallow_it(self, saver):
         """
-        The exception of `interrupt()` is no Exception. LangGraph: F-F1, L64, L117.
+        The exception of `interrupt()` isn't an Exception. LangGraph: F-F1, L64, L117.
         """
 
         async def careless(state):
@@ -241,7 +245,7 @@ class TestWhatNodesDoWrong:
 
     def test_gather_with_return_exceptions_pauses(self):
         """
-        A `gather(return_exceptions=True)` hides the question from nobody but the node.
+        A `gather(return_exceptions=True)` hides the question only from the node.
         """
 
         async def gathers(state):
@@ -271,7 +275,7 @@ class TestWhatNodesDoWrong:
 
     async def test_an_unfitting_answer_is_refused(self, saver):
         """
-        An answer by an id that nobody asked under is refused, and nothing is written.
+        An answer by an id without a question is refused, and nothing is written.
         """
         graph = in_a_row({"ask": ask}, checkpointer=saver)
         await graph.ainvoke({}, at())

@@ -29,8 +29,8 @@ from actorgraph import (
 )
 from actorgraph.messages import AIMessage, ToolMessage
 from actorgraph.prebuilt import ToolNode
-from actorgraph.values.interop import own
-from tests.graphs import at
+from actorgraph.values.from_langgraph import from_langgraph
+from tests.support.graphs import at
 
 
 class Log(TypedDict, total=False):
@@ -253,7 +253,7 @@ class TestAgents:
 
     async def test_its_breakpoint_is_refused(self):
         """
-        What it returns at a breakpoint of its own is no result.
+        Its return value at a breakpoint of its own isn't used as a result.
         """
         graph = graph_of(agent("one?", saver=TheirSaver(), interrupt_before=["ask"]))
 
@@ -271,7 +271,7 @@ class TestAgents:
 
         graph = graph_of(by_hand)
 
-        with pytest.raises(InvalidUpdateError, match=r"returned what a graph .* asks: 'one\?'"):
+        with pytest.raises(InvalidUpdateError, match=r"returned an interrupt of .* graph: 'one\?'"):
             await graph.ainvoke({"log": []}, at())
         assert (await graph.aget_state(at())).next == ("n",)
 
@@ -312,7 +312,7 @@ class TestTools:
     @pytest.mark.filterwarnings("ignore:NodeInterrupt is deprecated")
     async def test_their_question_of_a_tool_is_no_failure_of_it(self):
         """
-        A tool's question passes by whatever tells failures to the model.
+        A tool's question bypasses the handlers that report failures to the model.
         """
 
         def act():
@@ -330,7 +330,7 @@ class TestTools:
 
 def test_each_class_that_both_have_is_decided():
     """
-    What a program hands to a graph is taken for ours; the rest only comes out of graphs.
+    Objects that a program hands to a graph are taken for ours; the rest only comes out of graphs.
     """
     shown = {"StateSnapshot", "PregelTask", "StateUpdate", "GraphOutput", "TracePolicy"}
     shown |= {name for name in their_types.__all__ if name.endswith(("Payload", "StreamPart"))}
@@ -352,9 +352,11 @@ def test_each_class_that_both_have_is_decided():
 
     assert both - shown == {type(thing).__name__ for thing in given}
     for thing in given:
-        assert type(own(thing)).__module__.startswith("actorgraph")
-    assert own(their_types.Command(goto=[their_types.Send("n", 1)])).goto == [Send("n", 1)]
-    assert own(their_types.Overwrite([1])) == Overwrite([1])
+        assert type(from_langgraph(thing)).__module__.startswith("actorgraph")
+    assert from_langgraph(their_types.Command(goto=[their_types.Send("n", 1)])).goto == [
+        Send("n", 1)
+    ]
+    assert from_langgraph(their_types.Overwrite([1])) == Overwrite([1])
 
 
 def test_nothing_imports_langgraph():

@@ -7,8 +7,8 @@ from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
 from langchain_core.runnables import RunnableLambda
 
 from actorgraph import Command, GraphCallbackHandler, interrupt
-from tests.graphs import at, in_a_row, writer
-from tests.nested import Log, child, parent
+from tests.support.graphs import at, in_a_row, writer
+from tests.support.subgraphs import Log, child, parent
 
 
 class Hears(GraphCallbackHandler):
@@ -38,7 +38,7 @@ def asking():
 class TestEvents:
     async def test_a_question_and_its_answer(self, saver):
         """
-        A pause is told with its questions and place, and going on with the same place.
+        A pause is reported with its questions and place, and going on with the same place.
         LangGraph: F-C24.
         """
         handler = Hears()
@@ -74,7 +74,7 @@ class TestEvents:
 
     async def test_graphs_inside(self, saver):
         """
-        The root run tells of a pause below it; each run that goes on tells so.
+        The root run reports a pause below it; each run that goes on reports so.
         LangGraph: F-C24.
         """
         handler, log = Hears(), []
@@ -89,7 +89,7 @@ class TestEvents:
 
     async def test_a_new_input_is_no_resume(self, saver):
         """
-        A run from an input, also on a thread that has run before, tells nothing.
+        A run from an input, also on a thread that has run before, reports nothing.
         LangGraph: F-C24.
         """
         handler = Hears()

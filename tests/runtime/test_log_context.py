@@ -10,14 +10,14 @@ import structlog
 from structlog.testing import capture_logs
 
 from actorgraph import ActorSystem, InMemorySaver, RetryPolicy, StateGraph
-from tests.graphs import AB, ab, at, in_a_row
-from tests.logs import configured
+from tests.support.graphs import AB, ab, at, in_a_row
+from tests.support.structlog_setup import configured
 
 __all__ = ["configured"]
 
 
 class Seen(list[dict[str, Any]]):
-    """What was bound at each look."""
+    """The bound values at each look."""
 
     def look(self) -> None:
         self.append(dict(structlog.contextvars.get_contextvars()))
@@ -27,7 +27,7 @@ class Seen(list[dict[str, Any]]):
 class TestBound:
     async def test_nodes_tasks_and_threads_have_the_ids(self):
         """
-        What async and sync nodes, their tasks and their worker threads log has thread, run, node
+        Log lines of async and sync nodes, of their tasks and worker threads have thread, run, node
         and step; the caller keeps what it had.
         """
         seen = Seen()
@@ -92,7 +92,7 @@ class TestBound:
 
     async def test_our_own_events_have_them(self):
         """
-        A retry, and a run that has left, are told with the ids that find them again.
+        A retry, and a run that has left, are logged with the ids that find them again.
         """
         calls = []
 
@@ -118,7 +118,7 @@ class TestBound:
 class TestSilent:
     async def test_nothing_is_bound_without_a_configuration(self):
         """
-        Nothing is bound where nobody has configured structlog.
+        Nothing is bound if structlog is not configured.
         """
         seen = Seen()
 

@@ -10,9 +10,9 @@ import structlog
 
 from actorgraph import InMemorySaver
 from actorgraph.runtime import log
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at
-from tests.logs import configured
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at
+from tests.support.structlog_setup import configured
 
 __all__ = ["configured"]
 
@@ -25,7 +25,7 @@ def broken(*_):
 class TestFaults:
     async def test_a_processor_that_fails_fails_no_run(self, configured, capfd):
         """
-        What the application's log raises is told on standard error, and the run goes on.
+        An error of the application's log is written to standard error, and the run goes on.
         """
         structlog.configure(processors=[broken])
 
@@ -51,7 +51,7 @@ class TestFaults:
 
     def test_nobody_hears_what_nobody_reads(self, configured, monkeypatch):
         """
-        Without a standard error nothing is told, and nothing raised.
+        Without a standard error nothing is written, and nothing raised.
         """
         structlog.configure(processors=[broken])
         monkeypatch.setattr(sys, "stderr", None)

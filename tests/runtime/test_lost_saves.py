@@ -1,4 +1,4 @@
-"""What stands on a save that was not stored is not stored either."""
+"""Saves on top of a save that was not stored are not stored either."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ import pytest
 
 from actorgraph import InMemorySaver
 from actorgraph.errors import ConflictError, StorageError, StorageFullError
-from actorgraph.runtime.persistence import PersistenceActor, Receipts
+from actorgraph.runtime.saver.persistence import PersistenceActor, Receipts
 from actorgraph.savers.judge import one_by_one
 from actorgraph.testing import FaultPlan, FaultySaver
-from actorgraph.values.commits import Claim, Commit, Outcome, Refused, Request, Stored
+from actorgraph.values.commits import Claim, Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.run import Saved, SaveFailed
 
 RUN = b"r" * 16
@@ -67,7 +67,7 @@ class TestGraphsInside:
 
     def test_the_next_run_begins_anew(self, actor):
         """
-        What one run has lost concerns no other one, and is forgotten when it leaves.
+        The lost saves of one run concern no other one, and are forgotten when it leaves.
         """
         first = Run(actor)
         first.save(1)
@@ -81,7 +81,7 @@ class TestGraphsInside:
         A save that could not even be encoded is one that is not stored.
         """
         inside = Run(actor, "a:1")
-        actor.lose(RUN, "", full())
+        actor.mark_failed(RUN, "", full())
 
         assert inside.save(2) == "full"
 
@@ -101,12 +101,12 @@ class TestInOneBatch:
         """
         seen: list[int] = []
 
-        def store(request: Request) -> Outcome:
+        def store(request: Request) -> CommitOutcome:
             assert isinstance(request, Commit)
             if request.number == 0:
                 return Refused(error)
             seen.append(request.number)
-            return Stored()
+            return Committed()
 
         batch = [commit(number=1), commit(number=0), commit("a:1", number=2)]
         one_by_one([*batch, commit(run=b"x" * 16, number=3)], store)

@@ -9,10 +9,10 @@ import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, SqliteSaver
 from actorgraph.runtime.mailbox import Gate
-from actorgraph.runtime.supervisor import Supervisor
+from actorgraph.runtime.run.supervisor import Supervisor
 from actorgraph.runtime.system.pace import AT_ONCE_MAX, Pace
-from tests.gates import PATIENCE_S
-from tests.graphs import in_a_row
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import in_a_row
 
 THREADS = 300
 
@@ -113,7 +113,7 @@ async def test_a_run_that_has_left_leaves_nothing_to_the_collector():
 class TestPace:
     async def test_no_more_than_its_bound_have_their_turn(self):
         """
-        Who comes when `AT_ONCE_MAX` have their turn waits until one of them is over.
+        A caller that comes when `AT_ONCE_MAX` have their turn waits until one of them is over.
         """
         order: list[str] = []
 
@@ -138,7 +138,7 @@ class TestPace:
     @pytest.mark.parametrize("how", ["opened", "closed"])
     async def test_nobody_waits_for_ever(self, how: str):
         """
-        Who waits goes on when somebody opens the gate, and when the pace's group ends.
+        A waiter goes on when the gate is opened, and when the pace's group ends.
         """
         gate, gone = Gate(), Gate()
 

@@ -1,4 +1,4 @@
-"""What a node gets and may do: contexts, timeouts, cancellation, limits."""
+"""Nodes: contexts, timeouts, cancellation, limits."""
 
 import asyncio
 import contextvars
@@ -19,8 +19,8 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.errors import GraphBuildError, NodeCancelledError, OutsideRunError
-from tests.gates import PATIENCE_S, ThreadTurnstile, Turnstile, patient_group, settled
-from tests.graphs import AB, at, in_a_row, side_by_side, writer
+from tests.support.gates import PATIENCE_S, ThreadTurnstile, Turnstile, patient_group, settled
+from tests.support.graphs import AB, at, in_a_row, side_by_side, writer
 
 COLOUR: contextvars.ContextVar[str] = contextvars.ContextVar("colour", default="none")
 
@@ -82,7 +82,7 @@ class TestContext:
     @pytest.mark.parametrize("sync", [True, False])
     async def test_structlog_contexts_work_in_nodes(self, sync):
         """
-        What the caller bound to structlog's context is bound in sync and async nodes.
+        Values that the caller bound to structlog's context are bound in sync and async nodes.
         """
         seen: list[dict] = []
 
@@ -272,7 +272,7 @@ class TestTimeouts:
 class TestCancellation:
     def test_a_node_that_raises_the_cancellation_itself_fails(self):
         """
-        A CancelledError that nobody asked for is the node's error; trio has none to raise.
+        An unrequested CancelledError is the node's error; trio has none to raise.
         LangGraph: F-C14.
         """
 
@@ -349,7 +349,7 @@ class TestLimits:
 
     async def test_without_a_limit_all_run_at_once(self):
         """
-        The default is no bound.
+        The default is unbounded.
         """
         running = most = 0
         out = anyio.Event()

@@ -6,17 +6,12 @@ from functools import partial
 import anyio
 import pytest
 
-from actorgraph import (
-    AlreadyResumed,
-    Command,
-    ConflictError,
-    InMemorySaver,
-    SqliteSaver,
-    interrupt,
-)
+from actorgraph import AlreadyResumed, Command, ConflictError, InMemorySaver, SqliteSaver, interrupt
 from actorgraph.testing import GatedSaver
-from tests.gates import Box, Turnstile, patient_group
-from tests.graphs import ab, at, chain, count, in_a_row, writer
+from tests.support.gates import Box, Turnstile, patient_group
+from tests.support.graphs import ab, at, chain, count, in_a_row, writer
+
+pytestmark = pytest.mark.every_saver
 
 RUNS = 20
 
@@ -31,11 +26,11 @@ async def race(graph, given, runs=RUNS, **options) -> list[Box]:
 
 
 class TestTwentyAtOnce:
+    @pytest.mark.promise("S068", "C18")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_winners_run_and_losers_do_not_start(self, saver, durability):
         """
         Of 20 runs at once on a thread each wins or gets ConflictError before its first node.
-        Promise: S068, C18.
         """
         log: list[str] = []
         graph = chain("a", log, checkpointer=saver)
@@ -73,11 +68,12 @@ class TestTwentyAtOnce:
 
         assert sorted(final) == ["0", "1", "2", "3", "4", *["a"] * 5]
 
+    @pytest.mark.promise("S068", "B4")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_of_two_processes_that_have_read_the_same_one_runs(self, durability, tmp_path):
         """
         Two savers of one file, as of two processes: the later claim is refused while the first
-        run is in its node, also in `exit`, where claims move no head. Promise: S068, B4.
+        run is in its node, also in `exit`, where claims move no head.
         """
         log: list[str] = []
         boxes, slow = [Box(), Box()], Turnstile({"bar": ["slow"]})
@@ -115,10 +111,11 @@ class TestTwentyAtOnce:
         assert slow.calls == 1
         assert box.value["bar"] == ["slow", "b"]
 
+    @pytest.mark.promise("S010")
     async def test_other_threads_are_not_held_up(self, saver):
         """
         A run that waits on one thread doesn't delay runs on others, and each ends as it would
-        have alone. Promise: S010.
+        have alone.
         """
         slow = Turnstile({"bar": ["slow"]})
         waits = in_a_row({"slow": slow, "z": writer("z")}, checkpointer=saver)
@@ -228,9 +225,10 @@ class TestDeleting:
         if durability == "sync":
             assert log == ["a"]
 
+    @pytest.mark.promise("S111")
     async def test_a_deleted_thread_can_be_used_again(self, saver):
         """
-        After a delete the thread's name starts from nothing. Promise: S111.
+        After a delete the thread's name starts from nothing.
         """
         graph = ab(saver)
         await graph.ainvoke({"bar": ["old"]}, at())
@@ -241,9 +239,10 @@ class TestDeleting:
         assert result["bar"] == ["new", "a", "b"]
         assert await count(graph, at()) == 4
 
+    @pytest.mark.promise("S111", "S112")
     async def test_deleting_one_thread_leaves_the_others(self, saver):
         """
-        A delete touches one thread; an unknown one is no error. Promise: S111, S112.
+        A delete touches one thread; an unknown one is ignored.
         """
         graph = ab(saver)
         for thread in ("one", "two"):

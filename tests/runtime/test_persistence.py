@@ -8,14 +8,14 @@ import pytest
 
 from actorgraph import InMemorySaver, SqliteSaver
 from actorgraph.errors import SaverBrokenError, StorageError
-from actorgraph.runtime.hosting import living_host
-from actorgraph.runtime.persistence import ANSWERS_SLICE, PersistenceActor, Receipts
-from actorgraph.savers.sqlite.drivers import HopConnection
+from actorgraph.runtime.saver.hosting import living_host
+from actorgraph.runtime.saver.persistence import ANSWERS_SLICE, PersistenceActor, Receipts
+from actorgraph.storage.sqlite.connections import HopConnection
 from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver, failing_connection
 from actorgraph.values.commits import Claim, Commit, DeleteThread
 from actorgraph.values.run import Saved, SaveFailed
-from tests.gates import Box, patient_group, settled
-from tests.graphs import ab, at, chain, count, in_a_row, writer
+from tests.support.gates import Box, patient_group, settled
+from tests.support.graphs import ab, at, chain, count, in_a_row, writer
 
 
 def claim(thread: str, run: bytes, number: int = 1, **more) -> Commit:
@@ -25,7 +25,7 @@ def claim(thread: str, run: bytes, number: int = 1, **more) -> Commit:
 
 
 def answers(box: list) -> list:
-    """What the receipts got: numbers of what is durable, and errors."""
+    """The receipts' answers: numbers of what is durable, and errors."""
     return [a.number if isinstance(a, Saved) else a.error for a in box]
 
 
@@ -269,7 +269,7 @@ class TestFailures:
 
     async def test_a_broken_saver_fails_all_who_wait(self, tmp_path):
         """
-        After a COMMIT of unknown outcome everybody gets SaverBrokenError, until it is reopened.
+        After a COMMIT of unknown outcome every caller gets SaverBrokenError, until it is reopened.
         """
         path = tmp_path / "runs.db"
         plan = FaultPlan(fail_at=10_000, lasting=True)

@@ -12,18 +12,18 @@ from anyio.lowlevel import checkpoint
 from structlog.testing import capture_logs
 
 from actorgraph import ActorSystem, InMemorySaver, PostgresSaver, SqliteSaver
-from actorgraph.runtime.hosting import host_of
-from actorgraph.runtime.persistence import PersistenceActor, Receipts
+from actorgraph.runtime.saver.hosting import host_of
+from actorgraph.runtime.saver.persistence import PersistenceActor, Receipts
 from actorgraph.runtime.system import leases
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.testing import GatedSaver
-from actorgraph.values.commits import Claim, Commit, Stored
+from actorgraph.values.commits import Claim, Commit, Committed
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import AskCancel, RenewOwner
-from tests.gates import PATIENCE_S, Turnstile, patient_group, settled
-from tests.graphs import in_a_row, writer
-from tests.stores import stored_in
-from tests.systems import system_of, turnstile_first
+from tests.support.every_saver import stored_in
+from tests.support.gates import PATIENCE_S, Turnstile, patient_group, settled
+from tests.support.graphs import in_a_row, writer
+from tests.support.systems import system_of, turnstile_first
 
 OWNER = b"o" * 16
 SAVES = 1_500
@@ -40,7 +40,7 @@ def save(number: int) -> Commit:
 
 @contextmanager
 def locked(postgres, schema: str, lock: str) -> Iterator[None]:
-    """Somebody's transaction has locked a table."""
+    """Another transaction has locked a table."""
     with postgres.connect(schema) as db, db.transaction(force_rollback=True):
         db.execute(lock)
         yield
@@ -108,7 +108,7 @@ class TestOrder:
 
     async def test_a_batch_that_waits_for_a_lock_holds_up_no_renewal(self, postgres, schema):
         """
-        On PostgreSQL a lease is renewed while a batch stands still.
+        On PostgreSQL a lease is renewed while a batch is blocked.
         """
         answers: list[Saved | SaveFailed] = []
         async with PostgresSaver(postgres.url, schema=schema) as saver:
@@ -122,7 +122,7 @@ class TestOrder:
                 while not answers:
                     await checkpoint()
 
-        assert (waited, renewed) == ([], [Stored()])
+        assert (waited, renewed) == ([], [Committed()])
         assert isinstance(answers[0], Saved)
 
 
@@ -220,7 +220,7 @@ class TestFencing:
 
     async def test_a_lease_that_is_over_is_not_renewed(self, monkeypatch):
         """
-        A process that stood still past its lease does not renew it before its loop has noticed.
+        A process that was stopped past its lease does not renew it before its loop has noticed.
         """
         clock, lost = Clock(), anyio.Event()
         monkeypatch.setattr(leases, "time", clock)

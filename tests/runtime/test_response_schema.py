@@ -9,7 +9,7 @@ import pytest
 
 from actorgraph import Command, InvalidResumeError, interrupt, is_invalid_resume
 from actorgraph.errors import AlreadyResumed
-from tests.graphs import AB, at, history, in_a_row, side_by_side, writer
+from tests.support.graphs import AB, at, history, in_a_row, side_by_side, writer
 
 
 @dataclass
@@ -121,7 +121,7 @@ class TestAnAnswerThatDoesNotFit:
 
     async def test_siblings_finish_and_are_kept(self, saver):
         """
-        A refused answer stops nobody else: what siblings do is stored and not done again.
+        A refused answer stops no other task: what siblings do is stored and not done again.
         LangGraph: F-F9.
         """
         log: list[str] = []
@@ -178,7 +178,7 @@ class TestAnAnswerThatDoesNotFit:
 
     async def test_a_bare_answer_before_the_question_is_taken_back(self, saver):
         """
-        An answer that was given to whoever asks first is not given to anybody else either.
+        An answer that was given to the first task that asks is not given to any other either.
         LangGraph: F-F9, L51.
         """
         graph = in_a_row(
@@ -196,9 +196,10 @@ class TestAnAnswerThatDoesNotFit:
         assert [i.value for i in paused["__interrupt__"]] == ["ok?"]
         assert result["bar"] == ["a", "True"]
 
+    @pytest.mark.promise("B4")
     async def test_a_fitting_answer_is_still_taken_once(self, saver):
         """
-        After a refused answer and a taken one the question is closed. Promise: B4.
+        After a refused answer and a taken one the question is closed.
         """
         graph = in_a_row({"decide": deciding(Decision, [])}, checkpointer=saver)
         (asked,) = (await graph.ainvoke({}, at()))["__interrupt__"]

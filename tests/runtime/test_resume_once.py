@@ -1,4 +1,4 @@
-"""An interrupt is answered once, whoever answers it, in however many processes at once."""
+"""An interrupt is answered once, also by concurrent callers in several processes."""
 
 import sys
 from collections import Counter
@@ -9,7 +9,9 @@ import anyio
 import pytest
 
 from actorgraph import AlreadyResumed, Command, SqliteSaver, interrupt
-from tests.graphs import AB, at, in_a_row
+from tests.support.graphs import AB, at, in_a_row
+
+pytestmark = pytest.mark.every_saver
 
 RESUMES = 50
 
@@ -42,10 +44,11 @@ async def resume_all(graphs: list[Any]) -> Counter[str]:
     return came
 
 
+@pytest.mark.promise("R16b", "T14")
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 async def test_of_many_resumes_one_runs_the_node(saver, durability):
     """
-    Of 50 resumes at once one runs the node; the others get AlreadyResumed. Promise: R16b, T14.
+    Of 50 resumes at once one runs the node; the others get AlreadyResumed.
     """
     calls: list[str] = []
     graph = in_a_row({"ask": asking(calls)}, checkpointer=saver)
@@ -58,10 +61,11 @@ async def test_of_many_resumes_one_runs_the_node(saver, durability):
     assert (await graph.aget_state(at())).values["bar"] == calls
 
 
+@pytest.mark.promise("R16b", "T14")
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 async def test_also_over_several_savers_of_one_file(tmp_path, durability):
     """
-    Savers that know nothing of each other share a file: still one resume wins. Promise: R16b, T14.
+    Savers that know nothing of each other share a file: still one resume wins.
     """
     calls: list[str] = []
     path = tmp_path / "runs.db"
@@ -79,7 +83,7 @@ async def test_also_over_several_savers_of_one_file(tmp_path, durability):
 _DIES = """
 import anyio, os, sys
 from actorgraph import Command, SqliteSaver, interrupt
-from tests.graphs import at, in_a_row
+from tests.support.graphs import at, in_a_row
 
 async def ask(state):
     answer = interrupt("go on?")
@@ -96,10 +100,11 @@ anyio.run(main)
 """
 
 
+@pytest.mark.promise("R16b", "T14")
 async def test_also_after_a_crash(tmp_path):
     """
     An answer that was accepted by a process that died stays the answer: later resumes are refused,
-    and going on runs the node with it. Promise: R16b, T14.
+    and going on runs the node with it.
     """
     path = tmp_path / "runs.db"
     done = await anyio.run_process([sys.executable, "-c", _DIES, str(path)], check=False)

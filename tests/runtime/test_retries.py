@@ -16,11 +16,11 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.errors import GraphBuildError
-from actorgraph.runtime.context import CURRENT
-from tests.gates import Box, patient_group
-from tests.graphs import AB, at
-from tests.nested import Log, asks, says
+from actorgraph.runtime.task.scope import CURRENT
 from tests.runtime.test_failures import Flaky
+from tests.support.gates import Box, patient_group
+from tests.support.graphs import AB, at
+from tests.support.subgraphs import Log, asks, says
 
 COLOUR: ContextVar[str] = ContextVar("colour", default="none")
 AT_ONCE = RetryPolicy(initial_interval=0, jitter=False, retry_on=ValueError)
@@ -78,7 +78,7 @@ class TestAttempts:
 
     async def test_each_attempt_has_a_context_of_its_own(self):
         """
-        What an attempt set in its context is gone in the next, which knows its own number.
+        The context of an attempt is gone in the next, which knows its own number.
         LangGraph: F-C9, F-C19.
         """
         seen: list[tuple[int, str]] = []
@@ -135,7 +135,7 @@ class TestAttempts:
 
     async def test_a_cancelled_run_does_not_wait_for_the_next_attempt(self):
         """
-        Who is cancelled while it waits for its next attempt leaves at once.
+        A run cancelled while it waits for its next attempt leaves at once.
         """
         failed = anyio.Event()
         policy = AT_ONCE._replace(initial_interval=3600, max_interval=3600)
@@ -286,18 +286,18 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("policy", "text"),
         [
-            ("often", "'often' as its retry_policy"),
-            ([AT_ONCE, 3], "3 as its retry_policy"),
-            (AT_ONCE._replace(max_attempts=0), "less than one attempt"),
+            ("often", "or a list of them, got 'often'"),
+            ([AT_ONCE, 3], "or a list of them, got 3"),
+            (AT_ONCE._replace(max_attempts=0), "max_attempts < 1"),
             (AT_ONCE._replace(initial_interval=-1), "negative number"),
-            (AT_ONCE._replace(retry_on="ValueError"), "retried on 'ValueError'"),
-            (AT_ONCE._replace(retry_on=[ValueError, 3]), "to be retried on"),
-            (AT_ONCE._replace(retry_on=str), "no class of errors"),
+            (AT_ONCE._replace(retry_on="ValueError"), "invalid retry_on 'ValueError'"),
+            (AT_ONCE._replace(retry_on=[ValueError, 3]), "invalid retry_on"),
+            (AT_ONCE._replace(retry_on=str), "must be a subclass of Exception"),
         ],
     )
     def test_a_policy_that_makes_no_sense(self, policy, text):
         """
-        `add_node` refuses what is no policy, or one with numbers out of range.
+        `add_node` refuses a value that isn't a policy, or one with numbers out of range.
         """
         with pytest.raises(GraphBuildError, match=text):
             StateGraph(AB).add_node("node", Flaky(), retry_policy=policy)

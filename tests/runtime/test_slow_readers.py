@@ -10,8 +10,8 @@ import pytest
 from actorgraph import SlowReaderError, get_stream_writer
 from actorgraph.runtime import broadcast as broadcasts
 from actorgraph.runtime.broadcast import Broadcast
-from tests.gates import patient_group, settled
-from tests.graphs import in_a_row
+from tests.support.gates import patient_group, settled
+from tests.support.graphs import in_a_row
 
 BUFFER = 4
 
@@ -30,10 +30,11 @@ def numbers(count: int, written: list[int]):
 
 
 class TestBlock:
+    @pytest.mark.promise("S187")
     async def test_an_async_node_waits_at_its_next_await(self):
         """
         A node that writes with a plain writer gets no more than a buffer ahead of its reader.
-        Promise: S187. LangGraph: F-D4.
+        LangGraph: F-D4.
         """
         written: list[int] = []
         stream = numbers(100, written).astream({}, stream_mode="custom", buffer=BUFFER)
@@ -100,7 +101,7 @@ class TestBlock:
 
     async def test_a_thread_of_the_nodes_own_has_the_same_bound(self, monkeypatch):
         """
-        A thread that nobody can hold gets the error too.
+        A thread without a running loop gets the error too.
         """
         monkeypatch.setattr(broadcasts, "BURST_MAX", 50)
         raised: list[Exception] = []
@@ -199,7 +200,7 @@ class TestDropOldest:
 
     async def test_a_late_writer_can_not_drop_the_end(self):
         """
-        What is written after the run's end is dropped; the reader gets the end.
+        Chunks written after the run's end are dropped; the reader gets the end.
         """
         channel = Broadcast(frozenset({"custom"}), 1, when_full="drop_oldest")
         channel.end()
@@ -247,7 +248,7 @@ class TestDropOldest:
 class TestClose:
     async def test_the_stream_ends_with_an_error_after_what_was_buffered(self):
         """
-        A reader that may not be waited for is told, and its run is ended.
+        A reader that may not be waited for gets an error, and its run is ended.
         """
         written: list[int] = []
         got: list[int] = []

@@ -26,16 +26,16 @@ from actorgraph import (
     interrupt,
     task,
 )
-from tests.gates import Turnstile, patient_group
-from tests.graphs import AB, ab, at, in_a_row, side_by_side, writer
-from tests.logs import configured
-from tests.systems import turnstile_first
+from tests.support.gates import Turnstile, patient_group
+from tests.support.graphs import AB, ab, at, in_a_row, side_by_side, writer
+from tests.support.structlog_setup import configured
+from tests.support.systems import turnstile_first
 
 __all__ = ["configured"]
 
 
 class Traces:
-    """What was exported."""
+    """The exported spans."""
 
     def __init__(self) -> None:
         self.exporter = InMemorySpanExporter()
@@ -103,8 +103,8 @@ class TestTree:
 
     async def test_what_a_node_opens_is_in_its_span(self, traces):
         """
-        Spans of async nodes, of their tasks, of sync nodes in threads and of graphs inside stand
-        below the node that opened them; the run's below whoever has called it.
+        Spans of async nodes, of their tasks, of sync nodes in threads and of graphs inside
+        are below the node that opened them; the run's is below its caller's.
         """
         tracer = trace.get_tracer("program")
 
@@ -152,7 +152,7 @@ class TestTree:
 
     async def test_nodes_side_by_side_share_a_superstep(self, traces):
         """
-        Nodes that run at once stand in one superstep, which ends with the last of them.
+        Nodes that run at once are in one superstep, which ends with the last of them.
         """
 
         async def node(state):
@@ -205,7 +205,7 @@ class TestEnds:
 
     async def test_a_cancelled_run_leaves_no_span_open(self, traces):
         """
-        Whoever cancels a run still gets all its spans, ended.
+        The caller that cancels a run still gets all its spans, ended.
         """
         slow = Turnstile()
         async with patient_group() as group:
@@ -239,7 +239,7 @@ class TestEnds:
     @pytest.mark.parametrize("when", ["on_start", "on_end"])
     async def test_a_processor_that_fails_changes_nothing(self, monkeypatch, when):
         """
-        What a processor raises is logged, and the run ends as ever.
+        An error of a processor is logged, and the run ends as ever.
         """
 
         def fail(*_):
@@ -310,7 +310,7 @@ class TestLinks:
 
     async def test_a_recovered_run_links_to_the_one_that_was_left(self, traces, tmp_path):
         """
-        What the next system takes up is linked to the span under which it was drained.
+        A run that the next system takes up is linked to the span under which it was drained.
         """
         slow = Turnstile({"bar": ["a"]})
         for _ in range(2):
@@ -374,7 +374,7 @@ sys.meta_path.insert(0, Missing())
 from actorgraph import StateGraph
 graph = StateGraph(dict).add_node("a", lambda s: {"x": 1}).set_entry_point("a").compile()
 anyio.run(graph.ainvoke, {})
-ours = "actorgraph.runtime.spans"
+ours = "actorgraph.runtime.run.tracing"
 print([name for name in sys.modules if "opentelemetry" in name or name == ours])
 """
         command = [sys.executable, "-W", "error", "-c", program]

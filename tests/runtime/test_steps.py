@@ -18,14 +18,14 @@ from actorgraph import (
     task,
 )
 from actorgraph.errors import InvalidConfigError, OutsideRunError, RunningLoopError
-from tests.gates import patient_group
-from tests.graphs import AB, at, in_a_row
+from tests.support.gates import patient_group
+from tests.support.graphs import AB, at, in_a_row
 
 MODES = pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 
 
 class Service:
-    """What a node does to the world.
+    """Side effects of a node.
 
     Attributes:
         requests: what was asked of it.
@@ -44,11 +44,12 @@ class Service:
 
 
 class TestOnce:
+    @pytest.mark.promise("E7", "C10")
     @MODES
     @pytest.mark.parametrize("sync", [True, False])
     async def test_a_node_that_fails_after_it(self, saver, durability, sync):
         """
-        A step is done once, though its node runs again in the next run. Promise: E7, C10.
+        A step is done once, though its node runs again in the next run.
         """
         service, failures = Service(), [ValueError("boom")]
 
@@ -72,10 +73,10 @@ class TestOnce:
         assert result["bar"] == ["receipt 1"]
         assert service.requests == ["charge"]
 
+    @pytest.mark.promise("E7")
     async def test_a_node_that_is_retried(self):
         """
         An attempt in the same run has the steps of the one before, without a saver too.
-        Promise: E7.
         """
         service, failures = Service(), [ValueError("boom")] * 2
 
@@ -91,9 +92,10 @@ class TestOnce:
 
         assert (result["bar"], service.requests) == (["receipt 1"], ["charge"])
 
+    @pytest.mark.promise("E7")
     async def test_a_node_that_asks_after_it(self, saver):
         """
-        A question runs the node again, and not its steps. Promise: E7.
+        A question runs the node again, and not its steps.
         """
         service = Service()
 
@@ -127,7 +129,8 @@ class TestOnce:
 
     async def test_at_once_from_two_tasks_of_a_node(self):
         """
-        Who comes while a step is being done waits for it; if it fails, the next one tries.
+        A caller that comes while a step is being done waits for it; if it fails, the next one
+        tries.
         """
         service, made = Service(), []
 
@@ -216,9 +219,10 @@ class TestOnce:
 
 
 class TestKeysForServices:
+    @pytest.mark.promise("E7")
     async def test_the_same_for_each_attempt_and_no_other(self, saver):
         """
-        The key of a task is that of its next attempt; another task has another. Promise: E7.
+        The key of a task is that of its next attempt; another task has another.
         """
         keys: list[str] = []
 

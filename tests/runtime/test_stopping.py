@@ -14,12 +14,12 @@ from actorgraph import (
     StateGraph,
     task,
 )
-from actorgraph.api.limits import recursion_limit_in
+from actorgraph.api.config import recursion_limit_in
 from actorgraph.errors import InvalidConfigError, StepTimeoutError
 from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT
-from tests.gates import Turnstile
-from tests.graphs import AB, ab, at, chain, count, in_a_row, side_by_side, writer
-from tests.nested import Log, parent, says
+from tests.support.gates import Turnstile
+from tests.support.graphs import AB, ab, at, chain, count, in_a_row, side_by_side, writer
+from tests.support.subgraphs import Log, parent, says
 
 
 def draining(control: RunControl, name: str = "a"):
@@ -33,11 +33,12 @@ def draining(control: RunControl, name: str = "a"):
 
 
 class TestDrain:
+    @pytest.mark.promise("E11")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_it_stops_between_supersteps_and_goes_on_later(self, saver, durability):
         """
         A drained run has stored what it did; None goes on, with no node called twice.
-        Promise: E11. LangGraph: F-C20, F-C26.
+        LangGraph: F-C20, F-C26.
         """
         control = RunControl()
         nodes = {"a": draining(control), "b": writer("b"), "c": writer("c")}
@@ -139,7 +140,7 @@ class TestDrain:
 
     async def test_a_drained_task_is_not_retried_nor_handled(self):
         """
-        A drain is no failure: no policy and no handler sees it.
+        A drain isn't a failure: no policy and no handler sees it.
         LangGraph: F-C9, F-C12, F-C20.
         """
         control, seen = RunControl(), []
@@ -156,11 +157,13 @@ class TestDrain:
 
 
 class TestDeadline:
+    @pytest.mark.promise("E11", "D10", "C8")
+    @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_no_superstep_begins_after_it(self, saver, durability):
         """
         A run whose time is over finishes its superstep and can be gone on with, in exit mode from
-        one row. Promise: E11, D10, C8.
+        one row.
         """
 
         async def slow(state):
@@ -238,9 +241,10 @@ class TestStepTimeout:
 
 
 class TestLimits:
+    @pytest.mark.promise("E8")
     async def test_a_graph_that_runs_itself_ends(self):
         """
-        A graph that runs itself without end is stopped at its limit of nesting. Promise: E8.
+        A graph that runs itself without end is stopped at its limit of nesting.
         """
         depths: list[int] = []
 
@@ -254,9 +258,10 @@ class TestLimits:
             await graph.ainvoke({}, {"nesting_limit": 20})
         assert len(depths) == 21
 
+    @pytest.mark.promise("E8")
     async def test_a_node_that_comes_too_often(self):
         """
-        `node_visit_limit` in the config bounds every node's supersteps. Promise: E8.
+        `node_visit_limit` in the config bounds every node's supersteps.
         """
         builder = StateGraph(AB).add_node("a", writer("a")).add_edge(START, "a")
         graph = builder.add_edge("a", "a").compile()

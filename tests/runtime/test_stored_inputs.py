@@ -17,13 +17,15 @@ from actorgraph.errors import (
     StorageBusyError,
     StorageFullError,
 )
-from actorgraph.superstep.inputs import GO_ON, may_begin_again
+from actorgraph.superstep.task_failures import GO_ON, may_begin_again
 from actorgraph.testing import GatedSaver
 from actorgraph.values.commits import Commit, Refused
-from tests.gates import Box, Turnstile, patient_group
-from tests.graphs import at, in_a_row, writer
-from tests.stores import Store
-from tests.systems import place, system_of, turnstile_first
+from tests.support.every_saver import Store
+from tests.support.gates import Box, Turnstile, patient_group
+from tests.support.graphs import at, in_a_row, writer
+from tests.support.systems import place, system_of, turnstile_first
+
+pytestmark = pytest.mark.every_saver
 
 __all__ = ["place"]
 
@@ -60,7 +62,7 @@ async def bars(graph: Any) -> list[str]:
 
 
 async def carried_on(graph: Any, error: CheckpointError, given: Any) -> Any:
-    """What a careful program does with the error: as it says, never otherwise."""
+    """Act on the error like a careful program: as it says, never otherwise."""
     if error.input_stored is None:
         return None
     again = None if error.input_stored else given
@@ -84,7 +86,7 @@ class TestRefusedSaves:
         self, place: Store, number: int, kind: str, durability: Any
     ):
         """
-        True only where it is, False only where it is not; whoever does as it says has it once.
+        True only where it is, False only where it is not; a caller that follows it has it once.
         """
         error = REFUSALS[kind]()
         saver = Refusing(place.saver(), number, error)
@@ -239,7 +241,7 @@ class TestStarts:
             held = await owner.start("g", "t", {"bar": ["x"]})
             await slow.entered.wait()
             await full.start("g", "u", {"bar": ["x"]})
-            with pytest.raises(Exception, match=r"not taken|has run"):
+            with pytest.raises(Exception, match=r"not accepted|has run|has an active run"):
                 await full.start("g", "t", {"bar": ["y"]}, if_busy=if_busy)
             rows = await owner.runs(thread_id="t")
             slow.out.set()
@@ -261,7 +263,7 @@ class TestStarts:
             await began.cancel()
             errors = []
             for run in (began, waits):
-                with pytest.raises(Exception, match="was ended") as ended:
+                with pytest.raises(Exception, match="was cancelled") as ended:
                     await run.result()
                 errors.append(ended.value)
             state = await owner.graphs["g"].aget_state(at("t"))
@@ -275,7 +277,7 @@ class TestStarts:
     )
     async def test_an_input_that_is_refused_is_not_stored(self, place: Store, given, error):
         """
-        What can't be an input never reaches the thread.
+        A value that can't be an input never reaches the thread.
         """
         async with place.saver() as saver:
             graph = in_a_row({"a": writer("a")}, checkpointer=saver)

@@ -17,9 +17,9 @@ from actorgraph import (
     get_stream_writer,
 )
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
-from actorgraph.runtime.context import CURRENT
-from tests.gates import Box, Turnstile, patient_group
-from tests.graphs import AB, at, in_a_row, writer
+from actorgraph.runtime.task.scope import CURRENT
+from tests.support.gates import Box, Turnstile, patient_group
+from tests.support.graphs import AB, at, in_a_row, writer
 
 SHORT_S = 0.02
 BEAT_S = 0.06
@@ -106,7 +106,7 @@ class TestTheWholeAttempt:
 
     async def test_a_cancelled_run_is_no_timeout(self):
         """
-        Who cancels the run while a limited node works gets the cancellation.
+        A caller that cancels the run while a limited node works gets the cancellation.
         """
         slow = Turnstile()
         graph = in_a_row({"slow": slow}, checkpointer=InMemorySaver())
@@ -122,7 +122,7 @@ class TestTheWholeAttempt:
 class TestIdleTime:
     async def test_a_node_without_progress_fails(self):
         """
-        A node that does nothing that anybody sees for too long is ended.
+        A node without visible progress for too long is ended.
         LangGraph: F-C10.
         """
         with pytest.raises(NodeTimeoutError, match="no progress") as raised:
@@ -158,7 +158,7 @@ class TestIdleTime:
     @pytest.mark.parametrize("refresh_on", ["auto", "heartbeat"])
     async def test_langchain_s_callbacks_put_it_off(self, refresh_on):
         """
-        What LangChain's runnables report in the node counts as progress, unless it is not to.
+        Callbacks of LangChain's runnables in the node count as progress, unless it is not to.
         LangGraph: F-C10.
         """
         runnable = RunnableLambda(lambda text: text.upper())
@@ -197,7 +197,7 @@ class TestIdleTime:
 
     async def test_only_a_heartbeat_counts_if_so_asked(self):
         """
-        With refresh_on="heartbeat" what a node writes is no sign of life.
+        With refresh_on="heartbeat" the writes of a node don't count as progress.
         LangGraph: F-C10.
         """
 
@@ -216,7 +216,7 @@ class TestIdleTime:
 class TestAfterwards:
     async def test_late_writes_are_dropped(self):
         """
-        What a timed out node left running can neither write to the stream nor start graphs.
+        A task that a timed out node left running can neither write to the stream nor start graphs.
         LangGraph: F-C10, L47.
         """
         over, late = anyio.Event(), Box()
@@ -245,7 +245,7 @@ class TestAfterwards:
             await late.done.wait()
 
         assert left == [1]
-        assert "after its attempt was over" in str(late.error)
+        assert "after its attempt had ended" in str(late.error)
 
 
 class TestRefused:
@@ -262,7 +262,7 @@ class TestRefused:
     )
     def test_a_limit_that_makes_no_sense(self, timeout, text):
         """
-        `add_node` refuses a limit that is no positive time, and names the node.
+        `add_node` refuses a limit that isn't a positive time, and names the node.
         """
         with pytest.raises(GraphBuildError, match=f"(?s)'node'.*{text}"):
             one(writer("a"), timeout)

@@ -9,8 +9,8 @@ from typing import Annotated, Any, TypedDict
 
 from actorgraph import Command, interrupt
 from actorgraph.errors import ActorGraphError
-from tests.graphs import at, in_a_row
-from tests.stores import Store
+from tests.support.every_saver import Store
+from tests.support.graphs import at, in_a_row
 
 VICTIM, HEALTHY = "victim", "healthy"
 UNSUMMED = {
@@ -19,7 +19,7 @@ UNSUMMED = {
     *(("runs", column) for column in ("thread", "status", "resumes", "epoch", "namespace")),
     *((table, "thread") for table in ("blobs", "ranges", "writes")),
 }
-"""What no checksum covers: keys by which a store finds rows, what searches use, leases."""
+"""Columns that no checksum covers: keys by which a store finds rows, what searches use, leases."""
 MOVING = {
     ("threads", "thread_id"),
     *((t, c) for t in ("checkpoints", "points") for c in ("namespace", "id", "seq")),
@@ -137,7 +137,7 @@ class Judge:
             self.everywhere[name] = [repr(row) for row in await read(saver)]
 
     async def wrong(self, saver: Any, *, moved: bool = False) -> list[str]:
-        """What is wrong with the answers now.
+        """Return what is wrong with the answers now.
 
         Args:
             moved: whether a row is not where it is looked for: then the victim's may be fewer.
@@ -193,7 +193,7 @@ def changed(value: Any, chance: random.Random) -> Any:
 
 
 class Tables:
-    """The tables of a database, for somebody who changes rows by hand."""
+    """The tables of a database, for tests that change rows by hand."""
 
     def __init__(self, store: Store, postgres: Any = None) -> None:
         self._store = store
@@ -295,7 +295,7 @@ _NOT_TAKEN = {
     *("IntegrityError", "UniqueViolation", "NotNullViolation", "CheckViolation", "DataError"),
     *("InvalidTextRepresentation", "CharacterNotInRepertoire", "UntranslatableCharacter"),
 }
-"""What databases raise for values that they don't take."""
+"""Errors of databases for values that they don't take."""
 
 
 def flips(whole: bytes, count: int, chance: random.Random) -> Iterator[bytes]:

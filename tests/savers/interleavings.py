@@ -14,12 +14,12 @@ import anyio.lowlevel
 
 from actorgraph import END, START, ConflictError, StateGraph
 from actorgraph.channels import DeltaChannel
-from tests.channels.histories import joined
-from tests.gates import PATIENCE_S
-from tests.graphs import at, history
+from tests.support.delta_histories import joined
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import at, history
 
 PAD = "." * 300
-"""What makes the text a row of its own."""
+"""The size that makes the text a row of its own."""
 
 
 KINDS = ["delete", "prune", "last", "copy", "expire", "sweep", "run", "points"]

@@ -7,9 +7,9 @@ from typing import Any, Self
 
 from actorgraph.savers.jsonl.batch import run_batch
 from actorgraph.savers.jsonl.files import Files
-from actorgraph.savers.jsonl.folder import Folder, enter, leave
+from actorgraph.savers.jsonl.folder import Folder, acquire_folder, release_folder
 from actorgraph.savers.jsonl.reading import run_queries
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 
 
 class Unsynced(Files):
@@ -28,16 +28,16 @@ class Direct:
     def __init__(self, path: Path, files: Files | None = None) -> None:
         self.files = files or Unsynced()
         self.pool = ThreadPoolExecutor(2)
-        self.folder: Folder = enter(str(path), self.files)
+        self.folder: Folder = acquire_folder(str(path), self.files)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        leave(self.folder)
+        release_folder(self.folder)
         self.pool.shutdown()
 
-    def commit(self, *batch: Request) -> list[Outcome]:
+    def commit(self, *batch: Request) -> list[CommitOutcome]:
         """The outcomes of a batch."""
         return run_batch(self.folder, self.files, self.pool, batch)
 

@@ -1,15 +1,15 @@
-"""Places for the shipped checks: each kind of `tests/stores.py`, and savers of third parties."""
+"""Places for the shipped checks: savers of every kind, and of third parties."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 from actorgraph import SqliteSaver
-from actorgraph.savers.memory import MemoryBackend
+from actorgraph.savers.memory.saver import MemoryBackend
 from actorgraph.testing import FaultPlan, FaultySaver, failing_connection
 from actorgraph.testing.conformance import Place
-from actorgraph.values.commits import Outcome, Query, Request
-from tests.stores import Store
+from actorgraph.values.commits import CommitOutcome, Query, Request
+from tests.support.every_saver import Store
 
 
 class Savers:
@@ -43,7 +43,7 @@ def place_of(store: Store) -> Place:
 
 
 class LogSaver:
-    """A saver of somebody else's: the port's four methods over a log of what was stored."""
+    """A custom saver: the port's four methods over a log of what was stored."""
 
     durable = True
     immediate = False
@@ -55,7 +55,7 @@ class LogSaver:
         self._memory = MemoryBackend()
         self._memory.commit_now(self.log)
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         self.log += batch
         return self._memory.commit_now(batch)
 

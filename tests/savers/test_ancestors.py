@@ -1,4 +1,4 @@
-"""What a saver reads above a checkpoint whose values must be folded."""
+"""Reads of a saver above a checkpoint whose values must be folded."""
 
 from typing import Any
 
@@ -15,6 +15,8 @@ from actorgraph.values.commits import (
     LoadCheckpoint,
 )
 from actorgraph.values.constants import CONTROL_INDEX, ERROR
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 RUN, TASK = b"r" * 16, b"t" * 16
 

@@ -7,22 +7,15 @@ from contextlib import closing
 import anyio
 import pytest
 
-from actorgraph import (
-    END,
-    START,
-    ActorSystem,
-    Codec,
-    Command,
-    JsonlSaver,
-    SqliteSaver,
-    StateGraph,
-)
+from actorgraph import END, START, ActorSystem, Codec, Command, JsonlSaver, SqliteSaver, StateGraph
 from actorgraph.errors import EncryptionError, InvalidConfigError, StorageError
 from actorgraph.savers.jsonl.files import Files
-from tests.gates import PATIENCE_S, Turnstile
-from tests.graphs import ab, at, history, in_a_row, writer
 from tests.savers.test_removals import Folded, meanwhile
 from tests.savers.test_thread_operations import asking
+from tests.support.gates import PATIENCE_S, Turnstile
+from tests.support.graphs import ab, at, history, in_a_row, writer
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 def opened(store, path, **options):
@@ -31,7 +24,7 @@ def opened(store, path, **options):
 
 
 async def told(graph, thread: str):
-    """What a thread's history and its ledger say."""
+    """A thread's history and its ledger."""
     return await history(graph, at(thread))
 
 
@@ -43,10 +36,11 @@ def folding(saver):
 
 
 class TestBackup:
+    @pytest.mark.promise("S205")
     async def test_everything_of_a_thread(self, store, tmp_path):
         """
         A backup has each thread's history, lists, questions, namespaces and metadata, and the
-        thread goes on from there. Promise: S205.
+        thread goes on from there.
         """
         async with store.saver() as saver:
             question = asking(saver)
@@ -68,10 +62,11 @@ class TestBackup:
 
         assert again["bar"][-3:] == ["y", "a", "b"]
 
+    @pytest.mark.promise("S205")
     async def test_while_a_run_writes(self, store, tmp_path):
         """
         A backup that is made in the middle of a run, while others write, is whole, and that run
-        is gone on with from it. Promise: S205.
+        is gone on with from it.
         """
         slow = Turnstile({"bar": ["slow"]})
         nodes = {"a": writer("a"), "slow": slow, "b": writer("b")}
@@ -100,9 +95,10 @@ class TestBackup:
 
         assert [p.metadata["step"] for p in points] == [*range(len(points) - 2, -2, -1)]
 
+    @pytest.mark.promise("S205")
     async def test_it_is_for_its_owner_only(self, store, tmp_path):
         """
-        Nobody else may read a backup. Promise: S205.
+        Only the owner may read a backup.
         """
         async with store.saver() as saver:
             await ab(saver).ainvoke({}, at())
@@ -131,7 +127,7 @@ class TestBackup:
 
     async def test_runs_of_systems(self, store, tmp_path):
         """
-        The runs of a system and their events are in the backup, nobody's.
+        The runs of a system and their events are in the backup, without an owner.
         """
         if not getattr(store.saver(), "keeps_runs", False):
             pytest.skip("it keeps no runs")

@@ -1,4 +1,4 @@
-"""Encrypted rows belong to their place: whoever can write to a store can't move or replay them."""
+"""Encrypted rows belong to their place: write access to a store can't move or replay them."""
 
 import sqlite3
 import subprocess
@@ -10,7 +10,9 @@ from typing import Annotated, TypedDict
 import pytest
 
 from actorgraph import Codec, Command, EncryptionError, SqliteSaver, interrupt
-from tests.graphs import at, in_a_row
+from tests.support.graphs import at, in_a_row
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 
@@ -98,9 +100,9 @@ async def fill(saver):
 
 
 def changed(path, statement):
-    """Change the database as somebody without the key could; at least one row must change.
+    """Change the database as an attacker without the key could; at least one row must change.
 
-    Checksums are no secret: they are taken away, as if the rows were of an older version.
+    Checksums aren't secret: they are taken away, as if the rows were of an older version.
     """
     with sqlite3.connect(path) as connection:
         assert connection.execute(statement).rowcount > 0
@@ -110,11 +112,12 @@ def changed(path, statement):
 
 
 class TestMovedRows:
+    @pytest.mark.promise("T33")
     @pytest.mark.parametrize("attack", ATTACKS)
     async def test_no_row_is_accepted_at_another_place(self, tmp_path, attack):
         """
         A row that was moved, replayed, cut, changed or written without the key is refused by
-        every reader, and nothing is made of it. Promise: T33.
+        every reader, and nothing is made of it.
         """
         path = tmp_path / "runs.db"
         async with SqliteSaver(path, codec=Codec(keys={"k1": K1})) as saver:
@@ -147,7 +150,7 @@ class TestMovedRows:
 
     async def test_the_input_of_a_run_belongs_to_it(self, tmp_path):
         """
-        What a run of another thread was given is not taken for this thread's input.
+        The input of a run of another thread is not taken for this thread's input.
         """
         path = tmp_path / "runs.db"
         async with SqliteSaver(path, codec=Codec(keys={"k1": K1})) as saver:
@@ -158,9 +161,10 @@ class TestMovedRows:
                 with pytest.raises(EncryptionError, match="another thread"):
                     codec.decode(payload, place)
 
+    @pytest.mark.promise("T33")
     def test_nor_is_it_with_python_o(self, tmp_path):
         """
-        No check is an `assert`: what is refused is refused under `python -O` too. Promise: T33.
+        No check is an `assert`: what is refused is refused under `python -O` too.
         """
         root = Path(__file__).parents[2]
         done = subprocess.run(
@@ -216,9 +220,10 @@ class TestCopies:
 
 
 class TestRotation:
+    @pytest.mark.promise("S206")
     async def test_the_old_key_is_not_needed_any_more(self, store):
         """
-        After rotate_keys everything is read with the new key alone. Promise: S206.
+        After rotate_keys everything is read with the new key alone.
         """
         async with keyed(store.saver(), k1=K1) as saver:
             await fill(saver)
@@ -228,10 +233,11 @@ class TestRotation:
             ended = await graph(saver).ainvoke(Command(resume="yes"), at("mine"))
         assert ended["bar"][-1] == "yes"
 
+    @pytest.mark.promise("S206")
     async def test_what_was_plain_is_encrypted(self, tmp_path):
         """
         A thread begun without a key has no readable value left in the file after rotate_keys
-        and a vacuum. Promise: S206.
+        and a vacuum.
         """
         path = tmp_path / "runs.db"
         async with SqliteSaver(path) as saver:

@@ -7,9 +7,11 @@ import pytest
 
 from actorgraph.runtime.clock import IDS
 from actorgraph.testing import GatedSaver
-from actorgraph.testing.conformance.points import checkpoint, metadata
+from actorgraph.testing.conformance.builders import checkpoint, metadata
 from actorgraph.values.ids import as_text
-from tests.graphs import AB, at, history, in_a_row
+from tests.support.graphs import AB, at, history, in_a_row
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 async def test_a_branch_that_fails_at_once_hides_no_version(saver):
@@ -163,7 +165,7 @@ class TestVersionsOfAProgram:
 
 
 async def _assert_kept(graph: Any, before: Any) -> None:
-    """What a history had it has still."""
+    """All of a history is there still."""
     after = {s.config["configurable"]["checkpoint_id"]: s for s in await history(graph, at())}
     ids = [s.config["configurable"]["checkpoint_id"] for s in before]
     assert [after[i].values for i in ids] == [s.values for s in before]

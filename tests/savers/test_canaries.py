@@ -1,4 +1,4 @@
-"""What must not be stored stands in no byte of any file or table, whatever a run does with it."""
+"""Values that must not be stored are in no byte of any file or table, in any kind of run."""
 
 import threading
 from typing import Annotated, Any
@@ -9,8 +9,17 @@ from typing_extensions import TypedDict
 
 from actorgraph import START, CachePolicy, Codec, InMemoryCache, Send, StateGraph
 from actorgraph.channels import UntrackedValue
-from tests.canaries import FORMS, KEPT, State, found, graph_of, inputs, run_all, run_in_system
-from tests.graphs import at
+from tests.support.canaries import (
+    FORMS,
+    KEPT,
+    State,
+    found,
+    graph_of,
+    inputs,
+    run_all,
+    run_in_system,
+)
+from tests.support.graphs import at
 
 MODES = ["sync", "async", "exit"]
 
@@ -20,6 +29,8 @@ def word():
     return f"canary-{uuid4().hex}"
 
 
+@pytest.mark.every_saver
+@pytest.mark.every_loop("sqlite-memory")
 @pytest.mark.parametrize("mode", MODES)
 async def test_an_untracked_value_is_in_no_byte(store, word, mode, tmp_path_factory):
     """
@@ -34,6 +45,8 @@ async def test_an_untracked_value_is_in_no_byte(store, word, mode, tmp_path_fact
     assert found(store, folder, word, KEPT) == [KEPT]
 
 
+@pytest.mark.every_saver
+@pytest.mark.every_loop("sqlite-memory")
 async def test_a_stored_stream_has_no_untracked_value(saver, store, word, tmp_path):
     """
     Events of every mode of a resumable run, and the call that another process would begin.
@@ -49,10 +62,11 @@ async def test_a_stored_stream_has_no_untracked_value(saver, store, word, tmp_pa
     assert found(store, tmp_path, word, KEPT) == [KEPT]
 
 
+@pytest.mark.every_saver
 @pytest.mark.parametrize("store", ["sqlite", "jsonl", "postgres"], indirect=True)
 async def test_under_encryption_nothing_is_readable(store, word, tmp_path):
     """
-    Values, writes and inputs, in every mode; numbers too, which else stand in the record.
+    Values, writes and inputs, in every mode; numbers too, which otherwise are in the record.
     """
     number = 471100000 + hash(word) % 99999
     saver = store.saver()
@@ -70,6 +84,8 @@ async def test_under_encryption_nothing_is_readable(store, word, tmp_path):
     assert found(store, tmp_path, word, str(number)) == []
 
 
+@pytest.mark.every_saver
+@pytest.mark.every_loop("sqlite-memory")
 @pytest.mark.parametrize("mode", MODES)
 async def test_what_cannot_be_stored_may_be_untracked(saver, mode):
     """
@@ -88,6 +104,8 @@ async def test_what_cannot_be_stored_may_be_untracked(saver, mode):
     assert (await graph.aget_state(at())).values == {"text": "True"}
 
 
+@pytest.mark.every_saver
+@pytest.mark.every_loop("sqlite-memory")
 async def test_a_finished_task_counts_without_its_untracked_writes(saver, store):
     """
     After a failure beside it, it isn't run again, and what it wrote for the run's life is gone.
@@ -170,7 +188,7 @@ async def test_a_result_with_an_untracked_value_is_not_cached():
 
 async def test_live_readers_see_it(word):
     """
-    A stream that nobody stores shows the values of the run as they are.
+    A stream that is not stored shows the values of the run as they are.
 
     LangGraph: F-B6.
     """
@@ -184,6 +202,8 @@ class Guarded(TypedDict):
     text: Annotated[str, UntrackedValue]
 
 
+@pytest.mark.every_saver
+@pytest.mark.every_loop("sqlite-memory")
 async def test_an_update_from_outside_lives_for_nothing(saver, store, word, tmp_path):
     """
     An update to such a channel alone makes a checkpoint without it.

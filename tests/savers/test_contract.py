@@ -1,4 +1,4 @@
-"""What every saver does with a batch: claims, heads, epochs, sequences, the ledger."""
+"""Every saver and a batch: claims, heads, epochs, sequences, the ledger."""
 
 import anyio
 import pytest
@@ -11,13 +11,15 @@ from actorgraph.values.commits import (
     CheckpointRow,
     Claim,
     Commit,
+    Committed,
     DeleteThread,
     LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
     Refused,
-    Stored,
 )
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 RUN, OTHER = b"r" * 16, b"o" * 16
 TASK = b"t" * 16
@@ -75,9 +77,10 @@ async def load(port, number: int | None = None, thread: str = "t"):
 
 
 class TestClaims:
+    @pytest.mark.promise("S068", "C18")
     async def test_the_head_is_compared_and_set(self, port):
         """
-        A claim, or a save, with another head than the thread's is refused. Promise: S068, C18.
+        A claim, or a save, with another head than the thread's is refused.
         """
         outcomes = await port.commit(
             [
@@ -89,7 +92,7 @@ class TestClaims:
             ]
         )
 
-        assert [isinstance(o, Stored) for o in outcomes] == [True, True, False, False, True]
+        assert [isinstance(o, Committed) for o in outcomes] == [True, True, False, False, True]
         assert isinstance(outcomes[2].error, ConflictError)
         assert "moved on" in str(outcomes[3].error)
         assert (await load(port)).checkpoint.row.id == ident(2)
@@ -128,7 +131,7 @@ class TestClaims:
 
     async def test_an_open_claim_is_found_again(self, port):
         """
-        A run that never left is seen by whoever loads the thread, with mode and input.
+        A run that never left is seen when the thread is loaded, with mode and input.
         """
         await port.commit([Commit("t", "", RUN, 1, 1, None, Claim(None, "exit", b"input"))])
 
@@ -138,16 +141,16 @@ class TestClaims:
 
 
 class TestEpochs:
+    @pytest.mark.promise("S111")
     async def test_a_delete_ends_the_epoch(self, port):
         """
         After a delete, saves that know the old epoch are refused and nothing comes back.
-        Promise: S111.
         """
         await port.commit([claim(RUN, None, point(1))])
         outcomes = await port.commit([DeleteThread("t"), save(RUN, 1, point(2, 1))])
         loaded = await load(port)
 
-        assert isinstance(outcomes[0], Stored)
+        assert isinstance(outcomes[0], Committed)
         assert "deleted" in str(outcomes[1].error)
         assert (loaded.checkpoint, loaded.head, loaded.epoch) == (None, None, 2)
 
@@ -159,7 +162,7 @@ class TestEpochs:
 
         (outcome,) = await port.commit([claim(OTHER, None, point(9), epoch=2)])
 
-        assert isinstance(outcome, Stored)
+        assert isinstance(outcome, Committed)
         assert (await load(port)).checkpoint.row.id == ident(9)
 
     async def test_everything_of_the_thread_goes(self, port):
@@ -178,9 +181,10 @@ class TestEpochs:
 
 
 class TestLedger:
+    @pytest.mark.promise("S014", "C17")
     async def test_rows_are_stored_once(self, port):
         """
-        A ledger row that is there already is left as it is. Promise: S014, C17.
+        A ledger row that is there already is left as it is.
         LangGraph: F-E6, L37.
         """
         rows = [LedgerRow(ident(1), TASK, "", 0, 0, payload) for payload in (b"\x90", b"\x91\x01")]
@@ -190,9 +194,10 @@ class TestLedger:
 
         assert [r.payload for r in (await load(port)).checkpoint.ledger] == [b"\x90"]
 
+    @pytest.mark.promise("C17")
     async def test_generations_stand_side_by_side(self, port):
         """
-        A control row of a later generation is added; readers take the highest. Promise: C17.
+        A control row of a later generation is added; readers take the highest.
         LangGraph: L37.
         """
         rows = tuple(LedgerRow(ident(1), TASK, "~x", -3, g, b"%d" % g, asks=True) for g in (2, 1))
@@ -214,9 +219,10 @@ class TestLedger:
 
 
 class TestSequences:
+    @pytest.mark.promise("C11", "D13")
     async def test_order_is_the_stores(self, port):
         """
-        The newest is what was stored last, whatever its id or its clock. Promise: C11, D13.
+        The newest is what was stored last, whatever its id or its clock.
         """
         await port.commit([claim(RUN, None, point(5))])
         await port.commit([save(RUN, 5, point(3, 5))])
@@ -229,7 +235,7 @@ class TestSequences:
 
     async def test_outcomes_name_the_sequence(self, port):
         """
-        Each stored commit is told the newest sequence it got; one without checkpoints 0.
+        Each stored commit gets its newest sequence; one without checkpoints 0.
         """
         outcomes = await port.commit(
             [claim(RUN, None, point(1), point(2, 1)), save(RUN, 2), save(RUN, 2, point(3, 2))]
@@ -237,9 +243,10 @@ class TestSequences:
 
         assert [outcome.sequence for outcome in outcomes] == [2, 0, 3]
 
+    @pytest.mark.promise("S225", "D16")
     async def test_a_read_sees_whole_checkpoints(self, port):
         """
-        Reads during writes give checkpoints with all their rows. Promise: S225, D16.
+        Reads during writes give checkpoints with all their rows.
         """
         torn: list = []
         done = anyio.Event()
@@ -269,5 +276,5 @@ async def test_a_commit_from_outside_runs_is_not_held_up_by_claims(port):
 
     (outcome,) = await port.commit([commit])
 
-    assert isinstance(outcome, Stored)
+    assert isinstance(outcome, Committed)
     assert (await load(port)).checkpoint.row.run is None

@@ -8,19 +8,11 @@ import pytest
 
 from actorgraph import Codec, JsonlSaver, SqliteSaver, StorageError
 from actorgraph.caches import SqliteCache
-from actorgraph.codec.frames import checked, frame, frames, plain
+from actorgraph.codec.records import frame, frames, with_checksums, without_checksums
 from actorgraph.errors import ActorGraphError, DamagedRowError, SerializationError
 from actorgraph.stores.sqlite.store import SqliteStore
-from actorgraph.values.systems import (
-    EventRow,
-    ListRuns,
-    PutRun,
-    ReadEvents,
-    RunRow,
-    StoreEvents,
-)
+from actorgraph.values.systems import EventRow, ListRuns, PutRun, ReadEvents, RunRow, StoreEvents
 from tests.codec import hostile
-from tests.graphs import at, history, side_by_side
 from tests.savers.damage import (
     HEALTHY,
     MOVING,
@@ -34,6 +26,9 @@ from tests.savers.damage import (
     reads_of,
     tried,
 )
+from tests.support.graphs import at, history, side_by_side
+
+pytestmark = pytest.mark.every_saver
 
 SEED = 15
 PAYLOADS = (("blobs", "payload"), ("ranges", "payload"), ("writes", "payload"))
@@ -128,7 +123,7 @@ class TestOlderFiles:
                 db.execute(statement)
             rows = db.execute("SELECT payload FROM ranges").fetchall()
             for (payload,) in rows:
-                where = (plain(payload), payload)
+                where = (without_checksums(payload), payload)
                 db.execute("UPDATE ranges SET payload = ? WHERE payload = ?", where)
         async with SqliteSaver(path) as saver:
             wrong = await judge.wrong(saver)
@@ -164,9 +159,9 @@ class TestFrames:
         """
         parts = [b"", b"one", b"two" * 100]
         old = b"".join(map(frame, parts))
-        row = old + checked(old)
+        row = old + with_checksums(old)
         assert [*frames(row)] == parts * 2
-        assert plain(row) == old * 2
+        assert without_checksums(row) == old * 2
         for bit in range(len(old) * 8, len(row) * 8):
             made = bytearray(row)
             made[bit // 8] ^= 1 << bit % 8

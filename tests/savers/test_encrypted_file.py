@@ -3,8 +3,10 @@
 import pytest
 
 from actorgraph import Codec, Command, EncryptionError, interrupt
-from tests.graphs import at, in_a_row
-from tests.savers.raw import KINDS, bytes_of
+from tests.support.graphs import at, in_a_row
+from tests.support.stored_bytes import KINDS, bytes_of
+
+pytestmark = pytest.mark.every_saver
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 
@@ -46,12 +48,13 @@ async def talk(saver, durability="sync"):
         await runs.ainvoke(Command(resume=f"{SECRET} 7"), at(), durability=durability)
 
 
+@pytest.mark.promise("S206")
 @ON_DISK
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 async def test_no_text_of_a_value_is_in_the_files(store, durability):
     """
     Inputs, state, lists, questions, answers and errors are in no byte of the store or its log, in
-    no mode of durability, open or closed. Promise: S206. LangGraph: F-E21.
+    no mode of durability, open or closed. LangGraph: F-E21.
     """
     async with opened(store, keys={"k1": K1}) as saver:
         await talk(saver, durability)
@@ -63,11 +66,12 @@ async def test_no_text_of_a_value_is_in_the_files(store, durability):
     assert b"aesgcm/k1" in found
 
 
+@pytest.mark.promise("S206")
 @ON_DISK
 async def test_a_rotated_key_goes_on_with_old_threads(store):
     """
     After the keys are rotated a thread's old values are read and its new ones have the new key.
-    Promise: S206. LangGraph: F-E21.
+    LangGraph: F-E21.
     """
     async with opened(store, keys={"k1": K1}) as saver:
         await talk(saver)
@@ -82,12 +86,12 @@ async def test_a_rotated_key_goes_on_with_old_threads(store):
     assert b"aesgcm/k2" in bytes_of(store)
 
 
+@pytest.mark.promise("S206")
 @ON_DISK
 @pytest.mark.parametrize("keys", [None, {"k1": K2}, {"k2": K2}])
 async def test_other_keys_read_nothing(store, keys):
     """
     Without the key a thread is neither read nor gone on with, and stays as it is.
-    Promise: S206.
     """
     async with opened(store, keys={"k1": K1}) as saver:
         await talk(saver)
@@ -103,10 +107,11 @@ async def test_other_keys_read_nothing(store, keys):
         assert await graph(saver).aget_state(at()) == before
 
 
+@pytest.mark.promise("S206")
 @ON_DISK
 async def test_a_number_is_no_exception(store):
     """
-    Numbers, which stand readable in a record otherwise, are encrypted too. Promise: S206.
+    Numbers, which are readable in a record otherwise, are encrypted too.
     """
 
     async def add(state):
@@ -120,10 +125,11 @@ async def test_a_number_is_no_exception(store):
     assert b"1234567890123" not in bytes_of(store)
 
 
+@pytest.mark.promise("S217")
+@pytest.mark.every_loop("sqlite-memory")
 async def test_compression_may_be_switched_at_any_time(store):
     """
     Compressed and other values of one thread are read together, with compression on or off.
-    Promise: S217.
     """
     line = "the same again " * 200
 

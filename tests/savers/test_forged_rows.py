@@ -1,6 +1,6 @@
-"""Encrypted rows that somebody without the key has changed, in files and in PostgreSQL.
+"""Encrypted rows that were changed without the key, in files and in PostgreSQL.
 
-What is done to an SQLite file is in test_bound_rows.py.
+Changes of an SQLite file are in test_bound_rows.py.
 """
 
 import json
@@ -9,8 +9,10 @@ import zlib
 import pytest
 
 from actorgraph import Codec, Command, EncryptionError
-from tests.graphs import at
 from tests.savers.test_bound_rows import FORGET, K1, fill, graph
+from tests.support.graphs import at
+
+pytestmark = pytest.mark.every_saver
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 
@@ -94,12 +96,13 @@ async def nothing_is_accepted(store):
             [found async for found in saver.alist(at("mine"))]
 
 
+@pytest.mark.promise("T33")
 @pytest.mark.parametrize("store", ["jsonl"], indirect=True)
 @pytest.mark.parametrize("attack", LINES)
 async def test_no_changed_line_is_accepted(store, attack):
     """
     A value that was moved, replayed, cut or written without the key into a line, whose checksum
-    fits, is refused by every reader. Promise: T33.
+    fits, is refused by every reader.
     """
     async with sealed(store) as saver:
         await fill(saver)
@@ -118,11 +121,12 @@ def _line(line):
     return body + b',"crc":"%08x"}\n' % zlib.crc32(body)
 
 
+@pytest.mark.promise("T33")
 @pytest.mark.parametrize("store", ["postgres"], indirect=True)
 @pytest.mark.parametrize("attack", ROWS)
 async def test_no_changed_row_is_accepted(store, postgres, attack):
     """
-    The same for rows of PostgreSQL. Promise: T33.
+    The same for rows of PostgreSQL.
     """
     async with sealed(store) as saver:
         await fill(saver)

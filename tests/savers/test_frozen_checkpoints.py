@@ -11,11 +11,13 @@ import pytest
 
 from actorgraph import Command, ConflictError, interrupt
 from actorgraph.values.commits import ListCheckpoints
-from tests.gates import Box
-from tests.graphs import at, history, in_a_row, writer
 from tests.savers.test_langgraph_methods import checkpoint, metadata, put
 from tests.savers.test_thread_operations import ids
-from tests.stores import Store
+from tests.support.every_saver import Store
+from tests.support.gates import Box
+from tests.support.graphs import at, history, in_a_row, writer
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 async def hashes(saver: Any, thread: str = "t") -> dict[bytes, str]:
@@ -30,10 +32,11 @@ async def hashes(saver: Any, thread: str = "t") -> dict[bytes, str]:
     }
 
 
+@pytest.mark.promise("S065", "S162", "C17")
 async def test_nothing_changes_a_stored_checkpoint(saver):
     """
     Replays, updates, forks, resumes, and the removal of others leave every bit of a checkpoint as
-    it was stored. Promise: S065, S162, C17.
+    it was stored.
     """
 
     async def ask(state):
@@ -69,10 +72,11 @@ async def values_of(saver: Any, config: Any) -> Any:
 
 
 class TestOneIdTwice:
+    @pytest.mark.promise("S098", "C11", "C17", "D13")
     async def test_the_newest_of_two_counts(self, saver):
         """
         Of two checkpoints with one id the one that was stored last is read, by its id and as the
-        newest; a listing has both, in the order of storing. Promise: S098, C11, C17, D13.
+        newest; a listing has both, in the order of storing.
         """
         first = checkpoint(0)
         config = await saver.aput(at(), first, metadata(0), {})
@@ -85,10 +89,10 @@ class TestOneIdTwice:
         found = await saver.alist_metadata("t")
         assert [(s.step, s.sequence) for s in found] == [(0, 1), (1, 2), (2, 3)]
 
+    @pytest.mark.promise("C17")
     async def test_an_equal_one_is_no_second(self, saver):
         """
         Putting a checkpoint once more as it is stores nothing; any difference is a new row.
-        Promise: C17.
         """
         point = checkpoint(0)
         for _ in range(2):
@@ -109,9 +113,10 @@ class TestOneIdTwice:
             await saver.aput(place, given, about, {})
             assert await saver.acount("t") == number
 
+    @pytest.mark.promise("C17")
     async def test_a_strict_put_refuses_another_one(self, saver):
         """
-        An id that another checkpoint has is refused by its name. Promise: C17.
+        An id that another checkpoint has is refused by its name.
         """
         point = checkpoint(0)
         config = await saver.aput(at(), point, metadata(0), {})
@@ -128,10 +133,11 @@ def _changed(value: str) -> dict[str, Any]:
 
 
 class TestWritersAtOnce:
+    @pytest.mark.promise("S068", "C18")
     async def test_one_of_two_strict_puts_is_refused(self, store):
         """
         Two writers that have read one checkpoint both put its child: one is stored, the other one
-        hears which. Promise: S068, C18.
+        hears which.
         """
         async with store.saver() as one, _other(store, one) as two:
             base = await put(one, at(), 0)
@@ -149,10 +155,11 @@ class TestWritersAtOnce:
             assert won["id"] in str(lost)
             assert found == [won["id"], base["configurable"]["checkpoint_id"]]
 
+    @pytest.mark.promise("C18")
     async def test_a_strict_put_without_a_parent_is_the_first(self, saver):
         """
-        Each namespace of a thread takes one strict put without a parent, and no put stands in
-        the way of another thread. Promise: C18.
+        Each namespace of a thread takes one strict put without a parent, and no put gets in
+        the way of another thread.
         """
         for place in (at(), at(checkpoint_ns="n"), at("other")):
             await saver.aput(place, checkpoint(0), metadata(0), {}, strict=True)
@@ -162,10 +169,11 @@ class TestWritersAtOnce:
 
         assert [await saver.acount(thread) for thread in ("t", "other")] == [2, 1]
 
+    @pytest.mark.promise("S068", "C18")
     async def test_versions_that_were_expected(self, saver):
         """
         A put that names the versions of channels is refused where the newest checkpoint has others,
-        with the channel and that checkpoint. Promise: S068, C18.
+        with the channel and that checkpoint.
         """
         config = await put(saver, at(), 0)  # version 10
         newest = await put(saver, config, 1)  # version 11

@@ -1,4 +1,4 @@
-"""What lies in a store is all that a thread needs to go on: after a crash, elsewhere, later."""
+"""The rows in a store are all that a thread needs to go on: after a crash, elsewhere, later."""
 
 import json
 import shutil
@@ -14,14 +14,16 @@ from actorgraph import Command, FormatVersionError
 from actorgraph.codec.records import decode_record, encode_record
 from actorgraph.errors import SaverBrokenError
 from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver
-from actorgraph.values.commits import CheckpointRow, Commit, ListCheckpoints, Outcome, Request
+from actorgraph.values.commits import CheckpointRow, Commit, CommitOutcome, ListCheckpoints, Request
 from tests.codec.test_formats import ALL, text_of
 from tests.faults.oracle import Oracle
 from tests.faults.scenarios import CONFIG, INPUT, NAMED, go_on, run_through
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at
 from tests.savers.test_thread_operations import asking
-from tests.stores import Store, stored_in
+from tests.support.every_saver import Store, stored_in
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 FAN_OUT = NAMED["fan-out"]
 SENDS = ["work0;", "work1;", "work2;"]
@@ -34,7 +36,7 @@ class Changing(GatedSaver):
         super().__init__(inner, is_open=True)
         self._change = change
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """Change the checkpoints of each commit, and store it."""
         return await super().commit(
             [
@@ -60,10 +62,11 @@ def lasting(request, tmp_path):
 
 
 class TestAfterACrash:
+    @pytest.mark.promise("S063")
     async def test_sends_that_have_begun_are_run_each_once(self, store):
         """
         A process that dies while three Sends run leaves them all, and the next one runs each with
-        its own argument. Promise: S063.
+        its own argument.
         """
         oracle, plan = Oracle(), FaultPlan()
         async with FaultySaver(store.saver(), plan, on_stored=oracle.stored) as saver:
@@ -83,11 +86,12 @@ class TestAfterACrash:
         assert sorted(oracle.labels("start")) == ["gather;", *SENDS]
         assert result["log"] == ["plan;", *SENDS, "gather;"]
 
+    @pytest.mark.promise("S063", "S072", "B1", "B2")
     @pytest.mark.parametrize("lasting", ["jsonl", "postgres"], indirect=True)
     async def test_a_crash_at_any_operation_changes_no_result(self, lasting, anyio_backend):
         """
         Whichever call of the store fails, before or after its effect, the thread then ends as in
-        an undisturbed run, and nothing that was stored runs again. Promise: S063, S072, B1, B2.
+        an undisturbed run, and nothing that was stored runs again.
         """
         first = {"asyncio": 1, "trio": 2}[anyio_backend]  # each loop has half of the points
         for when in ("before", "after"):
@@ -144,10 +148,11 @@ def _copied_tables(request: pytest.FixtureRequest, store: Store) -> Store:
     return made
 
 
+@pytest.mark.promise("S073")
 def test_a_copied_database_is_all_that_a_resume_needs(lasting, copied):
     """
     A thread that waits in a graph inside goes on from copied files, or tables, as it does from
-    their originals. Promise: S073.
+    their originals.
     """
     with lasting.saver() as saver:
         asking(saver).invoke({"foo": "x"}, at())
@@ -165,10 +170,11 @@ def test_a_copied_database_is_all_that_a_resume_needs(lasting, copied):
 
 
 class TestWhatFollowsFromTheRest:
+    @pytest.mark.promise("S062", "S067", "C21")
     async def test_it_need_not_be_stored(self, store):
         """
         Without the stored names of what runs next and of what changed the same tasks are due, and
-        a run ends as it would have. Promise: S062, S067, C21.
+        a run ends as it would have.
         """
 
         def without(row: CheckpointRow) -> CheckpointRow:
@@ -192,11 +198,12 @@ class TestWhatFollowsFromTheRest:
 
 
 class TestOldRecords:
+    @pytest.mark.promise("S069", "S070")
     async def test_a_record_of_each_format_loads_and_goes_on(self, store):
         """
         A record of format 1, 2, 3 or 4 is read as one of today, stays as it is stored, and what
         comes after it is written in the current format.
-        Promise: S069, S070. LangGraph: F-A20.
+        LangGraph: F-A20.
         """
         for version in ALL:
             async with Changing(store.again(), _with_record(text_of(version))) as saver:
@@ -220,10 +227,11 @@ class TestOldRecords:
                 assert after[:3] == before
                 assert {json.loads(record)["v"] for record in after[3:]} == {4}
 
+    @pytest.mark.promise("S070", "T37")
     async def test_an_unknown_format_is_refused(self, store):
         """
         A record of a format that isn't known yet, or never was, is an error that names both
-        formats; nothing is written. Promise: S070, T37.
+        formats; nothing is written.
         """
         unknown = [-1, 0, 6, 99]
         for version in unknown:

@@ -7,7 +7,9 @@ from typing import Annotated, TypedDict
 import pytest
 
 from actorgraph import END, START, SqliteSaver, StateGraph
-from tests.graphs import at, history
+from tests.support.graphs import at, history
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 class Log(TypedDict, total=False):
@@ -49,9 +51,10 @@ def stored(path, table: str) -> tuple[int, int]:
         connection.close()
 
 
+@pytest.mark.promise("C1", "C26")
 async def test_two_thousand_items_take_linear_space(tmp_path):
     """
-    A list of 2,000 items, grown one superstep at a time, is stored about once. Promise: C1, C26.
+    A list of 2,000 items, grown one superstep at a time, is stored about once.
     """
     path = tmp_path / "runs.db"
     async with SqliteSaver(path, synchronous="OFF") as saver:
@@ -67,9 +70,10 @@ async def test_two_thousand_items_take_linear_space(tmp_path):
     assert rows < 60
 
 
+@pytest.mark.promise("S065", "S066")
 async def test_every_checkpoint_of_a_growing_list_loads(saver):
     """
-    Merging rows changes no older checkpoint: each still has its own length. Promise: S065, S066.
+    Merging rows changes no older checkpoint: each still has its own length.
     """
     graph = growing(120, 3, saver)
     await graph.ainvoke({}, at(), durability="async")

@@ -1,4 +1,4 @@
-"""What reading a history costs: each checkpoint the same, however long its thread has become.
+"""The cost of reading a history: each checkpoint the same, however long its thread has become.
 
 Counted in bytecode instructions of the reading and the decoding, without actors between them.
 """
@@ -17,8 +17,8 @@ from actorgraph.codec import Codec
 from actorgraph.codec.restore import restore
 from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, Loaded
-from tests.instructions import instructions
 from tests.savers.jsonl_folders import Direct
+from tests.support.instruction_counts import instructions
 
 CODEC = {JsonlSaver: Codec(form="json"), SqliteSaver: Codec()}
 SHORT, LONG = 60, 480

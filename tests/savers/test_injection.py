@@ -1,4 +1,4 @@
-"""What looks like SQL or a JSON path is data to every saver: in filters, ids, bounds, metadata."""
+"""Text like SQL or a JSON path is data to every saver: in filters, ids, bounds, metadata."""
 
 import sqlite3
 from contextlib import closing
@@ -6,10 +6,12 @@ from contextlib import closing
 import pytest
 
 from actorgraph import InvalidConfigError
-from actorgraph.testing.conformance.bench import at_once
-from tests.graphs import ab, at, history
-from tests.long_term.test_injection import EVIL
+from actorgraph.testing.conformance.harness import at_once
 from tests.savers.test_langgraph_methods import put
+from tests.stores.test_injection import EVIL
+from tests.support.graphs import ab, at, history
+
+pytestmark = pytest.mark.every_saver
 
 TABLES = {
     "sqlite": "SELECT sql FROM sqlite_schema ORDER BY name",
@@ -19,7 +21,7 @@ TABLES = {
 
 
 def tables(store, request):
-    """What the tables look like; nothing for kinds that have none."""
+    """The definitions of the tables; nothing for kinds that have none."""
     if store.kind == "sqlite":
         with closing(sqlite3.connect(store.path)) as file:
             return file.execute(TABLES["sqlite"]).fetchall()
@@ -29,10 +31,12 @@ def tables(store, request):
     return []
 
 
+@pytest.mark.promise("T32")
+@pytest.mark.every_loop("sqlite-memory")
 async def test_filters_are_data(saver, store, request):
     """
     As field or value of a filter over all threads, and as metadata of a row beside, none of three
-    hundred texts finds somebody else's row or changes a table. Promise: T32.
+    hundred texts finds another thread's row or changes a table.
     """
     await put(saver, at("other"), 0, word="x", n=1)
     before = tables(store, request)
@@ -53,10 +57,12 @@ async def test_filters_are_data(saver, store, request):
     assert (await saver.aget_tuple(at("other"))).metadata["word"] == "x"
 
 
+@pytest.mark.promise("T32")
+@pytest.mark.every_loop("sqlite-memory")
 async def test_ids_and_bounds_are_data(saver):
     """
     As thread, namespace or checkpoint they address nothing that is there, or are refused; a limit
-    or a bound that is text is refused. Promise: T32.
+    or a bound that is text is refused.
     """
     kept, graph = await put(saver, at("other"), 0), ab(saver)
 

@@ -7,9 +7,9 @@ from itertools import starmap
 import pytest
 
 from actorgraph import SqliteSaver, interrupt
-from tests.graphs import ab, at, in_a_row, writer
 from tests.savers.test_sqlite_file import connected
-from tests.source import ROOT
+from tests.support.graphs import ab, at, in_a_row, writer
+from tests.support.source_files import ROOT
 
 STATEMENTS = re.findall(r"```sql\n(.*?)```", (ROOT / "docs/inspecting.md").read_text(), re.DOTALL)
 
@@ -31,7 +31,7 @@ def path(tmp_path):
 @pytest.mark.parametrize("statement", STATEMENTS, ids=range(len(STATEMENTS)))
 def test_a_statement_of_the_page(path, statement):
     """
-    It runs as it stands, and every value that it shows can be read by a person.
+    It runs as it is, and every value that it shows can be read by a person.
     """
     with connected(path) as db:
         found = db.execute(statement)
@@ -42,10 +42,10 @@ def test_a_statement_of_the_page(path, statement):
     assert all(isinstance(cell, (str, int, type(None))) for row in rows for cell in row)
 
 
+@pytest.mark.promise("S095", "S096", "S106")
 def test_checkpoints_tell_their_story(path):
     """
     Thread, step, source, next nodes and metadata of each checkpoint are there as text, in order.
-    Promise: S095, S096, S106.
     """
     with connected(path) as db:
         rows = db.execute(STATEMENTS[0]).fetchall()

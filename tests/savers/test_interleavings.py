@@ -5,16 +5,19 @@ import pytest
 from actorgraph import SqliteSaver
 from actorgraph.testing import GatedSaver
 from actorgraph.values.retention import KeepLatest
-from tests.graphs import at, history
 from tests.savers.interleavings import PAD, check, graph_of, interleave
 from tests.savers.test_removals import rows
+from tests.support.graphs import at, history
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
+@pytest.mark.promise("S111", "S124", "C2")
 @pytest.mark.parametrize("seed", range(0, 12, 4))
 async def test_whatever_happens_in_a_run(saver, seed):
     """
     After any of them at any moment of a run every checkpoint that is left is whole and the thread
-    goes on; a deleted thread stays empty. Promise: S111, S124, C2.
+    goes on; a deleted thread stays empty.
     """
     for number in range(seed, seed + 4):
         await interleave(saver, number, f"t{number}")
@@ -57,10 +60,12 @@ class Removing(GatedSaver):
         return answers
 
 
+@pytest.mark.promise("T15")
+@pytest.mark.every_loop("sqlite-memory")
 async def test_what_a_replay_is_about_to_read_may_go(store):
     """
     A replay whose graph inside finds a checkpoint, and reads it when it has been pruned, looks
-    again, and goes on from what is left. Promise: T15.
+    again, and goes on from what is left.
     """
 
     async def pause(_: str) -> None:
@@ -81,10 +86,10 @@ async def test_what_a_replay_is_about_to_read_may_go(store):
             check(point.values)
 
 
+@pytest.mark.promise("S111")
 async def test_no_rows_are_left_of_a_deleted_thread(tmp_path):
     """
-    A thread that is deleted in the midst of a run has no row in any table of the file. Promise:
-    S111.
+    A thread that is deleted in the midst of a run has no row in any table of the file.
     """
     path = tmp_path / "runs.db"
     async with SqliteSaver(path) as saver:

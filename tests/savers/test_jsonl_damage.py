@@ -8,7 +8,7 @@ import pytest
 
 from actorgraph import StorageError
 from actorgraph.savers.jsonl.index import load
-from actorgraph.values.commits import Commit, ListCheckpoints, LoadCheckpoint, Refused, Stored
+from actorgraph.values.commits import Commit, Committed, ListCheckpoints, LoadCheckpoint, Refused
 from tests.savers.jsonl_folders import Direct, rows
 from tests.savers.test_contract import ident, point
 
@@ -28,20 +28,20 @@ def path(tmp_path):
     """The file of a thread with some checkpoints, a line each."""
     with Direct(tmp_path / "threads") as direct:
         for number in range(1, COUNT + 1):
-            assert isinstance(direct.commit(put(number))[0], Stored)
+            assert isinstance(direct.commit(put(number))[0], Committed)
     return tmp_path / "threads" / "t.jsonl"
 
 
 def listed(direct):
-    """What a list of the thread's checkpoints shows."""
+    """A list of the thread's checkpoints."""
     return direct.ask(ListCheckpoints("t"))
 
 
+@pytest.mark.promise("T4", "D2")
 def test_a_file_cut_anywhere_is_whole_again_after_the_next_save(path):
     """
     Cut at every byte of its last three lines, none of which was acknowledged, the file shows the
     saves before the cut, a read changes nothing, and the next save is read after them.
-    Promise: T4, D2.
     """
     marks = path.with_name(".marks")
     whole = path.read_bytes()
@@ -57,7 +57,7 @@ def test_a_file_cut_anywhere_is_whole_again_after_the_next_save(path):
             assert direct.ask(LoadCheckpoint("t")).head == ident(kept)
             assert direct.ask(LoadCheckpoint("t", "", ident(1))).checkpoint.row.id == ident(1)
             assert path.stat().st_size == size
-            assert isinstance(direct.commit(put(kept + 1))[0], Stored)
+            assert isinstance(direct.commit(put(kept + 1))[0], Committed)
             assert rows(listed(direct)) == [kept + 1, *before]
         with Direct(path.parent) as direct:
             assert rows(listed(direct)) == [kept + 1, *before]
@@ -72,13 +72,13 @@ def test_a_cut_of_what_was_acknowledged_is_told(path):
     for size in [*range(0, len(whole) - 1, 7), *(m.end() for m in re.finditer(b"\n", whole))][:-1]:
         path.write_bytes(whole[:size])
         with Direct(path.parent) as direct:
-            assert f"{len(whole)} bytes of it were acknowledged" in str(listed(direct)), size
+            assert f"{len(whole)} bytes were acknowledged" in str(listed(direct)), size
             assert isinstance(direct.commit(put(9))[0], Refused)
             assert path.stat().st_size == size
     path.write_bytes(whole[:-1])
     with Direct(path.parent) as direct:
         assert rows(listed(direct)) == NEWEST_FIRST
-        assert isinstance(direct.commit(put(COUNT + 1))[0], Stored)
+        assert isinstance(direct.commit(put(COUNT + 1))[0], Committed)
 
 
 def test_a_file_without_marks_is_read(path):
@@ -98,16 +98,17 @@ def test_torn_marks_say_nothing(path):
     marks.write_bytes(bytes([marks.read_bytes()[0] ^ 1]) + marks.read_bytes()[1:-5])
     with Direct(path.parent) as direct:
         assert rows(listed(direct)) == NEWEST_FIRST
-        assert isinstance(direct.commit(put(COUNT + 1))[0], Stored)
+        assert isinstance(direct.commit(put(COUNT + 1))[0], Committed)
     path.write_bytes(path.read_bytes()[:100])
     with Direct(path.parent) as direct:
         assert "acknowledged" in str(listed(direct))
 
 
+@pytest.mark.promise("T4")
 def test_a_changed_bit_is_always_named(path):
     """
     Whichever bit changes, the line that has it is named, or everything is read all the same;
-    a save that was acknowledged never goes missing silently. Promise: T4.
+    a save that was acknowledged never goes missing silently.
     """
     whole = path.read_bytes()
     ends = [0, *(m.end() for m in re.finditer(b"\n", whole))]
@@ -144,10 +145,11 @@ def test_damage_refuses_the_thread_and_no_other(path):
         assert isinstance(refused, Refused)
         assert "line 3 of" in str(refused.error)
         assert "line 3 of" in str(listed(direct))
-        assert isinstance(stored, Stored)
+        assert isinstance(stored, Committed)
         assert rows(direct.ask(ListCheckpoints("u"))) == [1]
 
 
+@pytest.mark.promise("T4")
 @pytest.mark.parametrize(
     ("change", "number"),
     [
@@ -161,7 +163,7 @@ def test_damage_refuses_the_thread_and_no_other(path):
 )
 def test_lines_out_of_order_are_named(path, change, number):
     """
-    A line that stands twice, elsewhere, or is missing is found by the line's number. Promise: T4.
+    A line that is there twice, elsewhere, or is missing is found by the line's number.
     """
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
 
@@ -169,9 +171,10 @@ def test_lines_out_of_order_are_named(path, change, number):
         assert f"line {number} of" in str(listed(direct))
 
 
+@pytest.mark.promise("T4")
 def test_blank_lines_say_nothing(path):
     """
-    Blank lines between, before and after the others are passed over, and kept. Promise: T4.
+    Blank lines between, before and after the others are passed over, and kept.
     """
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"\n" + b"\n \n".join(lines) + b"\n\n")

@@ -1,4 +1,4 @@
-"""What a saver of JSON lines does when the disk fails: nothing is half there, nothing is lost."""
+"""Failures of the disk under a saver of JSON lines: nothing is half there, nothing is lost."""
 
 import errno
 import os
@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from actorgraph import JsonlSaver
 from actorgraph.errors import SaverBrokenError, StorageError, StorageFullError
-from actorgraph.values.commits import Commit, ListCheckpoints, Refused, Stored
+from actorgraph.values.commits import Commit, Committed, ListCheckpoints, Refused
 from actorgraph.values.retention import CopyThread, DeleteCheckpoints, DeleteThread
-from tests.graphs import ab, at
 from tests.savers.jsonl_folders import Direct, Unsynced, rows
 from tests.savers.test_contract import RUN, claim, ident, point, save
+from tests.support.graphs import ab, at
 
 
 class Failing(Unsynced):
@@ -85,11 +85,12 @@ def test_the_names_of_all_new_folders_are_on_the_disk(tmp_path):
     assert set(synced) == {str(tmp_path), str(tmp_path / "a"), str(tmp_path / "a" / "b")}
 
 
+@pytest.mark.promise("B2")
 @pytest.mark.parametrize("at", [1, 2])
 def test_a_full_disk_stores_nothing_of_a_batch_and_leaves_the_saver_usable(folder, at):
     """
     Without space for one of two files neither has changed, and with space again both are
-    written. Promise: B2.
+    written.
     """
     files = Failing()
     with Direct(folder, files) as direct:
@@ -102,14 +103,14 @@ def test_a_full_disk_stores_nothing_of_a_batch_and_leaves_the_saver_usable(folde
             assert isinstance(outcome.error, StorageFullError)
 
         assert {path: path.read_bytes() for path in folder.glob("*.jsonl")} == before
-        assert all(isinstance(o, Stored) for o in direct.commit(put(2), put(2, "u")))
+        assert all(isinstance(o, Committed) for o in direct.commit(put(2), put(2, "u")))
         assert (listed(direct), listed(direct, "u")) == ([2, 1], [2, 1])
 
 
+@pytest.mark.promise("B1")
 def test_a_failed_sync_closes_the_saver_until_it_is_opened_again(folder):
     """
     After a failed fsync nothing is written until the folder is opened and verified again.
-    Promise: B1.
     """
     files = Failing()
     with Direct(folder, files) as direct:
@@ -122,7 +123,7 @@ def test_a_failed_sync_closes_the_saver_until_it_is_opened_again(folder):
     with Direct(folder) as direct:
         assert listed(direct) in ([1], [2, 1])
         number = len(listed(direct)) + 1
-        assert isinstance(direct.commit(put(number))[0], Stored)
+        assert isinstance(direct.commit(put(number))[0], Committed)
 
 
 def test_what_a_run_stores_after_a_refused_row_is_refused_too(folder):
@@ -133,10 +134,11 @@ def test_what_a_run_stores_after_a_refused_row_is_refused_too(folder):
     with Direct(folder) as direct:
         outcomes = direct.commit(claim(RUN, None, point(1)), bad, save(RUN, 1), put(1, "u"))
 
-    assert [isinstance(o, Stored) for o in outcomes] == [True, False, False, True]
+    assert [isinstance(o, Committed) for o in outcomes] == [True, False, False, True]
     assert outcomes[1] == outcomes[2]
 
 
+@pytest.mark.promise("S089")
 @pytest.mark.parametrize(
     "request_of",
     [
@@ -149,7 +151,7 @@ def test_what_a_run_stores_after_a_refused_row_is_refused_too(folder):
 def test_a_rewrite_that_fails_changes_nothing_or_everything(folder, request_of, error):
     """
     Wherever a removal or a copy fails, the old file or the new one is there, whole, and no
-    other. Promise: S089.
+    other.
     """
     seen = set()
     for place in range(1, 8):

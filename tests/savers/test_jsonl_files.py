@@ -1,4 +1,4 @@
-"""What lies in a folder of JSON lines, and what becomes of it."""
+"""The files in a folder of JSON lines."""
 
 import json
 import os
@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from actorgraph import Codec, InMemorySaver, JsonlSaver, SerializationError, StorageError
 from actorgraph.errors import InvalidConfigError, StorageBusyError
-from actorgraph.savers.jsonl.names import file_name
-from actorgraph.values.commits import BlobRow, Commit, ListCheckpoints, Stored
+from actorgraph.savers.jsonl.files import file_name
+from actorgraph.values.commits import BlobRow, Commit, Committed, ListCheckpoints
 from actorgraph.values.ids import as_text
-from tests.graphs import ab, at
 from tests.savers.jsonl_folders import Direct, rows
 from tests.savers.test_contract import ident, point
+from tests.support.graphs import ab, at
 
 IDS = [
     *("../x", "a/b", "Ünï", "%41", "A", "a", "", ".", "..", "CON", "con", "Alice", "alice"),
@@ -65,9 +65,10 @@ def folder(tmp_path):
 
 
 class TestLines:
+    @pytest.mark.promise("S086", "S087")
     async def test_a_save_is_a_line_and_nothing_before_it_changes(self, folder):
         """
-        Each put adds one line behind what is there, in the same file. Promise: S086, S087.
+        Each put adds one line behind what is there, in the same file.
         """
         path = folder / "t.jsonl"
         before, inodes = b"", set()
@@ -85,9 +86,10 @@ class TestLines:
             *range(1, 6)
         ]
 
+    @pytest.mark.promise("C23")
     async def test_other_programs_read_the_values(self, folder):
         """
-        A line is a JSON object with its values as JSON, and ends with its checksum. Promise: C23.
+        A line is a JSON object with its values as JSON, and ends with its checksum.
         """
         async with JsonlSaver(folder) as saver:
             await ab(saver).ainvoke({"foo": "hi", "bar": ["ä"]}, at())
@@ -115,14 +117,15 @@ class TestLines:
         assert oct(folder.stat().st_mode)[-3:] == "700"
         assert {oct(path.stat().st_mode)[-3:] for path in folder.iterdir()} == {"600"}
 
+    @pytest.mark.promise("S085")
     def test_it_outlives_its_process(self, folder):
         """
-        What a process has stored is there after it is gone at once. Promise: S085.
+        Rows stored by a process are there after it is gone at once.
         """
         program = """
 import os, sys
 from actorgraph import JsonlSaver
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
 ab(JsonlSaver(sys.argv[1])).invoke({"foo": "hi", "bar": []}, at())
 os._exit(0)
 """
@@ -131,10 +134,11 @@ os._exit(0)
         with JsonlSaver(folder) as saver:
             assert ab(saver).get_state(at()).values == {"foo": "b", "bar": ["a", "b"]}
 
+    @pytest.mark.promise("S093")
     async def test_a_value_that_is_no_data_is_named(self, folder):
         """
         A value that can't be stored is an error with its channel, and nothing is written; a saver
-        in memory refuses it too, unless it is told to copy nothing. Promise: S093.
+        in memory refuses it too, unless it is set to copy nothing.
         """
         for saver in (JsonlSaver(folder), InMemorySaver()):
             async with saver:
@@ -161,9 +165,10 @@ os._exit(0)
 
 
 class TestReading:
+    @pytest.mark.promise("S088")
     def test_a_large_file_is_read_in_little_memory(self, folder):
         """
-        Listing a file of 200 MB, and loading from it, takes less than 20 MB. Promise: S088.
+        Listing a file of 200 MB, and loading from it, takes less than 20 MB.
         """
         text = b'"' + b"x" * 1_000_000 + b'"'
         with Direct(folder) as direct:
@@ -200,17 +205,18 @@ class TestReading:
 
 
 class TestNames:
+    @pytest.mark.promise("S091", "T31", "D4")
     def test_each_id_has_a_file_of_its_own_inside_the_folder(self, folder):
         """
-        Whatever a thread is called, its file is in the folder and no other thread's, also
-        where names differ in case alone. Promise: S091, T31, D4.
+        Under any name of a thread, its file is in the folder and no other thread's, also
+        where names differ in case alone.
         """
         outside = set(folder.parent.iterdir())
         with Direct(folder) as direct:
             for number, thread_id in enumerate(IDS, 1):
                 row = point(number, run=None)
                 commit = Commit(thread_id, "", None, 0, 0, None, checkpoints=(row,))
-                assert isinstance(direct.commit(commit)[0], Stored)
+                assert isinstance(direct.commit(commit)[0], Committed)
         with Direct(folder) as direct:
             found = [rows(direct.ask(ListCheckpoints(thread_id))) for thread_id in IDS]
             assert sorted(direct.folder.threads()) == sorted(IDS)
@@ -234,10 +240,10 @@ class TestNames:
             "%2e%2e.jsonl",
         ]
 
+    @pytest.mark.promise("S092")
     async def test_the_lines_say_whose_a_file_is(self, folder):
         """
         Threads are listed by what their lines say; files that hold no thread are passed over.
-        Promise: S092.
         """
         async with JsonlSaver(folder) as saver:
             await puts(saver, 1, "mine")
@@ -264,9 +270,10 @@ class TestNames:
 
 
 class TestRewriting:
+    @pytest.mark.promise("S089")
     async def test_the_last_checkpoint_takes_the_file_along(self, folder):
         """
-        A thread whose checkpoints are all removed has no file and is in no list. Promise: S089.
+        A thread whose checkpoints are all removed has no file and is in no list.
         """
         async with JsonlSaver(folder) as saver:
             config = at(checkpoint_ns="")
@@ -278,9 +285,10 @@ class TestRewriting:
             assert not (folder / "t.jsonl").exists()
             assert await saver.alist_threads() == []
 
+    @pytest.mark.promise("S090")
     async def test_a_copy_says_its_own_thread(self, folder):
         """
-        Every line of a copy has the new thread's id; ids and parents are the same. Promise: S090.
+        Every line of a copy has the new thread's id; ids and parents are the same.
         """
         async with JsonlSaver(folder) as saver:
             await puts(saver, 3)
@@ -307,7 +315,7 @@ class TestRewriting:
 
     async def test_a_left_over_copy_is_cleared_away(self, folder):
         """
-        What a crash left of a rewrite is gone when the folder is opened, and was never read.
+        The rest of a crashed rewrite is gone when the folder is opened, and was never read.
         """
         async with JsonlSaver(folder) as saver:
             await puts(saver, 2)
@@ -319,15 +327,16 @@ class TestRewriting:
 
 
 class TestLock:
+    @pytest.mark.promise("C18")
     async def test_one_process_at_a_time(self, folder):
         """
-        A second process is told which one has the folder; when that closes it, it may. Promise:
-        C18.
+        A second process gets an error that names the first; when that closes the folder, it may
+        open it.
         """
         program = """
 import sys
 from actorgraph import JsonlSaver
-from tests.graphs import at
+from tests.support.graphs import at
 with JsonlSaver(sys.argv[1]) as saver:
     print(saver.get_tuple(at()))
 """

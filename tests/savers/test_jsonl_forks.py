@@ -4,14 +4,14 @@ import subprocess
 import sys
 
 from actorgraph.savers.jsonl.files import Files
-from actorgraph.savers.jsonl.folder import enter, leave
+from actorgraph.savers.jsonl.folder import acquire_folder, release_folder
 
 PROGRAM = """
 import os, signal, sys
 from actorgraph.savers.jsonl.files import Files
-from actorgraph.savers.jsonl.folder import enter, leave
+from actorgraph.savers.jsonl.folder import acquire_folder, release_folder
 
-folder = enter(sys.argv[1], Files())
+folder = acquire_folder(sys.argv[1], Files())
 reading, writing = os.pipe()
 if not os.fork():
     os.close(1)
@@ -21,8 +21,8 @@ if not os.fork():
 os.read(reading, 6)
 if sys.argv[2] == "dies":
     os.kill(os.getpid(), signal.SIGKILL)
-leave(folder)
-leave(enter(sys.argv[1], Files()))
+release_folder(folder)
+release_folder(acquire_folder(sys.argv[1], Files()))
 print("again", flush=True)
 os._exit(0)
 """
@@ -49,4 +49,4 @@ def test_a_folder_whose_process_was_killed_can_be_opened(tmp_path):
     with forking(tmp_path, "dies") as process:
         process.wait(30)
 
-        leave(enter(str(tmp_path), Files()))
+        release_folder(acquire_folder(str(tmp_path), Files()))

@@ -9,13 +9,13 @@ import pytest
 
 from actorgraph.savers.jsonl.folder import INDEXES_MAX, TEMPORARY
 from actorgraph.savers.jsonl.reading import run_queries
-from actorgraph.values.commits import Commit, ListCheckpoints, Refused, Stored
+from actorgraph.values.commits import Commit, Committed, ListCheckpoints, Refused
 from actorgraph.values.retention import CopyThread, DeleteCheckpoints, ListThreads
 from tests.savers.jsonl_folders import Direct, Unsynced, rows
 from tests.savers.test_contract import ident, point
 
 LOOKS_S = 0.05
-"""How long a writer that should stand gets to show that it does not."""
+"""Time given to a writer that should be blocked, to show that it is not."""
 
 
 class Told(Unsynced):
@@ -43,7 +43,7 @@ class Told(Unsynced):
 
 
 class Full(Unsynced):
-    """Calls a function when told to write to a file, then has no space."""
+    """Calls a function before a write to a file, then has no space."""
 
     def __init__(self) -> None:
         self.before: Any = None
@@ -119,7 +119,7 @@ def test_what_a_full_disk_has_undone_is_not_remembered(tmp_path):
         (stored,) = direct.commit(_put(2))
 
         assert isinstance(refused, Refused)
-        assert isinstance(stored, Stored)
+        assert isinstance(stored, Committed)
         assert rows(direct.ask(ListCheckpoints("t"))) == [2, 1]
 
 

@@ -16,7 +16,7 @@ from tests.savers.test_system_rows import ONE, RUN, events, kinds, put
 
 
 async def committed(folder: Path, *batches: list[Any]) -> list[Any]:
-    """What a process did: its batches, and the rows that it sees at its end."""
+    """The record of a process: its batches, and the rows that it sees at its end."""
     saver = JsonlSaver(folder)
     await saver.open()
     for batch in batches:
@@ -51,7 +51,7 @@ class TestRunsInFiles:
         A file of runs that lacks what the threads' files have learns it from there.
         """
         before = await committed(tmp_path, *ended())
-        log = tmp_path / systems.NAME
+        log = tmp_path / systems.LOG_NAME
         lines = log.read_bytes().splitlines(keepends=True)
         log.write_bytes(lines[0])
 
@@ -60,7 +60,7 @@ class TestRunsInFiles:
 
     async def test_saves_that_are_known_are_not_told_again(self, tmp_path):
         """
-        What a system has said of a run after its last save holds.
+        The last row that a system wrote about a run after its last save holds.
         """
         waits = SetRun(RUN, "t", ONE, "pending", "drained")
         await committed(tmp_path, *ended(), [waits])
@@ -83,7 +83,7 @@ class TestRunsInFiles:
         The half of a line that was never acknowledged goes with the next write.
         """
         await committed(tmp_path, [put()])
-        log = tmp_path / systems.NAME
+        log = tmp_path / systems.LOG_NAME
         whole = log.read_bytes()
         log.write_bytes(whole + whole[:length])
 
@@ -97,7 +97,7 @@ class TestRunsInFiles:
         A line that was changed is an error with its number, and no run is made up.
         """
         await committed(tmp_path, [put(), put(b"x" * 16)])
-        log = tmp_path / systems.NAME
+        log = tmp_path / systems.LOG_NAME
         log.write_bytes(log.read_bytes().replace(old, new, 1))
 
         saver = JsonlSaver(tmp_path)
@@ -115,7 +115,7 @@ class TestRunsInFiles:
         A file of a later version is left alone.
         """
         await committed(tmp_path, [put()])
-        log = tmp_path / systems.NAME
+        log = tmp_path / systems.LOG_NAME
         body = log.read_bytes().replace(b'"v":1', b'"v":9')[: -len(b',"crc":"00000000"}\n')]
         log.write_bytes(body + b',"crc":"%08x"}\n' % zlib.crc32(body))
         saver = JsonlSaver(tmp_path)
@@ -132,20 +132,20 @@ class TestRunsInFiles:
         old, new = b"old" * 30, b"new" * 30
         kept = StoreEvents(RUN, "t", ONE, events(1, 2).rows, 10, 0)
         await committed(tmp_path, [put(payload=old)], *ended()[1:], [kept])
-        size = (tmp_path / systems.NAME).stat().st_size
+        size = (tmp_path / systems.LOG_NAME).stat().st_size
         (row,) = await committed(tmp_path, [SealRun(RUN, "t", new, ())])
 
         assert (row.payload, row.status) == (new, "success")
-        assert (tmp_path / systems.NAME).stat().st_size <= size
+        assert (tmp_path / systems.LOG_NAME).stat().st_size <= size
         assert await committed(tmp_path) == [row]
 
     async def test_the_file_does_not_grow_for_nothing(self, tmp_path, monkeypatch):
         """
-        What is gone leaves the file once it is the greater part of it.
+        Removed rows leave the file once they are the greater part of it.
         """
         monkeypatch.setattr(systems, "_SLACK", 5)
         await committed(tmp_path, [put()], *[[events(n, keep=1)] for n in range(1, 30)])
-        lines = (tmp_path / systems.NAME).read_bytes().count(b"\n")
+        lines = (tmp_path / systems.LOG_NAME).read_bytes().count(b"\n")
         assert lines < 12
 
         left = SetRun(RUN, "t", ONE, "error")

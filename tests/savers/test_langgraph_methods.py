@@ -6,7 +6,9 @@ from actorgraph import InvalidConfigError
 from actorgraph.runtime.clock import IDS
 from actorgraph.values.checkpoint import CheckpointTuple
 from actorgraph.values.ids import as_text
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 def checkpoint(step: int, values: dict | None = None, *, version: int = 1):
@@ -37,10 +39,11 @@ FIVE = ("config", "checkpoint", "metadata", "parent_config", "pending_writes")
 
 
 class TestPutAndGet:
+    @pytest.mark.promise("S004", "S011", "S013", "S015")
     async def test_what_was_put_comes_back(self, saver):
         """
         The returned config addresses an equal checkpoint; a tuple has five parts.
-        Promise: S004, S011, S013, S015. LangGraph: F-E2, F-E5, F-E27, F-E28.
+        LangGraph: F-E2, F-E5, F-E27, F-E28.
         """
         point = checkpoint(0, {"foo": "x", "bar": [1, (2, b"3")], "n": None, "d": {"k": 1.5}})
 
@@ -56,10 +59,11 @@ class TestPutAndGet:
         assert found.metadata == metadata(0, user="ada")
         assert (found.parent_config, found.pending_writes) == (None, [])
 
+    @pytest.mark.promise("S007", "S011")
     async def test_the_latest_and_the_named_one(self, saver):
         """
         Without an id the newest, with one that one, None for what isn't there.
-        Promise: S007, S011. LangGraph: F-E4.
+        LangGraph: F-E4.
         """
         first = await put(saver, at(), 0)
         second = await put(saver, first, 1)
@@ -74,11 +78,11 @@ class TestPutAndGet:
         assert await saver.aget_tuple(at(checkpoint_id=unknown)) is None
         assert (await saver.aget(at()))["channel_values"]["foo"] == "v1"
 
+    @pytest.mark.promise("S008", "S108", "C22", "D8")
     async def test_namespaces_are_apart(self, saver):
         """
         One id in two namespaces of a thread is two checkpoints, each the latest of its own; what
         is deleted in one is there in the other; without a namespace "" is meant.
-        Promise: S008, S108, C22, D8.
         """
         points = {name: checkpoint(0, {"foo": name}) for name in ("", "child:1")}
         points["child:1"]["id"] = points[""]["id"]
@@ -108,9 +112,10 @@ class TestPutAndGet:
 
         assert await saver.aget_tuple(at()) is None
 
+    @pytest.mark.promise("S227")
     async def test_what_is_put_is_a_copy(self, saver):
         """
-        Changing the passed values later changes nothing. Promise: S227.
+        Changing the passed values later changes nothing.
         """
         point = checkpoint(0)
         config = await saver.aput(at(), point, metadata(0), point["channel_versions"])
@@ -121,9 +126,10 @@ class TestPutAndGet:
 
 
 class TestWrites:
+    @pytest.mark.promise("S014")
     async def test_writes_stand_beside_their_checkpoint(self, saver):
         """
-        A task's writes come back with its id, in order, and once. Promise: S014.
+        A task's writes come back with its id, in order, and once.
         LangGraph: F-E6, F-E2.
         """
         config = await put(saver, at(), 0)
@@ -140,9 +146,10 @@ class TestWrites:
             (other, "foo", 3),
         ]
 
+    @pytest.mark.promise("S036", "C17")
     async def test_a_later_checkpoint_has_none_of_them(self, saver):
         """
-        Pending writes stay with the checkpoint that they were made on. Promise: S036, C17.
+        Pending writes stay with the checkpoint that they were made on.
         """
         first = await put(saver, at(), 0)
         await saver.aput_writes(first, [("foo", 1)], as_text(b"a" * 16))
@@ -163,9 +170,10 @@ class TestList:
     async def listed(self, saver, config, **options) -> list[int]:
         return [t.metadata["step"] async for t in saver.alist(config, **options)]
 
+    @pytest.mark.promise("S012", "S228", "C3")
     async def test_newest_first_with_filter_before_and_limit(self, saver):
         """
-        Each option alone and combined. Promise: S012, S228, C3. LangGraph: F-E8.
+        Each option alone and combined. LangGraph: F-E8.
         """
         config = at()
         configs = []
@@ -230,9 +238,10 @@ class TestTogetherWithRuns:
         assert found.metadata["run_id"]
         assert steps == [2, 1, 0, -1]
 
+    @pytest.mark.promise("S111")
     async def test_deleting(self, saver):
         """
-        adelete_thread removes every namespace of a thread, and nothing else. Promise: S111.
+        adelete_thread removes every namespace of a thread, and nothing else.
         LangGraph: F-E22.
         """
         await put(saver, at(), 0)
@@ -245,10 +254,10 @@ class TestTogetherWithRuns:
         assert await saver.aget_tuple(at(checkpoint_ns="child")) is None
         assert await saver.aget_tuple(at("other")) is not None
 
+    @pytest.mark.promise("S189")
     def test_blocking_twins(self, store):
         """
         put, put_writes, get, get_tuple, list and delete_thread do the same without a loop.
-        Promise: S189.
         """
         point = checkpoint(0)
         with store.saver() as saver:
@@ -265,9 +274,10 @@ class TestTogetherWithRuns:
         assert values == point["channel_values"]
         assert gone is None
 
+    @pytest.mark.promise("S055", "C20")
     def test_versions_count_up(self, store):
         """
-        The next version of a channel is one more; the first is 1. Promise: S055, C20.
+        The next version of a channel is one more; the first is 1.
         LangGraph: F-E10.
         """
         saver = store.saver()

@@ -5,13 +5,16 @@ from uuid import UUID
 
 import anyio.to_thread
 import msgspec
+import pytest
 
 from actorgraph.codec.records import Record, encode_json, encode_record
 from actorgraph.runtime.clock import IDS
-from actorgraph.runtime.hosting import host_of
+from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.values.commits import EPOCH_ANY, CheckpointRow, Commit, ListCheckpoints
 from actorgraph.values.retention import CopyThread
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 COUNT = 230
 
@@ -165,9 +168,10 @@ class TestPages:
 
 
 class TestMemory:
+    @pytest.mark.promise("S088")
     async def test_a_long_list_takes_little_memory(self, saver):
         """
-        A list of 20 MB of values is read in less than 10 MB. Promise: S088.
+        A list of 20 MB of values is read in less than 10 MB.
         """
         config = at(checkpoint_ns="")
         for step in range(100):
@@ -195,10 +199,11 @@ class TestMemory:
 
 
 class TestPauses:
+    @pytest.mark.promise("S088")
     async def test_a_paused_reader_holds_up_nobody(self, saver):
         """
         Between two checkpoints of a list runs and removals go on; the list goes on with what was
-        there before and is still there. Promise: S088.
+        there before and is still there.
         """
         rows = await fill(saver)
         names = [str(UUID(bytes=r.id)) for n, r in enumerate(rows) if n % 3 != 2][::-1]

@@ -1,4 +1,4 @@
-"""What every saver does with the requests and queries of maintenance, at its port."""
+"""Every saver and the requests and queries of maintenance, at its port."""
 
 import msgspec
 import pytest
@@ -10,10 +10,10 @@ from actorgraph.values.commits import (
     CheckpointRow,
     Claim,
     Commit,
+    Committed,
     LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
-    Stored,
 )
 from actorgraph.values.ids import GREGORIAN_OFFSET, uuid6
 from actorgraph.values.retention import (
@@ -28,6 +28,8 @@ from actorgraph.values.retention import (
 )
 from tests.savers.test_contract import TASK, port
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 __all__ = ["port"]
 
 RUN = b"r" * 16
@@ -39,7 +41,7 @@ def ident(second: int) -> bytes:
 
 
 def row(second: int, parent: int | None = None, *, delta: int = 0) -> CheckpointRow:
-    """A checkpoint of that second; its value stands in it, or is folded from so many ancestors."""
+    """A checkpoint of that second; its value is in it, or is folded from so many ancestors."""
     record = Record(channel_versions={"x": second}, blobs=["x"])
     if delta:
         record = Record(channel_versions={"x": second}, deltas={"x": (delta, delta)}, folds=True)
@@ -72,10 +74,10 @@ async def seconds(port, thread: str = "t", **options) -> list[int]:
 
 
 class TestQueries:
+    @pytest.mark.promise("S110", "S020", "C3")
     async def test_a_listing_may_be_bare(self, port):
         """
         A bare listing has rows and neither values nor writes; oldest first is the order of storing.
-        Promise: S110, S020, C3.
         """
         await port.commit([put(row(2), row(1, 2), row(3, 1), ledger=(writes(3),))])
 
@@ -87,9 +89,10 @@ class TestQueries:
         assert await seconds(port, bare=True, oldest_first=True, limit=2) == [2, 1]
         assert await seconds(port, namespace="", oldest_first=True) == [2, 1, 3]
 
+    @pytest.mark.promise("S211")
     async def test_counts(self, port):
         """
-        A count is of one namespace or of all, and 0 for an unknown thread. Promise: S211.
+        A count is of one namespace or of all, and 0 for an unknown thread.
         """
         await port.commit([put(row(1), row(2)), put(row(3), namespace="n")])
         queries = [CountCheckpoints(*w) for w in (("t",), ("t", ""), ("t", "n"), ("u",))]
@@ -107,6 +110,7 @@ class TestQueries:
 
 
 class TestExpiring:
+    @pytest.mark.promise("S198")
     @pytest.mark.parametrize(
         ("before", "count", "left"),
         [(3, 0, [3, 4, 5]), (9, 1, [5]), (9, 2, [4, 5]), (9, 0, []), (0, 0, [1, 2, 3, 4, 5])],
@@ -114,18 +118,18 @@ class TestExpiring:
     async def test_what_is_old_goes(self, port, before, count, left):
         """
         Older checkpoints go but for the newest; with none of these an idle thread goes altogether.
-        Promise: S198.
         """
         await port.commit([put(*(row(s, s - 1 or None) for s in range(1, 6)))])
 
         (done,) = await port.commit([Expire("t", before * 1_000_000, count)])
 
-        assert done == Stored(removed=5 - len(left))
+        assert done == Committed(removed=5 - len(left))
         assert await seconds(port, oldest_first=True) == left
 
+    @pytest.mark.promise("S198", "S124")
     async def test_what_is_needed_stays(self, port):
         """
-        An old checkpoint that a young one's value is folded from stays. Promise: S198, S124.
+        An old checkpoint that a young one's value is folded from stays.
         """
         await port.commit([put(row(1), row(2, 1), row(3, 2, delta=1), row(9, 3, delta=2))])
 
@@ -169,7 +173,7 @@ class TestSweeping:
 
         first, second = await port.commit([Sweep("t"), Sweep("t")])
 
-        assert (first, second) == (Stored(freed=1), Stored())
+        assert (first, second) == (Committed(freed=1), Committed())
         after = await port.query(
             [LoadCheckpoint("t", "", ident(s), ancestors=True) for s in (1, 2, 3)]
         )
@@ -184,7 +188,7 @@ class TestSweeping:
         )
         await port.commit([claim])
 
-        assert await port.commit([Sweep("t")]) == [Stored()]
+        assert await port.commit([Sweep("t")]) == [Committed()]
 
     async def test_vacuum_forgets_deleted_threads_alone(self, port):
         """
@@ -197,17 +201,17 @@ class TestSweeping:
         late = Commit("gone", "", RUN, 1, 2, ident(1), checkpoints=(row(2, 1),))
         (refused,) = await port.commit([late])
 
-        assert done == Stored()
+        assert done == Committed()
         assert "taken over" in str(refused.error)
         assert await port.query([ListThreads()]) == [["t"]]
         assert await seconds(port) == [2, 1]
 
 
 class TestHoldingWhole:
+    @pytest.mark.promise("C2")
     async def test_ancestors_are_not_needed_any_more(self, port):
         """
         A checkpoint that was given its values whole says the same, and outlives its ancestors.
-        Promise: C2.
         """
         await port.commit([put(row(1), row(2, 1, delta=1), row(3, 2, delta=2))])
         before = (await port.query([LoadCheckpoint("t", "")]))[0].checkpoint
@@ -223,7 +227,7 @@ class TestHoldingWhole:
         after = (await port.query([LoadCheckpoint("t", "", ancestors=True)]))[0].checkpoint
         record = decode_record(after.row.record)
 
-        assert outcomes == [Stored(), Stored(), Stored(), Stored(removed=2)]
+        assert outcomes == [Committed(), Committed(), Committed(), Committed(removed=2)]
         assert after.blobs == {"x": b"whole"}
         assert (record.deltas, record.blobs, record.folds) == ({}, ["x"], True)
         assert record.channel_versions == decode_record(before.row.record).channel_versions
@@ -241,7 +245,7 @@ class TestHoldingWhole:
         await port.commit([put(row(1), *siblings)])
 
         held = [HoldWhole("t", "", ident(n), {"x": b"of %d" % n}) for n in (2, 3)]
-        assert await port.commit([*held, held[0]]) == [Stored()] * 3
+        assert await port.commit([*held, held[0]]) == [Committed()] * 3
         queries = [LoadCheckpoint("t", "", ident(n)) for n in (2, 3)]
         found = await port.query(queries)
         assert [f.checkpoint.blobs for f in found] == [{"x": b"of 2"}, {"x": b"of 3"}]

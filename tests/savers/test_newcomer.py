@@ -1,4 +1,4 @@
-"""A saver that somebody writes who has read docs/own-savers.md and nothing else."""
+"""A custom saver, written from docs/own-savers.md and nothing else."""
 
 import os
 from contextlib import asynccontextmanager
@@ -7,10 +7,10 @@ from typing import get_args
 import anyio.to_thread
 import msgspec
 
-from actorgraph.savers.memory import MemoryBackend
+from actorgraph.savers.memory.saver import MemoryBackend
 from actorgraph.testing import FaultySaver, check_saver
 from actorgraph.values.commits import Request
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
 
 KINDS = {kind.__name__: kind for kind in get_args(Request)}
 

@@ -10,7 +10,7 @@ import pytest
 
 from actorgraph import JsonlSaver, PostgresSaver, SqliteSaver
 from actorgraph.errors import SaverBrokenError, StorageError
-from tests.graphs import ab, at
+from tests.support.graphs import ab, at
 
 
 async def use(saver):
@@ -71,11 +71,12 @@ class TestSqlite:
                 assert not thread.is_alive()
         assert not failed
 
+    @pytest.mark.promise("B2", "B3")
     @pytest.mark.parametrize("how", ["removed", "replaced"])
     async def test_a_file_that_goes_while_it_is_open(self, tmp_path, how):
         """
         Commits to a database whose file was removed or replaced are not acknowledged: the error
-        names it, and the other file is not touched. Promise: B2, B3.
+        names it, and the other file is not touched.
         """
         path, other = tmp_path / "runs.db", tmp_path / "other.db"
         async with SqliteSaver(other) as saver:
@@ -144,11 +145,12 @@ HARMS = {
 }
 
 
+@pytest.mark.promise("B2", "B3")
 @pytest.mark.parametrize("harm", HARMS)
 async def test_a_file_of_lines_that_changes_while_it_is_open(tmp_path, harm):
     """
     A thread's file that was removed, cut, or replaced under an open saver is an error with its
-    path; nothing is written to it. Promise: B2, B3.
+    path; nothing is written to it.
     """
     folder = tmp_path / "threads"
     with suppress(FileNotFoundError):  # the saver's lock went with its folder
@@ -174,19 +176,19 @@ class TestPostgres:
         async with PostgresSaver(postgres.url, schema=lent):
             pass
         url = f"{postgres.url}&options=-c%20default_transaction_read_only%3Don"
-        with pytest.raises(StorageError, match=r"takes no writes.*read-only"):
+        with pytest.raises(StorageError, match=r"refused to write.*read-only"):
             await use(PostgresSaver(url, schema=lent, reconnect_timeout_s=0.1))
 
     async def test_a_role_without_rights(self, postgres):
         """
-        A role that may not make tables is told which rights it needs.
+        A role that may not make tables gets an error with the rights that it needs.
         """
         with postgres.connect() as db:
             db.execute("CREATE ROLE weak LOGIN")
         try:
             url = postgres.url.replace("postgres:@", "weak:@")
             assert "weak" in url
-            with pytest.raises(StorageError, match="takes no writes") as found:
+            with pytest.raises(StorageError, match="refused to write") as found:
                 await use(PostgresSaver(url, schema="weak_ones"))
         finally:
             with postgres.connect() as db:

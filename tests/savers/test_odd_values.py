@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actorgraph import InvalidConfigError, SerializationError
-from actorgraph.testing.conformance.points import checkpoint, metadata, new_task
+from actorgraph.testing.conformance.builders import checkpoint, metadata, new_task
 from tests.codec.shapes import CODEC, VALUES, same
-from tests.graphs import at, in_a_row
+from tests.support.graphs import at, in_a_row
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 ODD = {
     "NUL": "a\0b",
@@ -42,10 +44,11 @@ async def test_what_is_read_back_is_what_was_written(store, name):
     assert repr(found) == repr({"foo": value, "bar": [value]})  # NaN isn't equal to itself
 
 
+@pytest.mark.promise("T30")
 def test_any_value_is_the_same_on_every_saver(store):
     """
-    Whatever a program puts together of the types that it allows comes back equal and of the same
-    type, as a value and as a write. Promise: T30.
+    Any combination of types that a program allows comes back equal and of the same
+    type, as a value and as a write.
     """
 
     @given(st.lists(VALUES, max_size=4))
@@ -65,10 +68,12 @@ def test_any_value_is_the_same_on_every_saver(store):
         check()
 
 
+@pytest.mark.promise("T30")
+@pytest.mark.every_loop("sqlite-memory")
 @pytest.mark.parametrize("value", ["\ud800", object(), {1: object()}, {"a": [lambda: 0]}])
 async def test_what_is_refused_is_refused_everywhere(saver, value):
     """
-    What can't be stored exactly fails its node with the path, on every saver alike. Promise: T30.
+    A value that can't be stored exactly fails its node with the path, on every saver alike.
     """
     graph = in_a_row({"node": lambda _: {"foo": value}}, checkpointer=saver)
 
@@ -85,10 +90,11 @@ ARRAYS = [
 ]
 
 
+@pytest.mark.promise("T30")
 async def test_arrays_are_the_same_on_every_saver(store):
     """
     Arrays and scalars of numpy come back exactly; one of objects is refused with its path, and
-    nothing of it is stored. Promise: T30.
+    nothing of it is stored.
     """
 
     async def node(state):
@@ -113,7 +119,7 @@ async def test_arrays_are_the_same_on_every_saver(store):
 @pytest.mark.parametrize("thread", ["a\0b", "\ud800", ""], ids=ascii)
 async def test_names_that_a_database_does_not_take_are_refused(saver, thread):
     """
-    A thread id with NUL, or that is no Unicode, is refused before anything runs.
+    A thread id with NUL, or that isn't Unicode, is refused before anything runs.
     """
     with pytest.raises(InvalidConfigError, match="thread_id"):
         await in_a_row({}, checkpointer=saver).ainvoke({}, at(thread))
@@ -122,7 +128,7 @@ async def test_names_that_a_database_does_not_take_are_refused(saver, thread):
 @pytest.mark.parametrize("metadata", [{"k": "a\0b"}, {"k": True}, {"k": 1.0}, {"k": [1, "é"]}])
 async def test_metadata_are_found_by_what_they_are(saver, metadata):
     """
-    A listing's filter tells 1 from true and from 1.0, and takes any text.
+    A listing's filter distinguishes 1 from true and from 1.0, and takes any text.
     """
     graph = in_a_row({}, checkpointer=saver)
     await graph.ainvoke({}, {**at(), "metadata": metadata})

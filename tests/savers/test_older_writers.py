@@ -11,8 +11,8 @@ from actorgraph.savers.postgres import schema as tables
 from actorgraph.stores.postgres import schema as items
 from actorgraph.stores.postgres.store import PostgresStore
 from actorgraph.stores.sqlite.store import SqliteStore
-from tests.graphs import ab, at
 from tests.savers.test_damage import OLDER
+from tests.support.graphs import ab, at
 
 FIRST_WITH_CHECKSUMS = 7
 PUT = """
@@ -29,7 +29,7 @@ UPDATE threads SET next_seq = 9, head = x'00', run = NULL, deleted = 0 WHERE thr
 
 def test_a_file_of_checkpoints(tmp_path):
     """
-    What a saver of version 1 says of a thread at each commit is refused once the file is upgraded.
+    The commits of a saver of version 1 are refused once the file is upgraded.
     """
     path = tmp_path / "runs.db"
     with SqliteSaver(path) as saver:

@@ -9,9 +9,9 @@ import psycopg_pool
 import pytest
 
 from actorgraph import PostgresSaver
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at, chain, count, history
 from tests.savers.test_growing_lists import growing
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at, chain, count, history
 
 
 class Counting(psycopg.Cursor):
@@ -60,10 +60,11 @@ async def rows_of_a_load(url: str, schema: str, steps: int) -> int:
 
 
 class TestConnectionsOfTheProgram:
+    @pytest.mark.promise("S196")
     @pytest.mark.parametrize("autocommit", [True, False])
     async def test_a_connection(self, postgres, lent, autocommit):
         """
-        A program's own connection is used and left open, in the mode that it had. Promise: S196.
+        A program's own connection is used and left open, in the mode that it had.
         """
         with psycopg.connect(
             postgres.url, autocommit=autocommit, row_factory=psycopg.rows.dict_row
@@ -87,9 +88,10 @@ class TestConnectionsOfTheProgram:
                 async with PostgresSaver(mine, schema=lent):
                     pass
 
+    @pytest.mark.promise("S100", "S196")
     async def test_a_pool(self, postgres, lent):
         """
-        A program's own pool is used and left open. Promise: S100, S196.
+        A program's own pool is used and left open.
         """
         with psycopg_pool.ConnectionPool(postgres.url, min_size=1, max_size=3, open=True) as mine:
             async with PostgresSaver(mine, schema=lent) as saver:
@@ -99,10 +101,11 @@ class TestConnectionsOfTheProgram:
 
         assert (result["bar"], alive) == (["a", "b"], (1,))
 
+    @pytest.mark.promise("S216")
     async def test_a_long_history_is_two_statements_a_page(self, postgres, lent):
         """
         250 checkpoints are read with two statements a page of 100, in a transaction that ends
-        with the page. Promise: S216.
+        with the page.
         """
         found, asked = await statements_of_a_history(postgres.url, lent, 248)
 
@@ -131,9 +134,10 @@ class TestConnectionsOfTheProgram:
 
 
 class TestReads:
+    @pytest.mark.promise("S196")
     async def test_reads_go_on_at_the_same_time(self, postgres, lent):
         """
-        Reads that wait for the server don't wait for each other. Promise: S196.
+        Reads that wait for the server don't wait for each other.
         """
         async with PostgresSaver(postgres.url, schema=lent, read_connections=3) as saver:
             graph = ab(saver)
@@ -150,7 +154,7 @@ class TestReads:
 
     async def test_a_paused_reader_holds_up_nobody(self, postgres, lent):
         """
-        While somebody reads a listing and pauses, runs of the same thread go on.
+        While a listing is paused in its middle, runs of the same thread go on.
         """
         async with PostgresSaver(postgres.url, schema=lent, busy_timeout_s=0.2) as saver:
             graph = ab(saver)
@@ -195,9 +199,10 @@ def waiting(postgres) -> int:
         ).fetchone()[0]
 
 
+@pytest.mark.promise("S066", "C1")
 async def test_loading_the_newest_of_many_reads_few_rows(postgres, lent):
     """
     The newest of 200 checkpoints of a list of 400 items comes from at most 20 rows, as the server
-    sends them; tests/faults has 5,000 checkpoints. Promise: S066, C1.
+    sends them; tests/faults has 5,000 checkpoints.
     """
     assert await rows_of_a_load(postgres.url, lent, 200) <= 20

@@ -11,9 +11,9 @@ from actorgraph import AsyncPostgresSaver, InvalidConfigError, PostgresSaver, in
 from actorgraph.errors import FormatVersionError, MissingExtraError, StorageError
 from actorgraph.savers.postgres import queries
 from actorgraph.savers.postgres import statements as sql
-from actorgraph.savers.postgres.migrations import VERSION
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at, in_a_row
+from actorgraph.savers.postgres.schema import VERSION
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at, in_a_row
 
 
 @pytest.fixture
@@ -30,9 +30,10 @@ def filled(postgres, lent):
 
 
 class TestTables:
+    @pytest.mark.promise("S100")
     def test_the_tables_of_the_design_are_there(self, postgres, filled):
         """
-        The tables are those of the SQLite file. Promise: S100. LangGraph: F-E29.
+        The tables are those of the SQLite file. LangGraph: F-E29.
         """
         with postgres.connect(filled) as db:
             columns = db.execute(
@@ -70,6 +71,7 @@ class TestTables:
             ("w", "loop", 0, ["ask"], True, "4"),
         ]
 
+    @pytest.mark.promise("S199")
     @pytest.mark.parametrize(
         ("statement", "values"),
         [
@@ -84,16 +86,16 @@ class TestTables:
     def test_lookups_use_an_index(self, postgres, filled, statement, values):
         """
         Reading the newest checkpoint, one by its id, or what is older scans no table.
-        Promise: S199.
         """
         found = plan(postgres, filled, statement, values)
 
         assert "idx_checkpoints_" in found
         assert "Seq Scan on points" not in found
 
+    @pytest.mark.promise("S199", "S216")
     def test_listing_uses_an_index(self, postgres, filled):
         """
-        A page of a thread's history is read along the index. Promise: S199, S216.
+        A page of a thread's history is read along the index.
         """
         names = ("before", "step", "source")
         values = {**dict.fromkeys(names), "thread": "t", "namespace": "", "limit": 5}
@@ -124,9 +126,10 @@ def plan(postgres, schema: str, statement: str, values) -> str:
 
 
 class TestSetup:
+    @pytest.mark.promise("S100", "C27")
     def test_setup_can_be_called_again_and_by_many_at_once(self, postgres, schema):
         """
-        Migrations are numbered, and done once, whoever asks. Promise: S100, C27. LangGraph: F-E29.
+        Migrations are numbered, and done once, also by concurrent savers. LangGraph: F-E29.
         """
         savers = [PostgresSaver(postgres.url, schema=schema) for _ in range(6)]
         threads = [threading.Thread(target=saver.setup) for saver in savers]
@@ -145,10 +148,11 @@ class TestSetup:
 
         assert numbers == [(number,) for number in range(1, VERSION + 1)]
 
+    @pytest.mark.promise("C27")
     async def test_one_name_serves_blocking_and_asynchronous_programs(self, postgres, lent):
         """
         `from_conn_string` opens with `with` and with `async with`, and setup() may be awaited.
-        Promise: C27. LangGraph: F-E29.
+        LangGraph: F-E29.
         """
         url = f"{postgres.url}&options=-csearch_path%3D{lent}"
         async with AsyncPostgresSaver.from_conn_string(url) as saver:
@@ -215,7 +219,7 @@ class TestSetup:
 
     async def test_a_server_that_is_not_there(self):
         """
-        Opening fails at once when nobody listens.
+        Opening fails at once when no server listens.
         """
         with pytest.raises(StorageError, match="connection to PostgreSQL"):
             async with PostgresSaver("host=/nowhere"):

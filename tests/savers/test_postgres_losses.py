@@ -9,9 +9,9 @@ import pytest
 
 from actorgraph import PostgresSaver
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
-from tests.gates import PATIENCE_S
-from tests.graphs import at, chain
-from tests.proxy import proxied
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import at, chain
+from tests.support.tcp_proxy import proxied
 
 STEPS = "abcdef"
 TERMINATE = """
@@ -49,7 +49,7 @@ def stored(postgres, schema: str) -> list[tuple]:
 
 
 def whole(count: int = 4) -> list[tuple]:
-    """What `stored` says when every checkpoint is there once."""
+    """The result of `stored` when every checkpoint is there once."""
     rows = len(STEPS) + 2
     return [(f"t{number}", rows, rows, True) for number in range(count)]
 
@@ -216,7 +216,7 @@ TRIGGERS = {
 
 
 class TestErrorsOfTheMoment:
-    """What the server rolled back for reasons that pass."""
+    """Batches that the server rolled back for passing reasons."""
 
     @pytest.mark.parametrize("code", ["40001", "40P01", "57014", "53300"])
     async def test_what_was_rolled_back_is_sent_again(self, postgres, schema, code):
@@ -253,7 +253,8 @@ class TestErrorsOfTheMoment:
 class TestLocks:
     async def test_a_lock_of_another_process_holds_up_its_thread_alone(self, postgres, lent):
         """
-        A thread that somebody has locked for too long fails; others of its batch are stored.
+        A thread that another transaction has locked for too long fails; others of its batch are
+        stored.
         """
         async with saver_of(postgres.url, lent, busy_timeout_s=0.2) as saver:
             graph = chain("ab", checkpointer=saver)

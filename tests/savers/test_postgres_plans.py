@@ -1,4 +1,4 @@
-"""What PostgreSQL reads for a batch or a read: as much with many threads as with few.
+"""Reads of PostgreSQL for a batch or a read: as much with many threads as with few.
 
 The server counts the rows that scans of tables and of indexes return, also those that a condition
 leaves out afterwards. So a plan that reads more than it must shows, whichever statement it is of,
@@ -16,8 +16,10 @@ import psycopg
 import pytest
 
 from actorgraph import ActorSystem, Command, PostgresSaver
-from actorgraph.savers.postgres import queries, removals, shapes, statements, system_statements
-from actorgraph.values.commits import Claim, Commit, Stored
+from actorgraph.savers.postgres import queries, shapes, statements
+from actorgraph.savers.postgres import statements as removals
+from actorgraph.savers.postgres import statements as system_statements
+from actorgraph.values.commits import Claim, Commit, Committed
 from actorgraph.values.systems import (
     EventRow,
     ListRuns,
@@ -27,10 +29,10 @@ from actorgraph.values.systems import (
     SealRun,
     SetRun,
 )
-from tests.gates import PATIENCE_S
-from tests.graphs import at, chain, history, in_a_row, writer
-from tests.nested import child, parent
 from tests.savers.test_growing_lists import growing
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import at, chain, history, in_a_row, writer
+from tests.support.subgraphs import child, parent
 
 READ = """
 SELECT (SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables WHERE schemaname = %(s)s)
@@ -178,7 +180,7 @@ async def rarely(saver) -> None:
         SealRun(b"\1" * 16, "open", None, (event,)),
     ]
     for request in (*claims, *owned):
-        assert isinstance((await saver.commit([request]))[0], Stored)
+        assert isinstance((await saver.commit([request]))[0], Committed)
 
 
 def listed(*modules: ModuleType) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Records in PostgreSQL: what they have in common is stored once, and nobody sees it."""
+"""Records in PostgreSQL: what they have in common is stored once, and readers don't notice."""
 
 import json
 
@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from actorgraph import PostgresSaver, StorageError
 from actorgraph.codec.records import encode_json
 from actorgraph.savers.postgres import schema as tables
-from actorgraph.savers.postgres.columns import teach
+from actorgraph.savers.postgres.columns import register_dumpers
 from actorgraph.savers.postgres.shapes import WHOLE, Shapes, form, parted
 from actorgraph.savers.postgres.statements import INSERT_CHECKPOINTS
 from actorgraph.storage.postgres.connections import OwnConnections
-from actorgraph.storage.postgres.limits import Limits
-from tests.graphs import ab, at, history
+from actorgraph.storage.postgres.timeouts import Timeouts
 from tests.savers.test_growing_lists import growing
+from tests.support.graphs import ab, at, history
 
 ODD = [
     "{}",
@@ -34,17 +34,17 @@ VALUES = st.recursive(
 
 
 def put_back(shape: str, numbers: str) -> str:
-    """What the server's `format` makes of a shape: Python's % has the same rules."""
+    """The result of the server's `format` for a shape: Python's % has the same rules."""
     return shape % tuple(numbers.strip("[]").split(",") if numbers != "[]" else ())
 
 
 def learnt(shapes: Shapes, postgres, schema: str, *records: str) -> None:
     """Let the shapes of records be stored."""
     for record in records * 2:
-        shapes.taken(record)
-    source = OwnConnections(postgres.url, answer_timeout_s=30.0, prepare=teach)
+        shapes.split(record)
+    source = OwnConnections(postgres.url, answer_timeout_s=30.0, prepare=register_dumpers)
     with source.lease() as connection:
-        shapes.store(connection, Limits().within(f'"{schema}"'))
+        shapes.store(connection, Timeouts().within(f'"{schema}"'))
     source.close()
 
 
@@ -52,7 +52,7 @@ class TestTakingApart:
     @given(VALUES)
     def test_any_record_is_put_together_again(self, value):
         """
-        A shape and its numbers make the text that they came from, whatever stands in it.
+        A shape and its numbers make the text that they came from, with any content.
         """
         text = encode_json(value)
         key, numbers = parted(text)
@@ -69,7 +69,7 @@ class TestTakingApart:
         learnt(shapes, postgres, lent, *ODD)
         with postgres.connect(lent) as db:
             for seq, record in enumerate(ODD):
-                shape, left = shapes.taken(record)
+                shape, left = shapes.split(record)
                 row = [[1], [""], [seq], [b"i"], [None], [seq], ["loop"], [None], ["[]"], [1]]
                 db.execute(INSERT_CHECKPOINTS, [*row, ["{}"], [shape], [left], [None]])
                 assert (shape, left) != (WHOLE, record)
@@ -88,8 +88,8 @@ class TestTakingApart:
             db.execute("UPDATE shapes SET form = 'another'")
         learnt(second, postgres, lent, '{"a":1}')
 
-        assert first.taken('{"a":2}')[1] == "[2]"
-        assert second.taken('{"a":2}') == (WHOLE, '{"a":2}')
+        assert first.split('{"a":2}')[1] == "[2]"
+        assert second.split('{"a":2}') == (WHOLE, '{"a":2}')
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -120,7 +120,7 @@ class TestStored:
 
     async def test_emptied_tables(self, postgres, lent):
         """
-        Tables that somebody empties under an open saver get the shapes that it uses again.
+        Tables that are emptied under an open saver get the shapes that it uses again.
         """
         async with PostgresSaver(postgres.url, schema=lent) as saver:
             for turn in range(6):
@@ -133,7 +133,7 @@ class TestStored:
 
     async def test_a_shape_that_is_gone(self, postgres, lent):
         """
-        A record whose shape was removed is told as damaged, and is no empty one.
+        A record whose shape was removed is reported as damaged, and doesn't become an empty one.
         """
         async with PostgresSaver(postgres.url, schema=lent) as saver:
             for turn in range(3):
@@ -193,10 +193,11 @@ class TestOlderTables:
         postgres.drop("older")
         postgres.drop("newer")
 
+    @pytest.mark.promise("S100")
     async def test_threads_of_the_version_before_go_on(self, postgres, older):
         """
         Opening brings tables of version 4 to this one: their checkpoints read as before, and a run
-        goes on behind them. Promise: S100.
+        goes on behind them.
         """
 
         async def told(graph):

@@ -9,8 +9,8 @@ import pytest
 
 from actorgraph import END, START, Codec, PostgresSaver, StateGraph, add_messages
 from actorgraph.savers.postgres.saver import COMPRESS_ABOVE
-from tests.graphs import at
 from tests.savers.test_growing_lists import growing, item
+from tests.support.graphs import at
 
 CHARS = 400
 ALPHABET = string.ascii_letters + string.digits + "  "
@@ -53,10 +53,11 @@ async def chat(saver: Any, turns: int, schema: type = Chat) -> dict[str, Any]:
     return last
 
 
+@pytest.mark.promise("C1")
 async def test_a_growing_list_leaves_little_dead_space(postgres, lent):
     """
     A list to which 80 messages were added one by one takes at most four times its own bytes,
-    tables and indexes and all, although nothing was vacuumed. Promise: C1.
+    tables and indexes and all, although nothing was vacuumed.
     """
     async with PostgresSaver(postgres.url, schema=lent) as saver:
         with postgres.connect(lent) as db:

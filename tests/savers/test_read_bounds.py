@@ -9,15 +9,17 @@ import anyio
 import pytest
 
 from actorgraph import END, START, JsonlSaver, SqliteSaver, StateGraph
-from actorgraph.runtime.hosting import host_of
+from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.savers.jsonl.index import ThreadIndex
 from actorgraph.savers.sqlite import schema
 from actorgraph.values.commits import LoadCheckpoint
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at, history
 from tests.savers.test_growing_lists import growing
 from tests.savers.test_langgraph_methods import put
 from tests.savers.test_sqlite_file import connected
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at, history
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 PAGE = 100
 
@@ -63,10 +65,10 @@ class TestHistory:
             await saver.trace()
             yield saver
 
+    @pytest.mark.promise("S216", "S097")
     async def test_a_page_takes_two_statements(self, saver):
         """
         1,200 checkpoints are read with two statements a page of 100, whatever they hold.
-        Promise: S216, S097.
         """
         found = await history(growing(1_198, 1, saver), at())
 
@@ -84,9 +86,10 @@ class TestHistory:
         assert len(found) == 1_200
         assert 2 * 12 <= len(saver.statements) <= 5 * 12
 
+    @pytest.mark.promise("S097", "S199")
     async def test_values_are_found_along_indexes(self, saver, path):
         """
-        No table is read as a whole for the values of a page. Promise: S097, S199.
+        No table is read as a whole for the values of a page.
         """
         values = {"ledgers": "[]", "blobs": "[]", "lists": "[]"}
         with connected(path) as db:
@@ -100,7 +103,7 @@ class TestHistory:
 
 async def test_a_paused_reader_holds_up_no_writer(saver):
     """
-    While somebody stands in the middle of a history others run and store.
+    While a reader pauses in the middle of a history others run and store.
     """
     graph = ab(saver)
     for _ in range(3):
@@ -117,10 +120,10 @@ async def test_a_paused_reader_holds_up_no_writer(saver):
     assert [first.metadata["step"], *rest] == [*range(10, -2, -1)]
 
 
+@pytest.mark.promise("S020", "S216")
 async def test_listing_reads_no_values_of_others(path):
     """
-    A page of five from a thread of large values reads those five, not the rest. Promise: S020,
-    S216.
+    A page of five from a thread of large values reads those five, not the rest.
     """
 
     async def node(state):
@@ -143,10 +146,10 @@ async def test_listing_reads_no_values_of_others(path):
     assert read <= 6 * 3
 
 
+@pytest.mark.promise("S216")
 async def test_a_page_of_a_file_reads_its_own_lines(tmp_path, monkeypatch):
     """
     A page of five from a file of a hundred lines reads five of them, and the newest one line.
-    Promise: S216.
     """
     read: list[int] = []
     line_of = ThreadIndex.read
@@ -174,9 +177,10 @@ class Chat(TypedDict, total=False):
     messages: Annotated[list[dict], add]
 
 
+@pytest.mark.promise("C1")
 async def test_a_chat_takes_at_most_six_times_its_state(path):
     """
-    400 turns of two messages take at most six times the bytes of the last state. Promise: C1.
+    400 turns of two messages take at most six times the bytes of the last state.
     """
     said = iter(range(10_000))
 
@@ -198,18 +202,19 @@ async def test_a_chat_takes_at_most_six_times_its_state(path):
 
 
 class TestLoading:
+    @pytest.mark.promise("S066", "C1")
     @pytest.mark.parametrize("steps", [1_000])
     async def test_the_newest_of_many_takes_twenty_rows(self, path, steps):
         """
         However long a thread is, its newest checkpoint is read from at most 20 rows; tests/faults
-        has 5,000 checkpoints with 10,000 messages. Promise: S066, C1.
+        has 5,000 checkpoints with 10,000 messages.
         """
         assert await rows_of_a_load(path, steps) <= 20
 
+    @pytest.mark.promise("S066", "C1")
     async def test_a_load_is_answered_with_few_rows(self, saver):
         """
         On every saver the newest of 150 checkpoints of a list of 300 comes as at most 20 rows.
-        Promise: S066, C1.
         """
         config = {**at(), "recursion_limit": 200}
         await growing(150, 2, saver).ainvoke({}, config, durability="async")

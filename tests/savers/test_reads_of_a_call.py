@@ -2,8 +2,12 @@
 
 from typing import Any, TypedDict
 
+import pytest
+
 from actorgraph import END, START, StateGraph
-from actorgraph.api.compiled import CompiledBase
+from actorgraph.api.graph.setup import CompiledBase
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 class State(TypedDict, total=False):
@@ -61,13 +65,13 @@ async def test_a_stream_sets_its_run_up_once(saver, monkeypatch):
     `astream` checks its arguments and makes its run in one go.
     """
     launched: list[object] = []
-    launch = CompiledBase._launch  # noqa: SLF001 - it is what is counted
+    launch = CompiledBase.make_launch
 
     def counted(self: Any, *args: Any, **options: Any) -> Any:
         launched.append(self)
         return launch(self, *args, **options)
 
-    monkeypatch.setattr(CompiledBase, "_launch", counted)
+    monkeypatch.setattr(CompiledBase, "make_launch", counted)
     chunks = [c async for c in graph(saver).astream({"text": "given"}, CONFIG)]
 
     assert (len(launched), chunks) == (1, [{"node": {"text": "written"}}])

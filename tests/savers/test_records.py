@@ -1,4 +1,4 @@
-"""What a stored checkpoint has: all that a resume needs, and nothing else. On every saver."""
+"""The record of a checkpoint: all that a resume needs, and nothing else. On every saver."""
 
 import json
 from contextlib import contextmanager
@@ -8,7 +8,9 @@ import pytest
 from actorgraph import Command, FormatVersionError, interrupt
 from actorgraph.codec import handoff
 from actorgraph.values.commits import ListCheckpoints
-from tests.graphs import at, in_a_row
+from tests.support.graphs import at, in_a_row
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 ALWAYS = {"v", "parts", "graph", "channel_versions", "versions_seen", "updated_channels"}
 WHERE_VALUES_ARE = {"values", "lists", "blobs"}
@@ -53,19 +55,20 @@ async def newest(saver, thread: str):
 
 
 class TestRecord:
+    @pytest.mark.promise("S045")
     async def test_it_has_what_a_resume_needs_and_no_more(self, saver):
         """
         A record has coordination and places of values, and nothing that follows from them.
-        Promise: S045.
         """
         await stored(saver, "t")
 
         assert set(await newest(saver, "t")) == ALWAYS | WHERE_VALUES_ARE
 
+    @pytest.mark.promise("S045")
     async def test_a_lost_part_is_told(self, store):
         """
         Without any part that a resume needs, or with one value fewer than it had, the resume fails
-        with a typed error. Promise: S045.
+        with a typed error.
         """
         changes = {part: lambda record, part=part: record.pop(part) for part in FOR_RESUMING}
         changes["one value"] = lambda record: record["blobs"].remove("foo")
@@ -78,10 +81,11 @@ class TestRecord:
                 with pytest.raises(FormatVersionError):
                     await graph(saver).ainvoke(Command(resume="yes"), at(name))
 
+    @pytest.mark.promise("S062", "S067", "C21")
     async def test_a_lost_shortcut_changes_nothing(self, store, monkeypatch):
         """
         Without the list of changed channels, the graph's name and the next nodes, a resume comes
-        to the same end. Promise: S062, S067, C21.
+        to the same end.
         """
         monkeypatch.setattr(handoff, "encode_names", lambda _: "[]")
         async with store.saver() as saver:

@@ -17,11 +17,13 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.errors import SerializationError
-from tests.graphs import at, history
+from tests.support.graphs import at, history
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 class Objects(TypedDict, total=False):
-    """What no database takes."""
+    """A value that no database takes."""
 
     lock: Any
     calls: Annotated[list[Any], add]
@@ -43,10 +45,11 @@ def graph(saver):
     return builder.add_edge(START, "first").add_edge("ask", END).compile(checkpointer=saver)
 
 
+@pytest.mark.promise("S093")
 async def test_a_state_of_locks_and_functions():
     """
     With copy="none" a run with a lock and functions in its state is saved, pauses, goes on, and has
-    a history, all with the very objects. Promise: S093.
+    a history, all with the very objects.
     """
     async with InMemorySaver(copy="none") as saver:
         await graph(saver).ainvoke({"calls": [print]}, at())
@@ -67,9 +70,10 @@ async def test_a_state_of_locks_and_functions():
     assert copied is None
 
 
+@pytest.mark.promise("S093")
 async def test_other_savers_name_the_channel(saver):
     """
-    Savers that encode refuse the state, and name the channel. Promise: S093.
+    Savers that encode refuse the state, and name the channel.
     """
     with pytest.raises(SerializationError, match="of first: lock has"):
         await graph(saver).ainvoke({"calls": []}, at())

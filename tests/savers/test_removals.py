@@ -9,11 +9,13 @@ import pytest
 
 from actorgraph import END, START, ConflictError, SqliteSaver, StateGraph
 from actorgraph.channels import DeltaChannel
-from tests.channels.histories import joined
-from tests.gates import PATIENCE_S, Turnstile
-from tests.graphs import ab, at, compiled, history, writer
 from tests.savers.test_growing_lists import stored
 from tests.savers.test_thread_operations import ids, runs_of, seen
+from tests.support.delta_histories import joined
+from tests.support.gates import PATIENCE_S, Turnstile
+from tests.support.graphs import ab, at, compiled, history, writer
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 class Folded(TypedDict, total=False):
@@ -37,10 +39,11 @@ class TestDeltas:
             await graph.ainvoke({"log": ["in"]}, at())
         return graph
 
+    @pytest.mark.promise("S124", "C2")
     async def test_values_outlive_each_removal(self, saver, graph):
         """
         A thread's value is the same after a copy, a prune and the deletion of the run that it is
-        folded from; what it needs of that stays. Promise: S124, C2. LangGraph: F-E24, F-E25.
+        folded from; what it needs of that stays. LangGraph: F-E24, F-E25.
         """
         before = (await graph.aget_state(at())).values["log"]
         first, _ = await runs_of(graph, at())
@@ -61,9 +64,10 @@ class TestDeltas:
                 "more",
             ]
 
+    @pytest.mark.promise("C2")
     async def test_none_of_a_chain_can_be_taken_out(self, saver, graph):
         """
-        Deleting a checkpoint that a later value is folded from removes nothing. Promise: C2.
+        Deleting a checkpoint that a later value is folded from removes nothing.
         """
         points = await ids(graph, at())
 
@@ -157,7 +161,7 @@ class TestWhileRunsGoOn:
 
         branch = meanwhile(graph, slow, prune, config=at(checkpoint_id=base), durability=durability)
         if durability == "exit":
-            with pytest.raises(ConflictError, match="goes on from"):
+            with pytest.raises(ConflictError, match="continues from"):
                 await branch
         else:
             await branch
@@ -198,11 +202,13 @@ def mixed(saver) -> Any:
 
 
 class TestRandomThreads:
+    @pytest.mark.promise("S124", "C2")
+    @pytest.mark.every_loop("sqlite-memory")
     @pytest.mark.parametrize("seed", range(4))
     async def test_what_is_left_is_as_it_was(self, saver, seed):
         """
         After any removals of any thread with branches every checkpoint that is left has its
-        values, and the thread goes on. Promise: S124, C2.
+        values, and the thread goes on.
         """
         choose, graph = Random(seed), mixed(saver)
         known: dict[str, Any] = {}

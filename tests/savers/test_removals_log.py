@@ -1,11 +1,13 @@
-"""What the log says about removals and about saves that fail."""
+"""Log lines about removals and about saves that fail."""
 
 import pytest
 import structlog
 from structlog.testing import LogCapture
 
-from tests.graphs import at
 from tests.savers.test_langgraph_methods import put
+from tests.support.graphs import at
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 @pytest.fixture
@@ -17,10 +19,11 @@ def log():
     structlog.reset_defaults()
 
 
+@pytest.mark.promise("S213")
 async def test_removals_are_logged_with_counts(saver, log):
     """
     Each deletion, prune and copy that is done is one event with the thread and the number of
-    checkpoints. Promise: S213.
+    checkpoints.
     """
     for step in range(3):
         last = await put(saver, at(), step)

@@ -6,12 +6,14 @@ from contextlib import closing
 import pytest
 
 from actorgraph import ActorSystem, Codec, Command, EncryptionError, StorageError, interrupt
-from actorgraph.codec.places import input_of
+from actorgraph.codec.encryption import input_of
 from actorgraph.codec.restore import open_claim
-from actorgraph.runtime.hosting import host_of
+from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.values.commits import Claim, Commit, LoadCheckpoint
-from tests.graphs import ab, at, history, in_a_row
-from tests.stores import Store
+from tests.support.every_saver import Store
+from tests.support.graphs import ab, at, history, in_a_row
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
 
@@ -40,7 +42,7 @@ async def grow(_):
 
 
 async def dead_run(saver, thread: str) -> None:
-    """What a process leaves that dies in exit mode before it has stored a checkpoint."""
+    """The rows of a process that dies in exit mode before it has stored a checkpoint."""
     run = b"\x01" * 16
     given = saver.codec.encode({"foo": "given"}, "input", input_of(thread, run))
     claim = Claim(None, "exit", given)
@@ -60,10 +62,11 @@ async def rotate(store, saver) -> None:
     saver.codec = keyed(store, new=NEW).codec
 
 
+@pytest.mark.promise("S206")
 async def test_a_run_that_left_its_input_only(store):
     """
     A thread of a dead run in exit mode, which has nothing but its input, is read with the new key
-    alone, and its run goes on from that input; it is no listed thread. Promise: S206.
+    alone, and its run goes on from that input; it isn't a listed thread.
     """
     async with keyed(store, old=OLD) as saver:
         await dead_run(saver, "t")
@@ -79,7 +82,7 @@ async def test_a_run_that_left_its_input_only(store):
 
 async def test_without_a_rotation_the_input_needs_the_old_key(tmp_path):
     """
-    What the test above shows is not so by itself: without the old key the input can't be read.
+    The test above is not true by itself: without the old key the input can't be read.
     """
     store = Store("memory", tmp_path)
     async with keyed(store, old=OLD) as saver:
@@ -89,10 +92,11 @@ async def test_without_a_rotation_the_input_needs_the_old_key(tmp_path):
             await claim_of(saver)
 
 
+@pytest.mark.promise("S206")
 async def test_everything_of_a_thread(store):
     """
     Values, growing lists, questions, answers, history and copies of a thread are read with the new
-    key alone. Promise: S206.
+    key alone.
     """
     async with keyed(store, old=OLD) as saver:
         await asking(saver).ainvoke({"foo": "x"}, at())
@@ -107,16 +111,16 @@ async def test_everything_of_a_thread(store):
     assert ended["bar"] == [*["secret"] * 20, "first", *["secret"] * 20, "second"]
 
 
+@pytest.mark.promise("S206")
 async def test_the_runs_of_a_system(store):
     """
     The events of a system's runs are read with the new key alone, more than a page of them too.
-    Promise: S206.
     """
     if not getattr(store.saver(), "keeps_runs", False):
         pytest.skip("it keeps no runs")
-    from actorgraph.runtime.system import resealing
+    from actorgraph.runtime.system import stored_events as resealing
 
-    page, resealing.PAGE = resealing.PAGE, 3
+    page, resealing.RESEAL_PAGE = resealing.RESEAL_PAGE, 3
     try:
         async with keyed(store, old=OLD) as saver:
             async with ActorSystem({"g": asking(saver)}, saver=saver) as system:
@@ -131,7 +135,7 @@ async def test_the_runs_of_a_system(store):
             async with ActorSystem({"g": asking(saver)}, saver=saver) as system:
                 after = [event async for event in (await system.run(run.id)).events()]
     finally:
-        resealing.PAGE = page
+        resealing.RESEAL_PAGE = page
 
     assert len(before) > 3
     assert after == before
@@ -177,8 +181,8 @@ DAMAGED = {
 @pytest.mark.parametrize("damage", DAMAGED)
 async def test_a_damaged_row_holds_up_no_other_thread(damage, tmp_path):
     """
-    What a checksum refuses stays as it is, and the error names it; everything of other threads
-    is read with the new key alone.
+    A row that a checksum refuses stays as it is, and the error names it; everything of other
+    threads is read with the new key alone.
     """
     store = Store("sqlite", tmp_path)
     runs = {}

@@ -1,4 +1,4 @@
-"""What the guides say of savers: clones, imports, concurrency, layers, channels, compression."""
+"""Promises of the guides: clones, imports, concurrency, layers, channels, compression."""
 
 import copy
 import operator
@@ -19,16 +19,19 @@ from actorgraph.codec.records import Record
 from actorgraph.errors import SaverBrokenError
 from actorgraph.testing import FaultPlan, FaultySaver
 from actorgraph.values.commits import ListCheckpoints
-from tests.graphs import AB, ab, at, compiled, in_a_row
 from tests.savers.test_langgraph_methods import checkpoint, metadata, put
 from tests.savers.test_sqlite_file import connected
-from tests.source import ROOT
+from tests.support.graphs import AB, ab, at, compiled, in_a_row
+from tests.support.source_files import ROOT
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 class TestMemory:
+    @pytest.mark.promise("S082")
     async def test_a_clone_shares_what_is_stored(self):
         """
-        A copy of a memory saver sees what the other stores. Promise: S082.
+        A copy of a memory saver sees what the other stores.
         """
         one = InMemorySaver()
         two = copy.copy(one)
@@ -38,10 +41,10 @@ class TestMemory:
 
             assert (await one.aget(at()))["channel_values"]["foo"] == "v0"
 
+    @pytest.mark.promise("S083")
     def test_the_guides_example(self):
         """
         A graph compiled with InMemorySaver() goes on with its thread, with nothing opened.
-        Promise: S083.
         """
         builder = StateGraph(AB)
         builder.add_node("a", lambda _: {"foo": "a", "bar": ["a"]})
@@ -56,10 +59,11 @@ class TestMemory:
 
 
 class TestSqlite:
+    @pytest.mark.promise("S102", "S103")
     def test_it_imports_no_database_package(self):
         """
         SqliteSaver comes with the package itself and imports no database library but the standard
-        one, and aiosqlite at most. Promise: S102, S103.
+        one, and aiosqlite at most.
         """
         program = (
             "import sys\n"
@@ -74,10 +78,10 @@ class TestSqlite:
 
         assert done.stdout.strip() == "[]"
 
+    @pytest.mark.promise("S105")
     def test_many_writers_at_once(self, tmp_path):
         """
         Fifty puts at once from tasks and from threads are all stored, and none sees a lock.
-        Promise: S105.
         """
         with SqliteSaver(tmp_path / "runs.db") as saver:
             errors: list[BaseException] = []
@@ -108,10 +112,11 @@ async def _put_many(saver, threads: list[str]) -> None:
             group.start_soon(put, saver, at(thread), 0)
 
 
+@pytest.mark.promise("S109")
 async def test_values_are_compressed_and_tagged(store, tmp_path):
     """
     A repetitive megabyte takes less than a tenth of that, begins with the tag of what it is,
-    and comes back equal. Promise: S109.
+    and comes back equal.
     """
     text = "the same again, " * 65_536
     saver = store.saver()
@@ -132,10 +137,11 @@ async def test_values_are_compressed_and_tagged(store, tmp_path):
 
 
 class TestChannels:
+    @pytest.mark.promise("S050")
     async def test_what_was_never_written_is_left_out(self, store):
         """
-        A channel that nobody wrote has no value in the checkpoint, and is read as its default
-        after a restart. Promise: S050.
+        A channel that was not written has no value in the checkpoint, and is read as its default
+        after a restart.
         """
 
         class State(TypedDict, total=False):
@@ -159,9 +165,10 @@ class TestChannels:
 
         assert seen == [{"foo": "x", "none": []}] * 2
 
+    @pytest.mark.promise("S052")
     async def test_a_unique_topic_remembers(self, store):
         """
-        A topic stores what it has published: a new process drops the same value. Promise: S052.
+        A topic stores what it has published: a new process drops the same value.
         """
 
         class State(TypedDict, total=False):
@@ -176,10 +183,10 @@ class TestChannels:
 
         assert result["log"] == ["a", "b", "c"]
 
+    @pytest.mark.promise("S035", "S063")
     async def test_sends_survive_a_crash(self, store):
         """
         When a process dies after the node that fans out, a new one delivers each packet once.
-        Promise: S035, S063.
         """
 
         class Work(TypedDict, total=False):
@@ -212,10 +219,11 @@ class TestChannels:
         assert (sorted(delivered), result["done"]) == ([1, 2, 3], [1, 2, 3])
 
 
+@pytest.mark.promise("S071")
 def test_the_page_names_the_five_layers(tmp_path):
     """
     docs/inspecting.md has every column and every key of a record in exactly one of the five
-    layers. Promise: S071.
+    layers.
     """
     page = (ROOT / "docs/inspecting.md").read_text().partition("## The five layers")[2]
     layers = {

@@ -1,12 +1,14 @@
-"""What a program didn't declare to be stored is in no byte of the store, in no log and no chunk."""
+"""Undeclared data is in no byte of the store, in no log and no chunk."""
 
 import logging
 
 import pytest
 
-from tests.graphs import at, in_a_row, writer
 from tests.runtime.test_spans import traces
-from tests.savers.raw import KINDS, bytes_of, modes_of
+from tests.support.graphs import at, in_a_row, writer
+from tests.support.stored_bytes import KINDS, bytes_of, modes_of
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 __all__ = ["traces"]
 CANARY = "canary-7f3a"
@@ -18,13 +20,14 @@ def fails(state, config):
     raise ValueError("the service refused" if token else "")
 
 
+@pytest.mark.promise("T34")
 async def test_the_config_of_a_call_is_not_stored(
     saver, store, caplog, capsys, *, traces, monkeypatch
 ):
     """
     Values in `configurable`, callers' headers, secrets by name in the metadata, the environment,
     and the locals of a node that fails are in no byte of the store, no listing, no log line, no
-    span and no chunk; declared metadata is. Promise: T34.
+    span and no chunk; declared metadata is.
     """
     monkeypatch.setenv("SERVICE_TOKEN", f"{CANARY}-6")
     graph = in_a_row({"a": writer("a"), "b": writer("b"), "fails": fails}, checkpointer=saver)
@@ -60,10 +63,11 @@ async def test_the_config_of_a_call_is_not_stored(
     assert "node" in texts["spans"]
 
 
+@pytest.mark.promise("T34")
 @pytest.mark.parametrize("store", KINDS[:2], indirect=True)
 async def test_files_are_for_their_owner_only(saver, store):
     """
-    Files are made with mode 0600, folders with 0700. Promise: T34.
+    Files are made with mode 0600, folders with 0700.
     """
     await in_a_row({"a": writer("a")}, checkpointer=saver).ainvoke({"foo": "x"}, at())
     modes = modes_of(store)

@@ -5,18 +5,21 @@ from contextlib import asynccontextmanager
 import pytest
 
 from actorgraph import InMemorySaver
-from actorgraph.savers.memory import MemoryBackend
+from actorgraph.savers.memory.saver import MemoryBackend
 from actorgraph.testing.conformance import CHECKS, check_saver
-from actorgraph.values.commits import Stored
+from actorgraph.values.commits import Committed
 from actorgraph.values.retention import DeleteThread
 from tests.savers.places import LogSaver, langgraphs, logs, place_of
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
+
+@pytest.mark.promise("S081", "S100", "S108", "S111", "S117", "C22", "D3", "D8", "D15", "D16", "T31")
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 async def test_a_check(store, check):
     """
     Each saver keeps each sentence of the contract.
-    Promise: S081, S100, S108, S111, S117, C22, D3, D8, D15, D16, T31. LangGraph: F-E30.
+    LangGraph: F-E30.
     """
     if left_out := await check(place_of(store)):
         assert store.kind in {"memory", "sqlite-memory"}, left_out
@@ -24,10 +27,11 @@ async def test_a_check(store, check):
 
 
 class TestSaversOfOthers:
+    @pytest.mark.promise("S017", "S084", "S116")
     async def test_four_methods_are_enough(self):
         """
         A saver with the port's methods alone passes every check: get_tuple, list, copies, prunes
-        and deletions of runs come with it. Promise: S017, S084, S116.
+        and deletions of runs come with it.
         """
         report = await check_saver(logs)
 
@@ -64,7 +68,7 @@ class Forgetful(LogSaver):
     async def commit(self, batch):
         kept = [request for request in batch if not isinstance(request, DeleteThread)]
         outcomes = iter(await super().commit(kept))
-        return [Stored() if isinstance(r, DeleteThread) else next(outcomes) for r in batch]
+        return [Committed() if isinstance(r, DeleteThread) else next(outcomes) for r in batch]
 
 
 async def test_a_broken_saver_is_found_out():

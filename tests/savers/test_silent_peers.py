@@ -12,9 +12,16 @@ import pytest
 from actorgraph import PostgresSaver, SqliteSaver
 from actorgraph.caches import SqliteCache
 from actorgraph.stores import PostgresStore, SqliteStore
-from tests.graphs import ab, at
-from tests.peers import LIMITS, WAIT_MAX_S, all_work, of_a_saver, of_a_store, together
-from tests.proxy import mute, proxied
+from tests.support.graphs import ab, at
+from tests.support.storage_operations import (
+    LIMITS,
+    WAIT_MAX_S,
+    all_work,
+    of_a_saver,
+    of_a_store,
+    together,
+)
+from tests.support.tcp_proxy import mute, proxied
 
 LONGER = {"reconnect_timeout_s": 10.0}
 PHASES = [(b"BEGIN\0", True), (b"quiet", False), (b"COMMIT\0", True)]
@@ -27,7 +34,7 @@ LOCK TABLE saver_migrations, threads, runs, points, blobs, ranges, writes, event
 
 @contextmanager
 def locked(postgres, schema: str):
-    """Somebody's transaction has locked all tables of a schema; the pid of its session."""
+    """Another transaction has locked all tables of a schema; the pid of its session."""
     with postgres.connect(schema) as db, db.transaction(force_rollback=True):
         db.execute(LOCK_ALL)
         yield db.info.backend_pid
@@ -35,7 +42,7 @@ def locked(postgres, schema: str):
 
 @contextmanager
 def written(path):
-    """Somebody is in the middle of writing to an SQLite file."""
+    """Another process is in the middle of writing to an SQLite file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
@@ -130,7 +137,7 @@ class TestPostgres:
 class TestSqlite:
     async def test_a_file_that_another_process_writes(self, tmp_path):
         """
-        Savers, stores and caches wait for as long as they were told to, and then say who writes.
+        Savers, stores and caches wait for as long as they are set to, and then name the writer.
         """
         paths = {name: tmp_path / f"{name}.db" for name in ("saver", "store", "cache")}
         store = SqliteStore(paths["store"], busy_timeout_s=0.2)

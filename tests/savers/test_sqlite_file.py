@@ -17,8 +17,8 @@ import pytest
 
 from actorgraph import Codec, InvalidConfigError, SqliteSaver, interrupt
 from actorgraph.errors import FormatVersionError, StorageBusyError, StorageError
-from tests.gates import PATIENCE_S
-from tests.graphs import ab, at, count, history, in_a_row, writer
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at, count, history, in_a_row, writer
 
 
 @contextmanager
@@ -46,9 +46,10 @@ def path(tmp_path):
 
 
 class TestSettings:
+    @pytest.mark.promise("S104")
     async def test_wal_and_full_by_default(self, tmp_path):
         """
-        The journal is WAL and every commit is synced. Promise: S104.
+        The journal is WAL and every commit is synced.
         """
         found: dict[str, object] = {}
         async with SqliteSaver(tmp_path / "runs.db") as saver:
@@ -94,7 +95,7 @@ class TestSettings:
 
     async def test_a_file_that_exists_keeps_its_mode(self, tmp_path):
         """
-        The mode of a file that somebody made is left alone.
+        The mode of a file that existed before is left alone.
         """
         file = tmp_path / "runs.db"
         file.touch()
@@ -119,7 +120,7 @@ async def _pragmas(saver, found) -> None:
 class TestLocks:
     async def test_a_lock_of_another_process_is_an_error_in_time(self, path):
         """
-        Whoever waits longer than busy_timeout_s for a lock gets StorageBusyError, unharmed.
+        A caller that waits longer than busy_timeout_s for a lock gets StorageBusyError, unharmed.
         """
         async with SqliteSaver(path, busy_timeout_s=0.05) as saver:
             graph = ab(saver)
@@ -152,9 +153,10 @@ class TestLocks:
 
         assert rows == 4
 
+    @pytest.mark.promise("S104")
     async def test_a_reader_does_not_delay_the_writer(self, path):
         """
-        While another connection holds a read transaction, runs go on. Promise: S104.
+        While another connection holds a read transaction, runs go on.
         """
         async with SqliteSaver(path, busy_timeout_s=0) as saver:
             with connected(path) as other:
@@ -165,9 +167,10 @@ class TestLocks:
 
         assert result["bar"] == ["a", "b"]
 
+    @pytest.mark.promise("S104")
     async def test_a_writer_does_not_delay_reads(self, path):
         """
-        State can be read while somebody holds the database's write lock. Promise: S104.
+        State can be read while another process holds the database's write lock.
         """
         async with SqliteSaver(path, busy_timeout_s=0) as saver:
             with connected(path) as other:
@@ -224,9 +227,10 @@ class TestVersions:
 
 
 class TestInMemory:
+    @pytest.mark.promise("S107")
     def test_it_ends_with_the_saver(self):
         """
-        Each ":memory:" saver is a database of its own, which goes with it. Promise: S107.
+        Each ":memory:" saver is a database of its own, which goes with it.
         """
         with SqliteSaver(":memory:") as one, SqliteSaver(":memory:") as two:
             ab(one).invoke({}, at())
@@ -241,10 +245,10 @@ class TestInMemory:
         with SqliteSaver(":memory:") as new:
             assert new.list_threads() == []
 
+    @pytest.mark.promise("S094")
     def test_clones_share_it(self, tmp_path):
         """
         A clone of a saver has what the other one stores, in memory too, and may go before it.
-        Promise: S094.
         """
         for path in (":memory:", tmp_path / "runs.db"):
             with SqliteSaver(path) as one:
@@ -259,9 +263,10 @@ class TestInMemory:
                 assert one.list_threads() == ["by one", "by two"]
 
 
+@pytest.mark.promise("C1")
 async def test_blobs_are_written_once_per_version(tmp_path):
     """
-    A value that doesn't change is stored once, however many checkpoints name it. Promise: C1.
+    A value that doesn't change is stored once, however many checkpoints name it.
     """
     big = "x" * 10_000
 
@@ -280,9 +285,10 @@ async def test_blobs_are_written_once_per_version(tmp_path):
     assert restored.values["foo"] == big
 
 
+@pytest.mark.promise("S066", "C1")
 async def test_loading_reads_a_bounded_number_of_rows(tmp_path):
     """
-    The newest of many checkpoints is read from few rows. Promise: S066, C1.
+    The newest of many checkpoints is read from few rows.
     """
     file = tmp_path / "runs.db"
     async with SqliteSaver(file) as saver:

@@ -5,18 +5,19 @@ import json
 import pytest
 
 from actorgraph import Codec, SqliteSaver
-from actorgraph.codec.frames import frames
+from actorgraph.codec.records import frames
 from actorgraph.savers.sqlite import schema
-from tests.graphs import ab, at
 from tests.savers.test_sqlite_file import connected, path
+from tests.support.graphs import ab, at
 
 __all__ = ["path"]
 
 
 class TestTables:
+    @pytest.mark.promise("S096", "S106")
     def test_columns_of_a_checkpoint(self, path):
         """
-        One row per checkpoint, its record as JSON beside projected columns. Promise: S096, S106.
+        One row per checkpoint, its record as JSON beside projected columns.
         """
         with connected(path) as db:
             columns = {row[1] for row in db.execute("PRAGMA table_info(checkpoints)")}
@@ -30,10 +31,10 @@ class TestTables:
         assert all(record["v"] == 4 for record in records)
         assert all(isinstance(json.loads(text), (list, dict)) for row in plain for text in row)
 
+    @pytest.mark.promise("S095", "S096")
     def test_a_row_is_what_the_saver_reads(self, path):
         """
         Record and columns of a row say of its checkpoint what the saver's own reads say.
-        Promise: S095, S096.
         """
         with SqliteSaver(path) as saver:
             points = {p.checkpoint["id"]: p for p in saver.list(at())}
@@ -54,10 +55,10 @@ class TestTables:
             for key in ("channel_versions", "versions_seen", "updated_channels"):
                 assert json.loads(record)[key] == point[key]
 
+    @pytest.mark.promise("S096")
     async def test_projected_columns_say_what_the_snapshots_say(self, path):
         """
         source, step, next and the interrupts flag can be read with any SQLite client.
-        Promise: S096.
         """
         with connected(path) as db:
             rows = db.execute(
@@ -87,6 +88,7 @@ class TestTables:
         }
         assert threads >= {"epoch", "owner", "lease_until", "next_seq", "removed"}
 
+    @pytest.mark.promise("S097", "S199")
     @pytest.mark.parametrize(
         ("query", "values", "index"),
         [
@@ -99,7 +101,7 @@ class TestTables:
     )
     def test_lookups_use_an_index(self, path, query, values, index):
         """
-        Reading the newest checkpoint or one by its id scans no table. Promise: S097, S199.
+        Reading the newest checkpoint or one by its id scans no table.
         """
         with connected(path) as db:
             plan = [row[3] for row in db.execute("EXPLAIN QUERY PLAN " + query, values)]
@@ -107,9 +109,10 @@ class TestTables:
         assert any(index in line for line in plan)
         assert not any(line.startswith("SCAN") for line in plan)
 
+    @pytest.mark.promise("S097", "S199", "S216")
     def test_listing_uses_an_index(self, path):
         """
-        A page of a thread's history is read along the index. Promise: S097, S199, S216.
+        A page of a thread's history is read along the index.
         """
         names = ("namespace", "before", "step", "source")
         values = {**dict.fromkeys(names), "thread": 1, "limit": 5, "metadata": "{}"}
@@ -123,10 +126,11 @@ class TestTables:
         assert any("idx_checkpoints_thread" in line for line in plan)
         assert not any(line.startswith("SCAN c") for line in plan)
 
+    @pytest.mark.promise("S199")
     def test_a_search_by_age_uses_an_index(self, path):
         """
         Which threads have something older than a time is asked thread by thread, along the index,
-        not over all checkpoints. Promise: S199.
+        not over all checkpoints.
         """
         with connected(path) as db:
             statement = "EXPLAIN QUERY PLAN " + schema.SELECT_THREADS_OLDER
@@ -144,9 +148,10 @@ class TestTables:
 
         assert runs == [("sync", "success", None), ("sync", "interrupted", None)]
 
+    @pytest.mark.promise("S098")
     async def test_rows_are_numbered_in_the_order_of_storing(self, tmp_path):
         """
-        Each row of a thread has the next number of a counter of its own. Promise: S098.
+        Each row of a thread has the next number of a counter of its own.
         """
         file = tmp_path / "runs.db"
         async with SqliteSaver(file) as saver:
@@ -156,10 +161,11 @@ class TestTables:
 
         assert seqs == [1, 2, 3, 4]
 
+    @pytest.mark.promise("S106", "C31")
     def test_with_json_every_payload_can_be_read(self, tmp_path):
         """
-        With a codec of the form "json" values and writes are JSON too; items of lists stand
-        behind their lengths. Promise: S106, C31.
+        With a codec of the form "json" values and writes are JSON too; items of lists are
+        behind their lengths.
         """
         with SqliteSaver(tmp_path / "runs.db", codec=Codec(form="json")) as saver:
             ab(saver).invoke({"foo": "x"}, at())

@@ -13,7 +13,9 @@ from actorgraph.savers.sqlite import schema, system_schema
 from tests.savers.machine.own import OWN, planted
 from tests.savers.machine.planted import BUGS
 from tests.savers.machine.running import run_machine
-from tests.stores import Store
+from tests.support.every_saver import Store
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 SEQUENCES, STEPS = 16, 50
 
@@ -22,10 +24,11 @@ def _server(store, request):
     return request.getfixturevalue("postgres") if store.kind == "postgres" else None
 
 
+@pytest.mark.promise("S081", "S117", "D9", "D13", "B1")
 def test_no_difference_from_the_model(store, request, anyio_backend, tmp_path):
     """
     Puts, writes, reads, runs, answers, updates, forks, removals, copies, crashes and failing
-    batches in any order leave every saver as the model. Promise: S081, S117, D9, D13, B1.
+    batches in any order leave every saver as the model.
     """
     run_machine(
         store,
@@ -58,7 +61,7 @@ def test_a_planted_bug_is_found(bug, tmp_path):
 @pytest.mark.parametrize("own", OWN, ids=lambda own: f"{own.kind}: {own.bug}")
 def test_a_bug_of_one_saver_can_be_planted(own):
     """
-    What the bugs of tests/faults change is still there, and what they make of a statement is one.
+    The statements that the bugs of tests/faults change are still there, and stay statements.
     """
     with planted(own):
         if own.module != "sqlite.schema":
@@ -72,7 +75,7 @@ def test_a_bug_of_one_saver_can_be_planted(own):
 
 
 def each(changed):
-    """The statements that a name stands for."""
+    """The statements that a name represents."""
     if isinstance(changed, dict):
         return changed.values()
     return [changed] if isinstance(changed, str) else changed

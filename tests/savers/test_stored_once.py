@@ -10,6 +10,8 @@ import pytest
 from actorgraph import END, START, Codec, SqliteSaver, StateGraph
 from actorgraph.values.commits import ListCheckpoints
 
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
 STEPS = 8
 CHARS = 300_000
 ROOM = 100_000
@@ -139,7 +141,7 @@ async def test_every_reader_has_the_whole_value(store, document, codec):
 
 
 def again(store: Any, codec: Codec) -> Any:
-    """What a new process would open."""
+    """Another saver, as a new process would open it."""
     return store._make(codec=codec) if store.on_disk else store.saver()
 
 

@@ -1,4 +1,4 @@
-"""What every saver that keeps runs does with the requests of ActorSystems."""
+"""Every saver that keeps runs and the requests of ActorSystems."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from actorgraph import ConflictError, LeaseLostError, ThreadBusyError
-from actorgraph.values.commits import Refused, Stored
+from actorgraph.values.commits import Committed, Refused
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import (
@@ -25,7 +25,9 @@ from actorgraph.values.systems import (
     TrimRuns,
 )
 from tests.savers.test_contract import claim, point, port, save
-from tests.systems import SYSTEM_KINDS, place
+from tests.support.systems import SYSTEM_KINDS, place
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 __all__ = ["port"]
 
@@ -67,7 +69,7 @@ async def told(port: Any, after: int = 0, limit: int = 10, **query: Any) -> list
 
 
 def kinds(outcomes: list[Any]) -> list[type]:
-    return [type(o.error) if isinstance(o, Refused) else Stored for o in outcomes]
+    return [type(o.error) if isinstance(o, Refused) else Committed for o in outcomes]
 
 
 class TestRunsOfSystems:
@@ -91,13 +93,13 @@ class TestRunsOfSystems:
         """
         await port.commit([RenewOwner(ONE, HOUR_S)])
         begins = claim(RUN, None, point(1), owner=ONE)
-        assert kinds(await port.commit([put(), begins])) == [Stored] * 2
+        assert kinds(await port.commit([put(), begins])) == [Committed] * 2
         (running,) = await runs(port)
         ends = save(RUN, 1, point(2, 1), epoch=2, ends="success", owner=ONE)
-        assert kinds(await port.commit([ends])) == [Stored]
+        assert kinds(await port.commit([ends])) == [Committed]
         (left,) = await runs(port)
         more = claim(LATER, 2, point(3, 2), epoch=2, owner=ONE, ends="drained")
-        assert kinds(await port.commit([put(LATER), more])) == [Stored] * 2
+        assert kinds(await port.commit([put(LATER), more])) == [Committed] * 2
 
         assert (running.status, running.claimed) == ("running", True)
         assert (left.status, left.claimed) == ("success", True)
@@ -105,7 +107,7 @@ class TestRunsOfSystems:
 
     async def test_only_the_owner_changes_a_run(self, port):
         """
-        What a system says of a run that another one has is refused, and changes nothing.
+        A row of a system about a run that another one has is refused, and changes nothing.
         """
         await port.commit([put()])
         wrong = [
@@ -117,7 +119,7 @@ class TestRunsOfSystems:
         right = [events(1), SetRun(RUN, "t", ONE, "error", "yes", 0)]
         outcomes = await port.commit([*wrong, *right])
 
-        assert kinds(outcomes) == [LeaseLostError] * 4 + [Stored] * 2
+        assert kinds(outcomes) == [LeaseLostError] * 4 + [Committed] * 2
         (found,) = await runs(port)
         assert (found.status, found.reason, found.attempts) == ("error", "yes", 0)
         assert await told(port) == [1]
@@ -154,11 +156,11 @@ class TestRunsOfSystems:
 
     async def test_a_cancellation_is_asked_of_the_owner(self, port):
         """
-        The first reason counts, the owner finds it among its open runs, and whoever takes it up.
+        The first reason counts, the owner finds it among its open runs, and so does its next owner.
         """
         await port.commit([put(), put(LATER, TWO), SetRun(LATER, "t", TWO, "success")])
         asks = [AskCancel(run, "t", reason) for run in (RUN, LATER) for reason in ("a", "b")]
-        assert kinds(await port.commit(asks)) == [Stored] * 4
+        assert kinds(await port.commit(asks)) == [Committed] * 4
 
         assert [(r.run, r.cancel) for r in await runs(port, asked_of=ONE)] == [(RUN, "a")]
         assert await runs(port, asked_of=TWO) == []
@@ -169,7 +171,7 @@ class TestRunsOfSystems:
 class TestLeases:
     async def test_an_owner_is_alive_while_its_lease_holds(self, port):
         """
-        Runs of an owner without a lease are anybody's; a dropped lease is over at once.
+        Runs of an owner without a lease may be taken over; a dropped lease is over at once.
         """
         await port.commit([put(), RenewOwner(ONE, HOUR_S)])
         assert await runs(port, orphaned=True) == []
@@ -180,7 +182,7 @@ class TestLeases:
 
     async def test_a_thread_is_leased_while_its_run_goes_on(self, port):
         """
-        Nobody else begins a run there, until it has left; another system's run not before this
+        No other run begins there, until it has left; another system's run not before this
         one, whose system is dead, has been taken up.
         """
         await port.commit([RenewOwner(ONE, HOUR_S), put()])
@@ -189,7 +191,7 @@ class TestLeases:
         others = [claim(LATER, 1, epoch=2, owner=TWO), claim(b"x" * 16, 1, epoch=2)]
         assert kinds(await port.commit(others)) == [ThreadBusyError] * 2
         await port.commit([DropOwner(ONE)])
-        assert kinds(await port.commit(others)) == [ThreadBusyError, Stored]
+        assert kinds(await port.commit(others)) == [ThreadBusyError, Committed]
 
     async def test_runs_have_their_thread_in_the_order_of_their_ids(self, port):
         """
@@ -202,7 +204,7 @@ class TestLeases:
         assert kinds(await port.commit([begins])) == [ThreadBusyError]
         left = [SetRun(RUN, "t", ONE, "cancelled"), begins]
 
-        assert kinds(await port.commit(left)) == [Stored] * 2
+        assert kinds(await port.commit(left)) == [Committed] * 2
 
     async def test_a_younger_run_that_goes_on_has_its_thread(self, port):
         """
@@ -210,12 +212,12 @@ class TestLeases:
         """
         await port.commit([RenewOwner(ONE, HOUR_S), RenewOwner(TWO, HOUR_S)])
         begun = claim(LATER, None, point(1), owner=TWO)
-        assert kinds(await port.commit([put(LATER, TWO), begun, put()])) == [Stored] * 3
+        assert kinds(await port.commit([put(LATER, TWO), begun, put()])) == [Committed] * 3
         late = claim(RUN, 1, epoch=2, owner=ONE)
         assert kinds(await port.commit([late])) == [ThreadBusyError]
         failed = [SetRun(LATER, "t", TWO, "error"), late]
 
-        assert kinds(await port.commit(failed)) == [Stored] * 2
+        assert kinds(await port.commit(failed)) == [Committed] * 2
 
     async def test_a_run_that_must_not_wait_is_refused_with_its_row(self, port):
         """
@@ -226,12 +228,12 @@ class TestLeases:
         rejects = msgspec.structs.replace(waits, if_busy="reject")
         mine = msgspec.structs.replace(put(b"m" * 16), if_busy="reject")
         (refused, *rest) = await port.commit([rejects, mine])
-        assert kinds([refused, *rest]) == [ThreadBusyError, Stored]
+        assert kinds([refused, *rest]) == [ThreadBusyError, Committed]
         assert refused.error.run_id == as_text(RUN)
         assert [r.run for r in await runs(port)] == sorted([RUN, b"m" * 16])
         ends = [SetRun(run, "t", ONE, "success") for run in (RUN, b"m" * 16)]
 
-        assert kinds(await port.commit([*ends, rejects])) == [Stored] * 3
+        assert kinds(await port.commit([*ends, rejects])) == [Committed] * 3
 
     async def test_two_that_must_not_wait_are_told_apart_in_one_batch(self, port):
         """
@@ -239,7 +241,7 @@ class TestLeases:
         """
         batch = [msgspec.structs.replace(p, if_busy="reject") for p in (put(), put(LATER, TWO))]
 
-        assert kinds(await port.commit(batch)) == [Stored, ThreadBusyError]
+        assert kinds(await port.commit(batch)) == [Committed, ThreadBusyError]
 
     async def test_open_runs_of_threads_are_read_at_once(self, port):
         """
@@ -258,7 +260,7 @@ class TestLeases:
         """
         await port.commit([RenewOwner(ONE, HOUR_S), put(), put(LATER)])
         await port.commit([claim(RUN, None, point(1), owner=ONE)])
-        assert kinds(await port.commit([adopt(), adopt(LATER)])) == [Stored] * 2
+        assert kinds(await port.commit([adopt(), adopt(LATER)])) == [Committed] * 2
         stale = [
             save(RUN, 1, point(2, 1), epoch=2, owner=ONE),
             save(RUN, 1, epoch=2, ends="success", owner=ONE),
@@ -272,7 +274,7 @@ class TestLeases:
         one_by_one = [kinds(await port.commit([request]))[0] for request in stale]
 
         assert refused == one_by_one == [ConflictError] * 2 + [LeaseLostError] * 5
-        assert kinds(await port.commit([claim(RUN, 1, epoch=3, owner=TWO)])) == [Stored]
+        assert kinds(await port.commit([claim(RUN, 1, epoch=3, owner=TWO)])) == [Committed]
         assert [(r.status, r.attempts) for r in await runs(port)] == [
             ("running", 2),
             ("pending", 2),
@@ -286,15 +288,15 @@ class TestLeases:
         stale = save(RUN, 1, point(2, 1), epoch=2, owner=ONE)
         outcomes = await port.commit([stale, adopt(), save(RUN, 2, epoch=2, ends="x", owner=ONE)])
 
-        assert kinds(outcomes) == [Stored, Stored, ConflictError]
+        assert kinds(outcomes) == [Committed, Committed, ConflictError]
 
     async def test_a_deleted_thread_is_nobodys(self, port):
         """
-        Its run's saves are refused, and anybody may begin one.
+        Its run's saves are refused, and any other run may begin.
         """
         await port.commit([RenewOwner(ONE, HOUR_S), put()])
         await port.commit([claim(RUN, None, point(1), owner=ONE), DeleteThread("t")])
         late = save(RUN, 1, point(2, 1), epoch=2, owner=ONE)
         outcomes = await port.commit([late, claim(LATER, None, point(3), epoch=3)])
 
-        assert kinds(outcomes) == [ConflictError, Stored]
+        assert kinds(outcomes) == [ConflictError, Committed]

@@ -9,7 +9,9 @@ from structlog.testing import capture_logs
 from actorgraph import ActorGraphError, ActorSystem, RunControl, StateGraph
 from actorgraph.errors.texts import storable
 from actorgraph.values.constants import START
-from tests.stores import Store
+from tests.support.every_saver import Store
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 TEXTS = {
     "surrogate": "caf\udce9.txt",
@@ -116,7 +118,7 @@ PLACES: dict[str, Callable[[Program, str], None]] = {
 @pytest.mark.parametrize("where", PLACES)
 async def test_a_text_is_stored_or_refused_before_anything_runs(where, store: Store):
     """
-    Whatever text stands in whatever place, the run is refused before its first node, by an error
+    With any text in any place, the run is refused before its first node, by an error
     of the library; or nothing of it fails to be stored, and a later process reads the same end.
     """
     for number, text in enumerate(TEXTS.values()):

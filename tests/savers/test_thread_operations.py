@@ -14,8 +14,10 @@ from actorgraph import (
     StateSnapshot,
     interrupt,
 )
-from tests.graphs import AB, ab, at, chain, compiled, count, history, writer
 from tests.savers.test_langgraph_methods import put
+from tests.support.graphs import AB, ab, at, chain, compiled, count, history, writer
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 async def ids(graph, config) -> list[str]:
@@ -58,10 +60,11 @@ def asking(saver, **options) -> Any:
 
 
 class TestThreads:
+    @pytest.mark.promise("S112", "S114")
     async def test_a_list_of_them(self, saver):
         """
         Threads with checkpoints are listed, sorted; those that have lost theirs are not, nor are
-        those that have none yet. Promise: S112, S114.
+        those that have none yet.
         """
         configs = [await put(saver, at(thread), 0) for thread in ("c", "a", "b", "d")]
         before = await saver.alist_threads()
@@ -81,9 +84,10 @@ class TestThreads:
         assert (before, after) == (["a", "b", "c", "d"], [["a", "c"]])
         assert await saver.alist_threads() == ["a", "c", "f"]
 
+    @pytest.mark.promise("S118", "S189")
     def test_blocking_twins(self, store):
         """
-        Each operation does the same without a loop. Promise: S118, S189.
+        Each operation does the same without a loop.
         """
         with store.saver() as saver:
             graph = ab(saver)
@@ -104,10 +108,11 @@ class TestThreads:
 
 
 class TestDeletingRuns:
+    @pytest.mark.promise("S113", "D9")
     async def test_a_later_run_stays_whole(self, saver):
         """
         Without its first run a thread has the second one's checkpoints, which go on and whose
-        first has no parent. Promise: S113, D9. LangGraph: F-E23.
+        first has no parent. LangGraph: F-E23.
         """
         graph = ab(saver)
         await graph.ainvoke({"foo": "x"}, at())
@@ -124,10 +129,10 @@ class TestDeletingRuns:
         assert left[-1].parent_config is None
         assert (await graph.ainvoke({"foo": "z"}, at()))["bar"] == ["a", "b"] * 3
 
+    @pytest.mark.promise("D9")
     async def test_a_run_in_the_middle(self, saver):
         """
-        What came after a deleted run has the nearest checkpoint that is left as its parent.
-        Promise: D9.
+        The successor of a deleted run has the nearest checkpoint that is left as its parent.
         """
         graph = ab(saver)
         for _ in range(3):
@@ -159,17 +164,17 @@ class TestDeletingRuns:
         """
         A bare text instead of a list of ids is refused: it would be taken letter by letter.
         """
-        with pytest.raises(InvalidConfigError, match="one id"):
+        with pytest.raises(InvalidConfigError, match="must be a list of ids"):
             await saver.adelete_for_runs("abc")
-        with pytest.raises(InvalidConfigError, match="one id"):
+        with pytest.raises(InvalidConfigError, match="must be a list of ids"):
             await saver.adelete_checkpoints("t", "abc")
 
 
 class TestDeletingCheckpoints:
+    @pytest.mark.promise("S115", "C22", "D8")
     async def test_by_id(self, saver):
         """
         Only the namespace's own are removed and counted, unknown and repeated ids ignored.
-        Promise: S115, C22, D8.
         """
         first = await put(saver, at(), 0)
         await put(saver, first, 1)
@@ -191,7 +196,7 @@ class TestDeletingCheckpoints:
 
     async def test_the_head(self, saver):
         """
-        Without its newest checkpoints a thread goes on from the one before them, with what stands
+        Without its newest checkpoints a thread goes on from the one before them, with the writes
         beside that one.
         """
         ran: list[str] = []
@@ -206,11 +211,12 @@ class TestDeletingCheckpoints:
 
 
 class TestCopying:
+    @pytest.mark.promise("S117", "S118")
     async def test_a_copy_goes_on_from_the_middle(self, saver):
         """
         A copy has the ids of the original, and a replay in it does what it does there; the
         original stays as it was.
-        Promise: S117, S118. LangGraph: F-E24.
+        LangGraph: F-E24.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({"foo": "x"}, at())
@@ -224,10 +230,11 @@ class TestCopying:
         assert there == await graph.ainvoke(None, at(checkpoint_id=points[2]))
         assert await count(graph, at("u")) == await count(graph, at())
 
+    @pytest.mark.promise("S117")
     async def test_a_question_of_a_subgraph_is_copied(self, saver):
         """
         Writes and namespaces come along: a copy of a waiting thread takes the answer.
-        Promise: S117. LangGraph: F-E24.
+        LangGraph: F-E24.
         """
         graph = asking(saver)
         await graph.ainvoke({"foo": "x"}, at())
@@ -256,10 +263,11 @@ class TestCopying:
 
 
 class TestPruning:
+    @pytest.mark.promise("S122", "D1", "C2")
     async def test_keep_latest(self, saver):
         """
         One checkpoint is left of ten steps; the thread goes on and can be updated.
-        Promise: S122, D1, C2. LangGraph: F-E25.
+        LangGraph: F-E25.
         """
         graph = chain("abcdefghij", checkpointer=saver)
         await graph.ainvoke({"foo": "x"}, at())
@@ -295,9 +303,10 @@ class TestPruning:
         assert done["bar"][-2:] == ["me", "z"]
         assert [len(waiting), len(over)] == [2, 1]
 
+    @pytest.mark.promise("S123")
     async def test_delete(self, saver):
         """
-        The named threads are gone, with their writes and subgraphs; others stay. Promise: S123.
+        The named threads are gone, with their writes and subgraphs; others stay.
         LangGraph: F-E25.
         """
         graph = asking(saver)
@@ -311,10 +320,10 @@ class TestPruning:
         assert await saver.alist_threads() == ["v"]
         assert await seen(graph, at("v")) == before
 
+    @pytest.mark.promise("S120", "S121", "C2")
     async def test_keep_last(self, saver):
         """
         The newest and all their ancestors stay; a dead branch goes; none means one.
-        Promise: S120, S121, C2.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({"foo": "x"}, at())
@@ -330,9 +339,10 @@ class TestPruning:
         assert await graph.aget_state(at()) == head
         assert await saver.aprune("t", keep_last=1) == 0
 
+    @pytest.mark.promise("S119")
     async def test_what_is_refused(self, saver):
         """
-        An unknown strategy, with the names of the others, and a negative number. Promise: S119.
+        An unknown strategy, with the names of the others, and a negative number.
         """
         with pytest.raises(ValueError, match="keep_latest, delete"):
             await saver.aprune(["t"], strategy="oldest")

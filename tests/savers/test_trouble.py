@@ -13,13 +13,15 @@ import pytest
 from actorgraph import InMemorySaver, LimitedSaver, SqliteSaver
 from actorgraph.errors import CheckpointSizeError, StorageBusyError, StorageError
 from actorgraph.runtime.clock import IDS
-from actorgraph.savers.sqlite.drivers import HopConnection
+from actorgraph.storage.sqlite.connections import HopConnection
 from actorgraph.testing import GatedSaver
-from tests.gates import PATIENCE_S, Box, patient_group
-from tests.graphs import ab, at, history
 from tests.savers.full_disk import SIZES
 from tests.savers.test_wrapped import noise
-from tests.source import ROOT
+from tests.support.gates import PATIENCE_S, Box, patient_group
+from tests.support.graphs import ab, at, history
+from tests.support.source_files import ROOT
+
+pytestmark = pytest.mark.every_saver
 
 TOGETHER = 64
 BYTES_MAX = 50_000
@@ -85,11 +87,13 @@ async def refusing(store, request):
 
 
 class TestPoison:
+    @pytest.mark.promise("T20", "B2")
+    @pytest.mark.every_loop("sqlite-memory")
     async def test_two_messages_among_64(self, store, request, capsys):
         """
         Of 64 runs at once only those fail whose message is too large for the store, or can't be
         stored at all; the other 62 are stored by one transaction, each once, and nothing says what
-        the refused value was. Promise: T20, B2.
+        the refused value was.
         """
         poison = {31: {"bar": [noise(2 * BYTES_MAX)]}, 32: {"foo": object()}}
         inputs = [poison.get(n, {"bar": [str(n)]}) for n in range(TOGETHER)]
@@ -110,17 +114,18 @@ class TestPoison:
 
 
 class Dying(InMemorySaver):
-    """A saver whose commits fail in a way that nobody foresaw."""
+    """A saver whose commits fail in an unforeseen way."""
 
     async def commit(self, batch):
         raise RuntimeError("a bug in the writer")
 
 
 class TestADeadWriter:
+    @pytest.mark.promise("T21", "B2")
     async def test_an_error_nobody_foresaw_reaches_every_waiter(self):
         """
         When the writer fails with an error of no kind, all who wait get it at once, and none
-        hangs. Promise: T21, B2.
+        hangs.
         """
         async with GatedSaver(Dying()) as saver:
             began = time.monotonic()
@@ -130,10 +135,11 @@ class TestADeadWriter:
         assert all("a bug in the writer" in str(box.error) for box in boxes)
         assert took < 1
 
+    @pytest.mark.promise("T21")
     async def test_a_connection_that_is_gone_reaches_every_waiter(self, tmp_path):
         """
         When the writer's connection is gone, every waiter gets an error and nothing hangs; a new
-        saver goes on. Promise: T21.
+        saver goes on.
         """
         path = tmp_path / "runs.db"
         inner = SqliteSaver(path)
@@ -166,11 +172,13 @@ JUMPS = {"an hour back": -HOUR, "ten years on": 10 * 365 * 24 * HOUR, "frozen": 
 
 
 class TestClocks:
+    @pytest.mark.promise("T16", "C11", "D13", "S024", "S029", "S226")
+    @pytest.mark.every_loop
     @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
     async def test_order_is_the_stores(self, saver, monkeypatch, jump):
         """
-        Whatever the clock does between and during runs, the newest checkpoint is the one stored
-        last, and ids and times rise. Promise: T16, C11, D13, S024, S029, S226.
+        With any change of the clock between and during runs, the newest checkpoint is the one
+        stored last, and ids and times rise.
         """
         hands = Hands(IDS._clock.ticks())  # noqa: SLF001 - the process's own
         monkeypatch.setattr(IDS, "_last", IDS._last)  # noqa: SLF001
@@ -211,10 +219,11 @@ def locked(path, seconds: float | None = None):
 
 
 class TestLocks:
+    @pytest.mark.promise("T8")
     async def test_beyond_the_timeout(self, tmp_path):
         """
         While another process holds the lock for longer than the timeout, a run ends with
-        StorageBusyError within a second after it, no node having begun. Promise: T8.
+        StorageBusyError within a second after it, no node having begun.
         """
         log: list[str] = []
         async with SqliteSaver(tmp_path / "runs.db", busy_timeout_s=0.3) as saver:
@@ -228,9 +237,10 @@ class TestLocks:
         assert took < 1.3
         assert log == ["a", "b"]
 
+    @pytest.mark.promise("T8")
     async def test_within_the_timeout(self, tmp_path):
         """
-        A lock that another process lets go in time delays a run and fails nothing. Promise: T8.
+        A lock that another process lets go in time delays a run and fails nothing.
         """
         async with SqliteSaver(tmp_path / "runs.db", busy_timeout_s=PATIENCE_S) as saver:
             with locked(tmp_path / "runs.db") as until:
@@ -243,13 +253,14 @@ class TestLocks:
         assert box.value["bar"] == ["a", "b"]
 
 
+@pytest.mark.promise("T7", "B2", "B3")
 @pytest.mark.parametrize(
     ("kind", "size"), [(kind, size) for kind, sizes in SIZES.items() for size in sizes[::10]]
 )
 def test_a_full_disk(tmp_path, kind, size):
     """
     When no file may grow any more the run ends with an error, no node starts after that, and the
-    thread goes on from there once there is space. Promise: T7, B2, B3.
+    thread goes on from there once there is space.
     """
     program = [sys.executable, "-m", "tests.savers.full_disk"]
     command = [*program, kind, str(tmp_path / "store"), str(size)]

@@ -1,4 +1,4 @@
-"""What programs hear when something is wrong: passing failures, closed savers, no such thread."""
+"""Errors that programs get: passing failures, closed savers, no such thread."""
 
 import threading
 
@@ -16,13 +16,15 @@ from actorgraph.errors import (
 )
 from actorgraph.savers.jsonl.files import Files
 from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver, failing_connection
-from actorgraph.values.node_policies import RetryPolicy
-from tests.gates import PATIENCE_S, patient_group, settled
-from tests.graphs import ab, at, chain, count
-from tests.savers.raw import KINDS
+from actorgraph.values.policies import RetryPolicy
 from tests.savers.test_langgraph_methods import put
 from tests.savers.test_postgres_connections import waiting
 from tests.savers.test_removals_log import log
+from tests.support.gates import PATIENCE_S, patient_group, settled
+from tests.support.graphs import ab, at, chain, count
+from tests.support.stored_bytes import KINDS
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 __all__ = ["log"]
 AT_ONCE = RetryPolicy(0, 1, 0, 3, jitter=False, retry_on=StorageBusyError)
@@ -38,11 +40,11 @@ def full() -> StorageError:
 
 
 class TestPassingFailures:
+    @pytest.mark.promise("S204")
     @pytest.mark.parametrize("fail_at", range(2, 7))
     async def test_they_are_tried_again(self, store, fail_at):
         """
         A run whose store fails once in passing, at whichever operation, ends as if it had not.
-        Promise: S204.
         """
         plan = FaultPlan(fail_at, error=busy, lasting=False)
         faulty = FaultySaver(store.saver(), plan, immediate=False)
@@ -52,13 +54,14 @@ class TestPassingFailures:
 
         assert plan.fired
 
+    @pytest.mark.promise("S202", "S204")
     @pytest.mark.parametrize(
         ("error", "attempts"), [(busy, 3), (full, 1), (None, 1)], ids=["busy", "full", "broken"]
     )
     async def test_lasting_ones_fail_the_run(self, store, error, attempts):
         """
         After the last attempt, or at once where another one can't help, the run fails; the last
-        checkpoint can be gone on with. Promise: S202, S204.
+        checkpoint can be gone on with.
         """
         plan = FaultPlan(4, error=error)
         faulty = FaultySaver(store.saver(), plan, immediate=False)
@@ -77,10 +80,10 @@ class TestPassingFailures:
         assert ran[0] == "a"
 
 
+@pytest.mark.promise("S215")
 async def test_a_failed_save_is_one_record(store, log):
     """
     A save that the store doesn't take is logged once, with its thread, checkpoint and step.
-    Promise: S215.
     """
     faulty = FaultySaver(store.saver(), FaultPlan(4, error=full), immediate=False)
     async with faulty as saver:
@@ -94,10 +97,11 @@ async def test_a_failed_save_is_one_record(store, log):
 
 
 class TestClosed:
+    @pytest.mark.promise("S212")
     async def test_every_operation_says_so(self, store):
         """
         After its block a saver raises SaverClosedError, whatever is asked of it; one that lives in
-        the program's memory has nothing to close, and goes on. Promise: S212.
+        the program's memory has nothing to close, and goes on.
         """
         async with store.saver() as saver:
             point = await put(saver, at(), 0)
@@ -121,11 +125,12 @@ class TestClosed:
 
 
 class TestWrongThreads:
+    @pytest.mark.promise("S210")
     async def test_the_error_names_that_id_and_no_other(self, saver):
         """
         Going on with a thread, or reading a checkpoint of one, that doesn't exist names it and says
-        what to do; ids of other threads, which may be another tenant's, are never told, however
-        similar they are. Promise: S210.
+        what to do; ids of other threads, which may be another tenant's, are never shown, however
+        similar they are.
         """
         graph = ab(saver)
         for name in ("order-1234", "order-1235", "unrelated"):
@@ -149,7 +154,7 @@ class TestWrongThreads:
 
 
 class Held:
-    """A place in a store where a save stands until it is let go, whatever thread it is in."""
+    """A place in a store where a save waits until it is released, in any thread."""
 
     def __init__(self) -> None:
         self.entered, self.freed = threading.Event(), threading.Event()
@@ -222,11 +227,11 @@ def held(store, postgres):
 
 
 class TestAsync:
+    @pytest.mark.promise("S197", "B8")
     @pytest.mark.parametrize("store", KINDS, indirect=True)
     async def test_the_loop_goes_on_while_the_disk_takes_its_time(self, store, postgres):
         """
-        While a save stands at COMMIT, at a sync, or in the server, the loop goes round.
-        Promise: S197, B8.
+        While a save waits at COMMIT, at a sync, or in the server, the loop goes round.
         """
         saver, place = held(store, postgres)
         done: list[str] = []
@@ -251,9 +256,10 @@ class TestAsync:
 
         assert done == ["loop", "save"]
 
+    @pytest.mark.promise("S197")
     async def test_the_loop_goes_on_while_a_save_is_under_way(self):
         """
-        A run whose save the store holds up holds up nobody else. Promise: S197.
+        A run whose save is delayed by the store delays no other run.
         """
         gated = GatedSaver(InMemorySaver())
         graph = ab(gated)

@@ -12,12 +12,14 @@ from actorgraph import InMemorySaver, InvalidConfigError, SqliteSaver
 from actorgraph.errors import NotSupportedError, StorageBusyError, StorageError
 from actorgraph.runtime.clock import IDS
 from actorgraph.values.ids import as_text, ticks_of, uuid6
-from tests.gates import Turnstile
-from tests.graphs import ab, at, chain, compiled, history, in_a_row, writer
-from tests.savers.raw import KINDS, bytes_of
 from tests.savers.test_langgraph_methods import checkpoint, metadata
 from tests.savers.test_removals import Folded, meanwhile
 from tests.savers.test_thread_operations import asking
+from tests.support.gates import Turnstile
+from tests.support.graphs import ab, at, chain, compiled, history, in_a_row, writer
+from tests.support.stored_bytes import KINDS, bytes_of
+
+pytestmark = pytest.mark.every_saver
 
 HOUR_S = 3600.0
 CANARY = "5ecre7-va1ue"
@@ -30,11 +32,12 @@ async def put_old(saver, thread: str, age_s: float, step: int = 0, **place) -> N
     await saver.aput(at(thread, **place), point, metadata(step), point["channel_versions"])
 
 
+@pytest.mark.every_loop
 class TestListings:
+    @pytest.mark.promise("S110", "C3")
     async def test_metadata_in_the_order_of_storing(self, saver):
         """
         Every checkpoint of all namespaces is listed as it was stored, or newest first.
-        Promise: S110, C3.
         """
         graph = asking(saver)
         await graph.ainvoke({"foo": "x"}, at() | {"metadata": {"user": "ada"}})
@@ -52,9 +55,10 @@ class TestListings:
         assert [s.next for s in root] == [("inner",), ("a",)]
         assert root[0].parent_id == root[1].checkpoint_id
 
+    @pytest.mark.promise("S018", "S020", "S097", "S211")
     async def test_no_value_is_decoded(self, saver, monkeypatch):
         """
-        A listing of metadata and a count read no values. Promise: S018, S020, S097, S211.
+        A listing of metadata and a count read no values.
         """
         await ab(saver).ainvoke({"foo": "x"}, at())
         monkeypatch.setattr(saver.codec, "decode", None)
@@ -69,9 +73,10 @@ class TestListings:
         with pytest.raises(InvalidConfigError, match="insertion, newest"):
             await saver.alist_metadata("t", order="oldest")
 
+    @pytest.mark.promise("S200")
     async def test_the_size_of_a_checkpoint(self, store, saver):
         """
-        A checkpoint's bytes grow with its values. Promise: S200.
+        A checkpoint's bytes grow with its values.
         """
         graph = ab(saver)
         await graph.ainvoke({"bar": ["x"]}, at("small"))
@@ -84,9 +89,10 @@ class TestListings:
         assert least <= large - small < 10_020
         assert await saver.acheckpoint_bytes(at("unknown")) == 0
 
+    @pytest.mark.promise("S189")
     def test_blocking_twins(self, store, tmp_path):
         """
-        Each operation does the same without a loop. Promise: S189.
+        Each operation does the same without a loop.
         """
         with store.saver() as saver:
             ab(saver).invoke({"foo": "x"}, at())
@@ -100,11 +106,13 @@ class TestListings:
         assert size > 0
 
 
+@pytest.mark.every_loop
 class TestRetention:
+    @pytest.mark.promise("S198", "S209")
     async def test_old_ones_go(self, saver):
         """
-        What is older goes, in every thread, but for the newest; threads idle for that long may go
-        altogether. Promise: S198, S209.
+        Older checkpoints go, in every thread, but for the newest; threads idle for that long may go
+        altogether.
         """
         for step in range(3):
             await put_old(saver, "idle", 9 * HOUR_S - step, step)
@@ -157,6 +165,7 @@ class TestRetention:
             await saver.aretention(age, keep)
 
 
+@pytest.mark.every_loop
 class TestMaterializing:
     def graph(self, saver, *names):
         return in_a_row(
@@ -165,10 +174,11 @@ class TestMaterializing:
             checkpointer=saver,
         )
 
+    @pytest.mark.promise("S122", "S124", "C2")
     async def test_one_checkpoint_is_left(self, saver):
         """
         With its graph a prune leaves one checkpoint of a thread whose values are folded from
-        several, and it says the same. Promise: S122, S124, C2.
+        several, and it says the same.
         """
         graph = self.graph(saver, *"abc")
         await graph.ainvoke({"log": ["in"]}, at())
@@ -220,12 +230,13 @@ class TestMaterializing:
 
 
 class TestVacuum:
+    @pytest.mark.promise("S209")
     @pytest.mark.parametrize("store", KINDS, indirect=True)
     @pytest.mark.parametrize("how", ["delete", "retention", "run", "checkpoints"])
     async def test_nothing_deleted_is_left_on_the_disk(self, store, how):
         """
         After a vacuum the files have none of a deleted thread's bytes, its id neither; other
-        threads are as they were. Promise: S209.
+        threads are as they were.
         """
         secret = CANARY
         async with store.saver() as saver:
@@ -249,10 +260,11 @@ class TestVacuum:
             if how != "retention":
                 assert await history(graph, at("other")) == before
 
+    @pytest.mark.promise("S209")
     async def test_a_reader_that_holds_the_log(self, tmp_path):
         """
         While another process reads an older state the file can't be rid of it: that is an error,
-        and works later. Promise: S209.
+        and works later.
         """
         path, secret = tmp_path / "runs.db", "5ecre7-va1ue"
         async with SqliteSaver(path, busy_timeout_s=0) as saver:
@@ -268,6 +280,7 @@ class TestVacuum:
 
             assert secret.encode() not in _bytes(tmp_path)
 
+    @pytest.mark.every_loop
     async def test_it_frees_what_nothing_names(self, saver):
         """
         Writes beside checkpoints that don't exist are freed, and counted; nothing live is.
@@ -281,6 +294,7 @@ class TestVacuum:
         assert [await saver.avacuum(), await saver.avacuum()] == [1, 0]
         assert [p async for p in saver.alist(at())] == before
 
+    @pytest.mark.every_loop
     async def test_while_a_run_goes_on(self, saver):
         """
         A run under which a vacuum comes ends as it would have.
@@ -294,6 +308,7 @@ class TestVacuum:
 
 
 class TestBackup:
+    @pytest.mark.every_loop
     async def test_what_is_refused(self, store, tmp_path):
         """
         A path where something is, and a folder that doesn't exist; nothing is left behind.

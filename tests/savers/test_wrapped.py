@@ -22,9 +22,11 @@ from actorgraph import (
     verify_audit_log,
 )
 from actorgraph.errors import AccessDeniedError, AuditError, CheckpointSizeError, NotSupportedError
-from tests.graphs import ab, at, compiled, history, writer
 from tests.savers.test_langgraph_methods import checkpoint, put
 from tests.savers.test_thread_operations import asking
+from tests.support.graphs import ab, at, compiled, history, writer
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 def noise(size: int) -> str:
@@ -36,10 +38,11 @@ MODES = ["sync", "async", "exit"]
 
 
 class TestMetrics:
+    @pytest.mark.promise("S203")
     async def test_every_operation_is_told(self, store):
         """
         The hook hears of each put, get, list and removal: how long it took, its bytes, whether it
-        went well. Promise: S203.
+        went well.
         """
         told: list[SaverCall] = []
         async with MeteredSaver(store.saver(), told.append) as saver:
@@ -65,7 +68,7 @@ class TestMetrics:
 
     async def test_a_hook_that_fails_is_nobodys_business(self, store):
         """
-        What the hook raises reaches no run.
+        An error of the hook reaches no run.
         """
 
         def hook(_: SaverCall) -> None:
@@ -76,10 +79,11 @@ class TestMetrics:
 
 
 class TestLimits:
+    @pytest.mark.promise("S200")
     async def test_only_the_large_save_fails(self, store):
         """
         Of 64 runs at once the one whose save is too large fails, and goes on from its last
-        checkpoint later; the others are stored. Promise: S200.
+        checkpoint later; the others are stored.
         """
         failed: list[str] = []
 
@@ -107,9 +111,10 @@ class TestLimits:
         assert counts == [*[4] * 7, 3, *[4] * 56]
         assert there.next == ("grow",)
 
+    @pytest.mark.promise("S200")
     async def test_a_soft_limit_warns(self, store, capsys):
         """
-        Above the soft limit a save is stored and logged. Promise: S200.
+        Above the soft limit a save is stored and logged.
         """
         async with LimitedSaver(store.saver(), warn_bytes=5_000, max_bytes=90_000) as saver:
             await ab(saver).ainvoke({"bar": [noise(9_000)]}, at())
@@ -142,11 +147,12 @@ class TestGuard:
                     await ab(saver).ainvoke({"foo": "x"}, at(f"{name}-1"))
             yield saver
 
+    @pytest.mark.promise("S207")
     @pytest.mark.parametrize("durability", MODES)
     async def test_own_threads_work_in_full(self, saver, durability):
         """
         A guarded saver is a checkpointer: runs, questions, answers, history and updates of one's
-        own threads are as ever. Promise: S207.
+        own threads are as ever.
         """
         with acting_as("ada"):
             graph = asking(saver)
@@ -160,6 +166,7 @@ class TestGuard:
         assert done["bar"][-2:] == ["me", "z"]
         assert streamed
 
+    @pytest.mark.promise("S207")
     @pytest.mark.parametrize(
         "act",
         [
@@ -189,7 +196,6 @@ class TestGuard:
     async def test_others_threads_are_out_of_reach(self, saver, act):
         """
         On another's thread every operation is a PermissionError, and changes nothing.
-        Promise: S207.
         """
         with acting_as("bob"):
             before = await history(ab(saver), at("bob-1"))
@@ -201,10 +207,11 @@ class TestGuard:
             assert await history(ab(saver), at("bob-1")) == before
             assert await saver.alist_threads() == ["bob-1"]
 
+    @pytest.mark.promise("S207")
     async def test_lists_show_ones_own(self, saver):
         """
         Lists over all threads show one's own alone, as many as were asked for; without a name
-        nothing. Promise: S207.
+        nothing.
         """
         with acting_as("ada"):
             assert await saver.alist_threads() == ["ada-1"]
@@ -219,9 +226,10 @@ class TestGuard:
         with acting_as("bob"):
             assert await saver.acount("bob-1") == 4
 
+    @pytest.mark.promise("S207")
     async def test_the_operator_keeps_house(self, saver, tmp_path):
         """
-        What concerns all threads is asked for without one. Promise: S207.
+        Operations on all threads are checked without a thread.
         """
         with acting_as("operator"):
             await saver.avacuum()
@@ -231,9 +239,10 @@ class TestGuard:
             with acting_as("ada"), pytest.raises(PermissionError):
                 await saver.abackup(tmp_path / "other.db")
 
+    @pytest.mark.promise("S207")
     def test_blocking(self, store):
         """
-        The name reaches the saver from blocking programs too, whoever hosts it. Promise: S207.
+        The name reaches the saver from blocking programs too, on any host.
         """
         with GuardedSaver(store.saver(), own) as saver:
             graph = ab(saver)
@@ -257,10 +266,11 @@ class TestAudit:
         yield log
         log.close()
 
+    @pytest.mark.promise("S208")
     async def test_every_access_has_an_entry(self, store, log):
         """
         Reads, saves and removals are noted with time, actor, operation, thread and id; a resume
-        with the questions and who answered them. Promise: S208.
+        with the questions and who answered them.
         """
         async with AuditedSaver(store.saver(), log) as saver:
             graph = asking(saver)
@@ -286,9 +296,10 @@ class TestAudit:
         assert all(e["time"].endswith("+00:00") and (e["id"] or e["op"] != "put") for e in found)
         assert verify_audit_log(log.path).number == len(found) == log.head.number
 
+    @pytest.mark.promise("S208")
     async def test_refusals_are_noted(self, store, log):
         """
-        Around a guard the log has what that refused. Promise: S208.
+        Around a guard the log has what that refused.
         """
         async with AuditedSaver(GuardedSaver(store.saver(), own), log) as saver:
             with acting_as("ada"), pytest.raises(PermissionError):
@@ -301,9 +312,10 @@ class TestAudit:
             ("denied count", "ada", "bob-1"),
         ]
 
+    @pytest.mark.promise("S208")
     async def test_without_a_log_nothing_happens(self, store, log, monkeypatch):
         """
-        What can't be noted is neither stored nor read. Promise: S208.
+        An operation that can't be noted neither stores nor reads.
         """
 
         def full(self, line: bytes) -> None:

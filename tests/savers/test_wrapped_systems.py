@@ -17,8 +17,8 @@ from actorgraph import (
     RetryingSaver,
     SqliteSaver,
 )
-from tests.gates import PATIENCE_S, Turnstile
-from tests.systems import turnstile_first
+from tests.support.gates import PATIENCE_S, Turnstile
+from tests.support.systems import turnstile_first
 
 
 def wrapped(kind: str, path: Any, log: AuditLog) -> Any:
@@ -56,7 +56,8 @@ async def test_runs_outlive_a_system_over_a_saver_around_a_saver(kind, tmp_path)
 
 def test_a_guarded_saver_is_refused():
     """
-    What a system does for nobody in particular can't be judged by principal: it says where to ask.
+    Operations of a system without a thread can't be judged by principal: the error says where to
+    ask.
     """
     guarded = GuardedSaver(SqliteSaver(":memory:"), lambda *_: True)
     for saver in (guarded, MeteredSaver(guarded, lambda _: None)):

@@ -1,5 +1,5 @@
-"""The savers of tests/stores.py."""
+"""Savers of every kind, by the fixtures `store` and `saver`."""
 
-from tests.stores import saver, store
+from tests.support.every_saver import saver, store
 
 __all__ = ["saver", "store"]

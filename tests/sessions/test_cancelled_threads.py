@@ -9,7 +9,7 @@ import pytest
 from actorgraph.caches import BaseCache, InMemoryCache
 from actorgraph.loops import on_trio
 from actorgraph.sessions import SessionSaver, session
-from tests.gates import PATIENCE_S
+from tests.support.gates import PATIENCE_S
 
 
 class Held:

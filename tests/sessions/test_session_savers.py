@@ -19,8 +19,10 @@ from actorgraph.errors import CheckpointNotFoundError, InvalidConfigError, Seria
 from actorgraph.runtime.clock import IDS
 from actorgraph.sessions import Checkpoint, CheckpointSaver, SessionSaver
 from actorgraph.testing import session_saver_checks
-from tests.graphs import ab, at
 from tests.sessions.engines import Journal
+from tests.support.graphs import ab, at
+
+pytestmark = pytest.mark.every_saver
 
 CHECKS = session_saver_checks()
 
@@ -32,11 +34,11 @@ def sessions(store):
         yield SessionSaver(saver)
 
 
+@pytest.mark.promise("S220", "S224", "S225", "S226", "S227", "S228", "S229")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_every_saver_keeps_the_contract(check, sessions):
     """
     `get`, `put`, `list`, `delete` over each saver: records, order, copies, JSON, many threads.
-    Promise: S220, S224, S225, S226, S227, S228, S229.
     """
     check(sessions)
 
@@ -49,20 +51,20 @@ def test_langgraphs_savers_keep_it_too(check):
     check(SessionSaver(TheirSaver()))
 
 
+@pytest.mark.promise("S222")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_a_saver_in_front_of_another_engine_keeps_it_too(check, tmp_path):
     """
     A class that forwards to an engine of its own passes the suite.
-    Promise: S222.
     """
     check(Journal(tmp_path / "journal"))
 
 
 class TestRecords:
+    @pytest.mark.promise("S223")
     def test_the_dataclass(self):
         """
         Its fields are techrevati's, with their defaults; it is frozen.
-        Promise: S223.
         """
         fields = {f.name: f.default for f in dataclasses.fields(Checkpoint)}
         point = Checkpoint("i", "t", datetime.now(UTC), {})
@@ -72,10 +74,10 @@ class TestRecords:
         with pytest.raises(dataclasses.FrozenInstanceError):
             point.id = "x"
 
+    @pytest.mark.promise("S191", "S220")
     def test_any_object_with_the_four_methods(self, tmp_path):
         """
         The protocol is structural, and its signatures are techrevati's.
-        Promise: S191, S220.
         """
         assert isinstance(SessionSaver(), CheckpointSaver)
         assert isinstance(Journal(tmp_path), CheckpointSaver)
@@ -84,10 +86,10 @@ class TestRecords:
             "(self, thread_id: str, *, before: str | None = None, limit: int = 10)"
         )
 
+    @pytest.mark.promise("S224")
     def test_what_json_changes_is_the_same_everywhere(self, sessions):
         """
         Tuples come back as lists, at once and later; the error names the path.
-        Promise: S224.
         """
         point = sessions.put("t", {"a": (1, (2,)), "big": 2**70})
 
@@ -98,10 +100,10 @@ class TestRecords:
 
 
 class TestOrder:
+    @pytest.mark.promise("S226", "S228", "D13")
     def test_the_last_put_is_the_latest_whatever_the_clock_says(self, sessions, monkeypatch):
         """
-        D13: under a clock that stands still, and one that goes back, all savers give the last put.
-        Promise: S226, S228, D13.
+        D13: under a clock that stops, and one that goes back, all savers give the last put.
         """
         times = iter([100, 100, 100, 90, 80, 80])
 
@@ -131,6 +133,7 @@ class TestOrder:
             sessions.list("t", limit="1; DROP TABLE checkpoints")
         assert sessions.list("t") == []
 
+    @pytest.mark.promise("S228")
     @given(
         st.lists(st.sampled_from("tuv"), max_size=14),
         st.sampled_from("tuv"),
@@ -140,7 +143,6 @@ class TestOrder:
     def test_lists_are_slices_of_a_model(self, puts, thread, limit, before):
         """
         For any puts, `before` and `limit`: the slice that a plain list gives.
-        Promise: S228.
         """
         with InMemorySaver() as saver:
             sessions, kept = SessionSaver(saver), {name: [] for name in "tuv"}
@@ -157,10 +159,10 @@ class TestOrder:
 
 
 class TestKinds:
+    @pytest.mark.promise("S230")
     def test_a_new_one_is_of_the_process(self):
         """
         Without a saver it keeps them in memory, and says that they don't last.
-        Promise: S230.
         """
         sessions = SessionSaver()
         assert not sessions.durable
@@ -179,10 +181,10 @@ class TestKinds:
         rows = [point for n in range(8) for point in sessions.list(str(n), limit=9999)]
         assert len({point.id for point in rows}) == len(rows) == 1600
 
+    @pytest.mark.promise("S231")
     def test_a_file_survives_the_process(self, tmp_path):
         """
-        What one process put, another one reads.
-        Promise: S231.
+        A session stored by one process is read by another one.
         """
         program = """
         import sys
@@ -200,10 +202,10 @@ class TestKinds:
         assert point is not None
         assert (point.id, point.state, point.metadata) == (run.stdout.strip(), {"n": 1}, {"m": 2})
 
+    @pytest.mark.promise("S225")
     async def test_the_async_twins(self, saver):
         """
         The same over asyncio and trio, many tasks at once.
-        Promise: S225.
         """
         sessions = SessionSaver(saver)
         first = await sessions.aput("t", {"n": 0})

@@ -14,6 +14,8 @@ from actorgraph.errors import ConflictError, InvalidConfigError, SerializationEr
 from actorgraph.sessions import Session, SessionSaver, session
 from tests.sessions.engines import Journal
 
+pytestmark = pytest.mark.every_saver
+
 TWO_TURNS = """
 import os, sys
 from actorgraph import JsonlSaver, PostgresSaver, SqliteSaver
@@ -79,11 +81,11 @@ class Turns:
 
 
 class TestRestarts:
+    @pytest.mark.promise("S218", "S221")
     @pytest.mark.parametrize("store", ["sqlite", "jsonl", "postgres"], indirect=True)
     def test_a_turn_that_is_over_is_not_called_again(self, store, tmp_path):
         """
         Process 1 dies in turn 2. Process 2 does not call turn 1, and calls turn 2 from its start.
-        Promise: S218, S221.
         """
         log = tmp_path / "log"
         run = partial(subprocess.run, capture_output=True, text=True, check=False)
@@ -97,11 +99,11 @@ class TestRestarts:
         assert log.read_text() == "122"
         assert told.stdout.strip() == "{'said': '2', 'after': '1'} {'seen': '1'} 2"
 
+    @pytest.mark.promise("S218", "D14")
     async def test_over_every_saver(self, store):
         """
-        A session of the same id tells the stored turns again, streamed ones too, and goes on; each
+        A session of the same id replays the stored turns, streamed ones too, and goes on; each
         turn names the one before it as its parent.
-        Promise: S218, D14.
         """
         turns = Turns()
 
@@ -133,10 +135,10 @@ class TestRestarts:
             {"hello": "ada"},
         ]
 
+    @pytest.mark.promise("S218")
     def test_blocking(self, store):
         """
         The same in a program without an event loop.
-        Promise: S218.
         """
         turns = Turns()
         for _ in range(2):
@@ -146,11 +148,11 @@ class TestRestarts:
 
         assert turns.log == [("greet", "ada"), ("spell", "abc")]
 
+    @pytest.mark.promise("S219")
     def test_without_a_saver_they_last_as_long_as_the_process(self):
         """
-        A thread id alone: a second session of it tells the turns again, and says that they don't
+        A thread id alone: a second session of it replays the turns, and says that they don't
         last.
-        Promise: S219.
         """
         turns = Turns()
         for _ in range(2):
@@ -201,7 +203,7 @@ class TestRestarts:
 
     async def test_long_sessions(self, tmp_path):
         """
-        More turns than a page of checkpoints are told again in order.
+        More turns than a page of checkpoints are replayed in order.
         """
         async with SqliteSaver(tmp_path / "runs.db", synchronous="OFF") as saver:
             for _ in range(2):
@@ -214,10 +216,10 @@ class TestRestarts:
 
 
 class TestFailures:
+    @pytest.mark.promise("S221")
     def test_a_turn_that_fails_is_not_stored(self, store):
         """
         Its error is the caller's, the state is as before it, and it is called again from its start.
-        Promise: S221.
         """
         turns = Turns()
         with store.saver() as saver, session("t", saver) as chat:
@@ -237,10 +239,10 @@ class TestFailures:
 
         assert turns.log.count("fail") == 2
 
+    @pytest.mark.promise("S224")
     def test_what_json_does_not_have_is_not_stored(self, store):
         """
         A result or a state that isn't JSON is an error that names the path.
-        Promise: S224.
         """
         with store.saver() as saver, session("t", saver) as chat:
             with pytest.raises(TypeError, match=r"\['result'\]\['a'\] is of type set"):
@@ -254,7 +256,7 @@ class TestFailures:
 
     async def test_turns_have_an_order(self, saver):
         """
-        A stored turn of another name or kind is no answer to what is asked: a ConflictError, and
+        A stored turn of another name or kind doesn't answer the call: a ConflictError, and
         the right one may still be asked.
         """
         turns = Turns()
@@ -280,7 +282,7 @@ class TestFailures:
             async def nested():
                 await fast.aturn(turns.greet, "cyd")
 
-            with pytest.raises(ConflictError, match="going on"):
+            with pytest.raises(ConflictError, match="still active"):
                 await fast.aturn(nested)
         assert len(await SessionSaver(saver).alist("t")) == 1
 
@@ -308,10 +310,10 @@ class Sleepy(Journal):
 
 
 class TestPlainSavers:
+    @pytest.mark.promise("S191", "S222")
     async def test_any_object_with_the_four_methods_drives_a_session(self, tmp_path):
         """
         A class that knows nothing of this library keeps a session, sync and async.
-        Promise: S191, S222.
         """
         turns = Turns()
         for _ in range(2):
@@ -324,10 +326,10 @@ class TestPlainSavers:
 
         assert turns.log == [("greet", "ada"), ("count", 2), ("greet", "bob")]
 
+    @pytest.mark.promise("D14")
     async def test_the_loop_goes_on_during_a_put(self, tmp_path):
         """
         A put that blocks for 0.3 s stops no other task; nor does a sync function of a turn.
-        Promise: D14.
         """
         ticks = [0]
 

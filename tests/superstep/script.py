@@ -13,16 +13,16 @@ import msgspec
 from actorgraph.channels import EMPTY
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.begin import begin
 from actorgraph.superstep.results import branch_targets, branch_view, writes_of
-from actorgraph.superstep.state import RunState
+from actorgraph.superstep.run_state import RunState
+from actorgraph.values.checkpoint import OpenClaim, Restored, StoredWrite
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import START
 from actorgraph.values.ids import CheckpointId, interrupt_id, uuid6
 from actorgraph.values.policies import Durability, RunPolicy
-from actorgraph.values.records import OpenClaim, Restored, StoredWrite
 from actorgraph.values.run import (
     CancelRequested,
     Effect,
@@ -31,7 +31,7 @@ from actorgraph.values.run import (
     Finish,
     LedgerEntry,
     NewCheckpoint,
-    Outcome,
+    RunOutcome,
     Save,
     Saved,
     SaveFailed,
@@ -43,7 +43,7 @@ from actorgraph.values.run import (
     TaskResult,
     TaskSucceeded,
 )
-from actorgraph.values.streams import Item
+from actorgraph.values.stream_items import StreamItem
 
 E = TypeVar("E", bound=Effect)
 
@@ -194,8 +194,8 @@ class Script:
         self.running: dict[str, Task] = {}
         self.given: list[tuple[str, Any]] = []
         self.sent: list[Save] = []
-        self.chunks: list[Item] = []
-        self.finishes: list[Outcome] = []
+        self.chunks: list[StreamItem] = []
+        self.finishes: list[RunOutcome] = []
 
     def begin(self, given: Any, *, at: int = -1) -> list[Effect]:
         """Start the run on the thread's newest checkpoint, or another one."""
@@ -235,7 +235,7 @@ class Script:
         return self.event(TaskInterrupted(task.id, (asked,), task.answers))
 
     def stop(self, name: str, *, at: int = 0) -> list[Effect]:
-        """A node that was told to stop has stopped."""
+        """A node that was cancelled has stopped."""
         return self.event(TaskCancelled(self.running.pop(self.task(name, at).id).id))
 
     def saved(self, number: int | None = None) -> list[Effect]:
@@ -251,7 +251,7 @@ class Script:
         return self.event(SaveFailed(number, error))
 
     def cancel(self) -> list[Effect]:
-        """Somebody outside wants the run to end."""
+        """A request from outside to end the run."""
         return self.event(CancelRequested())
 
     def play(self, given: Any, nodes: dict[str, Callable[[Any], Any]] | None = None) -> Any:
@@ -277,7 +277,7 @@ class Script:
             self.event(TaskSucceeded(result))
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RunOutcome:
         """How the run ended. It ends one way, however often it says so."""
         outcome, *again = self.finishes
         assert all(other is outcome for other in again)

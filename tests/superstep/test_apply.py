@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from actorgraph.channels import AnyValue, EphemeralValue
 from actorgraph.errors import InvalidUpdateError
-from actorgraph.plan.graph import Plan
-from actorgraph.superstep.apply import Ran, apply
-from actorgraph.superstep.state import RunState
+from actorgraph.plan.plan import Plan
+from actorgraph.superstep.apply import TaskWrites, apply
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import due_tasks, is_newer, next_nodes, path_key
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import START, TASKS
@@ -34,19 +34,20 @@ def diamond() -> Plan:
 def fresh(plan: Plan | None = None) -> RunState:
     """A state into which the input {"text": "x"} has just been moved."""
     state = RunState(plan or diamond(), RunPolicy(), Store().mint, has_saver=True)
-    apply(state, [Ran("__input__", (), ((START, {}),))])
-    apply(state, [Ran(START, (START,), (("text", "x"), ("branch:to:a", None)))])
+    apply(state, [TaskWrites("__input__", (), ((START, {}),))])
+    apply(state, [TaskWrites(START, (START,), (("text", "x"), ("branch:to:a", None)))])
     return state
 
 
-A = Ran("a", ("branch:to:a",), (("text", "y"), ("branch:to:b", None), ("branch:to:c", None)))
+A = TaskWrites("a", ("branch:to:a",), (("text", "y"), ("branch:to:b", None), ("branch:to:c", None)))
 
 
 class TestVersions:
+    @pytest.mark.promise("S031", "S055", "L1")
     def test_all_channels_of_a_superstep_get_one_version(self):
         """
-        Whatever changes in a superstep gets the same new version, one above the highest; the
-        rest keeps its own. Promise: S031, S055, L1.
+        All channels changed in a superstep get the same new version, one above the highest; the
+        rest keeps its own.
         """
         state = fresh()
         before = dict(state.versions)
@@ -58,23 +59,24 @@ class TestVersions:
             c: v for c, v in before.items() if c not in changed
         }
 
+    @pytest.mark.promise("S032", "L2", "C12")
     def test_a_node_has_seen_the_versions_that_made_it_due(self):
         """
         A node that writes its own trigger runs again: what it has seen is the version before
-        its writes. Promise: S032, L2, C12.
+        its writes.
         """
         state = fresh()
         old = state.versions["branch:to:a"]
-        apply(state, [Ran("a", ("branch:to:a",), (("branch:to:a", None),))])
+        apply(state, [TaskWrites("a", ("branch:to:a",), (("branch:to:a", None),))])
 
         assert state.seen["a"] == {"branch:to:a": old}
         assert state.versions["branch:to:a"] == old + 1
         assert names_of(due_tasks(state, None)) == ["a"]
 
+    @pytest.mark.promise("S058", "L2")
     def test_only_triggers_are_seen(self):
         """
-        Channels that a node merely reads are no part of what it has seen; an input sees nothing.
-        Promise: S058, L2.
+        Channels that a node merely reads don't count as seen; an input sees nothing.
         """
         state = fresh()
         apply(state, [A])
@@ -85,14 +87,14 @@ class TestVersions:
             "a": {"branch:to:a"},
         }
 
+    @pytest.mark.promise("L3", "L4")
     def test_a_cleared_cell_gets_a_version_but_makes_nobody_due(self):
         """
         A cleared ephemeral changes its version, is not available, and is not in the answer.
-        Promise: L3, L4.
         """
         state = fresh()
         before = state.versions["branch:to:a"]
-        changed = apply(state, [Ran("a", ("branch:to:a",), (("text", "y"),))])
+        changed = apply(state, [TaskWrites("a", ("branch:to:a",), (("text", "y"),))])
 
         assert changed == {"text"}
         assert state.versions["branch:to:a"] == before + 1
@@ -100,17 +102,19 @@ class TestVersions:
         assert "branch:to:a" in state.dirty
         assert due_tasks(state, None) == []
 
+    @pytest.mark.promise("L3")
     def test_a_superstep_that_changes_nothing_raises_no_version(self):
         """
-        Versions rise with changes, not with supersteps. Promise: L3.
+        Versions rise with changes, not with supersteps.
         """
         state = fresh()
-        apply(state, [Ran("a", ("branch:to:a",), ())])
+        apply(state, [TaskWrites("a", ("branch:to:a",), ())])
         before = (dict(state.versions), state.max_version, set(state.dirty))
 
-        assert apply(state, [Ran("a", ("branch:to:a",), ())]) == set()
+        assert apply(state, [TaskWrites("a", ("branch:to:a",), ())]) == set()
         assert (state.versions, state.max_version, state.dirty) == before
 
+    @pytest.mark.promise("S056", "S057", "S059", "C20")
     @pytest.mark.parametrize(
         ("version", "seen", "runs"),
         [
@@ -130,13 +134,14 @@ class TestVersions:
     def test_the_trigger_rule(self, version, seen, runs):
         """
         A trigger counts when its version is above the one seen, or above the null of its own
-        type when none was. Promise: S056, S057, S059, C20.
+        type when none was.
         """
         assert is_newer(version, seen) is runs
 
+    @pytest.mark.promise("S054", "C20")
     def test_channels_may_have_versions_of_different_types(self):
         """
-        One channel counts in text and another in numbers, and both trigger. Promise: S054, C20.
+        One channel counts in text and another in numbers, and both trigger.
         """
         state = fresh()
         apply(state, [A])
@@ -147,26 +152,28 @@ class TestVersions:
 
 
 class TestAging:
+    @pytest.mark.promise("L17")
     @pytest.mark.parametrize("cell", ["flash", "any"])
     def test_a_short_lived_cell_lives_for_one_superstep(self, cell):
         """
-        A written ephemeral is there in the next superstep and gone in the one after. Promise: L17.
+        A written ephemeral is there in the next superstep and gone in the one after.
         """
         state = fresh()
-        apply(state, [Ran("a", ("branch:to:a",), ((cell, 1), ("branch:to:b", None)))])
+        apply(state, [TaskWrites("a", ("branch:to:a",), ((cell, 1), ("branch:to:b", None)))])
         assert state.read(cell) == 1
-        apply(state, [Ran("b", ("branch:to:b",), ())])
+        apply(state, [TaskWrites("b", ("branch:to:b",), ())])
 
         assert cell not in state.values
 
+    @pytest.mark.promise("L16")
     @pytest.mark.parametrize("cell", ["flash", "any", "branch:to:a"])
     def test_writes_that_no_node_made_age_nothing(self, cell):
         """
-        An input or a Command's update clears no ephemeral, so pending tasks stay. Promise: L16.
+        An input or a Command's update clears no ephemeral, so pending tasks stay.
         """
         state = fresh()
-        apply(state, [Ran("__input__", (), (("flash", 1), ("any", 1)))])
-        apply(state, [Ran("__input__", (), (("text", "new"),))])
+        apply(state, [TaskWrites("__input__", (), (("flash", 1), ("any", 1)))])
+        apply(state, [TaskWrites("__input__", (), (("text", "new"),))])
 
         assert cell in state.values
         assert names_of(due_tasks(state, None)) == ["a"]
@@ -180,29 +187,31 @@ class TestJoins:
         state = fresh()
         apply(state, [A])
         b, c = (state.plan.nodes[n].targets for n in "bc")
-        assert due_tasks(state, apply(state, [Ran("b", ("branch:to:b",), b)])) == []
-        changed = apply(state, [Ran("c", ("branch:to:c",), c)])
+        assert due_tasks(state, apply(state, [TaskWrites("b", ("branch:to:b",), b)])) == []
+        changed = apply(state, [TaskWrites("c", ("branch:to:c",), c)])
 
         assert names_of(due_tasks(state, changed)) == ["d"]
 
+    @pytest.mark.promise("L23")
     def test_a_writer_in_the_subscribers_own_step_counts_for_the_next_round(self):
         """
-        The barrier is emptied before the step's writes are added. Promise: L23.
+        The barrier is emptied before the step's writes are added.
         """
         state = fresh()
         ((join, _),) = state.plan.nodes["b"].targets
-        apply(state, [Ran("b", (), ((join, "b"),)), Ran("c", (), ((join, "c"),))])
-        apply(state, [Ran("b", (), ((join, "b"),)), Ran("d", (join,), ())])
+        apply(state, [TaskWrites("b", (), ((join, "b"),)), TaskWrites("c", (), ((join, "c"),))])
+        apply(state, [TaskWrites("b", (), ((join, "b"),)), TaskWrites("d", (join,), ())])
 
         assert state.values[join] == {"b"}
         assert due_tasks(state, None) == []
 
 
 class TestOrder:
+    @pytest.mark.promise("L15")
     @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
     def test_writes_fold_in_path_order_whatever_finished_first(self, order):
         """
-        Three parallel nodes' writes are folded by name, whichever returns first. Promise: L15.
+        Three parallel nodes' writes are folded by name, whichever returns first.
         LangGraph: F-B8, F-C3.
         """
         plan = graph(State, dict.fromkeys("abc", idle), [(START, n) for n in "cab"])
@@ -213,10 +222,11 @@ class TestOrder:
 
         assert run.outcome.values["log"] == ["a", "b", "c"]
 
+    @pytest.mark.promise("L15")
     @given(st.permutations(range(12)))
     def test_sends_fold_by_their_number_whatever_finished_first(self, order):
         """
-        Twelve Sends to one node are folded in the order they were sent, not as text. Promise: L15.
+        Twelve Sends to one node are folded in the order they were sent, not as text.
         """
         run = fan_out(12)
         ids = [task.id for task in run.running.values()]
@@ -255,10 +265,10 @@ class TestAllOrNothing:
         apply(state, [A])
         before = snapshot(state)
         ran = [
-            Ran("b", ("branch:to:b",), (("log", ["b"]), ("any", 1))),
-            Ran("c", ("branch:to:c",), (("log", ["c"]), ("flash", 1))),
+            TaskWrites("b", ("branch:to:b",), (("log", ["b"]), ("any", 1))),
+            TaskWrites("c", ("branch:to:c",), (("log", ["c"]), ("flash", 1))),
         ]
-        ran.insert(bad, Ran("d", (), (("text", "1"), ("text", "2"))))
+        ran.insert(bad, TaskWrites("d", (), (("text", "1"), ("text", "2"))))
 
         with pytest.raises(InvalidUpdateError, match="At key 'text'"):
             apply(state, ran)
@@ -282,12 +292,15 @@ class TestAllOrNothing:
         assert isinstance(run.outcome.error, TypeError)
         assert run.state.values["text"] == "x"
 
+    @pytest.mark.promise("L19")
     def test_unknown_and_reserved_channels_are_skipped(self):
         """
-        A write to a channel that the graph has no more is no part of the fold. Promise: L19.
+        A write to a channel that the graph no longer has isn't folded.
         """
         state = fresh()
-        changed = apply(state, [Ran("a", ("branch:to:a",), (("gone", 1), ("__resume__", 2)))])
+        changed = apply(
+            state, [TaskWrites("a", ("branch:to:a",), (("gone", 1), ("__resume__", 2)))]
+        )
 
         assert changed == set()
         assert not {"gone", "__resume__"} & (set(state.values) | set(state.versions))
@@ -304,7 +317,7 @@ WRITES = st.lists(
 )
 RAN = st.lists(
     st.builds(
-        lambda name, writes: Ran(name, (f"branch:to:{name}",), tuple(writes)),
+        lambda name, writes: TaskWrites(name, (f"branch:to:{name}",), tuple(writes)),
         st.sampled_from("abcd"),
         WRITES,
     ),
@@ -312,11 +325,12 @@ RAN = st.lists(
 )
 
 
+@pytest.mark.promise("S072")
 @given(st.lists(RAN, max_size=5))
 def test_apply_is_a_function_of_its_arguments(supersteps):
     """
     The same supersteps on the same state give the same state, each refused one changes nothing,
-    and neither the writes nor the cells of an older checkpoint are modified. Promise: S072.
+    and neither the writes nor the cells of an older checkpoint are modified.
     """
     left, right = fresh(), fresh()
     for ran in supersteps:
@@ -334,17 +348,18 @@ def test_apply_is_a_function_of_its_arguments(supersteps):
         assert repr((before, ran)) == shown
 
 
+@pytest.mark.promise("S062", "S067", "L5", "L6", "C21")
 @given(st.lists(RAN, max_size=5))
 def test_looking_at_changed_channels_finds_who_looking_at_all_nodes_finds(supersteps):
     """
     The list of changed channels is a shortcut only: without it the same tasks, with the same
-    ids, are due. Promise: S062, S067, L5, L6, C21.
+    ids, are due.
     """
     state = fresh()
     for ran in supersteps:
         due = {t.name: t.triggers for t in due_tasks(state, None)}
-        ready = [Ran(r.name, due[r.name], r.writes) for r in ran if due.get(r.name)]
-        others = [Ran(n, t, ()) for n, t in due.items() if n not in {r.name for r in ready}]
+        ready = [TaskWrites(r.name, due[r.name], r.writes) for r in ran if due.get(r.name)]
+        others = [TaskWrites(n, t, ()) for n, t in due.items() if n not in {r.name for r in ready}]
         try:
             changed = apply(state, [*ready, *others])
         except InvalidUpdateError:
@@ -352,9 +367,10 @@ def test_looking_at_changed_channels_finds_who_looking_at_all_nodes_finds(supers
         assert due_tasks(state, changed) == due_tasks(state, None)
 
 
+@pytest.mark.promise("S034", "L26")
 def test_next_is_shown_in_the_order_of_definition():
     """
-    Tasks run by name, and a snapshot lists them as the graph defines them. Promise: S034, L26.
+    Tasks run by name, and a snapshot lists them as the graph defines them.
     """
     plan = graph(State, dict.fromkeys("cab", idle), [(START, n) for n in "cab"])
     state = fresh(plan)
@@ -371,6 +387,6 @@ def test_two_runs_of_one_graph_share_nothing():
     Reducers' first values belong to one run.
     """
     left: Any = fresh()
-    apply(left, [Ran("a", ("branch:to:a",), (("log", ["x"]),))])
+    apply(left, [TaskWrites("a", ("branch:to:a",), (("log", ["x"]),))])
 
     assert fresh().values["log"] == []

@@ -2,10 +2,7 @@
 
 import pytest
 
-from actorgraph.errors import (
-    EmptyInputError,
-    InvalidUpdateError,
-)
+from actorgraph.errors import EmptyInputError, InvalidUpdateError
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
 from actorgraph.values.commands import Send
@@ -16,11 +13,11 @@ from tests.superstep.threads import EXIT, MODES, PAIR, SYNC, State, again, threa
 
 
 class TestInput:
+    @pytest.mark.promise("S009", "L13")
     @MODES
     def test_a_second_input_goes_on_from_the_threads_state(self, mode):
         """
         Reducers keep what is there, the step counts on, the parent is the head.
-        Promise: S009, L13.
         """
         store = Store()
         plan = chain(State, "a")
@@ -32,11 +29,12 @@ class TestInput:
         steps = [p.step for p in store.points.values()]
         assert steps == ([1, 4] if mode is EXIT else [-1, 0, 1, 2, 3, 4])
 
+    @pytest.mark.promise("L50")
     @MODES
     def test_a_new_input_discards_pending_tasks(self, mode):
         """
         On a waiting thread an input begins anew: a's finished writes and b's question are gone,
-        and both run again. Promise: L50. LangGraph: F-F14.
+        and both run again. LangGraph: F-F14.
         """
         store = thread("b", mode=mode, finished=("a",))
         run = again(store, {"text": "new"}, mode)
@@ -46,9 +44,10 @@ class TestInput:
         assert run.state.values.get("log", []) == []
         assert all(task.answers == () for task in run.running.values())
 
+    @pytest.mark.promise("L50")
     def test_a_new_input_discards_pending_sends(self):
         """
-        Sends that had not run are discarded with the rest. Promise: L50.
+        Sends that had not run are discarded with the rest.
         """
         plan = graph(State, dict.fromkeys("ab", idle), [(START, "a")])
         first = Script(plan, SYNC)
@@ -65,9 +64,10 @@ class TestInput:
 
         assert run.names == ["a"]
 
+    @pytest.mark.promise("L50")
     def test_a_new_input_discards_a_join_that_had_opened(self):
         """
-        A node that was due because all had come waits for all of them anew. Promise: L50.
+        A node that was due because all had come waits for all of them anew.
         """
         first = again(thread(finished=("a", "b")), None)
         assert first.names == ["c"]
@@ -113,19 +113,21 @@ class TestInput:
 
 
 class TestNone:
+    @pytest.mark.promise("L49")
     def test_an_empty_thread_has_nothing_to_go_on_with(self):
         """
-        None on a thread without a checkpoint is an error that asks for an input. Promise: L49.
+        None on a thread without a checkpoint is an error that asks for an input.
         """
         with pytest.raises(EmptyInputError, match="'t', which has no checkpoint") as refused:
             Script(PAIR, SYNC).begin(None)
 
         assert "pass an input" in refused.value.do
 
+    @pytest.mark.promise("L49")
     @MODES
     def test_a_finished_thread_gives_its_values_and_writes_nothing(self, mode):
         """
-        None on a finished thread returns the state at once. Promise: L49.
+        None on a finished thread returns the state at once.
         """
         store = Store()
         Script(chain(State, "a"), mode, store=store).play({"text": "x"}, {"a": lambda s: None})
@@ -134,11 +136,11 @@ class TestNone:
         assert kinds(run.begin(None)) == ["Finish"]
         assert run.outcome == Succeeded({"text": "x", "log": []})
 
+    @pytest.mark.promise("S174", "S072", "C10")
     @MODES
     def test_finished_tasks_are_handed_back(self, mode):
         """
         Only what has not finished runs, and its siblings' writes are applied once.
-        Promise: S174, S072, C10.
         """
         store = thread(mode=mode, finished=("a",))
         run = again(store, None, mode)
@@ -168,11 +170,11 @@ class TestNone:
         assert more.names == ["c"]
         assert more.state.values["log"] == ["a", "b"]
 
+    @pytest.mark.promise("C8")
     @pytest.mark.parametrize("mode", [SYNC, EXIT])
     def test_an_input_that_died_with_its_run_is_taken_up(self, mode):
         """
         In exit mode a killed run leaves its claim with the input, and None starts with it.
-        Promise: C8.
         """
         store = thread(finished=("a", "b"))
         dead = Script(PAIR, EXIT, store=store)
@@ -185,10 +187,11 @@ class TestNone:
 
 
 class TestFork:
+    @pytest.mark.promise("S163", "L7", "L67", "L69")
     def test_going_on_from_an_older_checkpoint_forks(self):
         """
         A run from an addressed checkpoint hangs on it, expects the thread's head, runs every
-        task anew and uses versions that no branch has. Promise: S163, L7, L67, L69.
+        task anew and uses versions that no branch has.
         LangGraph: F-G7, F-E10, L65.
         """
         store = Store()
@@ -210,9 +213,10 @@ class TestFork:
         used = {v for p in old for v in p.versions.values()}
         assert run.state.versions["log"] not in used
 
+    @pytest.mark.promise("S062", "S067")
     def test_the_stored_shortcuts_are_not_needed(self):
         """
-        `next` and `updated` are projections: without them the same tasks run. Promise: S062, S067.
+        `next` and `updated` are projections: without them the same tasks run.
         """
         store = thread(finished=("a",))
         bare = with_values(store, next=(), updated=None)

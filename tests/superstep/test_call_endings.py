@@ -32,7 +32,7 @@ from tests.superstep.script import Store, kinds, rows
 class TestQuestions:
     def test_the_callers_question_is_told_with_its_calls(self):
         """
-        A node that pauses ends after its calls, and the run tells the questions of all of them,
+        A node that pauses ends after its calls, and the run shows the questions of all of them,
         each once. LangGraph: F-F8.
         """
         run = Program("a").begun()
@@ -100,7 +100,7 @@ class TestQuestions:
 class TestStopping:
     def test_a_call_that_waits_for_a_place_is_given_up(self):
         """
-        Nobody waits for it any more: it never starts, and its caller goes on.
+        Its caller no longer waits for it: it never starts, and its caller goes on.
         """
         run = Program("a", max_concurrency=1).begun()
         busy = run.called(run.task("a"), "busy")
@@ -207,10 +207,10 @@ class TestStopping:
         assert run.answers[due.id].gone
         assert isinstance(run.outcome, Failed)
 
+    @pytest.mark.promise("S072")
     def test_a_refused_save_silences_what_comes_after(self):
         """
         Readers never hear of work that ended after a save was refused: none of it is stored.
-        Promise: S072.
         """
         run = Program("a", modes=frozenset({"updates", "values"})).begun()
         step = run.called(run.task("a"), "step")
@@ -290,7 +290,7 @@ def _end_of(task: Task, chance: random.Random) -> Event:
 @pytest.mark.parametrize("block", range(4))
 def test_no_order_of_events_makes_a_run_hang(block):
     """
-    Whatever calls do and whenever the run is told to leave, it leaves.
+    After any calls, and at any time at which the run is asked to leave, it leaves.
     """
     for seed in range(block * 500, block * 500 + 500):
         try:

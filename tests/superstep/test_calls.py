@@ -39,7 +39,7 @@ class TestStarting:
 
     def test_its_result_is_sent_to_the_store_and_to_its_caller_at_once(self):
         """
-        The row of a call stands beside those of nodes; its caller doesn't wait for it to be
+        The row of a call is beside those of nodes; its caller doesn't wait for it to be
         durable, and readers do. LangGraph: F-J4.
         """
         run = Program("a", modes=frozenset({"updates"})).begun()
@@ -88,7 +88,7 @@ class TestStarting:
 
     def test_one_made_too_late_is_refused(self):
         """
-        Who calls after his task has ended, or while the run is leaving, gets told so at once.
+        A call after its task has ended, or while the run is leaving, is refused at once.
         """
         run = Program("a", "b").begun()
         late = run.task("a")
@@ -162,7 +162,7 @@ class TestPlaces:
 class TestEnding:
     def test_a_caller_ends_after_its_calls(self):
         """
-        What a node returned counts, and is told, once the calls that it left behind have ended.
+        The result of a node counts, and is shown, once the calls that it left behind have ended.
         LangGraph: F-J3.
         """
         run = Program("a", modes=frozenset({"updates"})).begun()
@@ -212,7 +212,7 @@ class TestEnding:
 
     def test_a_calls_error_is_its_callers(self):
         """
-        A failed call fails nobody else, and nothing of it is stored. LangGraph: F-J5.
+        A failed call fails no other task, and nothing of it is stored. LangGraph: F-J5.
         """
         run = Program("a").begun()
         step = run.called(run.task("a"), "step")
@@ -230,7 +230,7 @@ class TestEnding:
 
     def test_a_command_for_the_graph_above_reaches_the_caller(self):
         """
-        What a graph inside of a call tells the graph above is raised in the call's caller.
+        A Command for the parent from a graph inside of a call is raised in the call's caller.
         """
         run = Program("a").begun()
         step = run.called(run.task("a"), "step")
@@ -264,7 +264,7 @@ class TestEnding:
 
 def test_a_superstep_begins_without_calls_of_the_one_before():
     """
-    What calls returned is forgotten with their superstep.
+    The results of calls are forgotten with their superstep.
     """
     run = Program(plan=chain(State, "a", "b")).begun()
     run.ends(run.called(run.task("a"), "step"), 5)

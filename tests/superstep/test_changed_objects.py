@@ -42,7 +42,7 @@ class Struct(msgspec.Struct):
 
 
 def change(state):
-    """Change each field where it stands."""
+    """Change each field in place."""
     state.outer += 1
     state.log.append("seen")
     state.options["k"] = 1

@@ -1,11 +1,11 @@
-"""What each stream mode tells of a run: decided by the core, tried event by event."""
+"""Chunks of each stream mode: decided by the core, tried event by event."""
 
 from operator import add
 from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.values.commands import Command
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import Interrupted
@@ -56,7 +56,7 @@ class TestValues:
 
     def test_a_superstep_that_writes_no_output_key_tells_nothing(self):
         """
-        `values` tells changes, not supersteps. LangGraph: F-D1, L97.
+        `values` has changes, not supersteps. LangGraph: F-D1, L97.
         """
         run = read(chain(State, "a", "b"), "values")
         end(run, "a", {})
@@ -77,7 +77,7 @@ class TestValues:
 
     def test_a_resume_tells_the_state_first(self):
         """
-        Before anything runs, a resumed reader gets the state as it stands. LangGraph: F-D1.
+        Before anything runs, a resumed reader gets the current state. LangGraph: F-D1.
         """
         store = Store()
         first = read(chain(State, "a", "b"), "values", store=store, interrupt_before=("b",))
@@ -102,7 +102,7 @@ class TestValues:
 
     def test_a_question_over_a_bare_value_stands_alone(self):
         """
-        Where the state is no dict, the question's chunk has nothing but the question.
+        Where the state isn't a dict, the question's chunk has nothing but the question.
         LangGraph: L98.
         """
         run = read(chain(Annotated[list, add], "a"), "values", given=["in"])
@@ -209,7 +209,7 @@ class TestTasks:
 
     def test_an_error_and_a_question_are_results(self):
         """
-        A task that raised tells the error's text, one that asked its questions.
+        The chunk of a task that raised has the error's text, of one that asked its questions.
         LangGraph: F-D5.
         """
         run = read(three(), "tasks")
@@ -289,7 +289,7 @@ class TestCheckpoints:
 
     def test_without_a_saver_there_are_none(self):
         """
-        What is not stored is not told. LangGraph: F-D6.
+        Results that are not stored are not shown. LangGraph: F-D6.
         """
         run = read(chain(State, "a"), "checkpoints", "debug", saver=False)
         run.finish("a", log=["a"])
@@ -299,7 +299,7 @@ class TestCheckpoints:
 
     def test_exit_names_only_parents_that_are_stored(self):
         """
-        In exit mode the checkpoints between are never stored, so nobody's parent is one.
+        In exit mode the checkpoints between are never stored, so no chunk names one as parent.
         """
         run = read(chain(State, "a"), "checkpoints", durability=Durability.EXIT)
         end(run, "a", log=["a"])

@@ -1,4 +1,4 @@
-"""A Command as input: answers to questions, updates and routes on a thread that stands still."""
+"""A Command as input: answers to questions, updates and routes on a paused thread."""
 
 import pytest
 
@@ -45,19 +45,21 @@ class TestCommand:
         assert save.claim is not None
         assert len(save.claim.resumes) == 1
 
+    @pytest.mark.promise("L58")
     @pytest.mark.parametrize("answer", [False, 0, "", [], {"a": 1}])
     def test_any_answer_but_none_counts(self, answer):
         """
-        False, 0 and the empty text are answers, a dict that has no interrupt ids too. Promise: L58.
+        False, 0 and the empty text are answers, a dict that has no interrupt ids too.
         LangGraph: F-F3.
         """
         run = again(thread("b", finished=("a",)), Command(resume=answer))
 
         assert run.task("b").answers == (answer,)
 
+    @pytest.mark.promise("L55")
     def test_answers_by_id_go_to_their_questions(self):
         """
-        A dict of interrupt ids answers several at once. Promise: L55. LangGraph: F-F4, L57.
+        A dict of interrupt ids answers several at once. LangGraph: F-F4, L57.
         """
         store = thread("a", "b")
         asked = {e.path[-1]: e.writes[0][1][0] for e in store.ledger if e.index == -3}
@@ -70,10 +72,11 @@ class TestCommand:
         }
         assert set(run.sent[0].claim.resumes) == {i.id for i in asked.values()}
 
+    @pytest.mark.promise("L56")
     def test_an_answer_for_one_of_two_leaves_the_other_waiting(self):
         """
         The unanswered task runs to its question again; after that a bare answer will do.
-        Promise: L56. LangGraph: F-F4.
+        LangGraph: F-F4.
         """
         store = thread("a", "b")
         asked = {e.path[-1]: e.writes[0][1][0] for e in store.ledger if e.index == -3}
@@ -86,9 +89,10 @@ class TestCommand:
         assert [i.id for i in run.outcome.interrupts] == [asked["b"].id]
         assert again(store, Command(resume="also yes")).task("b").answers == ("also yes",)
 
+    @pytest.mark.promise("L56")
     def test_a_bare_answer_to_two_questions_is_refused(self):
         """
-        With two waiting the ids must be given, and nothing is written. Promise: L56.
+        With two waiting the ids must be given, and nothing is written.
         """
         run = Script(PAIR, SYNC, store=thread("a", "b"))
         with pytest.raises(UnknownInterruptError, match="multiple pending interrupts") as refused:
@@ -143,10 +147,11 @@ class TestCommand:
         with pytest.raises(AlreadyResumed):
             again(thread("b", finished=("a",)), Command(resume={"0" * 32: "yes"}))
 
+    @pytest.mark.promise("L51")
     def test_an_answer_before_any_question_waits_for_one(self):
         """
         On a thread with pending tasks and no question the answer is kept for the next question,
-        used once, and marked as used. Promise: L51.
+        used once, and marked as used.
         """
         run = again(thread(finished=("a",)), Command(resume="early"))
         assert run.state.bare_answer == ["early"]
@@ -160,10 +165,11 @@ class TestCommand:
         """
         assert again(thread(finished=("a",)), Command()).names == ["b"]
 
+    @pytest.mark.promise("L16")
     def test_an_update_is_applied_and_keeps_pending_tasks(self):
         """
         Command(update=) changes the state under the pending tasks, and is stored beside the
-        checkpoint, so that a crash doesn't lose it. Promise: L16.
+        checkpoint, so that a crash doesn't lose it.
         """
         store = thread(finished=("a",))
         run = again(store, Command(update={"text": "new"}))
@@ -175,9 +181,10 @@ class TestCommand:
         assert more.given[-1][1]["text"] == "new"
         assert more.names == ["b"]
 
+    @pytest.mark.promise("L29")
     def test_a_route_adds_to_what_is_pending(self):
         """
-        Command(goto=) runs its target beside the pending tasks. Promise: L29.
+        Command(goto=) runs its target beside the pending tasks.
         """
         assert again(thread(finished=("a",)), Command(goto="c")).names == ["b", "c"]
 
@@ -199,6 +206,7 @@ class TestCommand:
         assert [p.source for p in store.points.values()][3:] == sources
         assert store.statuses == ["success", "success"]
 
+    @pytest.mark.promise("C29")
     @pytest.mark.parametrize(
         ("command", "error"),
         [
@@ -210,7 +218,7 @@ class TestCommand:
     )
     def test_a_command_that_cannot_be_taken_changes_nothing(self, command, error):
         """
-        A wrong route, update or graph is refused before anything is saved. Promise: C29.
+        A wrong route, update or graph is refused before anything is saved.
         """
         run = Script(PAIR, SYNC, store=thread(finished=("a",)))
         with pytest.raises(error):

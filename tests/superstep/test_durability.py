@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import NO_WRITES, START
 from actorgraph.values.policies import Durability
@@ -56,9 +56,10 @@ class TestClaim:
         assert points(save) == [(-1, "input", (START,)), (0, "loop", ("a",))]
         assert rows(save) == [(START, 0)]
 
+    @pytest.mark.promise("S077")
     def test_exit_claims_with_the_input_and_nothing_else(self):
         """
-        In exit mode the claim holds the input itself and no checkpoint is stored. Promise: S077.
+        In exit mode the claim holds the input itself and no checkpoint is stored.
         """
         (save,) = only(Save, Script(chain(State, "a"), EXIT).begin({"text": "x"}))
 
@@ -69,7 +70,7 @@ class TestClaim:
     @pytest.mark.parametrize("mode", [SYNC, ASYNC, EXIT])
     def test_no_node_starts_before_the_claim_is_durable(self, mode):
         """
-        Whatever the mode, the loser of two runs on one thread starts no node.
+        In any mode, the loser of two runs on one thread starts no node.
         """
         run = begun(mode)
         assert run.names == []
@@ -88,9 +89,10 @@ class TestClaim:
 
 
 class TestSync:
+    @pytest.mark.promise("S074", "S079")
     def test_the_next_superstep_waits_for_the_checkpoint(self):
         """
-        Step n+1 starts after step n's save is acknowledged, for every n. Promise: S074, S079.
+        Step n+1 starts after step n's save is acknowledged, for every n.
         LangGraph: F-E11, L79.
         """
         run = begun(SYNC)
@@ -114,7 +116,7 @@ class TestSync:
 
     def test_the_next_superstep_waits_for_siblings_rows_too(self):
         """
-        An acknowledgement of the first of two saves releases nobody.
+        An acknowledgement of the first of two saves releases no waiting task.
         """
         run = pair(SYNC)
         run.finish("b", log=["b"])
@@ -150,9 +152,10 @@ class TestSync:
 
 
 class TestAsync:
+    @pytest.mark.promise("S075", "C4")
     def test_the_next_superstep_starts_while_the_checkpoint_is_being_saved(self):
         """
-        Overlap: step n+1 starts with step n's save still on its way. Promise: S075, C4.
+        Overlap: step n+1 starts with step n's save still on its way.
         LangGraph: F-E12, L79.
         """
         run = begun(ASYNC)
@@ -163,9 +166,10 @@ class TestAsync:
         assert started(run.finish("b", log=["b"])) == ["c"]
         assert [s.number for s in run.sent] == [1, 2, 3]
 
+    @pytest.mark.promise("S075")
     def test_the_run_ends_only_when_everything_is_durable(self):
         """
-        Overlap never means loss: Finish comes after the last acknowledgement. Promise: S075.
+        Overlap never means loss: Finish comes after the last acknowledgement.
         LangGraph: F-E12.
         """
         run = begun(ASYNC)
@@ -202,9 +206,10 @@ class TestAsync:
 
 
 class TestExit:
+    @pytest.mark.promise("S077", "C8")
     def test_nothing_is_sent_until_the_run_leaves(self):
         """
-        Only the claim and one farewell with the last checkpoint. Promise: S077, C8.
+        Only the claim and one farewell with the last checkpoint.
         LangGraph: F-E13, L82.
         """
         run = begun(EXIT)
@@ -220,9 +225,10 @@ class TestExit:
         assert farewell.checkpoints[0].changed["log"] == ["a", "b", "c"]
         assert kinds(run.saved(2)) == ["Finish"]
 
+    @pytest.mark.promise("C8")
     def test_a_run_that_is_stopped_flushes_its_unfinished_superstep(self):
         """
-        On a controlled exit the finished siblings' writes go with the checkpoint. Promise: C8.
+        On a controlled exit the finished siblings' writes go with the checkpoint.
         LangGraph: L82, L84.
         """
         run = pair(EXIT)
@@ -276,11 +282,11 @@ class TestEveryMode:
         assert run.outcome == Succeeded({"text": "x", "log": ["a", "b", "c"]})
         assert run.store.statuses == ["success"]
 
+    @pytest.mark.promise("S143", "S002", "L13")
     @pytest.mark.parametrize("mode", [SYNC, ASYNC])
     def test_two_nodes_make_exactly_four_checkpoints(self, mode):
         """
         Input, START's, a's and b's, numbered from -1, each the child of the one before.
-        Promise: S143, S002, L13.
         """
         run = Script(chain(State, "a", "b"), mode)
         run.play({"text": "x"}, {n: lambda s: {"log": ["."]} for n in "ab"})
@@ -296,9 +302,10 @@ class TestEveryMode:
         assert [run.store.values[p.id].get("log", []) for p in made] == [[], [], ["."], [".", "."]]
         assert [p.updated for p in made][2:] == [("branch:to:b", "log"), ("log",)]
 
+    @pytest.mark.promise("L35")
     def test_a_task_without_writes_leaves_a_row(self):
         """
-        A finished task that wrote nothing says so, or a crash would run it again. Promise: L35.
+        A finished task that wrote nothing says so, or a crash would run it again.
         """
         run = pair(SYNC)
         (save,) = only(Save, run.finish("b"))
@@ -309,9 +316,10 @@ class TestEveryMode:
         (last,) = only(Save, alone.finish("a"))
         assert last.ledger[0].writes == ((NO_WRITES, None),)
 
+    @pytest.mark.promise("S065")
     def test_a_checkpoint_holds_copies(self):
         """
-        What was handed over doesn't change while the run goes on. Promise: S065.
+        Values that were handed over don't change while the run goes on.
         LangGraph: L22, L105.
         """
         run = begun(ASYNC)
@@ -328,7 +336,7 @@ class TestEveryMode:
     )
     def test_any_order_of_events_ends_well(self, mode, moves):
         """
-        Whatever comes when, saves are numbered without gaps, at most one superstep's tasks run,
+        In any order of events, saves are numbered without gaps, at most one superstep's tasks run,
         the store gets each checkpoint after its parent, and the run ends exactly once, with
         everything acknowledged.
         """
@@ -386,9 +394,10 @@ def test_channels_are_handed_over_when_they_changed():
     assert set(point.versions) == {START, "text", "branch:to:a", "branch:to:b"}
 
 
+@pytest.mark.promise("S035", "S063")
 def test_pending_sends_are_in_the_checkpoint():
     """
-    Sends that have not run are part of the stored state. Promise: S035, S063.
+    Sends that have not run are part of the stored state.
     """
     run = begun(SYNC, graph(State, dict.fromkeys("ab", idle), [(START, "a")]))
     run.saved()

@@ -19,10 +19,11 @@ from tests.superstep.threads import MODES, SYNC, State, parallel, stored, three
 
 
 class TestFailure:
+    @pytest.mark.promise("S174", "L38")
     @MODES
     def test_finished_siblings_are_kept_and_the_others_are_stopped(self, mode):
         """
-        When b fails, a's writes are stored and c is cancelled. Promise: S174, L38.
+        When b fails, a's writes are stored and c is cancelled.
         LangGraph: F-C13.
         """
         run = three(mode)
@@ -75,9 +76,10 @@ class TestFailure:
 
         assert kinds(run.stop("c")) == ["Finish"]
 
+    @pytest.mark.promise("L40")
     def test_an_error_is_stored_as_its_repr(self):
         """
-        The ledger says what was raised, as text. Promise: L40.
+        The ledger says what was raised, as text.
         """
         run = Script(chain(State, "a"), SYNC)
         run.begin({"text": "x"})
@@ -87,11 +89,11 @@ class TestFailure:
         assert save.ledger[0].writes == (("__error__", "ValueError('no')"),)
         assert (save.ends, save.checkpoints) == ("error", ())
 
+    @pytest.mark.promise("S173", "S174", "L42")
     @MODES
     def test_going_on_runs_the_unfinished_tasks_only(self, mode):
         """
         A resume hands back what is in the ledger and runs the rest, under the same ids.
-        Promise: S173, S174, L42.
         """
         run = three(mode)
         run.finish("a", log=["a"])
@@ -213,7 +215,7 @@ class TestLateEvents:
 
     def test_what_ends_after_a_refused_save_is_told_to_nobody(self):
         """
-        A chunk of a task that ends when a save has failed would tell what is stored nowhere.
+        A chunk of a task that ends when a save has failed would show what is stored nowhere.
         """
         run = Script(parallel("a", "b"), SYNC, modes=frozenset({"updates"}))
         run.begin({"text": "x"})
@@ -257,7 +259,7 @@ class TestLateEvents:
 
     def test_the_outcome_can_be_asked_for_again(self):
         """
-        A cancellation that comes as the run ends is answered, so that nobody waits for ever.
+        A cancellation that comes as the run ends is answered, so that no caller waits for ever.
         """
         run = Script(chain(State, "a"), SYNC, store=Store())
         run.begin({"text": "x"})

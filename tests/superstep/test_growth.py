@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorgraph.superstep.growth import (
+from actorgraph.superstep.list_rows import (
     MERGED_BYTES_MAX,
-    Growth,
-    Row,
-    branched,
-    place,
-    started,
+    ListRow,
+    StoredList,
+    add_items,
+    branched_list,
+    new_list,
 )
 
 
@@ -25,9 +25,9 @@ class Rows:
         self.sizes: dict[tuple[int, int], int] = {}
         self.written = 0
 
-    def append(self, growth: Growth, items: list[Any], size: int) -> Growth:
+    def append(self, growth: StoredList, items: list[Any], size: int) -> StoredList:
         """Store new items where `place` says."""
-        placed = place(growth, items, size)
+        placed = add_items(growth, items, size)
         lineage = growth.chain[-1][0]
         rows = self.rows.setdefault(lineage, {})
         row = rows.setdefault(placed.start, [])
@@ -56,14 +56,14 @@ class Rows:
             del items[end:]
         return items
 
-    def reload(self, growth: Growth) -> Growth:
-        """What a new run knows after reading the rows back."""
+    def reload(self, growth: StoredList) -> StoredList:
+        """The lists of a new run after reading the rows back."""
         lineage, _ = growth.chain[-1]
         rows = [
-            Row(s, len(i), self.sizes[lineage, s])
+            ListRow(s, len(i), self.sizes[lineage, s])
             for s, i in sorted(self.rows.get(lineage, {}).items())
         ]
-        return Growth(list(growth.chain), self.read(growth.chain), rows)
+        return StoredList(list(growth.chain), self.read(growth.chain), rows)
 
 
 PARTS = st.lists(
@@ -75,10 +75,10 @@ PARTS = st.lists(
 @given(PARTS)
 def test_reading_the_rows_in_order_gives_the_list(parts):
     """
-    Whatever is appended, in whatever portions and over whatever restarts, the rows read in
+    After any appends, in any portions and over any restarts, the rows read in
     order are the list, and what the run knows of them is what is stored.
     """
-    store, growth, expected = Rows(), started(1), list[Any]()
+    store, growth, expected = Rows(), new_list(1), list[Any]()
     for number, (count, size, restart) in enumerate(parts):
         items = [(number, n) for n in range(count)]
         expected += items
@@ -97,11 +97,11 @@ def test_reading_the_rows_in_order_gives_the_list(parts):
 @given(PARTS)
 def test_a_restart_changes_no_decision(parts):
     """
-    What to merge follows from the rows alone, so runs that reload after each
+    The rows to merge follow from the rows alone, so runs that reload after each
     append lay out the list as one long run does.
     """
     one, many = Rows(), Rows()
-    growth, reloaded = started(1), started(1)
+    growth, reloaded = new_list(1), new_list(1)
     for number, (count, size, _) in enumerate(parts):
         items = [(number, n) for n in range(count)]
         one.append(growth, items, size * count)
@@ -120,14 +120,15 @@ LOADS: dict[str, Callable[[int], tuple[int, int]]] = {
 }
 
 
+@pytest.mark.promise("S066", "C1")
 @pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_list_has_few_rows_and_is_written_few_times(load, restarts):
     """
     Two thousand appends leave at most 20 rows at any time, even if each is a run of its own,
-    and each byte is written at most six times. Promise: S066, C1.
+    and each byte is written at most six times.
     """
-    store, growth, most, total = Rows(), started(1), 0, 0
+    store, growth, most, total = Rows(), new_list(1), 0, 0
     for turn in range(2_000):
         count, size = LOADS[load](turn)
         total += size
@@ -139,13 +140,14 @@ def test_a_list_has_few_rows_and_is_written_few_times(load, restarts):
     assert store.written <= 6 * total
 
 
+@pytest.mark.promise("S066", "C1", "C26")
 def test_ten_thousand_single_appends_make_at_most_twenty_rows():
     """
-    The number of rows grows with the logarithm of the list. Promise: S066, C1, C26.
+    The number of rows grows with the logarithm of the list.
     """
-    growth, most = started(1), 0
+    growth, most = new_list(1), 0
     for number in range(10_000):
-        place(growth, [number], 100)
+        add_items(growth, [number], 100)
         most = max(most, len(growth.rows))
 
     assert most <= 20
@@ -156,7 +158,7 @@ def test_rows_are_not_merged_beyond_a_size_that_fits_a_read():
     """
     Merging stops at MERGED_BYTES_MAX, whatever the number of rows.
     """
-    store, growth = Rows(), started(1)
+    store, growth = Rows(), new_list(1)
     for _ in range(60):
         store.append(growth, [0], MERGED_BYTES_MAX // 5)
 
@@ -164,19 +166,20 @@ def test_rows_are_not_merged_beyond_a_size_that_fits_a_read():
     assert len(store.sizes) > 10
 
 
+@pytest.mark.promise("C1")
 @given(st.integers(0, 80), st.integers(0, 80), st.integers(1, 80))
 def test_a_branch_shares_its_beginning_and_nothing_after(common, left, right):
     """
     Two branches of one list read back as themselves: the second has a lineage of its own that
-    begins where the first one's stood. Promise: C1.
+    begins where the first one's was.
     """
-    store, growth = Rows(), started(1)
+    store, growth = Rows(), new_list(1)
     for number in range(common):
         store.append(growth, [number], 50)
-    at_fork = Growth(list(growth.chain), list(growth.items), [])
+    at_fork = StoredList(list(growth.chain), list(growth.items), [])
     for number in range(left):
         store.append(growth, [("left", number)], 50)
-    other = branched(at_fork, 2)
+    other = branched_list(at_fork, 2)
     assert store.read(other.chain) == list(range(common))
     for number in range(right):
         store.append(other, [("right", number)], 50)
@@ -203,7 +206,7 @@ def test_an_append_is_an_identical_prefix(value, new):
     A list extends the stored one if it begins with the very same objects; equal ones don't count.
     """
     a, b = ["a"], ["b"]
-    growth = Growth([(1, 2)], [a, b], [])
+    growth = StoredList([(1, 2)], [a, b], [])
     found = growth.appended(value(a, b))
 
     assert found == ([a] if new == "a" else new)

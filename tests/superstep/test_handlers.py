@@ -8,7 +8,7 @@ import pytest
 
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.values.constants import START
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import Failed, StartHandler, Succeeded
@@ -163,7 +163,7 @@ class TestTheTask:
 class TestNotHandled:
     def test_a_handlers_failure_fails_the_run(self):
         """
-        Nobody handles what a handler raises.
+        The failure of a handler isn't handled.
         LangGraph: F-C12.
         """
         run = begun(SYNC)

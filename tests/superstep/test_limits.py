@@ -1,4 +1,4 @@
-"""Who may run, when, and for how long: order, ids, concurrency, recursion limit, breakpoints."""
+"""Tasks that may run, when, and for how long: order, ids, concurrency, limits, breakpoints."""
 
 import operator
 from collections.abc import Callable
@@ -9,12 +9,11 @@ import pytest
 from actorgraph.errors import GraphRecursionError
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import START
-from actorgraph.values.node_policies import TimeoutPolicy
-from actorgraph.values.policies import Durability
+from actorgraph.values.policies import Durability, TimeoutPolicy
 from actorgraph.values.run import Failed, Interrupted, Succeeded
 from tests.superstep.script import Script, Store, chain, graph, idle, names_of, started
 
@@ -47,9 +46,10 @@ def loop() -> Plan:
 
 
 class TestPlanning:
+    @pytest.mark.promise("L26")
     def test_sends_come_first_then_nodes_by_name(self):
         """
-        The tasks of a superstep: Sends in their order, then triggered nodes by name. Promise: L26.
+        The tasks of a superstep: Sends in their order, then triggered nodes by name.
         """
         plan = graph(State, dict.fromkeys(["a", "z", "m", "b"], idle), [(START, "a")])
         run = Script(plan, saver=False)
@@ -59,9 +59,10 @@ class TestPlanning:
         assert run.names == ["m", "a", "b", "z"]
         assert [value for _, value in run.given[1:3]] == [1, 2]
 
+    @pytest.mark.promise("L33")
     def test_a_send_carries_its_argument_as_it_is(self):
         """
-        What a Send holds reaches the node itself, not a copy and not the state. Promise: L33.
+        The value of a Send reaches the node itself, not a copy and not the state.
         LangGraph: F-C4.
         """
         packet = object()
@@ -72,10 +73,11 @@ class TestPlanning:
         assert run.given[-1][1] is packet
         assert run.task("b").timeout == TimeoutPolicy(run_timeout=3.0)
 
+    @pytest.mark.promise("L9")
     def test_the_same_checkpoint_gives_the_same_ids(self):
         """
         Task ids are a function of the checkpoint and the path, so that stored writes find their
-        tasks; another checkpoint gives others. Promise: L9.
+        tasks; another checkpoint gives others.
         """
         run = Script(graph(State, dict.fromkeys("ab", idle), [(START, "a")]), SYNC)
         run.begin({"text": "x"})
@@ -92,9 +94,10 @@ class TestPlanning:
         earlier.begin(None, at=1)
         assert {t.id for t in due_tasks(earlier.state, None)}.isdisjoint(run.running)
 
+    @pytest.mark.promise("L5", "S057")
     def test_a_never_run_node_is_due_when_its_trigger_is_there(self):
         """
-        Without anything seen, availability alone makes a node due. Promise: L5, S057.
+        Without anything seen, availability alone makes a node due.
         """
         run = Script(chain(State, "a"), SYNC)
         run.begin({"text": "x"})
@@ -102,9 +105,10 @@ class TestPlanning:
         assert "a" not in run.state.seen
         assert names_of(due_tasks(run.state, None)) == ["a"]
 
+    @pytest.mark.promise("S060")
     def test_a_loop_that_stops_writing_ends_by_itself(self):
         """
-        A node runs again only when its trigger has changed since it last ran. Promise: S060.
+        A node runs again only when its trigger has changed since it last ran.
         """
         builder = GraphBuilder(State).add_node("a", idle).add_edge(START, "a")
         builder.add_conditional_edges("a", lambda s: [] if len(s["log"]) == 5 else ["a"])
@@ -163,11 +167,12 @@ class TestConcurrency:
 
 
 class TestRecursionLimit:
+    @pytest.mark.promise("L28")
     @MODES
     @pytest.mark.parametrize("limit", [1, 4])
     def test_a_fresh_input_gets_exactly_so_many_node_supersteps(self, mode, limit):
         """
-        START takes no step of the limit; the error says what still had work. Promise: L28.
+        START takes no step of the limit; the error says what still had work.
         LangGraph: F-C8.
         """
         run = Script(loop(), mode, recursion_limit=limit)
@@ -180,10 +185,11 @@ class TestRecursionLimit:
         assert run.store.restored().values["log"] == ["a"] * limit
         assert run.store.statuses == ["error"]
 
+    @pytest.mark.promise("L28")
     @MODES
     def test_a_resume_gets_as_many_again(self, mode):
         """
-        Going on has the same limit, and what was done before the error is kept. Promise: L28.
+        Going on has the same limit, and what was done before the error is kept.
         LangGraph: F-C8, L117.
         """
         store = Store()
@@ -232,6 +238,7 @@ def pauses(plan: Plan, mode: Durability, **breakpoints: Any) -> list[list[str]]:
 
 
 class TestBreakpoints:
+    @pytest.mark.promise("S061", "S168", "S170", "L61", "L62")
     @MODES
     @pytest.mark.parametrize(
         ("breakpoints", "logs"),
@@ -251,13 +258,14 @@ class TestBreakpoints:
         """
         A pause comes before or after the named nodes; two at one place are one pause, `*` means
         every visible node, and going on doesn't stop at the same place again.
-        Promise: S061, S168, S170, L61, L62. LangGraph: F-F6.
+        LangGraph: F-F6.
         """
         assert pauses(chain(State, *"abc"), mode, **breakpoints) == [list(log) for log in logs]
 
+    @pytest.mark.promise("S169", "L63")
     def test_a_pause_is_seen_and_leaves_no_question(self):
         """
-        Readers of updates get an empty interrupt; the ledger gets none. Promise: S169, L63.
+        Readers of updates get an empty interrupt; the ledger gets none.
         """
         plan = chain(State, "a", "b")
         settings: dict[str, Any] = {"interrupt_before": ("b",), "modes": frozenset({"updates"})}
@@ -269,9 +277,10 @@ class TestBreakpoints:
         assert all(entry.index >= 0 for entry in run.store.ledger)
         assert run.store.restored().next == ("b",)
 
+    @pytest.mark.promise("S058")
     def test_going_on_notes_the_versions_of_the_pause(self):
         """
-        What a pause has seen is the state when the run goes on, and only then. Promise: S058.
+        The versions seen by a pause are the state when the run goes on, and only then.
         """
         store, plan = Store(), chain(State, "a", "b")
         Script(plan, SYNC, store=store, interrupt_before=("b",)).play({"text": "x"}, logging(plan))

@@ -5,7 +5,7 @@ from typing import Annotated, TypedDict
 
 import pytest
 
-from actorgraph.superstep.memos import step_id
+from actorgraph.superstep.calls import step_id
 from actorgraph.values.constants import RETURN
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import AnswerCall, StepKept
@@ -26,10 +26,11 @@ def begun(mode: Durability, store: Store | None = None, **settings) -> Script:
 
 
 class TestKept:
+    @pytest.mark.promise("E7")
     @pytest.mark.parametrize("mode", [SYNC, ASYNC])
     def test_the_node_goes_on_when_it_is_durable(self, mode):
         """
-        The row is saved at once, and the node is answered by its acknowledgement. Promise: E7.
+        The row is saved at once, and the node is answered by its acknowledgement.
         """
         run = begun(mode)
         task = run.task("a")
@@ -41,7 +42,7 @@ class TestKept:
     @pytest.mark.parametrize(("mode", "saver"), [(EXIT, True), (SYNC, False)])
     def test_where_nothing_is_saved_it_goes_on_at_once(self, mode, saver):
         """
-        In exit mode, and without a saver, nobody waits.
+        In exit mode, and without a saver, no caller waits.
         """
         run = begun(mode, saver=saver)
 
@@ -64,10 +65,11 @@ class TestKept:
 
 
 class TestTheNextRun:
+    @pytest.mark.promise("E7")
     @pytest.mark.parametrize("mode", [SYNC, ASYNC, EXIT])
     def test_finds_them(self, mode):
         """
-        After a failure the task runs again and has its steps' results. Promise: E7.
+        After a failure the task runs again and has its steps' results.
         """
         store = Store()
         run = begun(mode, store)

@@ -1,4 +1,4 @@
-"""Where nested runs stand: namespaces, what they take up, when they store something."""
+"""Positions of nested runs: namespaces, what they take up, when they store something."""
 
 import pytest
 
@@ -6,16 +6,16 @@ from actorgraph.errors import ConflictError
 from actorgraph.superstep.nesting import (
     TASK_KEY,
     Nested,
+    continues_stored,
     fixed_id,
-    goes_on,
     nested_namespace,
     nodes_of,
     saves_at_end,
-    stable,
+    stable_namespace,
 )
+from actorgraph.values.checkpoint import Restored
 from actorgraph.values.ids import TaskId, uuid6
 from actorgraph.values.policies import Durability
-from actorgraph.values.records import Restored
 from actorgraph.values.run import Failed, Interrupted, Succeeded, Task
 
 BASE = uuid6(10**17, 3, 5)
@@ -54,7 +54,7 @@ class TestNamespaces:
     )
     def test_of_each_graph_of_a_task(self, count, stateful, expected):
         """
-        A namespace is `node:task id` per level; `|n` tells the later graphs of one task apart; a
+        A namespace is `node:task id` per level; `|n` distinguishes the later graphs of one task; a
         stateful one has no task ids. LangGraph: L11, L12, F-E17.
         """
         task = Task(TaskId("2"), "b", (), (), None, within="a:1")
@@ -70,7 +70,7 @@ class TestNamespaces:
         The nodes of a namespace are its names without ids and numbers.
         """
         assert nodes_of(namespace) == nodes
-        assert nodes_of(stable(namespace)) == nodes
+        assert nodes_of(stable_namespace(namespace)) == nodes
 
 
 class TestTakingUp:
@@ -80,22 +80,22 @@ class TestTakingUp:
     )
     def test_what_a_nested_run_finds(self, stateful, under, expected):
         """
-        What stands in a task's own namespace is taken up; in a stateful one only if it was made
+        The checkpoint in a task's own namespace is taken up; in a stateful one only if it was made
         under the same checkpoint of the parent.
         """
         nested = Nested({"": "1"}, {}, stateful)
 
-        assert goes_on(nested, stored({"": under})) is expected
+        assert continues_stored(nested, stored({"": under})) is expected
 
     def test_a_stateful_graph_of_another_task(self):
         """
-        What a sibling has left is history once it is through; before that it is not to be used.
+        The checkpoint of a sibling is history once it is through; before that it is not to be used.
         """
         nested = Nested({"": "1"}, {}, stateful=True, task="b")
 
-        assert not goes_on(nested, stored({"": "1"}, "a"))
+        assert not continues_stored(nested, stored({"": "1"}, "a"))
         with pytest.raises(ConflictError):
-            goes_on(nested, stored({"": "1"}, "a", due=("node",)))
+            continues_stored(nested, stored({"": "1"}, "a", due=("node",)))
 
 
 class TestLeaving:

@@ -1,15 +1,15 @@
-"""What the ledger beside a checkpoint says: who has finished, asked, failed, been answered."""
+"""The ledger beside a checkpoint: tasks that have finished, asked, failed, been answered."""
 
 from typing import Any, TypedDict
 
 import pytest
 
-from actorgraph.superstep import pending
-from actorgraph.superstep.pending import Attempt, attempts
+from actorgraph.superstep import pending_writes as pending
+from actorgraph.superstep.pending_writes import Attempt, attempts
+from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.commands import Command, Interrupt
 from actorgraph.values.constants import ERROR, INTERRUPT, NO_WRITES, NULL_TASK, RESUME
 from actorgraph.values.policies import Durability
-from actorgraph.values.records import StoredWrite
 from tests.superstep.script import Script, Store, chain
 
 PATH = ("__pregel_pull", "a")
@@ -60,13 +60,13 @@ LEDGERS: list[tuple[list[StoredWrite], Attempt]] = [
 ]
 
 
+@pytest.mark.promise("L35", "L53")
 @pytest.mark.parametrize(("ledger", "attempt"), LEDGERS)
 @pytest.mark.parametrize("turn", [1, -1])
 def test_the_newest_generation_of_each_kind_counts(ledger, attempt, turn):
     """
     Own writes mean finished; of errors, questions and answers the newest generation counts, in
     whatever order the rows come; a question waits until a later generation answers it.
-    Promise: L35, L53.
     """
     shown = ledger if len([r for r in ledger if r.index >= 0]) > 1 else ledger[::turn]
 
@@ -75,7 +75,7 @@ def test_the_newest_generation_of_each_kind_counts(ledger, attempt, turn):
 
 def test_rows_that_no_task_made_are_no_attempts():
     """
-    A Command's writes and an early answer stand under the null task.
+    A Command's writes and an early answer are stored under the null task.
     """
     rows = [
         StoredWrite(NULL_TASK, (), 1, 0, (("text", "b"),)),
@@ -115,10 +115,11 @@ class State(TypedDict):
     text: str
 
 
+@pytest.mark.promise("L51", "L52", "L53", "L54")
 def test_a_conversation_of_three_questions_over_four_runs():
     """
     A node that asks three times gets its answers in order, one more with each run; every
-    question has an id of its own, and the last run finishes it. Promise: L51, L52, L53, L54.
+    question has an id of its own, and the last run finishes it.
     LangGraph: F-F1, F-F2.
     """
     store, given, ids = Store(), {"text": "x"}, []

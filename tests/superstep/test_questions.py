@@ -5,21 +5,17 @@ from typing import Any
 
 import pytest
 
-from actorgraph.values.run import (
-    CancelTasks,
-    Failed,
-    Interrupted,
-    Save,
-)
+from actorgraph.values.run import CancelTasks, Failed, Interrupted, Save
 from tests.superstep.script import Script, chain, kinds, only, rows
 from tests.superstep.threads import ASYNC, EXIT, MODES, SYNC, State, stored, three
 
 
 class TestQuestions:
+    @pytest.mark.promise("L41", "S078")
     @MODES
     def test_a_question_stops_nobody(self, mode):
         """
-        Siblings go on after one of them asks, and the run waits for them. Promise: L41, S078.
+        Siblings go on after one of them asks, and the run waits for them.
         """
         run = three(mode)
         assert only(CancelTasks, run.ask("a", "why?")) == []
@@ -33,10 +29,11 @@ class TestQuestions:
         assert set(stored(run)) == {("a", -3), ("b", 0), ("c", 0)}
         assert run.store.statuses == ["interrupted"]
 
+    @pytest.mark.promise("L41", "S141")
     @pytest.mark.parametrize("order", ["abc", "cba", "bca"])
     def test_all_questions_are_collected_in_path_order(self, order):
         """
-        Whoever asks first, the questions come by the tasks' paths. Promise: L41, S141.
+        In any order of asking, the questions come by the tasks' paths.
         """
         run = three()
         for name in order:
@@ -76,9 +73,10 @@ class TestQuestions:
         assert (rows(farewell), farewell.ends) == ([("c", -3)], "interrupted")
         assert farewell.checkpoints == ()
 
+    @pytest.mark.promise("S078")
     def test_exit_stores_checkpoint_and_questions_at_once(self):
         """
-        In exit mode an interrupt is one save with everything that a resume needs. Promise: S078.
+        In exit mode an interrupt is one save with everything that a resume needs.
         """
         run = three(EXIT)
         run.ask("a", "a?")
@@ -121,7 +119,7 @@ class TestRefusedSaves:
     @pytest.mark.parametrize("late", ["finish", "fail", "ask"])
     def test_a_task_that_ends_after_the_refusal_is_not_saved(self, late):
         """
-        Nobody would acknowledge another save, so none is sent, and the run can end.
+        Another save would not be acknowledged, so none is sent, and the run can end.
         """
         run = three()
         run.finish("a", log=["a"])
@@ -136,9 +134,10 @@ class TestRefusedSaves:
         assert isinstance(run.outcome, Failed)
         assert str(run.outcome.error) == "no space"
 
+    @pytest.mark.promise("L80")
     def test_an_earlier_error_is_noted_on_the_savers(self):
         """
-        The saver's error is what the caller gets; the node's is told in a note. Promise: L80.
+        The saver's error is what the caller gets; the node's is added as a note.
         """
         run = three()
         run.fail("b", ValueError("first"))
@@ -150,9 +149,10 @@ class TestRefusedSaves:
         assert run.outcome == Failed(full)
         assert full.__notes__ == ["before that, the run had failed with ValueError('first')"]
 
+    @pytest.mark.promise("L81")
     def test_the_first_refusal_counts(self):
         """
-        All later saves of the run are refused too; the caller gets the first reason. Promise: L81.
+        All later saves of the run are refused too; the caller gets the first reason.
         LangGraph: F-E16.
         """
         run = Script(chain(State, *"abc"), ASYNC)
@@ -179,7 +179,7 @@ class TestRefusedSaves:
 
     def test_held_chunks_are_dropped(self):
         """
-        Chunks that told of writes which were not stored are never delivered.
+        Chunks about writes that were not stored are never delivered.
         """
         run = three(modes=frozenset({"updates"}))
         run.finish("a", log=["a"])

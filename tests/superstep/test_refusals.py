@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from actorgraph.superstep import pending
-from actorgraph.values.commands import Command, Interrupt
+from actorgraph.superstep import pending_writes as pending
+from actorgraph.values.commands import Command, Interrupt, mark_invalid_resume
 from actorgraph.values.ids import interrupt_id
-from actorgraph.values.invalid_resumes import mark_invalid_resume
 from actorgraph.values.run import CancelTasks, Failed
 from tests.superstep.script import Script, only
 from tests.superstep.threads import EXIT, MODES, SYNC, again, thread
@@ -38,7 +37,7 @@ class TestAnAnswerThatIsRefused:
 
     def test_its_siblings_run_to_their_ends(self):
         """
-        Nobody is stopped; the run ends when all have. LangGraph: F-F9.
+        No other task is stopped; the run ends when all have. LangGraph: F-F9.
         """
         store = thread("a", "b")
         asked = {e.path[-1]: e.writes[0][1][0].id for e in store.ledger if e.index == -3}
@@ -70,7 +69,7 @@ class TestAnAnswerThatIsRefused:
 
     def test_a_bare_answer_goes_to_nobody_else(self):
         """
-        What was given to whoever asks first is gone when the one who took it refuses it.
+        A bare answer is gone when the task that took it refuses it.
         LangGraph: F-F9, L51.
         """
         store = thread(finished=("a",))

@@ -39,11 +39,12 @@ def branch(store: Store, given: object = None, *, at: int = AT, mode: object = S
 
 
 class TestABranch:
+    @pytest.mark.promise("C9")
     @pytest.mark.parametrize("mode", [SYNC, ASYNC])
     def test_it_begins_with_one_marker_below_the_old_checkpoint(self, mode):
         """
         The marker is stored with the claim: its parent is the addressed checkpoint, its step one
-        more, its state the same. Promise: C9. LangGraph: F-G7, L69.
+        more, its state the same. LangGraph: F-G7, L69.
         """
         store, _ = old_question()
         old, head = list(store.points)[AT], store.head
@@ -70,7 +71,7 @@ class TestABranch:
 
     def test_finished_tasks_run_again(self):
         """
-        What stands beside the old checkpoint is not handed back: it belongs to its other child.
+        The ledger beside the old checkpoint is not handed back: it belongs to its other child.
         LangGraph: F-G7, L67.
         """
         store, _ = old_question()
@@ -80,10 +81,11 @@ class TestABranch:
         assert [t.answers for t in run.running.values()] == [(), ()]
         assert run.state.values.get("log", []) == []
 
+    @pytest.mark.promise("C7")
     def test_at_the_head_nothing_branches(self):
         """
         None with the head's own id is a plain resume: finished tasks are handed back.
-        Promise: C7. LangGraph: F-G9, L65, L67.
+        LangGraph: F-G9, L65, L67.
         """
         run = branch(thread("b", finished=("a",)))
 
@@ -106,7 +108,7 @@ class TestABranch:
 
     def test_an_update_that_is_the_head_is_replayed_in_place(self):
         """
-        A marker that nobody has left behind is itself the branch: no second one is made.
+        A marker without a child is itself the branch: no second one is made.
         LangGraph: F-G11, L66.
         """
         store, _ = old_question()
@@ -121,7 +123,7 @@ class TestABranch:
 
     def test_writes_of_accepted_commands_are_part_of_the_checkpoint(self):
         """
-        What a Command changed on top of a checkpoint holds for its replays too.
+        Values that a Command changed on top of a checkpoint hold for its replays too.
         LangGraph: F-C7.
         """
         store = thread("b", finished=("a",))
@@ -162,12 +164,13 @@ class TestACommand:
         assert save.checkpoints[0].changed["text"] == "new"
         assert save.checkpoints[0].next == ("a", "b", "c")
 
+    @pytest.mark.promise("S167")
     @pytest.mark.parametrize("answered", [True, False])
     @pytest.mark.parametrize("by_id", [True, False])
     def test_its_answer_goes_to_the_question_of_that_checkpoint(self, answered, by_id):
         """
         The question that the checkpoint's record shows is answered anew, on the branch, and the
-        answer is stored beside the marker. Promise: S167. LangGraph: F-G10, L68.
+        answer is stored beside the marker. LangGraph: F-G10, L68.
         """
         store, asked = old_question(answered=answered)
         run = branch(store, Command(resume={asked: "second"} if by_id else "second"))
@@ -178,10 +181,11 @@ class TestACommand:
         assert save.ledger[0].base == save.checkpoints[0].id
         assert again(store, None).task("b").answers == ("second",)
 
+    @pytest.mark.promise("S167")
     def test_answers_to_earlier_questions_are_kept(self):
         """
         Of a task that had asked twice the second question is answered anew, the first stays.
-        Promise: S167. LangGraph: F-G10.
+        LangGraph: F-G10.
         """
         store = thread("b", finished=("a",))
         run = again(store, Command(resume="1"))
@@ -198,7 +202,7 @@ class TestACommand:
 
     def test_without_a_question_it_waits_for_one(self):
         """
-        A bare answer where no task had asked goes to whoever asks first on the branch.
+        A bare answer where no task had asked goes to the first that asks on the branch.
         LangGraph: L51.
         """
         store = thread(finished=("a",))
@@ -229,13 +233,14 @@ class TestACommand:
         store, asked = old_question()
         run = Script(PAIR, SYNC, store=store)
 
-        with pytest.raises(UnknownInterruptError, match="asked 0000") as refused:
+        with pytest.raises(UnknownInterruptError, match="Unknown interrupt 0000") as refused:
             run.begin(Command(resume={"0" * 32: "x"}), at=AT)
         assert refused.value.pending_ids == (asked,)
 
+    @pytest.mark.promise("S167")
     def test_an_answer_at_a_finished_checkpoint_is_refused(self):
         """
-        Where nothing is due nobody can take an answer. Promise: S167.
+        Where nothing is due no task can take an answer.
         """
         store = Store()
         plan, nodes = chain(State, "a"), {"a": lambda s: {"log": [s["text"]]}}

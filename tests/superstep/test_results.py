@@ -1,4 +1,4 @@
-"""What a node returned becomes the writes of its task, checked against the graph."""
+"""The result of a node becomes the writes of its task, checked against the graph."""
 
 import operator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from actorgraph.errors import InvalidUpdateError, UnknownTargetError
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.superstep.results import branch_targets, branch_view, writes_of
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import END, START, TASKS
@@ -129,7 +129,8 @@ class TestForms:
     )
     def test_anything_else_is_refused(self, returned):
         """
-        A return value that is no update fails the task and says what to return. LangGraph: F-A16.
+        A return value that isn't an update fails the task and says what to return. LangGraph:
+        F-A16.
         """
         with pytest.raises(InvalidUpdateError, match="Expected dict, got") as refused:
             written(returned)
@@ -160,10 +161,10 @@ class TestForms:
 
 
 class TestUnknownKeys:
+    @pytest.mark.promise("C29")
     def test_an_unknown_key_is_dropped_with_a_hint(self):
         """
-        A key that is no channel is dropped; a sentence names the node, the key and what is near.
-        Promise: C29.
+        A key without a channel is dropped; a sentence names the node, the key and what is near.
         """
         p = plan()
         writes, dropped = writes_of(p, p.nodes["draft"], {"txet": "x", "log": ["y"]})
@@ -173,9 +174,10 @@ class TestUnknownKeys:
         assert sentence.startswith("node 'draft' returned 'txet', which is not a channel")
         assert sentence.endswith("(did you mean 'text'?)")
 
+    @pytest.mark.promise("C29")
     def test_a_strict_graph_refuses_it(self):
         """
-        Under strict the same sentence is an error. Promise: C29.
+        Under strict the same sentence is an error.
         """
         p = plan(strict=True)
         with pytest.raises(InvalidUpdateError, match="did you mean 'text'") as refused:
@@ -196,6 +198,7 @@ class TestUnknownKeys:
 
 
 class TestRoutes:
+    @pytest.mark.promise("C29")
     @pytest.mark.parametrize(
         "returned",
         [
@@ -208,7 +211,7 @@ class TestRoutes:
     )
     def test_an_unknown_target_fails_the_task(self, returned):
         """
-        A route to a node that doesn't exist is an error with near matches. Promise: C29.
+        A route to a node that doesn't exist is an error with near matches.
         LangGraph: F-C5, L117.
         """
         with pytest.raises(UnknownTargetError, match="'draft' goes to 'reveiw'") as refused:
@@ -219,21 +222,22 @@ class TestRoutes:
     @pytest.mark.parametrize("target", [START, None, 3])
     def test_only_nodes_are_targets(self, target):
         """
-        START and things that are no names can't be gone to.
+        START and values that aren't names can't be gone to.
         """
         with pytest.raises(UnknownTargetError, match="which is not a node"):
             written(Command(goto=[target]))
 
     def test_end_takes_no_packet(self):
         """
-        A Send to END is refused: there is nobody to get it.
+        A Send to END is refused: no node would get it.
         """
         with pytest.raises(InvalidUpdateError, match="Cannot send a packet to the END node"):
             written(Send(END, 1))
 
+    @pytest.mark.promise("C29")
     def test_nothing_of_the_task_is_written(self):
         """
-        A task with a wrong route fails as a whole, and its update is not applied. Promise: C29.
+        A task with a wrong route fails as a whole, and its update is not applied.
         """
         run = Script(graph(State, {"a": lambda s: None}, [(START, "a")]), Durability.SYNC)
         run.play({"text": "x"}, {"a": lambda s: Command(update={"text": "y"}, goto="nowhere")})
@@ -243,9 +247,10 @@ class TestRoutes:
         assert run.state.values["text"] == "x"
         assert [e.index for e in run.store.ledger if e.path == ("__pregel_pull", "a")] == [-1]
 
+    @pytest.mark.promise("L29")
     def test_goto_adds_to_the_static_edges(self):
         """
-        Command(goto=) runs its target beside what the edges lead to. Promise: L29. LangGraph: F-C5.
+        Command(goto=) runs its target beside what the edges lead to. LangGraph: F-C5.
         """
         nodes = dict.fromkeys("abc", idle)
         run = Script(graph(State, nodes, [(START, "a"), ("a", "b")]), saver=False)
@@ -302,6 +307,7 @@ class TestBranches:
 
         assert "'idle' of 'draft'" in no.value.what
 
+    @pytest.mark.promise("C29")
     @pytest.mark.parametrize(
         ("returned", "path_map", "advice"),
         [
@@ -314,16 +320,17 @@ class TestBranches:
     )
     def test_an_answer_that_means_no_node_is_refused(self, returned, path_map, advice):
         """
-        An answer outside the map, or no node's name, is an error with near matches. Promise: C29.
+        An answer outside the map, or no node's name, is an error with near matches.
         """
         with pytest.raises(UnknownTargetError) as refused:
             targets(returned, path_map)
 
         assert refused.value.do == advice
 
+    @pytest.mark.promise("L24")
     def test_a_branch_sees_its_tasks_writes_and_not_its_siblings(self):
         """
-        Two parallel nodes append; each one's branch sees its own item only. Promise: L24.
+        Two parallel nodes append; each one's branch sees its own item only.
         LangGraph: F-A12.
         """
         seen: dict[str, list[str]] = {}

@@ -5,8 +5,9 @@ import pytest
 import requests
 
 from actorgraph.errors import ConflictError, NodeCancelledError, NodeTimeoutError
-from actorgraph.superstep.retries import next_delay
-from actorgraph.values.node_policies import RetryPolicy, default_retry_on
+from actorgraph.superstep.task_failures import next_delay
+from actorgraph.values.commands import mark_invalid_resume
+from actorgraph.values.policies import RetryPolicy, default_retry_on
 
 STEADY = RetryPolicy(jitter=False, retry_on=Exception, max_attempts=99)
 
@@ -133,6 +134,15 @@ class TestWhichErrors:
         assert next_delay([network, other], 5, ConnectionError(), 0) == 16
         assert next_delay([network, other], 1, KeyError(), 0) == 2
         assert next_delay([network, other], 2, KeyError(), 0) is None
+
+    def test_a_refused_answer_is_never_retried(self):
+        """
+        The node would get the same answer again: the question waits for another one.
+        """
+        error = ValueError("not an integer")
+        mark_invalid_resume(error, "how many?")
+
+        assert next_delay([STEADY], 1, error, 0) is None
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(), GeneratorExit()])
     def test_what_stops_a_program_is_never_retried(self, error):

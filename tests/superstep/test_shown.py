@@ -1,7 +1,9 @@
-"""What readers see of Sends, of breakpoints at the end, and of work that an earlier run did."""
+"""Chunks about Sends, breakpoints at the end, and work that an earlier run did."""
 
 import operator
 from typing import Annotated, Any, TypedDict
+
+import pytest
 
 from actorgraph.superstep.snapshot import snapshot
 from actorgraph.values.commands import Command, Send
@@ -72,9 +74,10 @@ class TestGoingOn:
             {"z": {"log": ["z"]}, "__metadata__": {"cached": True}}
         ]
 
+    @pytest.mark.promise("S140")
     def test_a_failure_stays_on_record(self):
         """
-        A task that failed and then finished shows its result, and the error it had. Promise: S140.
+        A task that failed and then finished shows its result, and the error it had.
         LangGraph: F-G2, F-G4.
         """
         first = Script(fan())

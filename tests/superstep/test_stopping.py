@@ -29,7 +29,7 @@ class TestDrain:
     @MODES
     def test_the_superstep_ends_and_no_other_begins(self, mode):
         """
-        What was running finishes and is stored; the next superstep waits for the next run.
+        Running tasks finish and are stored; the next superstep waits for the next run.
         LangGraph: F-C20, L34.
         """
         store = Store()
@@ -122,10 +122,11 @@ class TestDrain:
 
 
 class TestVisits:
+    @pytest.mark.promise("E8")
     @pytest.mark.parametrize("limit", [1, 2, 5])
     def test_a_node_runs_in_so_many_supersteps(self, limit):
         """
-        `node_visit_limit` ends a loop after so many rounds, and names the node. Promise: E8.
+        `node_visit_limit` ends a loop after so many rounds, and names the node.
         """
         plan = graph(State, {"a": idle, "b": idle}, [(START, "a"), ("a", "b"), ("b", "a")])
         run = Script(plan, saver=False, node_visit_limit=limit)
@@ -167,9 +168,10 @@ class TestTheOtherLimits:
             assert run.outcome.error.code is ErrorCode.GRAPH_RECURSION_LIMIT
             assert run.state.values["log"] == ["a"] * rounds
 
+    @pytest.mark.promise("E8")
     def test_depth(self):
         """
-        A graph below the limit of nesting is refused. Promise: E8.
+        A graph below the limit of nesting is refused.
         """
         check_depth("g", 3, 3)
         with pytest.raises(GraphRecursionError, match="4 levels below"):

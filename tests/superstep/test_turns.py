@@ -1,25 +1,29 @@
-"""Whose turn it is on a thread, by hand-fed arrivals and departures."""
+"""Turns on a thread, by hand-fed arrivals and departures."""
 
 import pytest
 
-from actorgraph.superstep.takeover import Leave, Park, TakeUp, taken_over, tried_in_vain
-from actorgraph.superstep.turns import (
+from actorgraph.superstep.scheduling import (
     FREE,
-    Begin,
-    Busy,
-    Drop,
-    End,
-    Erase,
-    Full,
+    BeginRun,
+    CancelRun,
+    DropRun,
+    EraseRun,
     Lane,
+    LeaveRun,
+    ParkRun,
+    RefuseBusy,
+    RefuseFull,
+    TakeOver,
+    action_on_rival,
     arrived,
+    decide_takeover,
     erased,
     freed,
     held,
     is_ahead,
     left,
+    next_misfit,
     taken_up,
-    way_past,
 )
 from actorgraph.values.systems import OpenRun, RunRow
 
@@ -33,55 +37,55 @@ class TestArrived:
     @pytest.mark.parametrize("if_busy", ["reject", "enqueue", "interrupt", "rollback"])
     def test_a_free_thread_is_given_at_once(self, if_busy):
         """
-        Whatever the strategy, a thread without a run is the next one's.
+        With any strategy, a thread without a run is the next one's.
         """
-        assert arrived(FREE, A, if_busy, 1) == (Lane(A), (Begin(A),))
+        assert arrived(FREE, A, if_busy, 1) == (Lane(A), (BeginRun(A),))
 
     @pytest.mark.parametrize(
         ("lane", "if_busy", "then", "steps"),
         [
-            (BUSY, "reject", BUSY, (Busy(A),)),
+            (BUSY, "reject", BUSY, (RefuseBusy(A),)),
             (BUSY, "enqueue", Lane(A, waiting=(C,)), ()),
             (Lane(A, waiting=(B,)), "enqueue", Lane(A, waiting=(B, C)), ()),
-            (Lane(A, waiting=(B, D)), "enqueue", Lane(A, waiting=(B, D)), (Full(2),)),
-            (BUSY, "interrupt", Lane(A, ending=True, waiting=(C,)), (End(A, C),)),
+            (Lane(A, waiting=(B, D)), "enqueue", Lane(A, waiting=(B, D)), (RefuseFull(2),)),
+            (BUSY, "interrupt", Lane(A, ending=True, waiting=(C,)), (CancelRun(A, C),)),
             (
                 BUSY,
                 "rollback",
                 Lane(A, ending=True, rollback=True, waiting=(C,)),
-                (End(A, C),),
+                (CancelRun(A, C),),
             ),
             (
                 Lane(A, waiting=(B, D)),
                 "interrupt",
                 Lane(A, ending=True, waiting=(C,)),
-                (Drop(B, C), Drop(D, C), End(A, C)),
+                (DropRun(B, C), DropRun(D, C), CancelRun(A, C)),
             ),
-            (ENDING, "interrupt", Lane(A, ending=True, waiting=(C,)), (Drop(B, C),)),
+            (ENDING, "interrupt", Lane(A, ending=True, waiting=(C,)), (DropRun(B, C),)),
             (
                 Lane(A, ending=True, rollback=True, waiting=(B,)),
                 "interrupt",
                 Lane(A, ending=True, rollback=True, waiting=(C,)),
-                (Drop(B, C),),
+                (DropRun(B, C),),
             ),
             (ERASING, "reject", Lane(A, ending=True, erasing=True, waiting=(C,)), ()),
             (
                 Lane(A, ending=True, erasing=True, waiting=(B,)),
                 "reject",
                 Lane(A, ending=True, erasing=True, waiting=(B,)),
-                (Busy(B),),
+                (RefuseBusy(B),),
             ),
             (
                 Lane(A, ending=True, erasing=True, waiting=(B,)),
                 "interrupt",
                 Lane(A, ending=True, erasing=True, waiting=(C,)),
-                (Drop(B, C),),
+                (DropRun(B, C),),
             ),
         ],
     )
     def test_a_busy_thread(self, lane, if_busy, then, steps):
         """
-        Each strategy refuses, waits, or takes the place of everybody before it.
+        Each strategy refuses, waits, or takes the place of all runs before it.
         """
         assert arrived(lane, C, if_busy, 2) == (then, steps)
 
@@ -91,16 +95,16 @@ class TestLeft:
         ("lane", "run", "then", "steps"),
         [
             (BUSY, A, FREE, ()),
-            (Lane(A, waiting=(B, C)), A, Lane(B, waiting=(C,)), (Begin(B),)),
+            (Lane(A, waiting=(B, C)), A, Lane(B, waiting=(C,)), (BeginRun(B),)),
             (Lane(A, waiting=(B, C)), B, Lane(A, waiting=(C,)), ()),
-            (ENDING, A, Lane(B), (Begin(B),)),
+            (ENDING, A, Lane(B), (BeginRun(B),)),
             (
                 Lane(A, ending=True, rollback=True, waiting=(B,)),
                 A,
                 Lane(A, ending=True, erasing=True, waiting=(B,)),
-                (Erase(A),),
+                (EraseRun(A),),
             ),
-            (Lane(A, ending=True, rollback=True), A, ERASING, (Erase(A),)),
+            (Lane(A, ending=True, rollback=True), A, ERASING, (EraseRun(A),)),
             (Lane(A, ending=True, erasing=True, waiting=(B,)), B, ERASING, ()),
         ],
     )
@@ -112,7 +116,7 @@ class TestLeft:
 
     @pytest.mark.parametrize(
         ("waiting", "then", "steps"),
-        [((), FREE, ()), ((B, C), Lane(B, waiting=(C,)), (Begin(B),))],
+        [((), FREE, ()), ((B, C), Lane(B, waiting=(C,)), (BeginRun(B),))],
     )
     def test_who_waits_for_a_removal_begins_after_it(self, waiting, then, steps):
         """
@@ -130,14 +134,14 @@ class TestHeld:
     @pytest.mark.parametrize(
         ("lane", "if_busy", "then", "steps"),
         [
-            (HELD, "reject", HELD, (Busy(B),)),
+            (HELD, "reject", HELD, (RefuseBusy(B),)),
             (HELD, "enqueue", Lane(B, held=True, waiting=(D,)), ()),
-            (HELD, "interrupt", Lane(D), (Drop(B, D), Begin(D))),
+            (HELD, "interrupt", Lane(D), (DropRun(B, D), BeginRun(D))),
             (
                 Lane(B, held=True, waiting=(C,)),
                 "rollback",
                 Lane(D),
-                (Drop(B, D), Drop(C, D), Begin(D)),
+                (DropRun(B, D), DropRun(C, D), BeginRun(D)),
             ),
         ],
     )
@@ -149,19 +153,19 @@ class TestHeld:
 
     def test_a_held_run_begins_when_its_thread_is_free(self):
         """
-        It is the same run again; a lane that holds nobody is left alone.
+        It is the same run again; a lane without a holder is left alone.
         """
         assert held(Lane(B, waiting=(C,))) == Lane(B, held=True, waiting=(C,))
-        assert freed(Lane(B, held=True, waiting=(C,))) == (Lane(B, waiting=(C,)), (Begin(B),))
+        assert freed(Lane(B, held=True, waiting=(C,))) == (Lane(B, waiting=(C,)), (BeginRun(B),))
         assert freed(BUSY) == (BUSY, ())
         assert freed(FREE) == (FREE, ())
-        assert left(Lane(B, held=True, waiting=(C,)), B) == (Lane(C), (Begin(C),))
+        assert left(Lane(B, held=True, waiting=(C,)), B) == (Lane(C), (BeginRun(C),))
 
     @pytest.mark.parametrize(
         ("lane", "run", "then", "steps"),
         [
-            (FREE, B, Lane(B), (Begin(B),)),
-            (HELD, A, Lane(A, waiting=(B,)), (Begin(A),)),
+            (FREE, B, Lane(B), (BeginRun(B),)),
+            (HELD, A, Lane(A, waiting=(B,)), (BeginRun(A),)),
             (HELD, C, Lane(B, held=True, waiting=(C,)), ()),
             (Lane(C), A, Lane(C, waiting=(A,)), ()),
             (Lane(A, waiting=(B, D)), C, Lane(A, waiting=(B, C, D)), ()),
@@ -211,7 +215,7 @@ class TestHeld:
         """
         It is waited for, asked to end once, or taken up where no system has it any more.
         """
-        assert way_past(if_busy, row(alive=alive, cancel=cancel)) == way
+        assert action_on_rival(if_busy, row(alive=alive, cancel=cancel)) == way
 
 
 class TestMisfits:
@@ -221,7 +225,7 @@ class TestMisfits:
         """
         misfit, pauses = None, []
         for _ in range(9):
-            misfit = tried_in_vain(misfit, "why", 100.0, 5.0)
+            misfit = next_misfit(misfit, "why", 100.0, 5.0)
             pauses.append(misfit.until - 100.0)
 
         assert (misfit.tries, misfit.reason) == (9, "why")
@@ -245,19 +249,19 @@ def row(**fields):
 
 
 class TestTakenOver:
+    @pytest.mark.promise("E10")
     @pytest.mark.parametrize(
         ("orphan", "verdict"),
         [
-            (row(), TakeUp(go_on=True)),
-            (row(claimed=False, status="pending"), TakeUp(go_on=False)),
-            (row(attempts=2), TakeUp(go_on=True)),
-            (row(graph="other"), Leave("waits for a process that has the graph 'other'")),
-            (row(attempts=3), Park("3 processes have ended while they ran it")),
+            (row(), TakeOver(go_on=True)),
+            (row(claimed=False, status="pending"), TakeOver(go_on=False)),
+            (row(attempts=2), TakeOver(go_on=True)),
+            (row(graph="other"), LeaveRun("waits for a process that has the graph 'other'")),
+            (row(attempts=3), ParkRun("3 processes have ended while they ran it")),
         ],
     )
     def test_an_orphan(self, orphan, verdict):
         """
         It goes on, begins, is parked after too many deaths, or waits for who has its graph.
-        Promise: E10.
         """
-        assert taken_over(orphan, {"g"}, 3) == verdict
+        assert decide_takeover(orphan, {"g"}, 3) == verdict

@@ -5,10 +5,16 @@ from typing import Any
 import pytest
 
 from actorgraph.errors import InvalidConfigError, InvalidUpdateError, MissingNodeError
-from actorgraph.superstep import begin, pending
-from actorgraph.superstep.state import RunState
-from actorgraph.superstep.update import Updating
-from actorgraph.superstep.updates import checked, clears, supersteps_of, update_writes
+from actorgraph.superstep import begin
+from actorgraph.superstep import pending_writes as pending
+from actorgraph.superstep.run_state import RunState
+from actorgraph.superstep.update import (
+    Updating,
+    checked_updates,
+    clears,
+    supersteps_of,
+    update_writes,
+)
 from actorgraph.values.commands import StateUpdate
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import Save
@@ -36,12 +42,16 @@ def updated(store: Store, *updates: StateUpdate, at: int = -1) -> Save:
     superseded = restored is not None and restored.id != restored.head
     work = Updating(state, known, superseded=superseded)
     work.fold(
-        [(u, update_writes(PAIR, u.node, u.values)) for u in checked(state, updates, strict=False)]
+        [
+            (u, update_writes(PAIR, u.node, u.values))
+            for u in checked_updates(state, updates, strict=False)
+        ]
     )
     return work.save()
 
 
 class TestForms:
+    @pytest.mark.promise("C25", "S158")
     @pytest.mark.parametrize(
         ("given", "steps"),
         [
@@ -56,14 +66,15 @@ class TestForms:
     )
     def test_all_forms_are_supersteps(self, given, steps):
         """
-        Lists of lists, flat lists and tuples mean the same supersteps. Promise: C25, S158.
+        Lists of lists, flat lists and tuples mean the same supersteps.
         """
         assert supersteps_of(given) == steps
 
+    @pytest.mark.promise("S158")
     @pytest.mark.parametrize("given", [[], [[]], [[ONE], []], [3], [[3]], [[(1, 2, 3, 4)]]])
     def test_what_is_none_is_refused(self, given):
         """
-        Nothing, an empty superstep and other things are no updates. Promise: S158.
+        Nothing, an empty superstep and other things aren't updates.
         """
         with pytest.raises((InvalidConfigError, TypeError)):
             supersteps_of(given)
@@ -78,6 +89,7 @@ class TestForms:
 
 
 class TestWhoseItIs:
+    @pytest.mark.promise("C6")
     @pytest.mark.parametrize(
         ("store", "at", "name"),
         [
@@ -89,13 +101,14 @@ class TestWhoseItIs:
     )
     def test_without_a_name(self, store, at, name):
         """
-        The input's node while nothing has run; nobody's where no single node wrote.
-        Promise: C6. LangGraph: F-G13, L75.
+        The input's node while nothing has run; none where no single node wrote.
+        LangGraph: F-G13, L75.
         """
-        (update,) = checked(state_at(store, at), [StateUpdate({})], strict=False)
+        (update,) = checked_updates(state_at(store, at), [StateUpdate({})], strict=False)
 
         assert (update.node and update.node.name, update.inferred) == (name, True)
 
+    @pytest.mark.promise("S150")
     @pytest.mark.parametrize(
         ("updates", "error"),
         [
@@ -108,10 +121,10 @@ class TestWhoseItIs:
     )
     def test_what_cannot_be_is_refused(self, updates: list[StateUpdate], error: Any):
         """
-        Unknown nodes, ids that are none, and mixtures. Promise: S150. LangGraph: F-G17.
+        Unknown nodes, ids that are none, and mixtures. LangGraph: F-G17.
         """
         with pytest.raises(error):
-            checked(state_at(thread("b")), updates, strict=False)
+            checked_updates(state_at(thread("b")), updates, strict=False)
 
 
 class TestRows:
@@ -130,7 +143,7 @@ class TestRows:
 
     def test_a_finished_tasks_row_is_left_alone(self):
         """
-        An update as a node that had finished stands under an id of its own. LangGraph: L77.
+        An update as a node that had finished is stored under an id of its own. LangGraph: L77.
         """
         store = thread("b", finished=("a",))
         done = next(e.task for e in store.ledger if e.path[-1] == "a" and e.index == 0)
@@ -180,7 +193,7 @@ class TestRows:
             work.fold(
                 [
                     (u, update_writes(PAIR, u.node, u.values))
-                    for u in checked(state, [update], strict=False)
+                    for u in checked_updates(state, [update], strict=False)
                 ]
             )
         first, second = work.save().checkpoints

@@ -5,7 +5,7 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from actorgraph.plan.graph import Plan
+from actorgraph.plan.plan import Plan
 from actorgraph.values.constants import START
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import LedgerEntry

@@ -3,7 +3,7 @@
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler, CallbackManager
 
-from actorgraph.values.configs import below, merged
+from actorgraph.values.configs import merge_configs, nested_config
 
 
 class Handler(BaseCallbackHandler):
@@ -30,7 +30,7 @@ class TestMerged:
             "run_name": "second",
         }
 
-        assert merged(first, second) == {
+        assert merge_configs(first, second) == {
             "configurable": {"a": 1, "b": 2},
             "metadata": {"m": 1, "n": 2},
             "tags": ["t", "u"],
@@ -43,16 +43,16 @@ class TestMerged:
         """
         Also when it equals the default. LangGraph: F-C21.
         """
-        assert merged({"recursion_limit": 5}, {"recursion_limit": limit}) == {
+        assert merge_configs({"recursion_limit": 5}, {"recursion_limit": limit}) == {
             "recursion_limit": limit
         }
-        assert merged({"recursion_limit": 5}, {}, None) == {"recursion_limit": 5}
+        assert merge_configs({"recursion_limit": 5}, {}, None) == {"recursion_limit": 5}
 
     def test_none_counts_as_absent(self):
         """
         An entry that is None takes nothing away. LangGraph: F-C21.
         """
-        assert merged({"tags": ["t"], "run_id": "r"}, {"tags": None, "run_id": None}) == {
+        assert merge_configs({"tags": ["t"], "run_id": "r"}, {"tags": None, "run_id": None}) == {
             "tags": ["t"],
             "run_id": "r",
         }
@@ -62,7 +62,7 @@ class TestMerged:
         The configs that are merged stay as they are.
         """
         first, second = {"tags": ["t"], "metadata": {"a": 1}}, {"tags": ["u"], "metadata": {"b": 2}}
-        merged(first, second)
+        merge_configs(first, second)
 
         assert first == {"tags": ["t"], "metadata": {"a": 1}}
         assert second == {"tags": ["u"], "metadata": {"b": 2}}
@@ -81,7 +81,7 @@ class TestCallbacks:
             return CallbackManager(handlers) if as_manager else handlers
 
         first, second = made([a, b], first_is_manager), made([b, c], second_is_manager)
-        result = merged({"callbacks": first}, {"callbacks": second})["callbacks"]
+        result = merge_configs({"callbacks": first}, {"callbacks": second})["callbacks"]
         handlers = result if isinstance(result, list) else result.handlers
 
         assert {id(h) for h in handlers} == {id(a), id(b), id(c)}
@@ -95,7 +95,7 @@ class TestCallbacks:
         """
         manager = CallbackManager([Handler()])
 
-        assert merged({"callbacks": manager}, {"callbacks": manager})["callbacks"] is manager
+        assert merge_configs({"callbacks": manager}, {"callbacks": manager})["callbacks"] is manager
 
 
 class TestBelow:
@@ -106,5 +106,8 @@ class TestBelow:
         """
         above = {"tags": ["t"], "recursion_limit": 9}
 
-        assert below(above, {"tags": ["t", "u"]}) == {"tags": ["t", "u"], "recursion_limit": 9}
-        assert below(above, None) == above
+        assert nested_config(above, {"tags": ["t", "u"]}) == {
+            "tags": ["t", "u"],
+            "recursion_limit": 9,
+        }
+        assert nested_config(above, None) == above

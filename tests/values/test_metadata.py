@@ -1,8 +1,8 @@
-"""What is stored of a call's metadata."""
+"""The stored part of a call's metadata."""
 
 import pytest
 
-from actorgraph.values.metadata import REDACTED, names_a_secret, stored_metadata
+from actorgraph.values.configs import REDACTED, names_a_secret, stored_metadata
 
 
 def test_declared_entries_are_stored_as_they_are():
@@ -16,7 +16,7 @@ def test_declared_entries_are_stored_as_they_are():
 
 def test_names_of_our_own_are_left_out():
     """
-    A caller can't overwrite `source` or `step`; names with `__` are nobody's to store.
+    A caller can't overwrite `source` or `step`; names with `__` are never stored.
     LangGraph: L14, F-E3.
     """
     given = {"source": "x", "step": 7, "parents": {}, "writes": 1, "__internal": 1, "mine": 1}

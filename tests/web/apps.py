@@ -15,20 +15,20 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.messages import AIMessageChunk
-from actorgraph.runtime.messages import get_message_writer
+from actorgraph.runtime.task.messages import get_message_writer
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import served
 
 
 class Log(TypedDict, total=False):
-    """What nodes have written."""
+    """The lines that nodes have written."""
 
     foo: str
     log: Annotated[list[str], add]
 
 
 async def first(state: Log) -> dict[str, Any]:
-    """Write, and tell about it."""
+    """Write, and send a custom chunk about it."""
     get_stream_writer()({"at": "first"})
     return {"log": ["first"]}
 
@@ -50,7 +50,7 @@ async def fail(state: Log) -> dict[str, Any]:
 
 
 async def sleep(state: Log) -> dict[str, Any]:
-    """Go on until somebody stops it."""
+    """Go on until it is stopped."""
     await anyio.sleep_forever()
     return {}
 

@@ -3,7 +3,7 @@
 The requests are made of the table of routes: for each route its path, query and body with every
 wrong value in every place. So a new route, parameter or field is asked by itself, and one for which
 nothing valid is known fails the test. Where a request has to name what is the first tenant's, it is
-sent a second time with a name that nobody has: both answers must be the same.
+sent a second time with a name that doesn't exist: both answers must be the same.
 """
 
 import json
@@ -19,12 +19,12 @@ import httpx
 from msgspec.structs import fields
 
 from actorgraph.web.endpoint import Endpoint
-from actorgraph.web.finding import assistant_id
-from actorgraph.web.table import ENDPOINTS
+from actorgraph.web.routes import ENDPOINTS
+from actorgraph.web.thread_registry import assistant_id
 from tests.web.canary_app import BODY_BYTES, OTHER, WORD
 
 NEAR = WORD[:-1]
-"""Like the word, but for its end: near enough for whoever suggests names."""
+"""Like the word, but for its end: near enough for code that suggests names."""
 ODD: list[Any] = [
     *(None, "", f"{NEAR}-thread", [], {}, -1, True, 0, 2**70, 1.5, "x", "\0", "\ud83d"),
     *([f"{NEAR}-node"], {NEAR: NEAR}, [[["x"]]], {"thread_id": f"{NEAR}-thread"}, {"a": [None]}),
@@ -55,7 +55,8 @@ class Place:
 
     Attributes:
         secrets: what the second tenant must never read.
-        theirs: parameter or field -> one that is the first tenant's, one like it that is nobody's.
+        theirs: parameter or field -> one that is the first tenant's, one like it that doesn't
+        exist.
         mine: parameter or field -> valid values for the second tenant; the first is the usual one.
         answered: endpoint -> how many answers there were of each status.
         leaks: what was wrong.
@@ -184,7 +185,7 @@ class Place:
         """Look at what was logged and traced since the last time.
 
         Args:
-            named: what requests have named, which runs in the background may still tell of.
+            named: what requests have named, which runs in the background may still mention.
         """
         for told in (await self.send(OTHER, "GET", "/observed")).json():
             rest = told
@@ -194,7 +195,7 @@ class Place:
                 self.leaks.append(f"logged or traced: {told[:1000]}")
 
     async def ask_of_theirs(self, ask: Ask, other: Ask, key: str) -> None:
-        """Name what is the first tenant's, then what is nobody's: the answers are the same."""
+        """Name what is the first tenant's, then what doesn't exist: the answers are the same."""
         one = await self.ask(ask)
         await self.observe([name_in(theirs) for theirs, _ in self.theirs.values()])
         two = await self.ask(other)
@@ -328,7 +329,7 @@ def requests(endpoint: Endpoint, place: Place, few: int | None) -> Iterator[Ask]
 
 
 def requests_of_theirs(endpoint: Endpoint, place: Place) -> Iterator[tuple[Ask, Ask, str]]:
-    """Pairs of requests: one names what is the first tenant's, one what is nobody's; and where."""
+    """Pairs of requests: one names the first tenant's data, one missing data; and where."""
     usually = None if endpoint.body is None else usual(endpoint, endpoint.body)
     content = None if usually is None else dumps(usually)
     struct = get_args(endpoint.body)[0] if get_origin(endpoint.body) is list else endpoint.body
@@ -373,7 +374,7 @@ async def everything(
         await place.refresh()
         for ask in requests(endpoint, place, few):
             await place.ask(ask)
-        if endpoint.makes:
+        if endpoint.may_create:
             await place.collide(endpoint)
         for method in ("HEAD", "OPTIONS"):
             await place.ask(Ask(endpoint, method, path_of(endpoint, place)))

@@ -1,4 +1,4 @@
-"""A server for two tenants, one of whose things are all made of one word; it tells what it logs.
+"""A server for two tenants, one of whose things are all made of one word; it shows what it logs.
 
 `GET /observed` answers with the events at info and above and the spans since the last such
 request. The principal is the header `x-user`; the tenant named `WORD` has graphs of its own.
@@ -30,7 +30,7 @@ from tests.web.apps import GRAPHS, Log
 from tests.web.inspected_app import serve_with
 
 WORD = "zanzibar"
-"""Of the tenant whose things nobody else may see."""
+"""Of the tenant whose things must stay hidden."""
 OTHER = "other"
 BODY_BYTES = 20_000
 QUIET = ("debug",)
@@ -50,7 +50,7 @@ async def fails(state: Owned) -> dict[str, Any]:
 
 
 def graphs() -> dict[str, StateGraph]:
-    """Those of everybody, and those of the one tenant, whose names hold the word."""
+    """Those shared by all, and those of the one tenant, whose names hold the word."""
     own = StateGraph(Owned).add_sequence([(f"{WORD}-node", asks)])
     bad = StateGraph(Owned).add_sequence([(f"{WORD}-node", fails)])
     inner = StateGraph(Log).add_node("inner", GRAPHS["log"].compile())
@@ -62,7 +62,7 @@ def graphs() -> dict[str, StateGraph]:
 
 
 def tenants(principal: str, action: str, thread_id: str | None, metadata: Mapping[str, Any]) -> Any:
-    """Everybody has threads and items of their own, and may read assistants and figures."""
+    """Each principal has threads and items of its own, and may read assistants and figures."""
     if action.startswith(("assistants.", "metrics.")):
         return True
     if action.startswith("store."):
@@ -86,7 +86,7 @@ class Observed:
         raise structlog.DropEvent
 
     def take(self) -> list[str]:
-        """What there is, as text; it is forgotten."""
+        """The log as text; it is emptied."""
         told = [span.to_json() for span in self.spans.get_finished_spans()] + self.events
         self.spans.clear()
         self.events.clear()
@@ -94,7 +94,7 @@ class Observed:
 
 
 def application(path: Path, observed: Observed, **options: Any) -> Starlette:
-    """The routes over a file, and what tells of the inside."""
+    """The routes over a file, and those that show the inside."""
     saver = SqliteSaver(path)
     made = {name: graph.compile(checkpointer=saver) for name, graph in graphs().items()}
     system = ActorSystem(

@@ -1,4 +1,4 @@
-"""Clients of event streams: what they were told, and whether they can know of everything."""
+"""Clients of event streams: what they received, and whether they can know of everything."""
 
 import json
 from collections import Counter
@@ -19,7 +19,7 @@ class Told(NamedTuple):
 
 
 class Events:
-    """What a client of a stream was told, over all of its connections."""
+    """All events received by a client of a stream, over all of its connections."""
 
     def __init__(self) -> None:
         self.all: list[Told] = []
@@ -41,7 +41,7 @@ class Events:
         return [event.name for event in self.all]
 
     def read(self, lines: Iterator[str], *, until: int | None = None, behind: str = "") -> bool:
-        """Read on; whether the run's end was told.
+        """Read on; whether the run's end was received.
 
         Args:
             until: stop after so many events.
@@ -67,10 +67,10 @@ class Events:
         return False
 
     def faults(self) -> Counter[str]:
-        """What was wrong with them; nothing, where a client knows of all that it was not told.
+        """Return the faults found; none, where a client knows of all that it did not get.
 
         "silent": ids that are neither those of events nor in a gap. "twice": events that it had
-        been told before. "stateless": gaps without the state behind them.
+        been received before. "stateless": gaps without the state behind them.
         """
         found: Counter[str] = Counter(silent=0, twice=0, stateless=0)
         following, owes = 1, False
@@ -108,7 +108,7 @@ class Client:
         }
 
     def read(self, made: Server, until: int | None = None, *, behind: str = "") -> bool:
-        """Begin, or come back; whether the end was told. See `Events.read`."""
+        """Begin, or come back; whether the end was received. See `Events.read`."""
         with httpx.Client(base_url=made.url, timeout=DEADLINE_S) as client:
             if not self.place:
                 path = f"/threads/{self.thread_id}/runs/stream"
@@ -123,12 +123,12 @@ class Client:
 
     @property
     def lives(self) -> int:
-        """The processes that had the run, as far as it was told."""
+        """The processes that had the run, as far as it was received."""
         return self.events.names.count("metadata")
 
     @property
     def steps(self) -> list[int]:
-        """The steps of which it was told, by an update."""
+        """The steps that it received in an update."""
         return [d["step"]["done"][0] for name, d in self.events.told if name == "updates"]
 
     @property

@@ -1,5 +1,5 @@
 """A schema of PostgreSQL, for tests of servers over one."""
 
-from tests.savers.conftest import lent
+from tests.support.postgres_server import lent
 
 __all__ = ["lent"]

@@ -1,4 +1,4 @@
-"""Requests to a real server that nobody reads the answers of, and looks at its inside."""
+"""Requests to a real server whose answers are not read, and a look at its inside."""
 
 import socket
 import time
@@ -19,7 +19,7 @@ PAUSE_S = 0.02
 
 
 def until(made: Server, holds: Callable[[Inside], bool]) -> Inside:
-    """What is inside, as soon as something holds of it."""
+    """The inside, as soon as a condition holds."""
     *_, last = looks_until(made, lambda looks: holds(looks[-1]))
     return last
 
@@ -38,7 +38,7 @@ def looks_until(made: Server, holds: Callable[[list[Inside]], bool]) -> list[Ins
 
 
 def settled(made: Server) -> Inside:
-    """What is inside once its tasks stay the same for many looks: what starts has started."""
+    """The inside once its tasks stay the same for many looks: what starts has started."""
 
     def stand(looks: list[Inside]) -> bool:
         latest = looks[-STILL_LOOKS:]
@@ -90,7 +90,7 @@ def dribbler(made: Server) -> socket.socket:
 def dribbled(made: Server, slow: socket.socket, *, bytes_max: int) -> bytes | None:
     """Send byte after byte until the server ends that; its answer, None if it never did.
 
-    Each byte is followed by a request of somebody else, which has to be answered.
+    Each byte is followed by a request of another client, which has to be answered.
     """
     said = b""
     slow.settimeout(PAUSE_S)

@@ -1,4 +1,4 @@
-"""A server whose inside can be looked at: `GET /inside` tells its tasks, figures and memory.
+"""A server whose inside can be looked at: `GET /inside` returns its tasks, figures and memory.
 
 `POST /enough` lets the graph "steps" end at its next step.
 
@@ -24,7 +24,7 @@ from starlette.routing import Mount, Route
 
 from actorgraph import END, START, ActorSystem, SqliteSaver, StateGraph, get_stream_writer
 from actorgraph.loops import on_trio
-from actorgraph.runtime.system.readers import EventReader
+from actorgraph.runtime.system.journal import EventReader
 from actorgraph.stores import SqliteStore
 from actorgraph.web import GraphRoutes, Limits, running
 
@@ -55,7 +55,7 @@ async def more(state: Steps) -> str:
 
 
 async def flood(state: Steps) -> dict[str, Any]:
-    """Tell more than a slow reader can take."""
+    """Write more than a slow reader can take."""
     write = get_stream_writer()
     for number in range(state["most"]):
         write({"number": number, "text": "x" * 200})
@@ -65,7 +65,7 @@ async def flood(state: Steps) -> dict[str, Any]:
 
 
 async def sleep(state: Steps) -> dict[str, Any]:
-    """Go on until somebody stops it."""
+    """Go on until it is stopped."""
     await anyio.sleep_forever()
     return {}
 
@@ -104,7 +104,7 @@ def _tasks() -> list[str]:
 
 
 def open_readers() -> int:
-    """How many readers of events there are that nobody has closed."""
+    """The number of readers of events that are not closed."""
     found = (one for one in gc.get_objects() if isinstance(one, EventReader))
     return sum(not reader._left for reader in found)  # noqa: SLF001
 
@@ -115,7 +115,7 @@ def resident_bytes() -> int:
 
 
 def application(path: str, lease_s: float, limits: Limits) -> Starlette:
-    """The routes over a file, and what tells of the inside."""
+    """The routes over a file, and those that show the inside."""
     system = ActorSystem(
         {name: graph.compile() for name, graph in graphs().items()},
         saver=SqliteSaver(path),
@@ -143,7 +143,7 @@ def application(path: str, lease_s: float, limits: Limits) -> Starlette:
                 "last": max((one.last for one in journals), default=0),
                 "held": any(one.is_full for one in journals),
                 "readers": open_readers(),
-                "streams": routes._serving.streams.taken,  # noqa: SLF001
+                "streams": routes._server.streams.taken,  # noqa: SLF001
             }
         )
 

@@ -1,7 +1,7 @@
 """Clients that leave at the k-th suspension of their request, for every k; and what is left of it.
 
 A request is given up as servers and middleware do it: the application's task is cancelled, or it
-is told that the client has disconnected. `tests/faults/cancels.py` counts the suspensions.
+is informed that the client has disconnected. `tests/faults/cancels.py` counts the suspensions.
 """
 
 from collections import Counter
@@ -17,13 +17,13 @@ import anyio
 import httpx
 
 from actorgraph import ActorSystem, SqliteSaver
-from actorgraph.runtime.system.readers import EventReader
+from actorgraph.runtime.system.journal import EventReader
 from actorgraph.stores import SqliteStore
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import GraphRoutes
 from actorgraph.web.jsonable import dumps
 from tests.faults.cancels import Meter, cancel_at
-from tests.gates import PATIENCE_S
+from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 
 READERS: WeakSet[EventReader] = WeakSet()
@@ -103,7 +103,7 @@ class Place:
     async def ready(self, request: Request) -> dict[str, str]:
         """The threads and runs that a request is about: new ones for each."""
         self._made += 1
-        self.routes._serving.readiness._looked_at = -inf  # noqa: SLF001 - no answer of before
+        self.routes._server.readiness._looked_at = -inf  # noqa: SLF001 - no answer of before
         names = {"new": f"new-{self._made}", "gone": f"gone-{self._made}"}
         if "{thread}" in request.path:
             names["thread"] = f"done-{self._made}"
@@ -173,11 +173,11 @@ class Place:
         return fired, found
 
     def _held(self) -> Counter[str]:
-        """What a request that is over still has."""
+        """The objects that a finished request still has."""
         found: Counter[str] = Counter()
-        serving, actor = self.routes._serving, self.system._actor  # noqa: SLF001
-        found["places"] = serving.streams.taken
-        found["locks"] = int(serving.threads._turn.statistics().locked)  # noqa: SLF001
+        server, actor = self.routes._server, self.system._actor  # noqa: SLF001
+        found["places"] = server.streams.taken
+        found["locks"] = int(server.threads._turn.statistics().locked)  # noqa: SLF001
         found["followers"] = sum(map(len, actor.followers.values()))
         found["readers"] = sum(not reader._left for reader in READERS)  # noqa: SLF001
         return +found
@@ -201,8 +201,8 @@ class Place:
         return +found
 
     async def _threads_left(self) -> int:
-        """Threads that nobody asked for: those of runs without a thread go with these."""
-        threads = self.routes._serving.threads  # noqa: SLF001
+        """Threads made by the server: those of runs without a thread go with these."""
+        threads = self.routes._server.threads  # noqa: SLF001
         with anyio.move_on_after(1):
             while await threads.temporary():
                 await anyio.lowlevel.checkpoint()

@@ -1,7 +1,7 @@
-"""What schemathesis sends, led to things that are there: it can't guess the id of a run.
+"""Requests of schemathesis, led to things that are there: it can't guess the id of a run.
 
 Three of four requests get the ids of threads, runs, checkpoints and graphs that answers have
-told, in the path and in the body; the rest stays as it was made.
+seen in answers, in the path and in the body; the rest stays as it was made.
 """
 
 import atexit
@@ -65,7 +65,7 @@ def _lead(body: dict[str, Any]) -> None:
 
 @schemathesis.hook
 def after_call(context: Any, case: Any, response: Any) -> None:
-    """Remember what an answer tells of."""
+    """Remember the ids in an answer."""
     ANSWERS[f"{case.operation.method.upper()} {case.operation.path}"][response.status_code] += 1
     if response.status_code != 200:
         return

@@ -16,7 +16,7 @@ CHECKS = (
 
 
 class Found(NamedTuple):
-    """What it says.
+    """The output of a run of schemathesis.
 
     Attributes:
         passed: whether nothing was wrong. output: all that it printed.

@@ -1,4 +1,4 @@
-"""A server under load, stopped by SIGTERM: what its clients were told, and what it kept."""
+"""A server under load, stopped by SIGTERM: what its clients received, and what it kept."""
 
 import json
 import os
@@ -28,10 +28,10 @@ DEADLINE_S = 15
 
 
 class Reader:
-    """A client that streams a run and remembers what it was told.
+    """A client that streams a run and remembers what it received.
 
     Attributes:
-        acknowledged: steps that it was told of. events: the names of all events.
+        acknowledged: steps that it received. events: the names of all events.
         cut: what was wrong with the end of the response, if anything.
     """
 
@@ -117,7 +117,7 @@ class Starter:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A server that was stopped under load, and what its clients were told.
+    """A server that was stopped under load, and what its clients received.
 
     Attributes:
         code: its exit code. seconds: from the signal to its exit.
@@ -136,7 +136,7 @@ class Stopped:
 
     @property
     def refused(self) -> list[tuple[int, str | None]]:
-        """What was told to those who came too late."""
+        """Answers to requests that came too late."""
         return [refusal for starter in self.starters for refusal in starter.refused]
 
 

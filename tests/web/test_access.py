@@ -1,4 +1,4 @@
-"""Who may do what: every route of the table, asked by everybody."""
+"""Permissions: every route of the table, asked by every principal."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,8 +16,8 @@ from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import ACTIONS, GraphRoutes, Limits
 from actorgraph.web.app import _routes  # pyright: ignore[reportPrivateUsage]
-from actorgraph.web.endpoint import Endpoint, Served
-from actorgraph.web.table import ENDPOINTS
+from actorgraph.web.endpoint import Endpoint, PathEndpoints
+from actorgraph.web.routes import ENDPOINTS
 from tests.web.apps import GRAPHS
 
 OWN = "the-owners-own"
@@ -40,7 +40,7 @@ def named(endpoint: Endpoint) -> str:
 
 
 def tenants(principal: str, action: str, thread_id: str | None, metadata: Any) -> Any:
-    """Everybody has threads of their own; nobody else's are there."""
+    """Each tenant has threads of its own; those of others are hidden."""
     if principal == "revoked":
         return False
     if action.startswith(("assistants.", "metrics.")):
@@ -109,11 +109,11 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
 
 
 def open_routes(routes: list[Any]) -> set[str]:
-    """The paths of what is served without asking leave, beside what everybody may read."""
+    """The paths that are served without asking leave, beside those that need no permission."""
     found: set[str] = set()
     for route in routes:
         served = getattr(route, "app", None)
-        if not (isinstance(route, Route) and isinstance(served, Served)):
+        if not (isinstance(route, Route) and isinstance(served, PathEndpoints)):
             found.add(getattr(route, "path", repr(route)))
             continue
         endpoints = served._endpoints  # noqa: SLF001
@@ -126,7 +126,7 @@ def open_routes(routes: list[Any]) -> set[str]:
 class TestTheTable:
     def test_every_route_has_an_action(self):
         """
-        Only what everybody may read is without one, so that a new route can't be left open. T35.
+        Only what needs no permission is without one, so that a new route can't be left open. T35.
         """
         assert open_routes(_routes(cast("Any", None))) == set()
         assert {e.path for e in ENDPOINTS if e.action is None} == PUBLIC
@@ -134,7 +134,7 @@ class TestTheTable:
 
     def test_a_route_without_a_policy_is_found(self, monkeypatch):
         """
-        A route that asks nobody is found, whether it is in the table or beside it. T35.
+        A route without an action is found, whether it is in the table or beside it. T35.
         """
 
         async def leak(_: Any) -> PlainTextResponse:
@@ -151,13 +151,13 @@ class TestTheTable:
 class TestEveryRoute:
     async def test_nobody_gets_in(self, place, endpoint):
         """
-        Who isn't known is told to sign in.
+        An unknown client is asked to sign in.
         """
         assert (await place.visit(None, endpoint)).status_code == 401
 
     async def test_no_other_method_and_no_mount_goes_around(self, place, endpoint):
         """
-        HEAD is refused as GET is, OPTIONS tells methods only, and a mount changes nothing. T35.
+        HEAD is refused as GET is, OPTIONS returns methods only, and a mount changes nothing. T35.
         """
         for user in (None, "other"):
             head = await place.visit(user, endpoint, "HEAD")
@@ -176,7 +176,7 @@ class TestEveryRoute:
 
     async def test_another_tenant_sees_nothing(self, place, endpoint):
         """
-        Another tenant's thread isn't there, and no byte of it is told.
+        Another tenant's thread isn't there, and no byte of it is shown.
         """
         answer = await place.visit("other", endpoint)
 
@@ -187,7 +187,7 @@ class TestEveryRoute:
 
     async def test_who_may_nothing_may_nothing(self, place, endpoint):
         """
-        Whose rights were taken is refused everywhere.
+        A principal whose rights were taken is refused everywhere.
         """
         answer = await place.visit("revoked", endpoint)
 
@@ -205,7 +205,7 @@ class TestTheRest:
     @pytest.mark.parametrize("path", sorted(PUBLIC))
     async def test_everybody_may_ask_how_it_is(self, place, path):
         """
-        Whether the server lives, and what it serves, is no secret.
+        Whether the server lives, and what it serves, isn't secret.
         """
         assert (await place.ask(None, "GET", path)).status_code == 200
 
@@ -220,7 +220,7 @@ class TestTheRest:
 
     async def test_nobody_takes_anothers_id(self, place):
         """
-        An id that is another tenant's can't be taken, and tells nothing of its thread.
+        An id that is another tenant's can't be taken, and shows nothing of its thread.
         """
         for if_exists in ("do_nothing", "raise"):
             body = {"thread_id": "owner", "if_exists": if_exists}
@@ -248,7 +248,7 @@ class TestTheRest:
 
     async def test_a_thread_gets_its_owner(self, place):
         """
-        What a thread's metadata must hold is put there when it is made.
+        The required metadata of a thread is put there when it is made.
         """
         made = await place.ask("other", "POST", "/threads", {"metadata": {"tenant": "owner"}})
 

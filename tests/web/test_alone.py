@@ -9,8 +9,8 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError
 from actorgraph.errors import UnsafeSettingWarning
 from actorgraph.web import serve
-from actorgraph.web.alone import is_local
-from tests.gates import PATIENCE_S
+from actorgraph.web.app import is_local
+from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 
 LOCAL = ["127.0.0.1:0", "127.8.9.1:80", "localhost:80", "localhost", "[::1]:80", "unix:/tmp/a.sock"]
@@ -41,7 +41,7 @@ class TestWithoutRules:
     async def test_other_machines_are_not_served(self, place):
         """
         Without `authorize` an address that another machine may reach is refused, whichever of
-        several it is, and the error says what everybody could do.
+        several it is, and the error says what any client could do.
         """
         for bind in (place, ["127.0.0.1:0", place]):
             with pytest.raises(InvalidConfigError, match="remove every thread") as refused:

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from opentelemetry import trace
 
 from actorgraph.errors import EmptyInputError, did_you_mean
-from actorgraph.runtime import runs
 from actorgraph.runtime.log import event
+from actorgraph.runtime.run import start as runs
 from actorgraph.values.retention import ListThreads
-from actorgraph.web.endpoint import Call, Endpoint
+from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.problems import Forbidden
-from actorgraph.web.registry import Registry
-from actorgraph.web.table import ENDPOINTS
-from tests.logs import configured
+from actorgraph.web.routes import ENDPOINTS
+from actorgraph.web.thread_registry import Registry
+from tests.support.structlog_setup import configured
 from tests.web.canary import NEAR, Place, everything, not_reached
 from tests.web.canary_app import Observed, application
 
@@ -52,8 +52,8 @@ def at(*paths: str) -> list[Endpoint]:
 
 async def test_the_word_never_comes_back(tmp_path, monkeypatch):
     """
-    Whatever another tenant asks of any route, right or wrong, nothing that a tenant has comes back,
-    and an id of that one's is answered as one that nobody has.
+    After any request of another tenant to any route, nothing that a tenant has comes back,
+    and an id of that one's is answered as one that doesn't exist.
     """
     async with served(tmp_path, monkeypatch) as place:
         await everything(place, few=1)
@@ -83,10 +83,10 @@ def handled(monkeypatch: pytest.MonkeyPatch, path: str, handle: Any) -> None:
 
 
 def names_of_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A route for everybody that names all graphs."""
+    """A route without permissions that names all graphs."""
 
-    async def info(call: Call) -> Any:
-        return sorted(call.serving.graphs)
+    async def info(call: ApiCall) -> Any:
+        return sorted(call.server.graphs)
 
     handled(monkeypatch, "/info", info)
 
@@ -100,9 +100,9 @@ def search_without_rules(monkeypatch: pytest.MonkeyPatch) -> None:
 def a_line_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """A route that logs what others have."""
 
-    async def ok(call: Call) -> Any:
+    async def ok(call: ApiCall) -> Any:
         event(
-            "info", "served", threads=[one.thread_id for one in await call.serving.threads.all({})]
+            "info", "served", threads=[one.thread_id for one in await call.server.threads.all({})]
         )
         return {}
 
@@ -112,9 +112,9 @@ def a_line_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
 def a_status_that_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     """A route that refuses another's thread otherwise than one that isn't there."""
 
-    async def prune(call: Call) -> Any:
+    async def prune(call: ApiCall) -> Any:
         for one in call.body.thread_ids:
-            if await call.serving.threads.get(one) is not None:
+            if await call.server.threads.get(one) is not None:
                 raise Forbidden("threads.delete")
         return {"pruned_count": 0}
 
@@ -148,10 +148,10 @@ async def test_a_leak_is_found(
 class TestNewRoutes:
     async def test_one_that_cannot_be_asked_is_found(self, tmp_path, monkeypatch):
         """
-        A route with a parameter of which no value is known, or that refuses all, is told.
+        A route with a parameter of which no value is known, or that refuses all, is reported.
         """
 
-        async def refuses(_: Call) -> None:
+        async def refuses(_: ApiCall) -> None:
             raise Forbidden("anything")
 
         unknown = Endpoint("GET", "/secrets/{secret_id}", "threads.read", refuses)

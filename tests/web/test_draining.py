@@ -1,4 +1,4 @@
-"""What a server that is told to stop says to its clients."""
+"""Answers of a server to its clients while it shuts down."""
 
 import anyio
 import httpx
@@ -7,8 +7,8 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
-from tests.gates import PATIENCE_S, Turnstile, settled
-from tests.systems import turnstile_first
+from tests.support.gates import PATIENCE_S, Turnstile, settled
+from tests.support.systems import turnstile_first
 
 BODY = {"assistant_id": "g", "input": {"bar": []}, "if_not_exists": "create"}
 

@@ -89,7 +89,7 @@ def test_a_run_waits_for_its_answer_across_restarts(name, tmp_path):
 
 def test_strangers_are_kept_out(tmp_path):
     """
-    The FastAPI example asks who it is, and shows nobody another one's thread.
+    The FastAPI example asks for a name, and shows no client another one's thread.
     """
     with (
         started("uvicorn", "fastapi_app", tmp_path / "chat.db") as url,

@@ -11,9 +11,11 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
-from tests.gates import PATIENCE_S
-from tests.savers.conftest import saver, store
+from tests.support.every_saver import saver, store
+from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
+
+pytestmark = pytest.mark.every_saver
 
 __all__ = ["saver", "store"]
 
@@ -59,7 +61,7 @@ async def assert_it_waits_at(client: httpx.AsyncClient, node: str) -> None:
 class TestTwoGraphs:
     async def test_what_another_graph_left_in_the_middle_is_read_by_it(self, client):
         """
-        A thread of one graph that another one has left in the middle shows where that stands, in
+        A thread of one graph that another one has left in the middle shows its position, in
         every read; and an update goes on from there.
         """
         await run(client, "log")

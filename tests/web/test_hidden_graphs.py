@@ -1,4 +1,4 @@
-"""Graphs that not everybody may know of."""
+"""Graphs that only some principals may know of."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,8 +10,8 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
-from actorgraph.web.finding import assistant_id
-from tests.gates import PATIENCE_S
+from actorgraph.web.thread_registry import assistant_id
+from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 
 ANN, BOB = {"x-user": "ann"}, {"x-user": "bob"}
@@ -53,7 +53,7 @@ class TestHiddenGraphs:
     async def test_they_are_answered_as_ones_that_are_not_there(self, client, name):
         """
         By name or id, read or run, alone or in a batch, another graph is as unknown as one that
-        nobody has registered; whoever may use it is served.
+        is not registered; a principal that may use it is served.
         """
         await client.post("/threads", json={"thread_id": "t"}, headers=BOB)
 
@@ -74,7 +74,7 @@ class TestHiddenGraphs:
     async def test_metadata_lend_nobody_a_graph(self, client):
         """
         A thread whose metadata name a hidden graph is not read by it: no name of a node or channel
-        of that graph is told.
+        of that graph is shown.
         """
         await client.post("/threads", json={"thread_id": "t"}, headers=BOB)
         body = {"assistant_id": "log", "input": {"foo": "x"}, "interrupt_before": ["second"]}

@@ -1,4 +1,4 @@
-"""What happens to the server when clients mean no good, or do several things at once."""
+"""The server under clients that mean no good, or do several things at once."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,9 +13,9 @@ from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError, SqliteSav
 from actorgraph.stores import InMemoryStore
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import GraphRoutes, Limits, running
-from actorgraph.web.registry import NAMESPACE
-from actorgraph.web.streams import frame
-from tests.gates import PATIENCE_S
+from actorgraph.web.event_responses import frame
+from actorgraph.web.thread_registry import NAMESPACE
+from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 
 RUN = {"assistant_id": "log", "input": {"foo": "a"}, "if_not_exists": "create"}
@@ -68,7 +68,7 @@ class TestValues:
     @pytest.mark.parametrize("path", ["/threads/t/state", "/threads"])
     async def test_values_that_a_reducer_refuses(self, client, path):
         """
-        What the graph's own code raises about a client's values is the client's error.
+        An error of the graph's own code about a client's values is the client's error.
         """
         await client.post("/threads/t/runs/wait", json=RUN)
         update = {"values": {"log": 5}, "as_node": "first"}
@@ -242,7 +242,7 @@ class TestRules:
 
     async def test_where_to_go_on_may_stand_in_the_query(self):
         """
-        Who can't set `Last-Event-ID` says it in the address; the header comes first.
+        A client that can't set `Last-Event-ID` sends it in the address; the header comes first.
         """
         async with served() as client:
             await client.post("/threads", json={"thread_id": "t"})
@@ -288,7 +288,8 @@ class TestDeaths:
 
     async def test_when_a_run_changed_last(self, tmp_path: Path):
         """
-        `updated_at` tells when a run left; the next server knows it by what the run stored.
+        `updated_at` is the time at which a run left; the next server knows it by what the run
+        stored.
         """
         store = InMemoryStore()
         told: list[Any] = []

@@ -69,7 +69,7 @@ MOMENT = datetime(2026, 1, 2, tzinfo=UTC)
 )
 def test_each_type_has_a_form(value: Any, shown: Any):
     """
-    What a state may hold has a form in JSON, of parts where it has any.
+    Every value that a state may hold has a form in JSON, of parts where it has any.
     """
     assert json.loads(dumps(value)) == shown
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from actorgraph.runtime.system.readers import EventReader
-from actorgraph.web.registry import Registry
-from actorgraph.web.slots import Slots
+from actorgraph.runtime.system.journal import EventReader
+from actorgraph.web.request_limits import StreamSlots
+from actorgraph.web.thread_registry import Registry
 from tests.web.leaving import HOW, JUDGED, WAITS, Request, leave_everywhere, served
 
 STEP = 31
@@ -15,7 +15,7 @@ STEP = 31
 
 
 async def left_by(requests: list[Request], folder: Any, loop: str) -> tuple[Counter[str], str]:
-    """What these requests leave, given up at some suspensions; and where."""
+    """The leftovers of these requests, given up at some suspensions; and where."""
     seen: Counter[str] = Counter()
     told: list[str] = []
     async with served(folder) as place:
@@ -39,11 +39,11 @@ async def test_a_client_that_leaves_leaves_nothing_behind(tmp_path, anyio_backen
 
 def places_not_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Places for streams are taken only."""
-    monkeypatch.setattr(Slots, "give", lambda _: None)
+    monkeypatch.setattr(StreamSlots, "release", lambda _: None)
 
 
 def a_lock_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is cancelled while it registers a thread keeps the lock."""
+    """A request cancelled while it registers a thread keeps the lock."""
 
     async def make(self: Any, thread_id: str, metadata: Any, **options: Any) -> Any:
         await self._turn.acquire()

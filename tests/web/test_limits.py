@@ -1,8 +1,8 @@
-"""What one client may ask for, as numbers."""
+"""Limits of one client, as numbers."""
 
 import pytest
 
-from actorgraph.web.limits import Limits, Rates, exceeds, retry_after
+from actorgraph.web.request_limits import Limits, Rates, excess, retry_after
 
 
 class TestRates:
@@ -37,7 +37,7 @@ class TestRates:
 
     def test_without_a_rate_nobody_waits(self):
         """
-        By default nobody is held up.
+        By default no client is held up.
         """
         rates = Rates(Limits())
 
@@ -58,14 +58,14 @@ class TestBodies:
         """
         limits = Limits(depth=3)
 
-        assert exceeds([[[1]]], limits) is None
-        assert exceeds({"a": [{"b": [1]}]}, limits) == "the body is nested more than 3 levels deep"
+        assert excess([[[1]]], limits) is None
+        assert excess({"a": [{"b": [1]}]}, limits) == "the body is nested more than 3 levels deep"
 
     def test_values_have_a_bound(self):
         """
-        A body may hold so many values, wherever they stand.
+        A body may hold so many values, at any depth.
         """
         limits = Limits(values=3)
 
-        assert exceeds([1, [2]], limits) is None
-        assert exceeds([1, [2, 3]], limits) == "the body has more than 3 values"
+        assert excess([1, [2]], limits) is None
+        assert excess([1, [2, 3]], limits) == "the body has more than 3 values"

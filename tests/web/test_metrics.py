@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.web import GraphRoutes
-from tests.graphs import ab
+from tests.support.graphs import ab
 from tests.web.apps import application
 from tests.web.server import running
 
@@ -31,7 +31,7 @@ def scraped(url: str) -> dict[str, dict[str, float]]:
 
 def test_a_running_server_is_scraped(tmp_path: Path):
     """
-    Runs by status, supersteps, mailboxes, saturation and the saver's histograms are told.
+    Runs by status, supersteps, mailboxes, saturation and the saver's histograms are reported.
     """
     with running(application(tmp_path / "runs.db")) as url, httpx.Client(base_url=url) as client:
         before = scraped(url)

@@ -13,9 +13,9 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver, JsonlSaver, PostgresSaver, SqliteSaver
 from actorgraph.stores import InMemoryStore, SqliteStore
 from actorgraph.web import GraphRoutes, readiness
-from tests.gates import PATIENCE_S
-from tests.postgres import PostgresServer
-from tests.proxy import proxied
+from tests.support.gates import PATIENCE_S
+from tests.support.postgres_server import PostgresServer
+from tests.support.tcp_proxy import proxied
 from tests.web.apps import GRAPHS
 
 
@@ -44,7 +44,7 @@ async def asking(saver: Any, store: Any = None) -> AsyncIterator[Callable[[], An
 
 
 READY = (200, '{"ok":true}')
-NOT = (503, '{"detail":"the storage can\'t be used"}')
+NOT = (503, '{"detail":"The storage is unavailable"}')
 
 
 class TestFiles:
@@ -60,7 +60,7 @@ class TestFiles:
     async def test_what_is_moved_away_is_not_ready(self, make, goes, tmp_path):
         """
         A server whose file or folder is gone is not ready, and is again when it is back; the
-        answer, which everybody may read, names no place.
+        answer, which needs no permission, names no place.
         """
         (tmp_path / "deep").mkdir()
         async with asking(make(tmp_path / "deep" / "runs")) as ask:
@@ -109,7 +109,7 @@ class TestFiles:
 class TestOthers:
     async def test_memory_is_ready(self):
         """
-        What is kept in memory is there.
+        Data kept in memory is there.
         """
         async with asking(InMemorySaver()) as ask:
             assert await ask() == READY
@@ -152,7 +152,7 @@ class TestOthers:
 
 
 class Silent(InMemoryStore):
-    """A store that answers when it is told to."""
+    """A store that answers when it is released."""
 
     def __init__(self) -> None:
         super().__init__()

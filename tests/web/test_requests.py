@@ -1,4 +1,4 @@
-"""What the server takes, and how it refuses the rest."""
+"""Requests that the server takes, and how it refuses the rest."""
 
 import gzip
 import json
@@ -40,7 +40,7 @@ async def post(client: httpx.AsyncClient, body: bytes, **headers: str) -> tuple[
 class TestBodies:
     async def test_a_long_body_is_refused(self, client):
         """
-        A body above the limit is 413, whether it tells its length or not.
+        A body above the limit is 413, whether it has a length or not.
         """
         said: list[Any] = []
         scope = {"type": "http", "method": "POST", "path": "/threads", "headers": []}
@@ -86,9 +86,9 @@ class TestBodies:
     @pytest.mark.parametrize(
         ("body", "words"),
         [
-            (b"{", "the body is no JSON"),
-            (b"\xff", "the body is no JSON"),
-            (b"[]", "the body can't be taken: Expected `object`"),
+            (b"{", "the body is not valid JSON"),
+            (b"\xff", "the body is not valid JSON"),
+            (b"[]", "the body is invalid: Expected `object`"),
             (b'{"metadata": 1}', "at `$.metadata`"),
             (b'{"thread_id": "a\\u0000"}', "control characters"),
             (json.dumps({"thread_id": "ä" * 200}).encode(), "255 bytes"),
@@ -107,7 +107,7 @@ class TestBodies:
 class TestRoutes:
     async def test_unknown_paths_and_methods(self, client):
         """
-        What isn't served is 404 or 405, in the same form as other errors.
+        Unknown paths and methods are 404 or 405, in the same form as other errors.
         """
         nowhere = await client.get("/nowhere")
         wrong = await client.put("/threads")
@@ -175,7 +175,7 @@ class TestRoutes:
 
     async def test_a_graph_is_drawn_for_any_depth(self, client):
         """
-        What looks like a number and is none asks for no depth.
+        Text that looks like a number and isn't one asks for no depth.
         """
         assert (await client.get("/assistants/log/graph?xray=²")).status_code == 200
 
@@ -199,7 +199,7 @@ class TestRoutes:
     )
     async def test_what_is_not_served_is_refused(self, client, path, more, word):
         """
-        Nobody waits for what never comes: it is refused, and nothing is made.
+        Waiting for what never comes is refused, and nothing is made.
         """
         answer = await client.post(path, json={"assistant_id": "log", **more})
 
@@ -246,7 +246,7 @@ class TestTime:
 class TestPlaces:
     async def test_a_place_is_taken_before_a_run_is_started(self, client):
         """
-        Above the limit of open streams and waits a client is told to come later, and nothing is
+        Above the limit of open streams and waits a client is asked to come later, and nothing is
         started for it.
         """
         body = {"assistant_id": "sleep", "input": {"foo": "a"}}
@@ -267,13 +267,13 @@ class TestPlaces:
 class TestRates:
     async def test_who_only_asks_how_it_is_never_waits(self, client):
         """
-        What watches a server may do so as often as it likes.
+        A monitor of the server may ask as often as it likes.
         """
         assert {(await client.get("/ok")).status_code for _ in range(60)} == {200}
 
     async def test_who_asks_too_often_waits(self, client):
         """
-        Above the burst a client is told to wait, and for how long.
+        Above the burst a client is asked to wait, and for how long.
         """
         app = GraphRoutes(client.system, limits=Limits(requests_per_s=0.01, burst=20))
         made = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test")

@@ -5,6 +5,7 @@ every server, are in tests/faults.
 """
 
 import httpx
+import pytest
 
 from tests.web.clients import Client
 from tests.web.processes import DEADLINE_S, server
@@ -12,11 +13,11 @@ from tests.web.processes import DEADLINE_S, server
 STEPS = list(range(20))
 
 
+@pytest.mark.promise("E9")
 def test_clients_come_back_after_a_kill(tmp_path):
     """
-    Runs go on after the restart. Where they are resumable each event is told once; where events
-    may be lost, or are, a gap and the whole state are; and the end of what is over is told too.
-    Promise: E9.
+    Runs go on after the restart. Where they are resumable each event is sent once; where events
+    may be lost, or are, a gap and the whole state are; and the end of what is over is sent too.
     """
     kept, other, over = (Client(n, resumable=n == "kept") for n in ("kept", "other", "over"))
     with server("uvicorn", tmp_path / "runs.db", lease_s=2.0) as first:
@@ -39,7 +40,7 @@ def test_clients_come_back_after_a_kill(tmp_path):
 
 def test_nothing_is_missing_after_a_drain(tmp_path):
     """
-    A server that drains has stored all that it has told, and the next one goes on behind it.
+    A server that drains has stored all that it has sent, and the next one goes on behind it.
     """
     client = Client("t", resumable=True)
     with server("uvicorn", tmp_path / "runs.db", lease_s=2.0) as first:

@@ -10,7 +10,7 @@ from tests.web.server import running
 
 def test_no_answer_is_outside_the_description(tmp_path: Path):
     """
-    Whatever is sent, no answer is a server's error or one that the OpenAPI doesn't describe.
+    After any request, no answer is a server's error or one that the OpenAPI doesn't describe.
     """
     limits = Limits(stream_s=0.05)  # the stream of a thread ends with its client, else
     with running(application(tmp_path / "runs.db", limits=limits)) as url:

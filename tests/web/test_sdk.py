@@ -193,7 +193,7 @@ class TestAssistants:
 
     async def test_its_graph_and_schemas(self, client):
         """
-        The drawing and the schemas of a graph are told.
+        The drawing and the schemas of a graph are returned.
         """
         drawn = await client.assistants.get_graph("log")
         schemas = await client.assistants.get_schemas("log")

@@ -145,7 +145,7 @@ async def in_time() -> AsyncIterator[None]:
 class TestThreadStreams:
     async def test_all_runs_of_a_thread(self, client):
         """
-        A thread's stream tells one run after the other, and goes on behind the last event.
+        A thread's stream has one run after the other, and goes on behind the last event.
         """
         thread = (await client.threads.create())["thread_id"]
         first = await client.runs.create(thread, "sleep", input=NEW, stream_mode="updates")
@@ -165,7 +165,7 @@ class TestThreadStreams:
 
     async def test_only_how_runs_begin_and_end(self, client):
         """
-        With `lifecycle` nothing is told of what a run does; other modes are refused.
+        With `lifecycle` nothing that a run does is streamed; other modes are refused.
         """
         thread = (await client.threads.create())["thread_id"]
         run = await client.runs.create(thread, "log", input=NEW)
@@ -184,7 +184,7 @@ class TestThreadStreams:
 
     async def test_a_place_that_is_gone(self, client):
         """
-        Who comes back behind a run that is no more is told of a gap, and the thread's state.
+        A client that returns after its run was removed gets a gap, and the thread's state.
         """
         thread = (await client.threads.create())["thread_id"]
         await client.runs.wait(thread, "log", input=NEW)
@@ -199,7 +199,7 @@ class TestThreadStreams:
 class TestStreams:
     async def test_values(self, client):
         """
-        Values are told after each superstep, between the run's id and its end.
+        Values are streamed after each superstep, between the run's id and its end.
         """
         made = await client.threads.create()
         parts = [p async for p in client.runs.stream(made["thread_id"], "log", input=NEW)]
@@ -210,7 +210,7 @@ class TestStreams:
 
     async def test_several_modes(self, client):
         """
-        Updates and custom chunks are told under their names.
+        Updates and custom chunks are streamed under their names.
         """
         modes = ["updates", "custom"]
         told = await names(client.runs.stream(None, "log", input=NEW, stream_mode=modes))
@@ -219,7 +219,7 @@ class TestStreams:
 
     async def test_messages(self, client):
         """
-        Messages are told as they grow, or in pieces with their metadata.
+        Messages are streamed as they grow, or in pieces with their metadata.
         """
         given = {"messages": []}
         whole = [
@@ -239,7 +239,7 @@ class TestStreams:
 
     async def test_a_question_and_its_answer(self, client):
         """
-        A question is told in the stream, and the answer's stream goes on.
+        A question is in the stream, and the answer's stream goes on.
         """
         made = await client.threads.create()
         identifier = made["thread_id"]
@@ -267,7 +267,7 @@ class TestStreams:
 
     async def test_a_reader_that_comes_back_misses_nothing(self, client):
         """
-        Who joins behind an id is told what came after it, once.
+        A client that joins behind an id gets the events after it, once.
         """
         made = await client.threads.create()
         identifier = made["thread_id"]

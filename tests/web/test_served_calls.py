@@ -1,4 +1,4 @@
-"""What LangGraph's client can call, against what is served: nothing is missing without a reason."""
+"""Methods of LangGraph's client against what is served: nothing is missing without a reason."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import langgraph_sdk
 import pytest
 
-from actorgraph.web.table import ENDPOINTS
+from actorgraph.web.routes import ENDPOINTS
 
 NOT_SERVED = {
     "/assistants": "each registered graph is one",
@@ -34,7 +34,7 @@ def shape(path: str) -> str:
 
 def test_every_path_of_the_client_is_served_or_listed():
     """
-    Each path that the client has is served, or stands in the list of what isn't.
+    Each path that the client has is served, or is in the list of what isn't.
     """
     served = {shape(endpoint.path) for endpoint in ENDPOINTS}
     called = {shape(path) for one in SOURCES for path in PATH.findall(one.read_text())}

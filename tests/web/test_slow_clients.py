@@ -1,4 +1,4 @@
-"""Clients that don't read: what becomes of their runs, and what they are told when they do."""
+"""Clients that don't read: what becomes of their runs, and what they get when they do."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, get_stream_writer
-from actorgraph.api.runs import Run
+from actorgraph.api.system.run_handle import Run
 from actorgraph.web import EventStream
-from tests.gates import PATIENCE_S, settled
-from tests.graphs import in_a_row
+from tests.support.gates import PATIENCE_S, settled
+from tests.support.graphs import in_a_row
 from tests.web.test_streams import Client
 
 EVENTS = 100
@@ -19,7 +19,7 @@ RING = 8
 
 
 async def flood(state: Any) -> dict[str, Any]:
-    """Tell a lot."""
+    """Write a lot."""
     write = get_stream_writer()
     for number in range(EVENTS):
         await write.asend(number)
@@ -43,7 +43,7 @@ class Standing(Client):
 
 @asynccontextmanager
 async def stood_before(client: Standing, **options: Any) -> AsyncIterator[Run]:
-    """A run whose reader stands; its body is what happens meanwhile."""
+    """A run whose reader pauses; its body is what happens meanwhile."""
     graphs = {"g": in_a_row({"flood": flood})}
     system = ActorSystem(graphs, saver=InMemorySaver(), keep_events_in_memory=RING)
     with anyio.fail_after(PATIENCE_S):
@@ -60,7 +60,7 @@ async def stood_before(client: Standing, **options: Any) -> AsyncIterator[Run]:
 
 async def test_memory_is_bounded_and_the_rest_is_told_as_a_gap():
     """
-    With "drop_oldest" the run goes on: its ring keeps the newest events, and the client is told
+    With "drop_oldest" the run goes on: its ring keeps the newest events, and the client learns
     which ones it has missed.
     """
     client = Standing()
@@ -79,7 +79,7 @@ async def test_memory_is_bounded_and_the_rest_is_told_as_a_gap():
 
 async def test_a_run_waits_for_its_client():
     """
-    With "block" it makes no more events than the buffer holds, and the client is told all of them.
+    With "block" it makes no more events than the buffer holds, and the client gets all of them.
     """
     client = Standing()
     async with stood_before(client, when_full="block", buffer=4) as run:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError
 from actorgraph.web import EventStream
-from actorgraph.web.outcomes import Outcome
+from actorgraph.web.event_responses import ResultResponse
 from tests.web.apps import GRAPHS
 
 
@@ -60,7 +60,7 @@ class Client:
         fields = [dict(line.split(": ", 1) for line in block) for block in blocks]
         return [(f["event"], json.loads(f["data"])) for f in fields]
 
-    async def read(self, stream: EventStream | Outcome) -> None:
+    async def read(self, stream: EventStream | ResultResponse) -> None:
         await stream(self.scope, self.receive, self.send)
 
 
@@ -105,7 +105,7 @@ class TestReading:
     @pytest.mark.parametrize("last", ["99", "\xb2", "-1", "nonsense", "9" * 40])
     async def test_from_a_place_that_never_was(self, system, last):
         """
-        An id that is nobody's breaks nothing: the state is told, or everything from the beginning.
+        An unknown id breaks nothing: the state is sent, or everything from the beginning.
         """
         run = await system.start("log", "t", {"foo": "a"}, stream_mode="updates")
         await run.wait()
@@ -159,19 +159,19 @@ class TestReading:
         Before anything is sent.
         """
         run = await system.start("log", "t", {"foo": "a"})
-        with pytest.raises(InvalidConfigError, match="is no policy"):
+        with pytest.raises(InvalidConfigError, match="unknown when_full"):
             EventStream(run, Client().request, when_full="drop")  # type: ignore[arg-type]
 
 
 class TestOutcomes:
     async def test_blanks_until_the_run_has_left(self, system):
         """
-        Who waits long is sent blanks, then the output.
+        A client that waits long is sent blanks, then the output.
         """
         client = Client()
         run = await system.start("sleep", "t", {"foo": "a"})
         async with anyio.create_task_group() as group:
-            group.start_soon(client.read, Outcome(run, ping_s=0.01))
+            group.start_soon(client.read, ResultResponse(run, ping_s=0.01))
             await client.hears("  ")
             await run.cancel("enough")
 
@@ -185,7 +185,7 @@ class TestOutcomes:
         client = Client()
         run = await system.start("sleep", "t", {"foo": "a"})
         async with anyio.create_task_group() as group:
-            group.start_soon(client.read, Outcome(run, on_disconnect=leaves, ping_s=0.01))
+            group.start_soon(client.read, ResultResponse(run, on_disconnect=leaves, ping_s=0.01))
             await client.hears(" ")
             client.leave()
 

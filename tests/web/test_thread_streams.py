@@ -7,13 +7,13 @@ import pytest
 
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.web import GraphRoutes
-from tests.gates import PATIENCE_S, Turnstile, settled
-from tests.graphs import in_a_row, writer
+from tests.support.gates import PATIENCE_S, Turnstile, settled
+from tests.support.graphs import in_a_row, writer
 from tests.web.test_streams import Client
 
 
 def system_over(saver: Any, slow: Turnstile) -> ActorSystem:
-    """A life of the server, whose runs stand in the middle."""
+    """A life of the server, whose runs wait in the middle."""
     graph = in_a_row({"a": writer("a"), "b": slow})
     return ActorSystem({"g": graph}, saver=saver, drain_timeout_s=0.1)
 
@@ -21,7 +21,7 @@ def system_over(saver: Any, slow: Turnstile) -> ActorSystem:
 @pytest.mark.parametrize("resumable", [True, False])
 async def test_a_thread_is_read_on_where_its_run_is_taken_up(resumable):
     """
-    A client that comes back before the run of a dead server is taken up is told of the gap as soon
+    A client that comes back before the run of a dead server is taken up gets the gap as soon
     as it is, then of the run's end, then of the thread's next run.
     """
     saver, client = InMemorySaver(), Client(last_event_id="")

@@ -1,4 +1,4 @@
-"""What clients are told when the storage fails, or a thread of somebody else is damaged."""
+"""Answers to clients when the storage fails, or a thread of another tenant is damaged."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -15,8 +15,8 @@ from actorgraph.errors import SaverBrokenError, SaverClosedError, StorageBusyErr
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
 from actorgraph.web.problems import response_to
-from actorgraph.web.serving import Serving
-from tests.gates import PATIENCE_S
+from actorgraph.web.server import Server
+from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS, Log, chain
 
 RUN = {"assistant_id": "log", "input": {"foo": "a"}, "if_not_exists": "create"}
@@ -38,7 +38,7 @@ class TestTheStorage:
     @pytest.mark.parametrize("what", ["runs/wait", "runs/stream"])
     async def test_a_run_that_cannot_be_stored_names_no_place(self, what, tmp_path):
         """
-        The client is told that the storage failed, and neither where it is nor what it said: that
+        The client learns that the storage failed, and neither where it is nor what it said: that
         may be about rows of others in the same batch.
         """
 
@@ -92,8 +92,8 @@ async def test_a_damaged_thread_hides_no_other(tmp_path, monkeypatch):
         msg = "a row that no error of ours names"
         raise sqlite3.DatabaseError(msg)
 
-    found = Serving._found  # noqa: SLF001
-    monkeypatch.setattr(Serving, "_found", unreadable)
+    found = Server._found  # noqa: SLF001
+    monkeypatch.setattr(Server, "_found", unreadable)
     with sqlite3.connect(tmp_path / "runs.db") as damage:
         damage.execute(
             "UPDATE checkpoints SET record = '{' "

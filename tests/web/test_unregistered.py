@@ -72,7 +72,7 @@ class TestAfterARestart:
 
     async def test_a_store_that_outlives_the_process_is_believed(self, tmp_path):
         """
-        What such a registry doesn't have is not put into it by a search.
+        A thread that such a registry doesn't have is not put into it by a search.
         """
         saver = InMemorySaver()
         async with served(saver) as first:
@@ -82,7 +82,7 @@ class TestAfterARestart:
 
     async def test_a_tenants_thread_is_nobodys(self):
         """
-        Whose it was is not stored with the thread: nobody gets it, rather than everybody.
+        The owner is not stored with the thread: it is hidden from all, rather than shown to all.
         """
         saver = InMemorySaver()
         rules = {

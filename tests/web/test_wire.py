@@ -1,13 +1,13 @@
-"""What clients read of a run's chunks, without a server."""
+"""Events made of a run's chunks, without a server."""
 
 import pytest
 
 from actorgraph.messages import AIMessage, AIMessageChunk
 from actorgraph.web.problems import Unprocessable
-from actorgraph.web.wire import MESSAGES_MAX, Wire, graph_modes
+from actorgraph.web.stream_events import MESSAGES_MAX, EventTranslator, graph_modes
 
 
-def names(wire: Wire, *chunks: tuple[tuple[str, ...], str, object]) -> list[str]:
+def names(wire: EventTranslator, *chunks: tuple[tuple[str, ...], str, object]) -> list[str]:
     return [name for chunk in chunks for name, _ in wire.events(*chunk)]
 
 
@@ -22,42 +22,44 @@ class TestModes:
         """
         The refusal names the mode and those that there are.
         """
-        with pytest.raises(Unprocessable, match="'events' is not served; the modes are values"):
+        with pytest.raises(
+            Unprocessable, match=r"stream_mode must be one of values.* got 'events'"
+        ):
             graph_modes(["events"])
 
 
 class TestChunks:
     def test_only_the_modes_asked_for_are_told(self):
         """
-        A reader of updates is told no values.
+        A reader of updates gets no values.
         """
-        wire = Wire(["updates"], subgraphs=False)
+        wire = EventTranslator(["updates"], subgraphs=False)
 
         assert names(wire, ((), "values", {}), ((), "updates", {"a": {}})) == ["updates"]
 
     def test_graphs_inside_are_named(self):
         """
-        Chunks of graphs inside have their place in the event's name, and are told to who asks.
+        Chunks of graphs inside have their place in the event's name, and are sent on request.
         """
         inner = (("a:1", "b:2"), "updates", {})
 
-        assert names(Wire(["updates"], subgraphs=True), inner) == ["updates|a:1|b:2"]
-        assert names(Wire(["updates"], subgraphs=False), inner) == []
+        assert names(EventTranslator(["updates"], subgraphs=True), inner) == ["updates|a:1|b:2"]
+        assert names(EventTranslator(["updates"], subgraphs=False), inner) == []
 
     def test_what_happens_to_the_run_is_always_told(self):
         """
         Beginning, end, error, gap and drain reach every reader.
         """
-        wire = Wire(["updates"], subgraphs=False)
+        wire = EventTranslator(["updates"], subgraphs=False)
         happened = ["metadata", "gap", "drain", "error", "end"]
 
         assert names(wire, *(((), kind, {}) for kind in happened)) == happened
 
     def test_a_gap_is_made_up_for_whatever_the_modes_are(self):
         """
-        The state behind a gap is told to a reader of updates too; no other state is.
+        The state behind a gap is sent to a reader of updates too; no other state is.
         """
-        wire = Wire(["updates"], subgraphs=True)
+        wire = EventTranslator(["updates"], subgraphs=True)
         state, below = ((), "values", {}), (("a:1",), "values", {})
 
         assert names(wire, ((), "gap", {}), below, state, state) == ["gap", "values"]
@@ -66,9 +68,9 @@ class TestChunks:
 class TestMessages:
     def test_few_messages_are_remembered(self):
         """
-        A reader's memory is bounded: a message that comes after many others is told anew.
+        A reader's memory is bounded: a message that comes after many others is sent anew.
         """
-        wire = Wire(["messages"], subgraphs=False)
+        wire = EventTranslator(["messages"], subgraphs=False)
         for number in range(MESSAGES_MAX + 1):
             names(wire, ((), "messages", (AIMessageChunk("a", id=str(number)), {})))
         again = [((), "messages", (AIMessageChunk("b", id=one), {})) for one in ("0", "1000")]
@@ -77,9 +79,9 @@ class TestMessages:
 
     def test_pieces_are_told_as_the_message_so_far(self):
         """
-        A message's metadata is told once, then the message as far as it has come.
+        A message's metadata is sent once, then the message as far as it has come.
         """
-        wire = Wire(["messages"], subgraphs=False)
+        wire = EventTranslator(["messages"], subgraphs=False)
         pieces = [AIMessageChunk("Hel", id="1"), AIMessageChunk("lo", id="1")]
         told = [e for piece in pieces for e in wire.events((), "messages", (piece, {"n": 1}))]
 
@@ -91,9 +93,9 @@ class TestMessages:
 
     def test_a_whole_message_is_complete(self):
         """
-        A message that comes in one piece is told as complete.
+        A message that comes in one piece is sent as complete.
         """
-        wire = Wire(["messages"], subgraphs=False)
+        wire = EventTranslator(["messages"], subgraphs=False)
         told = list(wire.events((), "messages", (AIMessage("Hi", id="1"), {})))
 
         assert told[-1][0] == "messages/complete"
@@ -101,9 +103,9 @@ class TestMessages:
 
     def test_tuples_are_pieces_with_their_metadata(self):
         """
-        `messages-tuple` tells each piece alone, with its metadata.
+        `messages-tuple` sends each piece alone, with its metadata.
         """
-        wire = Wire(["messages-tuple"], subgraphs=False)
+        wire = EventTranslator(["messages-tuple"], subgraphs=False)
         ((name, data),) = wire.events((), "messages", (AIMessageChunk("a", id="1"), {"n": 1}))
 
         assert (name, data[0]["content"], data[1]) == ("messages", "a", {"n": 1})

@@ -1,1 +1,1 @@
-"""The functional API: a durable program as a function, and its steps as functions that it calls."""
+"""The functional API: `@entrypoint` for a durable program, `@task` for its steps."""

@@ -1,4 +1,4 @@
-"""@entrypoint: a function as a durable program, with a compiled graph's methods."""
+"""@entrypoint: make a function a durable program, with the methods of a compiled graph."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from actorgraph.api.checks import check_cache, check_saver, check_store
-from actorgraph.api.graph import CompiledStateGraph
-from actorgraph.api.registry import stores_of
+from actorgraph.api.graph.arguments import check_cache, check_saver, check_store, stores_of
+from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.channels import EphemeralValue, LastValue
 from actorgraph.errors import GraphBuildError
-from actorgraph.plan import calls, policies
-from actorgraph.plan.graph import NodePlan, Plan, Sources
-from actorgraph.plan.injection import injected, needs_store, parameters_of
+from actorgraph.plan import callables as calls
+from actorgraph.plan import node_policies
+from actorgraph.plan.callables import injected, needs_store, parameters_of
+from actorgraph.plan.plan import NodePlan, Plan, Sources
 from actorgraph.plan.schema import types_in
 from actorgraph.ports import Cache, Checkpointer, Store
 from actorgraph.values.constants import END, PREVIOUS, START
-from actorgraph.values.node_policies import CachePolicy, RetryPolicy, TimeoutPolicy
+from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -25,10 +25,11 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)  # no slots: Final[R, S](...) sets an attribute
 class Final(Generic[R, S]):
-    """What an entrypoint returns when its caller gets one value and the next run another.
+    """An entrypoint's result that separates the caller's value from the saved one.
 
     Attributes:
-        value: for the caller. save: for the next run's `previous`.
+        value: returned to the caller.
+        save: passed to the next run as `previous`.
     """
 
     value: R
@@ -36,20 +37,25 @@ class Final(Generic[R, S]):
 
 
 class entrypoint:  # noqa: N801 - a decorator
-    """Make a function the whole graph: `@entrypoint(checkpointer=saver)`.
+    """Decorator that makes a function a graph of one node: `@entrypoint(checkpointer=saver)`.
 
-    The function takes the input as its first parameter, and by keyword `previous` (what the
-    thread's last run returned, or saved with `entrypoint.final`), `config`, `writer`, `runtime`
-    and `store`, if it declares them. It calls `@task` functions as steps. When it runs again,
-    after an interrupt, a failure or a crash, finished steps return what they returned before.
+    The function takes the input as its first parameter, and, if it declares them, `previous`
+    (what the thread's last run returned, or saved with `entrypoint.final`), `config`, `writer`,
+    `runtime` and `store`. It calls `@task` functions as steps. When it runs again, after an
+    interrupt, a failure or a crash, finished steps return their stored results.
 
     Args:
-        checkpointer, store, stores, cache: as in `StateGraph.compile`.
+        checkpointer: as in `StateGraph.compile`.
+        store: as in `StateGraph.compile`.
+        stores: as in `StateGraph.compile`.
+        cache: as in `StateGraph.compile`.
         context_schema: the type of `context=`.
-        cache_policy, retry_policy, timeout: as in `StateGraph.add_node`.
+        cache_policy: as in `StateGraph.add_node`.
+        retry_policy: as in `StateGraph.add_node`.
+        timeout: as in `StateGraph.add_node`.
     Raises:
-        GraphBuildError: the function takes no input, or is a generator; or an argument is not
-            what it should be.
+        GraphBuildError: the function takes no input, or is a generator; or an argument is
+            invalid.
     """
 
     final = Final
@@ -81,7 +87,7 @@ class entrypoint:  # noqa: N801 - a decorator
         }
 
     def __call__(self, function: Callable[..., Any]) -> CompiledStateGraph:
-        """The function as a graph of one node."""
+        """Return a graph whose one node is the function."""
         name = calls.name_of(function) or "entrypoint"
         _check(name, function)
         node = self._node(name, function)
@@ -102,9 +108,9 @@ class entrypoint:  # noqa: N801 - a decorator
             writes=frozenset({END, PREVIOUS}),
             targets=(),
             branches=(),
-            timeout=policies.timeout_of(owner, function, self._policies["timeout"]),
-            retry=policies.retries_of(owner, self._policies["retry"]),
-            cache=policies.cache_of(owner, self._policies["cache"]),
+            timeout=node_policies.timeout_of(owner, function, self._policies["timeout"]),
+            retry=node_policies.retries_of(owner, self._policies["retry"]),
+            cache=node_policies.cache_of(owner, self._policies["cache"]),
             needs_store=needs_store(function),
             shape=_returned,
             literal=True,
@@ -130,15 +136,15 @@ _ENTRY = NodePlan(
     branches=(),
     shape=lambda given: [(START, given)],
 )
-"""The input goes to the one node as it is."""
+"""Passes the input to the node unchanged."""
 
 
 def _check(name: str, function: Callable[..., Any]) -> None:
     if not callable(function) or calls.is_generator(function):
         raise GraphBuildError(
-            f"entrypoint {name!r} is a generator, or no function. Generators are not supported in "
-            "the functional API: it must return its result",
-            do="return the result; `get_stream_writer()` sends what comes before it",
+            f"entrypoint {name!r} must be a function that returns its result. Generators are not "
+            "supported in the functional API",
+            do="return the result; use `get_stream_writer()` for intermediate output",
         )
     if not parameters_of(function):
         raise GraphBuildError(
@@ -170,10 +176,10 @@ def _plan(name: str, function: Callable[..., Any], node: NodePlan, context: Any)
 
 
 def _hints(function: Callable[..., Any]) -> tuple[Any, Any, Any]:
-    """The types of the input, of what is saved, and of what is returned."""
+    """Return the types of the input, the saved value and the returned value."""
     try:
         hints = get_type_hints(function)
-    except Exception:  # noqa: BLE001 - hints are a convenience; whatever breaks them is the user's
+    except Exception:  # noqa: BLE001 - hints are optional; evaluating the user's may raise anything
         hints = {}
     first = parameters_of(function)[0].name
     returned = hints.get("return", Any)

@@ -1,1 +1,1 @@
-"""The actors of an ActorSystem: who has which thread, what readers get, who owns what."""
+"""The actors of an ActorSystem: runs and their threads, events for readers, leases."""

@@ -1,12 +1,12 @@
-"""SystemActor: which run has which thread, how many go on at once, and how they all end.
+"""SystemActor: the runs of an ActorSystem: their threads, their limits, their end.
 
 Receives   runs from `submit`, cancellations, a drain; from tasks of the system's own event loop
 Sends      each run into a task of its own, in the system's task group
 Order      per thread first come, first served, unless `if_busy` says otherwise (superstep/turns)
-Bounds     `max_runs` go on at once, `max_queued` wait for a slot or for their thread,
+Bounds     `max_runs` are active at once, `max_queued` wait for a slot or for their thread,
            `max_waiting` for one thread; beyond that a run is refused before anything is written.
-           Runs come, and begin, at a pace that leaves the loop to others (system/pace)
-Ends       `drain`: runs finish their superstep, within a deadline; the rest is left to recover
+           Runs are accepted, and begin, at a pace that keeps the event loop responsive (`Pace`)
+Ends       `drain`: runs finish their superstep, within a deadline; the rest is left to `recover`
 """
 
 import threading
@@ -17,51 +17,76 @@ from typing import Any, cast
 import anyio
 from anyio.abc import TaskGroup
 
-from actorgraph.errors import SystemClosedError, ThreadBusyError
-from actorgraph.runtime.calls import SYSTEM_LIMITER
-from actorgraph.runtime.context import CURRENT
-from actorgraph.runtime.hosting import Host
-from actorgraph.runtime.mailbox import Gate, wait_in, wait_through
-from actorgraph.runtime.runs import Launch, prepare
-from actorgraph.runtime.supervisor import Supervisor
-from actorgraph.runtime.system.draining import drain
-from actorgraph.runtime.system.early import came_early
-from actorgraph.runtime.system.handing import handed_over
-from actorgraph.runtime.system.job import Job
-from actorgraph.runtime.system.leaving import store_status, tell_left
-from actorgraph.runtime.system.limits import SystemLimits
+from actorgraph.errors import ActorGraphError, SystemClosedError, ThreadBusyError
+from actorgraph.errors.texts import storable
+from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.mailbox import Gate, wait_for_gate, wait_shielded
+from actorgraph.runtime.run.launch import Launch
+from actorgraph.runtime.run.start import prepare
+from actorgraph.runtime.run.supervisor import Supervisor
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.saver.persistence import post_request
+from actorgraph.runtime.system.capacity import (
+    SystemLimits,
+    closed_system,
+    no_turn,
+    other_loop,
+    too_busy,
+    too_many,
+)
+from actorgraph.runtime.system.job import Job, came_early, publish_outcome, store_status
+from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.pace import Pace
-from actorgraph.runtime.system.refusing import no_place, no_turn, other_loop, too_many
-from actorgraph.runtime.system.watchdog import Watchdog
-from actorgraph.superstep.turns import (
+from actorgraph.runtime.task.calling import SYSTEM_LIMITER
+from actorgraph.runtime.task.scope import CURRENT
+from actorgraph.superstep.scheduling import (
     FREE,
-    Begin,
-    Drop,
-    End,
-    Erase,
+    BeginRun,
+    CancelRun,
+    DropRun,
+    EraseRun,
     Lane,
-    Step,
+    LaneStep,
     arrived,
     erased,
     freed,
     held,
     left,
-    replaced_by,
+    replacement_reason,
     taken_up,
 )
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import DeleteRuns
-from actorgraph.values.run import Cancelled, Failed, Outcome
+from actorgraph.values.run import Cancelled, Failed, RunOutcome
 from actorgraph.values.systems import IfBusy, PutRun
 
 
 class SystemActor:
-    """See the module's text.
+    """Accepts, begins and settles the runs of one system; see the module's docstring.
 
     Args:
         host: of the saver; None for a system that stores nothing.
+        limits: the system's.
         keeps: whether the saver keeps runs.
         owner: the system's id.
+
+    Attributes:
+        group: the task group of the runs; None until the system is open.
+        accept_pace: paces the acceptance of runs; None until then.
+        begin_pace: paces the start of runs; None until then.
+        draining: why the system takes no more runs; None while it does.
+        jobs: run id -> open run.
+        ended: run id -> run that has ended, the newest `keep_ended`.
+        lanes: thread id -> the runs that have the thread or wait for it; without free threads.
+        ready: runs that have their thread and wait for a slot.
+        active: number of runs that have a slot.
+        counts: runs started, supersteps, and runs that have left, by status.
+        refused: number of runs refused.
+        followers: thread id -> functions to call with each new run, or with None at a drain.
+        on_left: functions to call with each run that is settled.
+        on_held: functions to call with each run that another system keeps from its thread.
+        limiter: limits the worker threads of sync nodes; None without `max_threads`.
+        watchdog: of the event loop; None without `loop_limit_s`.
     """
 
     def __init__(
@@ -72,8 +97,8 @@ class SystemActor:
         self.keeps = keeps
         self.owner = owner
         self.group: TaskGroup | None = None
-        self.coming: Pace | None = None
-        self.beginning: Pace | None = None
+        self.accept_pace: Pace | None = None
+        self.begin_pace: Pace | None = None
         self.draining: str | None = None
         self.jobs: dict[bytes, Job] = {}
         self.ended: OrderedDict[bytes, Job] = OrderedDict()
@@ -86,38 +111,44 @@ class SystemActor:
         self.on_left: list[Callable[[Job], None]] = []
         self.on_held: list[Callable[[Job], None]] = []
         self.limiter: anyio.CapacityLimiter | None = None
-        self.watchdog: Watchdog | None = None
+        self.watchdog: LoopWatchdog | None = None
         self._held: dict[str, None] = {}
         self._idle: list[Gate] = []
         self._thread = 0
 
     def open(self, host: Host, owner: bytes, group: TaskGroup) -> None:
-        """Be ready for runs; their tasks live in the group."""
+        """Accept runs from now on.
+
+        Args:
+            host: of the saver.
+            owner: the system's id.
+            group: for the tasks of the runs.
+        """
         self.host, self.owner, self.group = host, owner, group
         self._thread = threading.get_ident()
-        self.coming, self.beginning = Pace(group), Pace(group, host.writer)
+        self.accept_pace, self.begin_pace = Pace(group), Pace(group, host.writer)
 
     async def turn(self, if_busy: IfBusy, thread_id: str) -> None:
-        """Wait until a run may be set up and submitted; on an idle loop that is at once.
+        """Wait until a run may be set up and submitted; returns at once on an idle event loop.
 
-        Raises: as `submit`, where it is known already that there are too many.
+        Raises: as `submit`, if the limits are reached already.
         """
         self._admit(if_busy, thread_id)
-        coming, limits = self.coming, self.limits
-        assert coming is not None
-        if coming.is_free():
+        accept_pace, limits = self.accept_pace, self.limits
+        assert accept_pace is not None
+        if accept_pace.is_free():
             return
-        if len(self.jobs) + len(coming) >= limits.max_runs + limits.max_queued:
+        if len(self.jobs) + len(accept_pace) >= limits.max_runs + limits.max_queued:
             self._refuse(too_many(self.active, self.queued, limits))
-        await coming.turn(Gate())
-        coming.over()
+        await accept_pace.turn(Gate())
+        accept_pace.over()
 
     async def submit(self, job: Job, if_busy: IfBusy = "reject") -> None:
-        """Take a run; returns once it is durable that it was taken.
+        """Accept a run; returns once its row is durable.
 
         Raises:
             SystemClosedError: the system takes no more runs.
-            SystemBusyError: there are too many; nothing was written.
+            SystemBusyError: a limit is reached; nothing was written.
             ThreadBusyError: "reject", and the thread has a run; nothing was written.
             StorageError: it could not be stored, and does not run.
         """
@@ -129,33 +160,34 @@ class SystemActor:
             self._refuse(error)
         answer = None
         if self._keeping is not None:
-            # Handed over before the run's claim, so that it is stored no later than that.
+            # Handed over before the run's claim, so that it is stored no later than the claim.
             request = PutRun(job.row, job.thread_id, len(job.row.payload), if_busy)
-            answer = handed_over(self._keeping.writer, request)
+            answer = post_request(self._keeping.writer, request)
         self._take(job, lane, steps)
         if answer is not None:
             await self._accept(job, answer)
 
     def take_up(self, job: Job) -> bool:
-        """Take a run that another system had, unless this one closes; whether it was taken.
+        """Continue a run of another system. Returns False if this one is closing.
 
-        It was accepted before: bounds hold where rows are adopted, see `no_place`.
+        The limits are not checked: the caller did before it adopted the run's row, see
+        `admission_error`.
         """
         if self.draining is not None:
             return False
         self._take(job, *taken_up(self.lanes.get(job.thread_id, FREE), job.id))
         return True
 
-    def _take(self, job: Job, lane: Lane, steps: tuple[Step, ...]) -> None:
+    def _take(self, job: Job, lane: Lane, steps: tuple[LaneStep, ...]) -> None:
         self._note_lane(job.thread_id, lane)
         self.jobs[job.id] = job
         self.counts["started"] += 1
-        for tell in tuple(self.followers.get(job.thread_id, ())):  # one may be left meanwhile
-            tell(job)
+        for notify in tuple(self.followers.get(job.thread_id, ())):  # calls may remove followers
+            notify(job)
         self._carry_out(job.thread_id, steps)
 
     async def _accept(self, job: Job, answer: Callable[[], Awaitable[None]]) -> None:
-        """Wait until a run's row is stored; one that is refused has never been taken."""
+        """Wait until a run's row is stored; one whose row is refused was never accepted."""
         try:
             await answer()
         except Exception as error:
@@ -166,16 +198,32 @@ class SystemActor:
             job.end(f"its row could not be stored: {error}")
             self._withdraw(job)
             if job.refused:
-                await wait_through(job.done.wait)
+                await wait_shielded(job.done.wait)
             raise
 
     def _admit(self, if_busy: IfBusy, thread_id: str) -> None:
-        """Refuse a run for which there is no place, whatever its thread says."""
+        """Raise the error if the system can't take another run on any thread."""
         if threading.get_ident() != self._thread and self.group and self.draining is None:
             raise other_loop()
-        error = no_place(self, if_busy, thread_id)
+        error = self.admission_error(if_busy, thread_id)
         if error is not None:
             self._refuse(error)
+
+    def admission_error(self, if_busy: IfBusy, thread_id: str) -> ActorGraphError | None:
+        """Return the error if the system can't take another run on any thread; None if it can."""
+        limits = self.limits
+        if self.draining is not None or self.group is None:
+            return closed_system("is closing" if self.draining else "is not open")
+        waits = self.active >= limits.max_runs or (
+            if_busy != "reject" and self.lanes.get(thread_id, FREE).active is not None
+        )
+        if waits and self.queued >= limits.max_queued:
+            return too_many(self.active, self.queued, limits)
+        unsaved = 0 if self.host is None else self.host.writer.waiting_bytes
+        if unsaved > limits.max_unsaved_bytes:
+            text = f"{unsaved} bytes of other runs wait to be stored"
+            return too_busy(text, "raise max_unsaved_bytes", limits)
+        return None
 
     def _refuse(self, error: Exception) -> None:
         self.refused += not isinstance(error, SystemClosedError)
@@ -183,30 +231,30 @@ class SystemActor:
 
     @property
     def queued(self) -> int:
-        """Runs that wait: for a slot, or for their thread."""
+        """Number of runs that wait: for a slot, or for their thread."""
         return len(self.jobs) - self.active
 
-    # --- runs go on ---
+    # --- active runs ---
 
-    def _carry_out(self, thread_id: str, steps: tuple[Step, ...]) -> None:
+    def _carry_out(self, thread_id: str, steps: tuple[LaneStep, ...]) -> None:
         for step in steps:
             match step:
-                case Begin(run):
+                case BeginRun(run):
                     self._begin(self.jobs[run])
-                case End(run, by):
-                    self.jobs[run].end(replaced_by(by))
+                case CancelRun(run, by):
+                    self.jobs[run].end(replacement_reason(by))
                     self._withdraw(self.jobs[run])
-                case Drop(run, by):
-                    self.jobs[run].end(replaced_by(by))
+                case DropRun(run, by):
+                    self.jobs[run].end(replacement_reason(by))
                     self._settle_unbegun(self.jobs[run])
-                case Erase(run):
+                case EraseRun(run):
                     assert self.group is not None
                     self.group.start_soon(self._erase, thread_id, run)
                 case _:
                     pass
 
     async def _erase(self, thread_id: str, run: bytes) -> None:
-        """Remove what a run stored, then let the next one begin."""
+        """Delete a run's checkpoints, then let the next run of the thread begin."""
         try:
             if self.host is not None:
                 await self.host.writer.store(DeleteRuns(thread_id, frozenset({as_text(run)})))
@@ -232,18 +280,18 @@ class SystemActor:
         self.group.start_soon(self._serve, job)
 
     async def _serve(self, job: Job) -> None:
-        outcome: Outcome = Cancelled()
+        outcome: RunOutcome = Cancelled()
         self._enter(job)
-        assert self.beginning is not None
+        assert self.begin_pace is not None
         try:
-            await self.beginning.turn(job.turn)
+            await self.begin_pace.turn(job.turn)
             try:
                 ready = None if job.ending else await self._set_up(job, job.make())
             finally:
-                self.beginning.over()
+                self.begin_pace.over()
             if ready is not None:
-                outcome = await ready[0].run_told(ready[1])
-        except Exception as error:  # noqa: BLE001 - whoever asks for the result gets it
+                outcome = await ready[0].run(ready[1])
+        except Exception as error:  # noqa: BLE001 - `result()` raises it
             outcome = Failed(error)
         finally:
             with anyio.CancelScope(shield=True):
@@ -253,8 +301,8 @@ class SystemActor:
                     await self._leave(job, outcome)
 
     def _hold(self, job: Job) -> None:
-        """Another system has the run's thread: its slot is another run's until that has left."""
-        job.rest()
+        """Put back a run whose thread another system has; its slot goes to another run."""
+        job.hold_back()
         self.active -= 1
         if self.draining is not None:
             job.end(self.draining)
@@ -262,18 +310,22 @@ class SystemActor:
             self._settle_unbegun(job)
             return
         self._note_lane(job.thread_id, held(self.lanes[job.thread_id]))
-        for hear in self.on_held:
-            hear(job)
+        for notify in self.on_held:
+            notify(job)
         self._fill()
 
     @property
     def held(self) -> list[Job]:
-        """The runs that wait for another system."""
+        """The runs whose thread another system has."""
         lanes = [self.lanes[thread_id] for thread_id in self._held]
         return [self.jobs[lane.active] for lane in lanes if lane.active in self.jobs]
 
     def free(self, job: Job, error: Exception | None = None) -> None:
-        """No other system has a held run's thread any more: let it begin, or fail."""
+        """Let a held run begin: no other system has its thread any more.
+
+        Args:
+            error: fail it with this instead.
+        """
         lane = self.lanes.get(job.thread_id, FREE)
         if lane.active != job.id or not lane.held:
             return
@@ -285,7 +337,7 @@ class SystemActor:
         self._carry_out(job.thread_id, steps)
 
     async def _set_up(self, job: Job, launch: Launch) -> tuple[Supervisor, list[Any]] | None:
-        """The run's supervisor and first effects; None if it was told to end meanwhile."""
+        """The run's supervisor and first effects; None if it was cancelled meanwhile."""
         journal = job.journal
         if not job.holds:
             journal.add("metadata", {"run_id": job.text, "attempt": job.attempt})
@@ -300,14 +352,14 @@ class SystemActor:
         return supervisor, effects
 
     def _enter(self, job: Job) -> None:
-        """What holds in a run's context, and in that of its nodes."""
+        """Set up a run's context, from which those of its nodes are copied."""
         SYSTEM_LIMITER.set(self.limiter)
-        if CURRENT.get(None) is not None:  # a node started it, and it is no part of that node
+        if CURRENT.get(None) is not None:  # a node has submitted it: it isn't a subgraph of that
             CURRENT.set(cast("Any", None))
 
-    async def _leave(self, job: Job, outcome: Outcome) -> None:
+    async def _leave(self, job: Job, outcome: RunOutcome) -> None:
         job.left(outcome, self.draining)
-        await tell_left(job, self._keeping, self.owner, self.limits.drain_timeout_s)
+        await publish_outcome(job, self._keeping, self.owner, self.limits.drain_timeout_s)
         self.active -= 1
         self.counts["supersteps"] += job.supersteps
         self._settle(job)
@@ -317,23 +369,23 @@ class SystemActor:
         """The saver's host, if the saver keeps runs."""
         return self.host if self.keeps else None
 
-    # --- runs leave ---
+    # --- runs that end ---
 
     def _withdraw(self, job: Job) -> None:
-        """Settle a run that has not begun; one that has leaves by itself."""
+        """Settle a run that has not begun; a running one settles itself when it has ended."""
         if not job.begun and not job.done.is_open:
             if job in self.ready:
                 self.ready.remove(job)
             self._settle_unbegun(job)
 
-    def _settle_unbegun(self, job: Job, outcome: Outcome | None = None) -> None:
+    def _settle_unbegun(self, job: Job, outcome: RunOutcome | None = None) -> None:
         job.left(outcome or Cancelled(), self.draining)
         store_status(job, self._keeping, self.owner)
-        job.say_end()
+        job.publish_end()
         self._settle(job)
 
     def _settle(self, job: Job) -> None:
-        """A run has left: forget it soon, and let the next one of its thread begin."""
+        """Move a run that has left to the ended ones, and let the next one begin."""
         self.jobs.pop(job.id, None)
         if job.refused:
             self.counts["started"] -= 1
@@ -346,8 +398,8 @@ class SystemActor:
         self._note_lane(job.thread_id, lane)
         job.forget()
         job.done.open()
-        for hear in self.on_left:
-            hear(job)
+        for notify in self.on_left:
+            notify(job)
         self._carry_out(job.thread_id, steps)
         self._fill()
         if not self.jobs:
@@ -356,7 +408,7 @@ class SystemActor:
                 gate.open()
 
     def _fill(self) -> None:
-        """Give free slots to those that wait for one."""
+        """Begin waiting runs while there are free slots."""
         while self.ready and self.active < self.limits.max_runs and self.draining is None:
             following = self.ready.popleft()
             if not following.ending:
@@ -373,12 +425,15 @@ class SystemActor:
             self.lanes[thread_id] = lane
 
     def cancel(self, job: Job, reason: str) -> None:
-        """End a run, whether it has begun or not."""
+        """Cancel a run, whether it has begun or not."""
         job.end(reason)
         self._withdraw(job)
 
     def cancel_by_id(self, run: bytes, reason: str) -> bool:
-        """End a run if it is here; whether it is, or was lately: its status is stored again."""
+        """Cancel a run by its id. Returns whether it is here, or has ended here lately.
+
+        The status of one that has ended is stored again.
+        """
         if (job := self.jobs.get(run)) is not None:
             self.cancel(job, reason)
         elif (job := self.ended.get(run)) is not None:
@@ -386,13 +441,30 @@ class SystemActor:
         return job is not None
 
     async def drain(self, reason: str, timeout_s: float) -> None:
-        """Take no more runs; let those that go on finish their superstep; leave the rest.
+        """Take no more runs; let active ones finish their superstep; leave the rest to `recover`.
 
         Args:
+            reason: for readers and statuses.
             timeout_s: after four fifths of it runs are cancelled in their superstep.
         """
-        await drain(self, reason, timeout_s)
+        reason = storable(reason)
+        if self.draining is None:
+            self.draining = reason
+            log_event("info", "system.draining", active=self.active, queued=self.queued)
+            # Copied: a call may close a follower, which removes it.
+            for notify in [one for some in list(self.followers.values()) for one in tuple(some)]:
+                notify(None)
+        for job in list(self.jobs.values()):
+            job.control.request_drain(reason)
+            if not job.begun or not job.turn.is_open:
+                self.cancel(job, reason)
+        with anyio.move_on_after(timeout_s * 0.8):
+            await self.wait_idle()
+        for job in list(self.jobs.values()):
+            job.end(reason, to_others=True)
+        with anyio.move_on_after(timeout_s * 0.2):
+            await self.wait_idle()
 
     async def wait_idle(self) -> None:
         """Wait until it has no run."""
-        await wait_in(self._idle, lambda: not self.jobs)
+        await wait_for_gate(self._idle, lambda: not self.jobs)

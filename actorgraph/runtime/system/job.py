@@ -1,50 +1,79 @@
-"""Job: one run of a system, from its arrival until it is forgotten."""
+"""Job: one run of a system from its arrival to its end, and the storing of its outcome.
+
+A run's own saves say that it has succeeded or is interrupted. Other outcomes are stored here:
+errors before the first save, cancellations, and that a run is left to other systems. The latter
+goes into the row after the run's events are stored: a system that takes the run up concludes from
+the row that no events are missing.
+"""
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from actorgraph.errors import GraphDrained, LeaseLostError
+import anyio
+
+from actorgraph.errors import CheckpointError, ConflictError, GraphDrained, LeaseLostError
 from actorgraph.errors.storage import UNREADABLE
-from actorgraph.errors.telling import said
-from actorgraph.errors.texts import storable
+from actorgraph.errors.texts import error_text, storable
 from actorgraph.runtime.mailbox import Gate
-from actorgraph.runtime.runs import Launch
-from actorgraph.runtime.stopping import DEADLINE
+from actorgraph.runtime.run.launch import Launch
+from actorgraph.runtime.run.supervisor import Supervisor
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.saver.persistence import Receipts, post_request
 from actorgraph.runtime.system.journal import Journal
-from actorgraph.values.control import RunControl
+from actorgraph.runtime.task.runtime import DEADLINE
+from actorgraph.superstep.scheduling import is_ahead
+from actorgraph.superstep.task_failures import may_begin_again
+from actorgraph.values.commands import RunControl
 from actorgraph.values.ids import as_text
-from actorgraph.values.run import Cancelled, Failed, Interrupted, Outcome, Succeeded
-from actorgraph.values.systems import IfBusy, RunRow, RunStatus
+from actorgraph.values.run import Cancelled, Failed, Interrupted, RunOutcome, Succeeded
+from actorgraph.values.systems import (
+    NO_OWNER,
+    AdoptRun,
+    IfBusy,
+    ListRuns,
+    RunRow,
+    RunStatus,
+    SetRun,
+)
 
-if TYPE_CHECKING:
-    from actorgraph.runtime.supervisor import Supervisor
 
-
-def _over() -> Launch:
-    raise AssertionError("a run that has left is not set up again")
+def _no_launch() -> Launch:
+    raise AssertionError("a run that has ended is not set up again")
 
 
 class Job:
-    """One run. Its fields are written by the system's actors only.
+    """One run. Only the system's actors write its fields.
 
     Args:
-        row: what is stored of it.
-        make: sets the run up, anew at each call.
-        shape: makes what `result()` returns of an outcome, or raises its error.
+        row: the run's row in the store.
+        journal: its events.
+        make: makes the launch, anew at each call.
+        shape: converts an outcome to the return value of `result()`, or raises its error.
+        control: takes requests to drain.
+        metadata: the run's.
+        if_busy: what happens if its thread is busy.
 
     Attributes:
-        outcome: how it left; None while it goes on, or has never begun.
+        status: as readers see it.
+        outcome: how it ended; None until then.
         reason: why it was cancelled, or the text of its error.
-        changed: when its status did, in microseconds since 1970-01-01 UTC.
-        stored: whether its own saves say how it has left. lost: whether another system has it.
-        left_to_others: whether the system's lease was over before it had left.
-        requeued: whether the system has left it for `recover()`.
-        adopted: whether another system had it before. misfit: whether this one can't run it.
-        refused: whether its thread was not given to it, so that it has never been taken.
-        claimed: whether its input is in its thread.
+        changed: time of the last change of status, in microseconds since 1970-01-01 UTC.
+        attempt: the number of attempts in its row.
+        begun: whether it has a slot.
+        first_step: the step that it began at.
+        stored: whether its own saves store its outcome.
+        lost: whether another system has taken it.
+        left_to_others: whether the system's lease was over before it ended.
+        requeued: whether it is left to `recover()` of any system.
+        adopted: whether another system had it before.
+        misfit: whether this system can't read it.
+        refused: whether the store has refused its row, so that it was never accepted.
+        claimed: whether its input is stored in its thread.
         holds: how often another system had its thread when it began.
-        done: opens when it is settled. turn: opens when it may set itself up, or is to end.
+        done: opens when it is settled.
+        turn: opens when it may set itself up, or must end.
+        supervisor: while it runs.
     """
 
     def __init__(
@@ -53,7 +82,7 @@ class Job:
         *,
         journal: Journal,
         make: Callable[[], Launch],
-        shape: Callable[[Outcome], Any],
+        shape: Callable[[RunOutcome], Any],
         control: RunControl,
         metadata: dict[str, Any],
         if_busy: IfBusy = "enqueue",
@@ -72,7 +101,7 @@ class Job:
         self.status: RunStatus = "pending"
         self.changed = row.created
         self.reason = ""
-        self.outcome: Outcome | None = None
+        self.outcome: RunOutcome | None = None
         self.requeued = False
         self.adopted = False
         self.misfit = False
@@ -92,52 +121,48 @@ class Job:
 
     @property
     def ending(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it was cancelled."""
         return self._ending
 
     @property
     def elsewhere(self) -> bool:
-        """Whether it has left this system and not ended: another one has it, or will have it."""
+        """Whether it has left this system without an end: another has it, or will take it up."""
         return self.requeued or self.lost
 
     @property
-    def told_all(self) -> bool:
-        """Whether all of its events are stored, where they are to be.
-
-        A row that says that a run was left in order, before its events say so, would let whoever
-        takes it up believe that none are missing.
-        """
+    def all_events_stored(self) -> bool:
+        """Whether all of its events are stored, if they are to be stored at all."""
         keeper = self.journal.keeper
         return keeper is None or (keeper.is_idle and not keeper.broken)
 
     @property
     def supersteps(self) -> int:
-        """How many it has done here so far."""
+        """Number of supersteps that it has done here so far."""
         return 0 if self.supervisor is None else max(0, self.supervisor.step - self.first_step)
 
     @property
     def durable(self) -> int:
-        """How many of its saves are stored."""
+        """Number of its saves that are stored."""
         return 0 if self.supervisor is None else self.supervisor.statistics().durable
 
     def begin(self) -> None:
-        """Note that it goes on."""
+        """Note that it runs."""
         self.begun, self.status = True, "running"
         self.changed = time.time_ns() // 1000
 
-    def rest(self) -> None:
-        """Note that another system has its thread: it begins anew later."""
+    def hold_back(self) -> None:
+        """Note that another system has its thread: it begins again later."""
         self.begun, self.status = False, "pending"
         self.holds += 1
         self.supervisor = None
         self.turn = Gate()
 
     def end(self, reason: str, *, to_others: bool = False) -> None:
-        """Cancel it, if it goes on; what it has done is stored. The first reason counts.
+        """Cancel it, unless it has ended; its finished work is stored. The first reason counts.
 
         Args:
-            to_others: whether it goes on later, so that its own last save must not end it: this
-                process may die before it can say so otherwise.
+            to_others: whether another system will continue it. Its last save must then leave it
+                open, because this process may die before it has stored anything else about it.
         """
         if self._ending or self.done.is_open:
             return
@@ -147,8 +172,12 @@ class Job:
         if self.supervisor is not None:
             self.supervisor.cancel(to_others=self.left_to_others or to_others)
 
-    def left(self, outcome: Outcome, draining: str | None) -> None:
-        """Note how it left."""
+    def left(self, outcome: RunOutcome, draining: str | None) -> None:
+        """Note its outcome: status, reason, and whether it is left to other systems.
+
+        Args:
+            draining: why the system takes no more runs; None if it does.
+        """
         self.outcome = outcome
         self.claimed = self.claimed or self.durable > 0
         self.changed = time.time_ns() // 1000
@@ -168,8 +197,8 @@ class Job:
                 self.requeued = draining is not None and error.reason == draining
             case Failed(error):
                 self.status = "error"
-                self.reason = f"{type(error).__name__}: {said(error)}"
-                # What it can't read may be read by the system that has stored it.
+                self.reason = f"{type(error).__name__}: {error_text(error)}"
+                # The system that has stored it may be able to read it.
                 early = self.adopted and self.supervisor is None
                 self.requeued = self.misfit = early and isinstance(error, UNREADABLE)
                 self.lost = self.lost or isinstance(error, LeaseLostError)
@@ -180,19 +209,109 @@ class Job:
             self.status = "pending"
 
     def forget(self) -> None:
-        """Let go of what only a run that goes on needs."""
+        """Release the objects that only a running run needs."""
         self.supervisor = None
-        self.make = _over
+        self.make = _no_launch
 
-    def say_end(self) -> None:
-        """Tell readers how it left, and let them go."""
+    def publish_end(self) -> None:
+        """Publish its end to readers, and close the journal."""
         journal = self.journal
         if self.elsewhere:
             journal.add("drain", {"reason": self.reason})
         else:
             if isinstance(self.outcome, Failed) and self.status == "error":
                 error = self.outcome.error
-                told = {"error": type(error).__name__, "message": said(error)}
-                journal.add("error", told)
+                details = {"error": type(error).__name__, "message": error_text(error)}
+                journal.add("error", details)
             journal.add("end", {"status": self.status, "reason": self.reason})
         journal.close()
+
+
+async def publish_outcome(job: Job, host: Host | None, owner: bytes, timeout_s: float) -> None:
+    """Store a run's outcome and publish it to readers; returns when its events are stored.
+
+    Args:
+        host: of the saver; None if that keeps no runs.
+        owner: the system's id.
+        timeout_s: seconds to wait for the storing of the events at most.
+    """
+    if not job.requeued:
+        await _note_lost_lease(job, host, owner)
+        store_status(job, host, owner)
+    job.publish_end()
+    keeper = job.journal.keeper
+    if keeper is not None:
+        with anyio.move_on_after(timeout_s):
+            await keeper.wait_idle()
+    if job.misfit and host is not None:
+        host.writer.post(give_back_request(job.row), Receipts(_ignore_answer))
+    elif job.requeued:
+        store_status(job, host, owner)
+
+
+def give_back_request(row: RunRow) -> AdoptRun:
+    """The request that returns an adopted run, so that any system may adopt it again.
+
+    Args:
+        row: as it is stored now.
+    """
+    return AdoptRun(row.run, row.thread_id, NO_OWNER, row.owner, row.attempts - 1)
+
+
+def store_status(job: Job, host: Host | None, owner: bytes) -> None:
+    """Post a run's status, unless its own saves have stored it; doesn't wait."""
+    if host is None or job.lost:
+        return
+    if job.stored and job.supersteps and job.status in ("success", "interrupted"):
+        return  # the run's last save says so; a run without supersteps has made none
+    host.writer.post(_status(job, owner), Receipts(_ignore_answer))
+
+
+async def _note_lost_lease(job: Job, host: Host | None, owner: bytes) -> None:
+    """Note that another system has taken a run, if that is why a save of it was refused.
+
+    Its readers then get no end of the run.
+    """
+    if host is None or job.lost:
+        return
+    match job.outcome:
+        case Failed(ConflictError()):
+            try:
+                await post_request(host.writer, _status(job, owner))()
+            except LeaseLostError:
+                job.lost = True
+            except Exception:  # noqa: BLE001 - `store_status` tries again
+                return
+        case _:
+            pass
+
+
+def _status(job: Job, owner: bytes) -> SetRun:
+    attempts = 0 if job.requeued and job.all_events_stored and not job.left_to_others else None
+    was = job.row.owner or owner  # the owner when it was accepted: the store compares it
+    return SetRun(job.id, job.thread_id, was, job.status, job.reason, attempts)
+
+
+def _ignore_answer(_: object) -> None:
+    """Ignore an error: `recover()` settles a run whose status could not be stored."""
+
+
+async def came_early(job: Job, outcome: RunOutcome, host: Host | None, owner: bytes) -> bool:
+    """Whether a run that has failed must begin again when the runs before it have left.
+
+    Args:
+        host: of the saver; None if that keeps no runs.
+        owner: the system's id.
+    """
+    # The store refuses a claim while another system has the thread. Before that the run has read
+    # the thread in the middle of another run: maybe a state that it can't resume, or without the
+    # question that it answers. Such an error says nothing about the thread after that run.
+    if host is None or not isinstance(outcome, Failed):
+        return False
+    if job.supervisor is not None:
+        return may_begin_again(job.supervisor.failure)
+    try:
+        rows: list[RunRow] = await host.reader.ask(ListRuns(open_of=(job.thread_id,)))
+    except CheckpointError:
+        return False
+    return any(is_ahead(job.id, owner, row) for row in rows)

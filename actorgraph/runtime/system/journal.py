@@ -1,44 +1,44 @@
 """Journal: the events of one run, in order, with offsets, for any number of readers.
 
-Receives   chunks from the run's supervisor and its nodes, from any thread; what the system says
+Receives   chunks from the run's supervisor and its nodes, and the system's events; any thread
 Sends      events to readers, each at its own pace, from the ring or from the store
-Bounds     the ring keeps the newest `ring` events. A reader holds nothing but its place; one
-           that is further behind than the ring reaches reads the store, or is told of a gap.
-           Of a reader that the run waits for it has the `Hold`, never the reader
-Durable    with a keeper an event is shown once it is stored, so that an offset that a reader
+Bounds     the ring keeps the newest `ring` events. A reader has only its offset; one that is
+           further behind than the ring reaches reads the store, or gets a "gap" event. Of a
+           blocking reader the journal has the `Hold`, never the reader itself
+Durable    with a keeper an event is visible once it is stored, so that an offset that a reader
            has seen means the same event after a restart
-Ends       when closed; readers get what is there, then the end
+Ends       when closed; readers get the remaining events, then the end
 """
 
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any, Self
 
 import anyio
 import msgspec
 
-from actorgraph.runtime.broadcast import Broadcast
-from actorgraph.runtime.mailbox import Gate, wait_in
-from actorgraph.values.streams import Item
+from actorgraph.errors import SlowReaderError
+from actorgraph.runtime.broadcast import Broadcast, Closing
+from actorgraph.runtime.mailbox import Gate, wait_for_gate
+from actorgraph.runtime.system.stored_events import Keeper
+from actorgraph.values.stream_items import StreamItem, WhenFull
 from actorgraph.values.systems import RunEvent
-
-if TYPE_CHECKING:
-    from actorgraph.runtime.system.keeper import Keeper
 
 RING_EVENTS = 1024
 HELD_S_MAX = 60.0
-"""So long a reader may hold its run and take no event; then the run goes on without it."""
+"""Seconds that a reader may block its run without taking an event; then it is ignored."""
 
 
 class Hold:
-    """Where a reader is that the run waits for.
+    """The place of a reader that blocks the run when it is behind.
 
-    All that a journal has of a reader: the reader itself may be left, and collected, at any time.
+    The journal has no reference to the reader, so that an abandoned one is garbage collected.
 
     Attributes:
         offset: of the last event that the reader has.
-        buffer: events that it may be behind.
+        buffer: number of events that it may be behind.
     """
 
     __slots__ = ("buffer", "offset")
@@ -49,12 +49,19 @@ class Hold:
 
 
 class Journal(Broadcast):
-    """The events of a run. See the module's text.
+    """The events of a run; see the module's docstring.
 
     Args:
-        shown: the stream modes that readers get; "values" is taken besides, for gaps.
-        ring: events to keep in memory.
-        first: the offset of its first event.
+        shown: the stream modes that readers get; "values" is added, for gaps.
+        subgraphs: whether they get the events of subgraphs.
+        ring: number of events to keep in memory.
+        first: offset of the first event.
+
+    Attributes:
+        keeper: stores the events; None if they aren't stored.
+        closed: whether it takes no more events.
+        values: the newest state of the run.
+        last: offset of the newest event.
     """
 
     def __init__(
@@ -86,7 +93,7 @@ class Journal(Broadcast):
 
     @property
     def is_full(self) -> bool:
-        """Whether the run has to wait: for a reader that holds it, or for the store."""
+        """Whether the run has to wait: for a blocking reader, or for the store."""
         if not self._held:
             return False
         if self.keeper is not None and self.keeper.is_full:
@@ -94,24 +101,24 @@ class Journal(Broadcast):
         return bool(self._holds) and bool(self._holding())
 
     def _holding(self) -> list[Hold]:
-        """The readers that the run waits for now."""
+        """The places of the readers that block the run now."""
         visible = self.visible
-        # Copied at once: a reader that is collected, maybe in another thread, changes it.
+        # Copied at once: the garbage collection of a reader, in any thread, changes the dict.
         return [hold for hold in list(self._holds) if visible - hold.offset >= hold.buffer]
 
     async def wait_room(self) -> None:
-        """Wait until nothing holds the run: at most `HELD_S_MAX` for readers that take no event."""
+        """Wait until the run may go on; at most `HELD_S_MAX` for readers that take no event."""
         while self.is_full:
             before = [(hold, hold.offset) for hold in self._holding()]
             with anyio.move_on_after(HELD_S_MAX) as patience:
-                await wait_in(self._room, lambda: not self.is_full)
+                await wait_for_gate(self._room, lambda: not self.is_full)
             if patience.cancelled_caught:
                 for hold, offset in before:
                     if hold.offset == offset:
                         self.release(hold)
 
-    def try_publish(self, chunks: tuple[Item, ...]) -> bool:
-        """See `Broadcast.try_publish`."""
+    def try_publish(self, chunks: tuple[StreamItem, ...]) -> bool:
+        """Add chunks as events. Returns False, and adds none, if the run has to wait."""
         if self.is_full:
             return False
         for chunk in chunks:
@@ -119,14 +126,14 @@ class Journal(Broadcast):
         return True
 
     def end(self) -> None:
-        """The run has left; the system says how, and then closes the journal."""
+        """Do nothing: the system adds the run's end, and then closes the journal."""
 
     def leave(self) -> None:
-        """Nobody holds up a run that is leaving; its readers stay."""
+        """Let the run end without waiting for readers, which stay."""
         self._held = False
-        self._make_room()
+        self._wake_senders()
 
-    def _put(self, chunk: Item) -> None:
+    def _put(self, chunk: StreamItem) -> None:
         namespace, mode, content = chunk
         if mode == "values" and namespace == self.root:
             self.values = content
@@ -136,6 +143,7 @@ class Journal(Broadcast):
     def add(self, kind: str, data: Any, namespace: tuple[str, ...] = ()) -> None:
         """Append an event; from any thread."""
         created = time.time_ns() // 1000
+        # One lock for numbering and storing: rows must reach the keeper in order of offsets.
         with self._turn:
             if self.closed:
                 return
@@ -144,25 +152,25 @@ class Journal(Broadcast):
             self._ring.append(event)
             if self.keeper is not None:
                 self.keeper.add(event)
-        self.tell()
+        self.wake_readers()
 
     def close(self) -> None:
-        """No more events."""
+        """Take no more events; readers get the rest and end."""
         self.closed = True
         self.leave()
-        self.tell()
+        self.wake_readers()
 
     # --- the readers' side ---
 
     @property
     def visible(self) -> int:
-        """The newest offset that readers may see."""
+        """Offset of the newest event that readers may see."""
         return self.last if self.keeper is None else min(self.last, self.keeper.shown)
 
-    def numbered(self, event: RunEvent) -> RunEvent:
-        """An event as readers get it: one that could not be stored has no offset of its own.
+    def with_stored_offset(self, event: RunEvent) -> RunEvent:
+        """An event as readers get it: one that could not be stored has the last stored offset.
 
-        Whoever comes back with its offset is told again what the store has not.
+        A reader that returns with that offset gets all that followed it in the next attempt.
         """
         keeper = self.keeper
         if keeper is None or not keeper.broken or event.offset <= keeper.stored:
@@ -171,45 +179,175 @@ class Journal(Broadcast):
 
     @property
     def first(self) -> int:
-        """The oldest offset in the ring; that of the next event if it is empty."""
+        """Offset of the oldest event in the ring; of the next event if it is empty."""
         with self._turn:
             return self._ring[0].offset if self._ring else self.last + 1
 
     def at(self, offset: int) -> RunEvent | None:
-        """An event of the ring."""
+        """The event at an offset; None if it is not in the ring."""
         with self._turn:
             index = offset - (self._ring[0].offset if self._ring else 0)
             return self._ring[index] if 0 <= index < len(self._ring) else None
 
     def hold(self, hold: Hold) -> None:
-        """Let the run wait for a reader."""
+        """Make the run wait for a reader when it is behind."""
         self._holds[hold] = None
 
     def release(self, hold: Hold) -> None:
-        """Let the run wait no longer for a reader; from any thread."""
+        """Make the run wait no longer for a reader; from any thread."""
         self._holds.pop(hold, None)
-        self.moved()
+        self.wake_run()
 
-    def moved(self) -> None:
-        """A reader, or the keeper, has taken something: who waited for it may go on."""
+    def wake_run(self) -> None:
+        """Wake the waiting run if it may go on: a reader or the keeper has taken events."""
         if self._room and not self.is_full:
-            self._make_room()
+            self._wake_senders()
 
     async def wait_after(self, offset: int) -> None:
-        """Wait until an event behind the offset can be seen, or the journal is closed."""
-        await wait_in(self._gates, lambda: self.visible > offset or self._is_over)
+        """Wait until an event after the offset is visible, or the journal is closed."""
+        await wait_for_gate(self._gates, lambda: self.visible > offset or self._is_over)
 
     @property
     def _is_over(self) -> bool:
         return self.closed and (self.keeper is None or self.keeper.is_idle)
 
-    def kept(self) -> None:
-        """The keeper has stored events: they can be seen, and it has room for more."""
-        self.tell()
-        self.moved()
+    def events_stored(self) -> None:
+        """Handle progress of the keeper: more events are visible, and it has room for more."""
+        self.wake_readers()
+        self.wake_run()
 
-    def tell(self) -> None:
-        """Wake the readers that wait."""
+    def wake_readers(self) -> None:
+        """Wake waiting readers."""
         gates, self._gates = self._gates, []
         for gate in gates:
             gate.open()
+
+
+class EventReader(Closing, AsyncIterator[RunEvent]):
+    """The events of one run after an offset, in order. Iterate it once; `async with` closes it.
+
+    Ends after the event "end", or "drain" if the system closes before the run has ended.
+
+    Args:
+        after: offset of the last event that the reader has.
+        buffer: number of events that it may be behind.
+        when_full: what happens then. "block" makes the run wait, as long as the reader exists;
+            "drop_oldest" continues with the events in the ring and the store, after a "gap"
+            event if some are missing; "close" ends the reader with `SlowReaderError`.
+    """
+
+    def __init__(
+        self, journal: Journal, after: int, *, buffer: int, when_full: WhenFull = "drop_oldest"
+    ) -> None:
+        self._place = Hold(after, buffer)
+        self._journal = journal
+        self._buffer = buffer
+        self._when_full: WhenFull = when_full
+        self._pages: deque[RunEvent] = deque()
+        self._left = False
+        # The offset is of an earlier attempt of a run whose events aren't stored.
+        if after > journal.last:
+            self.offset = journal.first - 1
+            self._pages.extend(gap(self.offset, self.offset + 1, journal.values))
+        self._hold()
+
+    @property
+    def offset(self) -> int:
+        """Offset of the last event that the reader has."""
+        return self._place.offset
+
+    @offset.setter
+    def offset(self, offset: int) -> None:
+        self._place.offset = offset
+
+    @property
+    def _behind(self) -> int:
+        return self._journal.visible - self.offset
+
+    def _hold(self) -> None:
+        if self._when_full == "block":
+            self._journal.hold(self._place)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> RunEvent:
+        """Wait for the next event.
+
+        Raises:
+            StopAsyncIteration: there are no more.
+            SlowReaderError: it is too far behind, and `when_full` is "close".
+        """
+        if self._left:
+            raise StopAsyncIteration
+        self._hold()
+        try:
+            event = await self._next()
+        except BaseException:
+            # The reader may never be used again, and is not collected either while the traceback
+            # of the cancelled task refers to it: it must not block the run until then.
+            self._journal.release(self._place)
+            raise
+        if event is None:
+            self.close()
+            raise StopAsyncIteration
+        self.offset = event.offset
+        self._journal.wake_run()
+        return self._journal.with_stored_offset(event)
+
+    async def _next(self) -> RunEvent | None:
+        journal = self._journal
+        while True:
+            if self._pages:
+                return self._pages.popleft()
+            if self._when_full == "close" and self._behind > self._buffer:
+                self.close()
+                raise SlowReaderError(
+                    f"the reader of a run was more than {self._buffer} events behind",
+                    do="continue with events(after=) the last offset that it has, read faster, "
+                    'or use when_full="block" or "drop_oldest"',
+                )
+            if self.offset >= journal.visible:
+                if journal.closed and self.offset >= journal.last:
+                    return None
+                await journal.wait_after(self.offset)
+                continue
+            event = journal.at(self.offset + 1)
+            if event is not None:
+                return event
+            await self._read_missing()
+
+    async def _read_missing(self) -> None:
+        """Read events that the ring has dropped from the store; without them, add a gap."""
+        keeper = self._journal.keeper
+        page = [] if keeper is None else await keeper.page(self.offset)
+        following = page[0].offset if page else self._journal.first
+        if following > self.offset + 1:
+            self._pages.extend(gap(self.offset, following, self._journal.values))
+        self._pages.extend(page)
+
+    def close(self) -> None:
+        """Stop reading; the run waits no longer for this reader."""
+        self._left = True
+        self._journal.release(self._place)
+
+    async def aclose(self) -> None:
+        """See `close`."""
+        self.close()
+
+    def __del__(self) -> None:
+        self._journal.release(self._place)
+
+
+def gap(after: int, following: int, values: Any) -> list[RunEvent]:
+    """Events for a reader that misses some: "gap", with the range, and "values", with the state.
+
+    Args:
+        after: offset of the last event that the reader has.
+        following: offset of the next event that it gets.
+        values: the run's state; None if there is none.
+    """
+    missing = {"from": after + 1, "to": following - 1}
+    # The gap has the offset of the event before it: a reader that returns there gets it again.
+    state = RunEvent(following - 1, "values", {} if values is None else values)
+    return [RunEvent(after, "gap", missing), state]

@@ -1,4 +1,4 @@
-"""LeaseActor: keeps a system's lease, and stops its runs when it could not.
+"""LeaseActor: keeps a system's lease, and stops the system's runs when the lease is lost.
 
 Sends      one renewal per third of the lease, however many runs there are: see `Heartbeat`
 Guards     a lease counts from the moment at which its renewal was handed over, by this process's
@@ -13,36 +13,38 @@ from collections.abc import Callable, Sequence
 import anyio
 import anyio.to_thread
 
-from actorgraph.runtime.hosting import Host
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.persistence import Receipts
-from actorgraph.values.commits import Outcome, Refused
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.saver.persistence import Receipts
+from actorgraph.values.commits import CommitOutcome, Refused
 from actorgraph.values.run import Saved, SaveFailed
 from actorgraph.values.systems import RenewOwner
 
 CHECKS = 6
-"""Looks at the lease, per lease."""
+"""Checks of the lease by the event loop, per lease."""
 BEATS = 3
 """Renewals per lease."""
 SILENT_LEASES = 4
-"""A loop that has not looked at its lease for so many leases hangs: others may take its runs."""
+"""After so many leases without a check the event loop hangs: others may take its runs."""
 
-RenewBeside = Callable[[Sequence[RenewOwner]], list[Outcome]]
+RenewBeside = Callable[[Sequence[RenewOwner]], list[CommitOutcome]]
 
 
 class Heartbeat:
     """Renews a lease from a thread of its own.
 
-    A loop with thousands of runs takes seconds to come round, and thousands of saves wait for as
-    long; neither says that the process is dead. The renewal goes over a connection of its own
-    where the saver has one (`renew_beside`), else before the saves that wait.
+    A loop with thousands of runs takes seconds per iteration, and a renewal among thousands of
+    saves waits as long; the process is alive all the same. The renewal uses a connection of its
+    own if the saver has one (`renew_beside`); else it goes before the waiting saves.
 
     Args:
-        owner: whose lease it is; may be set anew.
+        host: of the saver.
+        owner: the owner of the lease.
+        lease_s: seconds of a lease.
 
     Attributes:
-        held_from: when the newest renewal of `owner` that is stored was handed over.
-        seen: when the loop has looked at the lease last.
+        held_from: when the newest stored renewal was handed over, by `time.monotonic`.
+        seen: when the event loop has last checked the lease, by `time.monotonic`.
     """
 
     def __init__(self, host: Host, owner: bytes, lease_s: float) -> None:
@@ -57,20 +59,24 @@ class Heartbeat:
         self.held_from = self.seen = time.monotonic()
 
     def start(self, held_from: float) -> None:
-        """Start the thread, for a lease that was taken lately."""
+        """Start the thread.
+
+        Args:
+            held_from: when the lease was taken, by `time.monotonic`.
+        """
         self.held_from = held_from
         self._thread = threading.Thread(target=self._serve, name="actorgraph-lease", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, and wait for its last renewal: none is stored after that."""
+        """End the thread and wait for its last renewal, so that none is stored after this."""
         self._stopped = True
         self._due.set()
         if self._thread is not None:
             self._thread.join()
 
     def go_on_as(self, owner: bytes) -> None:
-        """Renew the lease of another owner, at once."""
+        """Renew the lease of another owner from now on, and once at once."""
         with self._lock:
             self._owner, self.held_from = owner, time.monotonic()
         self._due.set()
@@ -84,10 +90,8 @@ class Heartbeat:
             self._renew()
 
     def _renew(self) -> None:
-        """Renew the lease, unless it is over: others may have the runs then, and the loop says so.
-
-        A process that stood still wakes up here before its loop has looked at the clock.
-        """
+        """Renew the lease, unless it is over: other systems may have the runs then."""
+        # After a pause of the whole process this thread may run before the loop has noticed.
         with self._lock:
             moment, owner = time.monotonic(), self._owner
             over = moment - self.held_from > self._lease_s
@@ -96,17 +100,17 @@ class Heartbeat:
         renewal = RenewOwner(owner, self._lease_s)
         if self._beside is None:
             self._host.writer.post(
-                renewal, Receipts(lambda answer: self._hear(answer, moment, owner))
+                renewal, Receipts(lambda answer: self._on_answer(answer, moment, owner))
             )
             return
         try:
             (outcome,) = self._beside([renewal])
-        except Exception as error:  # noqa: BLE001 - a saver may be anybody's
+        except Exception as error:  # noqa: BLE001 - a foreign saver may raise anything
             outcome = Refused(error)
         refused = isinstance(outcome, Refused)
-        self._hear(SaveFailed(0, outcome.error) if refused else Saved(0), moment, owner)
+        self._on_answer(SaveFailed(0, outcome.error) if refused else Saved(0), moment, owner)
 
-    def _hear(self, answer: Saved | SaveFailed, moment: float, owner: bytes) -> None:
+    def _on_answer(self, answer: Saved | SaveFailed, moment: float, owner: bytes) -> None:
         if isinstance(answer, SaveFailed):
             log_event("warning", "lease.not_renewed", error=repr(answer.error))
             return
@@ -116,10 +120,13 @@ class Heartbeat:
 
 
 class LeaseActor:
-    """See the module's text.
+    """Keeps a system's lease; see the module's docstring.
 
     Args:
-        lost: called when the lease is over; returns the owner to go on as.
+        host: of the saver.
+        owner: the owner of the lease.
+        lease_s: seconds of a lease.
+        lost: called when the lease is over; returns the owner id to continue with.
     """
 
     def __init__(self, host: Host, owner: bytes, lease_s: float, lost: Callable[[], bytes]) -> None:
@@ -151,7 +158,7 @@ class LeaseActor:
                 if time.monotonic() - heartbeat.held_from > self._lease_s:
                     self._give_up()
         finally:
-            # A limiter of its own: this must not wait for the program's threads, however they hang.
+            # A limiter of its own: this must not wait for worker threads of the program that hang.
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(heartbeat.stop, limiter=anyio.CapacityLimiter(1))
 

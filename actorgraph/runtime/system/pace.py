@@ -1,12 +1,12 @@
-"""Pace: lets runs come and begin no faster than the event loop and the store take their work.
+"""Pace: limits how fast runs are accepted and begun, so that the event loop stays responsive.
 
 Receives   gates, from tasks that are about to set a run up
-Sends      turns, in order of arrival: as many per round of the loop as keep a round short
-Bounds     a round of the loop aims at `ROUND_S`, whatever it consists of; `AT_ONCE_MAX` have
-           their turn at once; with a writer, no turn is given while a whole batch waits to be
-           stored. Runs that have begun are never held: one that waits in a node keeps nobody,
-           and ten thousand that come at once don't stop the loop for all others
-Ends       with its group; then everybody has a turn
+Sends      turns, in order of arrival: as many per iteration of the loop as keep it short
+Bounds     an iteration of the loop should take `ROUND_S`, with all its work; at most
+           `AT_ONCE_MAX` turns are taken at the same time; with a writer, no turn is given while a
+           whole batch waits to be stored. Runs that have begun are never held: ten thousand that
+           come at once delay only each other
+Ends       with its group; then all waiting tasks get a turn
 """
 
 import time
@@ -17,18 +17,22 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from actorgraph.runtime.mailbox import Gate, Mailbox
-from actorgraph.runtime.persistence import BATCH_MESSAGES_MAX, PersistenceActor
+from actorgraph.runtime.saver.persistence import BATCH_MESSAGES_MAX, PersistenceActor
 
 ROUND_S = 0.004
+"""Seconds that an iteration of the event loop should take."""
 AT_ONCE_MAX = 64
+"""Turns that are taken at the same time, at most."""
 LOOK_S = 0.001
+"""Seconds until it looks again whether there is room."""
 
 
 class Pace:
-    """See the module's text.
+    """Gives turns to tasks that set up runs; see the module's docstring.
 
     Args:
-        group: where its task lives. writer: whose queue holds back who waits; None for none.
+        group: for its task.
+        writer: no turn is given while its queue is long; None for no such limit.
     """
 
     def __init__(self, group: TaskGroup, writer: PersistenceActor | None = None) -> None:
@@ -44,31 +48,31 @@ class Pace:
         return len(self._waiting)
 
     def is_free(self) -> bool:
-        """Whether who comes now has a turn at once: the loop is not busy with such work."""
+        """Whether a task that comes now gets a turn at once: no such work is waiting."""
         if self._waiting or not self._has_room():
             return False
         now = time.perf_counter()
         if self._fresh:
             self._slice_end = now + ROUND_S
-            self._hear_of_rounds()
+            self._watch_round()
         return now <= self._slice_end
 
     async def turn(self, gate: Gate) -> None:
         """Wait for a turn, which ends with `over`.
 
         Args:
-            gate: who opens it meanwhile gives the turn, out of turn.
+            gate: opened when the turn comes; opening it earlier gives the turn at once.
         """
         if self.is_free():
             gate.open()
         else:
             self._waiting.append(gate)
-            self._hear_of_rounds()
+            self._watch_round()
             await gate.wait()
         self._given += 1
 
     def over(self) -> None:
-        """A turn is over."""
+        """End a turn."""
         self._given -= 1
 
     def _has_room(self) -> bool:
@@ -76,13 +80,13 @@ class Pace:
             return False
         return self._writer is None or self._writer.waiting < BATCH_MESSAGES_MAX
 
-    def _hear_of_rounds(self) -> None:
-        if self._fresh:  # this is the first one of a round
+    def _watch_round(self) -> None:
+        if self._fresh:  # the first one of this iteration: wake `_serve`, which notices the next
             self._fresh = False
             self._rounds.put(None)
 
     async def _serve(self) -> None:
-        """Give turns, each round of the loop: more per round while rounds are short."""
+        """Give turns in each iteration of the loop: more of them while iterations are short."""
         at_once = 1
         try:
             while True:
@@ -96,6 +100,7 @@ class Pace:
                     await anyio.lowlevel.checkpoint()
                 else:
                     await anyio.sleep(LOOK_S)
+                # Additive increase, multiplicative decrease, as in TCP's congestion control.
                 late = time.perf_counter() - began > ROUND_S
                 at_once = max(1, at_once // 2) if late else min(AT_ONCE_MAX, at_once + 1)
         finally:

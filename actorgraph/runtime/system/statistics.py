@@ -1,31 +1,36 @@
-"""What an ActorSystem tells of itself."""
+"""Figures of an ActorSystem."""
 
 import msgspec
 
-from actorgraph.runtime.persistence_statistics import PersistenceStatistics
+from actorgraph.runtime.saver.statistics import PersistenceStatistics
 from actorgraph.runtime.system.actor import SystemActor
 
 _FLOWS = ("started", "supersteps")
 
 
 class SystemStatistics(msgspec.Struct, frozen=True):
-    """A system, as it stands.
+    """Figures of a system.
 
     Attributes:
-        active, queued: runs that go on; runs that wait for a slot or for their thread.
-        held: runs that wait because another system has their thread. misfits: runs that no system
-            has and that this one can't run, as `recover` has found them last.
-        threads: threads that have a run. mailbox_max: runs in the fullest thread's mailbox.
-        max_runs, max_queued: their bounds. saturated: whether the next run may be refused.
-        started, refused: runs taken and refused so far.
-        supersteps: done so far, by runs that go on too.
-        left: status -> runs that have left with it so far.
+        active: runs that are active now.
+        queued: runs that wait for a slot or for their thread.
+        held: runs that wait because another system has their thread.
+        misfits: runs without a system that this one can't run, as of the last `recover`.
+        threads: threads that have a run.
+        mailbox_max: waiting runs of the thread with the most.
+        max_runs: limit of `active`.
+        max_queued: limit of `queued`.
+        saturated: whether the next run may be refused.
+        started: runs accepted so far.
+        refused: runs refused so far.
+        supersteps: done so far, also by active runs.
+        left: status -> runs that have ended with it so far.
         draining: why the system takes no more runs; None while it does.
         worker_threads: sync nodes that run in threads now; None without `max_threads`.
-        loop_held, loop_held_by: how often something held the event loop for too long, and who did
-            last; 0 and "" without `loop_limit_s`.
-        unsaved_bytes: bytes that wait to be committed. persistence: the saver's actor; None
-            without a saver.
+        loop_held: how often the event loop was blocked for too long; 0 without `loop_limit_s`.
+        loop_held_by: the node, or the place in the code, that did so last; "" for none.
+        unsaved_bytes: bytes that wait to be committed.
+        persistence: figures of the saver's actor; None without a saver.
     """
 
     active: int

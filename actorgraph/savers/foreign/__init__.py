@@ -1,1 +1,1 @@
-"""Savers of LangGraph's interface behind the port: whole checkpoints through their own methods."""
+"""Savers with LangGraph's interface, adapted to `ports.Saver`: whole checkpoints, by `put`."""

@@ -1,41 +1,39 @@
-"""A tuple of LangGraph's saver interface as the rows that the runtime reads."""
+"""Checkpoint tuples of LangGraph's interface as the rows that the runtime reads."""
 
 from typing import Any
 
 import msgspec
 
 from actorgraph.codec.records import Record, encode_json, encode_record
-from actorgraph.savers.foreign.forms import incoming
-from actorgraph.savers.foreign.ledger import rows_of
-from actorgraph.savers.foreign.live import held
-from actorgraph.savers.foreign.versions import numbers_of
-from actorgraph.savers.judge import newest_rows
+from actorgraph.savers.foreign.payloads import convert_from_langgraph, live_payload, numbers_of
+from actorgraph.savers.foreign.task_writes import ledger_rows
+from actorgraph.savers.judge import sorted_ledger
 from actorgraph.values.commits import CheckpointRow, ListCheckpoints, StoredCheckpoint
 from actorgraph.values.constants import CHECKPOINT_FORMAT
 from actorgraph.values.ids import as_bytes, ticks_of
 
 EXTRA = "actorgraph"
-"""The key of a checkpoint's metadata under which stands what LangGraph has no place for."""
+"""Key in a checkpoint's metadata for data that LangGraph's format has no place for."""
 
 COUNTERS = "counters_since_delta_snapshot"
 _COLUMNS = frozenset({"source", "step", "run_id", COUNTERS, EXTRA})
 
 
-def place_of(found: Any) -> tuple[str, str, bytes]:
-    """Thread, namespace and id of a tuple."""
+def address_of(found: Any) -> tuple[str, str, bytes]:
+    """Return thread id, namespace and checkpoint id of a tuple."""
     place = found.config["configurable"]
     checkpoint = as_bytes(found.checkpoint["id"])
     return str(place["thread_id"]), place.get("checkpoint_ns") or "", checkpoint
 
 
 def parent_of(found: Any) -> bytes | None:
-    """The id of a tuple's parent."""
+    """Return the id of a tuple's parent; None for none."""
     text = ((found.parent_config or {}).get("configurable") or {}).get("checkpoint_id")
     return as_bytes(text) if text else None
 
 
 def record_of(found: Any) -> Record:
-    """The record of a tuple's checkpoint: all values are held, each as a row of its own."""
+    """Return the record of a tuple's checkpoint, with every value in a row of its own."""
     checkpoint, metadata = found.checkpoint, found.metadata or {}
     extra = metadata.get(EXTRA) or {}
     values = checkpoint["channel_values"]
@@ -55,13 +53,13 @@ def record_of(found: Any) -> Record:
     )
 
 
-def stored_of(found: Any) -> StoredCheckpoint:
-    """The rows of a tuple.
+def stored_checkpoint(found: Any) -> StoredCheckpoint:
+    """Return the rows of a tuple.
 
     Raises:
-        SerializationError: its versions are no numbers.
+        SerializationError: a version doesn't begin with a number.
     """
-    thread_id, namespace, checkpoint = place_of(found)
+    thread_id, namespace, checkpoint = address_of(found)
     metadata = dict(found.metadata or {})
     extra = metadata.get(EXTRA) or {}
     run = _run_of(metadata)
@@ -80,21 +78,24 @@ def stored_of(found: Any) -> StoredCheckpoint:
         metadata=_as_json({k: v for k, v in metadata.items() if k not in _COLUMNS}, metadata),
     )
     values = found.checkpoint["channel_values"]
+    blobs: dict[str, bytes] = {
+        c: live_payload(convert_from_langgraph(value)) for c, value in values.items()
+    }
     return StoredCheckpoint(
         thread_id=thread_id,
         namespace=namespace,
         sequence=ticks_of(checkpoint),
         row=row,
-        blobs={channel: held(incoming(value)) for channel, value in values.items()},
+        blobs=blobs,
         ranges={},
         ends={},
-        ledger=newest_rows(rows_of(checkpoint, found.pending_writes or ())),
+        ledger=sorted_ledger(ledger_rows(checkpoint, found.pending_writes or ())),
     )
 
 
 def matches(found: Any, query: ListCheckpoints) -> bool:
-    """Whether a tuple is one that a listing asks for."""
-    thread_id, namespace, checkpoint = place_of(found)
+    """Whether a listing asks for a tuple."""
+    thread_id, namespace, checkpoint = address_of(found)
     if query.thread_id not in (None, thread_id) or query.namespace not in (None, namespace):
         return False
     if query.before is not None and checkpoint >= query.before:
@@ -114,6 +115,6 @@ def _run_of(metadata: dict[str, Any]) -> bytes | None:
 
 
 def _as_json(shown: dict[str, Any], metadata: dict[str, Any]) -> str:
-    if "run_id" in metadata:  # a run id that is no UUID
+    if "run_id" in metadata:  # a run id that is not a UUID
         shown["run_id"] = metadata["run_id"]
     return msgspec.json.encode(shown, enc_hook=str).decode()

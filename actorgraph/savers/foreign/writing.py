@@ -1,7 +1,7 @@
-"""Checkpoint rows as LangGraph's checkpoints: whole values, made from the parent's and what is new.
+"""Checkpoint rows as LangGraph's checkpoints: whole values, from the parent's and the new ones.
 
-What a run has stored last is remembered for as long as it goes on, so that only a run's first
-checkpoint reads its parent.
+A run's last checkpoint is kept in memory while the run goes on, so that only its first one must
+read the parent.
 """
 
 import datetime as dt
@@ -11,19 +11,21 @@ from typing import Any
 import msgspec
 
 from actorgraph.codec.records import Record, decode_metadata, decode_names, decode_record
-from actorgraph.savers.foreign.live import value_of
+from actorgraph.savers.foreign.payloads import ParentVersions, SaverStyle, number_of, value_of
 from actorgraph.savers.foreign.reading import COUNTERS, EXTRA
-from actorgraph.savers.foreign.versions import Known, Style, number_of
 from actorgraph.values.commits import CheckpointRow, RangeRow
 from actorgraph.values.ids import as_text
 
 
-class Last(msgspec.Struct):
-    """A namespace's newest checkpoint, as it was stored.
+class LastCheckpoint(msgspec.Struct):
+    """A namespace's newest checkpoint, as it was put.
 
     Attributes:
-        values: in our classes.
-        lists: channel -> the growing list that its rows add to.
+        id: None for no checkpoint.
+        values: channel -> value in our classes.
+        versions: channel -> version in the saver's form.
+        seen: node -> channel -> version in the saver's form.
+        lists: channel -> the growing list to which new rows add items.
     """
 
     id: bytes | None
@@ -33,7 +35,7 @@ class Last(msgspec.Struct):
     lists: dict[str, list[Any]]
 
 
-class Put(msgspec.Struct, frozen=True):
+class PutArguments(msgspec.Struct, frozen=True):
     """The arguments of `put`, without the config."""
 
     checkpoint: dict[str, Any]
@@ -41,14 +43,16 @@ class Put(msgspec.Struct, frozen=True):
     new_versions: dict[str, Any]
 
 
-def put_of(row: CheckpointRow, last: Last, style: Style) -> tuple[Put, Last]:
-    """What stores a checkpoint.
+def put_arguments(
+    row: CheckpointRow, last: LastCheckpoint, style: SaverStyle
+) -> tuple[PutArguments, LastCheckpoint]:
+    """Return the arguments of `put` that store a checkpoint, and it as the next one's parent.
 
     Args:
-        last: its parent; one without an id where it has none. Not changed.
+        last: its parent; one without an id if it has none. Not changed.
     """
     record = decode_record(row.record)
-    known = Known(style, last.versions, last.seen)
+    known = ParentVersions(style, last.versions, last.seen)
     lists = _grown(row, record, last)
     values = _values(row, record, last, lists)
     versions = known.all_written(record.channel_versions)
@@ -65,14 +69,15 @@ def put_of(row: CheckpointRow, last: Last, style: Style) -> tuple[Put, Last]:
     numbers = record.channel_versions
     held = {c for c in numbers if c not in values or c in last.values}
     new = {c: v for c, v in versions.items() if not (c in held and known.has(c, numbers[c]))}
-    put = Put(checkpoint, _metadata(row, record), new)
-    return put, Last(row.id, values, versions, seen, lists)
+    put = PutArguments(checkpoint, _metadata(row, record), new)
+    return put, LastCheckpoint(row.id, values, versions, seen, lists)
 
 
-def missing(row: CheckpointRow, last: Last) -> dict[str, int]:
-    """The channels whose value is neither new nor the parent's, with their versions.
+def missing_values(row: CheckpointRow, last: LastCheckpoint) -> dict[str, int]:
+    """Return channel -> version of the values that are neither new nor the parent's.
 
-    A copy of a checkpoint is the child of that one's parent, and so are its values not.
+    A checkpoint that copies another one is a sibling of it: it has that one's values and the
+    parent of both.
     """
     record = decode_record(row.record)
     new = {blob.channel for blob in row.blobs} | {part.channel for part in row.ranges}
@@ -86,8 +91,8 @@ def missing(row: CheckpointRow, last: Last) -> dict[str, int]:
     }
 
 
-def _grown(row: CheckpointRow, record: Record, last: Last) -> dict[str, list[Any]]:
-    """The growing lists with the items that are new; new objects, as the saver may keep its own."""
+def _grown(row: CheckpointRow, record: Record, last: LastCheckpoint) -> dict[str, list[Any]]:
+    """Add the new items to the growing lists, in new objects: the saver may keep the old ones."""
     lists = dict(last.lists)
     begun: set[str] = set()
     for part in row.ranges:
@@ -98,7 +103,7 @@ def _grown(row: CheckpointRow, record: Record, last: Last) -> dict[str, list[Any
     for channel, chain in record.lists.items():
         end = chain[-1][1]
         if channel not in begun and (channel in lists or not end):
-            lists[channel] = lists.get(channel, [])[:end]  # one without items has no rows
+            lists[channel] = lists.get(channel, [])[:end]  # an empty list has no rows
     return lists
 
 
@@ -107,13 +112,13 @@ def _start(part: RangeRow) -> int:
 
 
 def _values(
-    row: CheckpointRow, record: Record, last: Last, lists: Mapping[str, list[Any]]
+    row: CheckpointRow, record: Record, last: LastCheckpoint, lists: Mapping[str, list[Any]]
 ) -> dict[str, Any]:
     new = {blob.channel: value_of(blob.payload) for blob in row.blobs}
     values = dict(record.values)
     for channel in record.blobs:
         values[channel] = new[channel] if channel in new else last.values[channel]
-    for channel in record.lists:  # whose items are all of this run
+    for channel in record.lists:
         values[channel] = lists[channel] if channel in lists else last.values[channel]
     return values
 

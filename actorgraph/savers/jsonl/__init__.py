@@ -1,5 +1,5 @@
-"""Checkpoints in files: one for each thread, a line of JSON for each save.
+"""Checkpoints in a folder of JSON lines: one file per thread, one line per save.
 
-`names` says which file, `lines` what a line holds, `index` what is remembered of a file, `batch`
-and `rewriting` how files change, `reading` how they are read, `folder` who may.
+The lines are defined beside their checksums; an index of each file is kept in memory; batches
+append lines, removals rewrite files; a lock gives the folder to one process at a time.
 """

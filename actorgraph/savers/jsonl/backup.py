@@ -1,8 +1,8 @@
-"""A copy of a folder while it is in use: each thread's file as it is at one moment.
+"""Copy a folder that is in use: each thread's file in one consistent state.
 
-Lines are only added and a file that is written anew is another file, so what stands in an open
-file up to its size never changes. Opening it and reading its size happens between two batches,
-copying doesn't.
+Lines are only appended, and a rewritten file is another inode, so the bytes of an open file up to
+its size never change. So only opening it and reading its size needs the lock on writing; copying
+does not.
 """
 
 import os
@@ -10,34 +10,32 @@ import shutil
 from pathlib import Path
 
 from actorgraph.errors import InvalidConfigError, StorageError
-from actorgraph.savers.jsonl.files import Files, translate
-from actorgraph.savers.jsonl.folder import LOCK, TEMPORARY, Folder, enter, leave
-from actorgraph.savers.jsonl.marks import NAME as MARKS
+from actorgraph.savers.jsonl.files import MARKS_NAME, Files, translate
+from actorgraph.savers.jsonl.folder import LOCK, TEMPORARY, Folder, acquire_folder, release_folder
 
 _CHUNK = 1 << 20
 
 
 def copy_folder(path: str, files: Files, dest: str) -> None:
-    """Copy a folder of threads; the copy gets its name when it is whole and on the disk.
+    """Copy a folder of threads; the copy gets its name when it is complete and synced.
 
-    A thread that is made meanwhile may or may not be in it.
+    A thread that is created meanwhile may or may not be in it.
 
     Raises:
-        InvalidConfigError: there is something at `dest`, or it is inside of the folder.
+        InvalidConfigError: `dest` exists, or is inside the folder.
         StorageBusyError: another process has the folder open.
-        StorageError: it can't be read, or the copy can't be written; nothing is left of that.
+        StorageError: the folder can't be read, or the copy can't be written; a partial copy is
+            removed.
     """
     if not dest or os.path.lexists(dest):
-        raise InvalidConfigError(
-            f"there is something at {dest!r} already", do="name a folder that doesn't exist"
-        )
+        raise InvalidConfigError(f"{dest!r} exists already", do="name a folder that doesn't exist")
     if Path(path).resolve() in Path(dest).resolve().parents:
         raise InvalidConfigError(
-            f"{dest!r} is inside of the folder that is copied", do="name another place"
+            f"{dest!r} is inside the folder that is copied", do="name a path outside of it"
         )
     part = f"{dest}.part"
     try:
-        folder = enter(path, files)
+        folder = acquire_folder(path, files)
     except OSError as error:
         raise translate(error, path) from error
     try:
@@ -56,13 +54,13 @@ def copy_folder(path: str, files: Files, dest: str) -> None:
             ) from error
         raise
     finally:
-        leave(folder)
+        release_folder(folder)
 
 
 def _names(folder: Folder) -> list[str]:
     names = (path.name for path in Path(folder.path).iterdir() if path.is_file())
     return sorted(
-        name for name in names if name not in {LOCK, MARKS} and not name.endswith(TEMPORARY)
+        name for name in names if name not in {LOCK, MARKS_NAME} and not name.endswith(TEMPORARY)
     )
 
 
@@ -70,7 +68,7 @@ def _copy(folder: Folder, files: Files, name: str, part: str) -> None:
     with folder.writing:
         try:
             source = os.open(Path(folder.path, name), os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:  # the thread was deleted meanwhile
+        except FileNotFoundError:  # the thread was deleted since the folder was listed
             return
         size = os.fstat(source).st_size
     try:

@@ -1,8 +1,11 @@
-"""One batch: `judge` decides about each request in order, then lines are added to files.
+"""Store one batch: judge each request in order, append lines to files, sync them.
 
-All lines are written before one sync for each file, the files at the same time. A write that fails
-is undone in all of them, so nothing of the batch is stored; a sync that fails closes the saver.
-What rewrites a file comes between: the lines before it are durable then.
+Order      all lines are written before the first sync; then one sync per file, in parallel
+Fails      a failed write is undone in all files, and nothing of the batch is stored;
+           a failed sync breaks the saver, as the disk's content is unknown (see `files`)
+Rewrites   requests that rewrite a file (removals, copies) come after a flush, so that the lines
+           of earlier requests are durable before their file is replaced
+Visible    readers see a line only after its sync: `Draft.apply` puts it into the index
 """
 
 import os
@@ -16,44 +19,53 @@ from actorgraph.errors import CheckpointError, SaverBrokenError, StorageError
 from actorgraph.savers.jsonl.files import Files, broken, translate
 from actorgraph.savers.jsonl.folder import Folder
 from actorgraph.savers.jsonl.index import ThreadIndex
-from actorgraph.savers.jsonl.lines import Line, encode_line, line_of
-from actorgraph.savers.jsonl.rewriting import keep
-from actorgraph.savers.jsonl.system_lines import Forgotten, Said
+from actorgraph.savers.jsonl.retention import apply_retention
+from actorgraph.savers.jsonl.schema import Forgotten, Line, SystemRecord, encode_line, line_of
 from actorgraph.savers.jsonl.systems import RunLog, Stage
-from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, fence, judge
-from actorgraph.values.commits import Commit, LedgerRow, Outcome, Refused, Request, Stored
+from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, fence, judge
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, LedgerRow, Refused, Request
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import SYSTEM_REQUESTS, AdoptRun, SystemRequest
 
 
 class Draft:
-    """The lines that a batch adds to one file."""
+    """The lines that a batch adds to one file.
+
+    Attributes:
+        index: of the file as it is durable; unchanged until `apply`.
+        system_commits: accepted claims and ends of ActorSystems' runs.
+        state: the thread's state after the accepted requests.
+        added: lines and their bytes.
+    """
 
     def __init__(self, index: ThreadIndex, folder: Folder) -> None:
         self.index = index
-        self.owned: list[Commit] = []
+        self.system_commits: list[Commit] = []
+        # `judge` changes the state. A copy, so that a batch that fails leaves the index as it was.
         self.state = _copied(index.state)
         self.state.owner = folder.owners.get(index.thread_id)
         self.added: list[tuple[Line, bytes]] = []
         self._ids: set[tuple[str, bytes]] = set()
         self._rows: set[tuple[object, ...]] = set()
 
-    def commit(self, request: Commit, *, leased: bool = False) -> Outcome:
-        """Judge a commit, and make its line.
+    def commit(self, request: Commit, *, leased: bool = False) -> CommitOutcome:
+        """Judge a commit, and add its line if it is accepted.
 
         Args:
-            leased: whether the lease of the thread's owner holds, if that matters.
+            leased: whether the lease of the thread's owner is valid.
         """
         before = _copied(self.state)
         self.state.leased = leased
         answered = any(self._has_row(request, row) for row in answer_rows(request))
-        base = branches_off(request)
+        base = branch_base(request)
         based = base is None or self._has(request.namespace, base)
         sequence, error = judge(request, self.state, answered=answered, based=based)
         if error is not None:
             return Refused(error)
+        # Writes are insert-or-ignore: a task that is repeated after a crash doesn't store twice.
         ledger = [row for row in request.ledger if not self._has_row(request, row)]
         try:
+            # Encode now: text that JSON can't hold must refuse this request, not the batch.
             line = line_of(request, self.state, sequence, ledger)
             if line.has_rows:
                 line.line = len(self.index.starts) + len(self.added) + 1
@@ -62,10 +74,10 @@ class Draft:
             self.state = before
             return Refused(_refused(request, cause))
         if request.owner is not None and (request.claim or request.ends):
-            self.owned.append(request)
+            self.system_commits.append(request)
         self._ids.update((request.namespace, row.id) for row in request.checkpoints)
         self._rows.update(_key(request, row) for row in ledger)
-        return Stored(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
+        return Committed(sequence + len(request.checkpoints) - 1 if request.checkpoints else 0)
 
     def _has(self, namespace: str, identifier: bytes) -> bool:
         key = (namespace, identifier)
@@ -78,11 +90,12 @@ class Draft:
 
     @property
     def data(self) -> bytes:
-        """What to write at the index's `size`."""
+        """The bytes to write at the index's `size`."""
+        # A crash may have cut just the newline of the last line, which then counts as stored.
         return b"\n" * self.index.unended + b"".join(text for _, text in self.added)
 
     def apply(self) -> None:
-        """The lines are durable: readers may see them."""
+        """Add the lines, which are durable now, to the index that readers use."""
         index = self.index
         start = index.size + index.unended
         index.unended = False
@@ -112,14 +125,15 @@ def _refused(request: Commit, cause: Exception) -> StorageError:
 
 def run_batch(
     folder: Folder, files: Files, pool: ThreadPoolExecutor, batch: Sequence[Request]
-) -> list[Outcome]:
+) -> list[CommitOutcome]:
     """Store a batch durably.
 
     Args:
-        pool: for syncs.
-    Returns: one outcome per request. What couldn't be written is refused, and the folder usable.
+        pool: runs syncs in parallel.
+    Returns: one outcome per request, in order. A request that couldn't be written is refused, and
+        the folder stays usable.
     Raises:
-        SaverBrokenError: what is on the disk is unknown.
+        SaverBrokenError: it is unknown what the disk holds.
     """
     with folder.writing:
         if folder.broken is not None:
@@ -128,6 +142,7 @@ def run_batch(
             return _run(folder, files, pool, batch)
         except SaverBrokenError as error:
             folder.broken = error
+            # Indexes may describe lines that never reached the disk: read the files again.
             folder.forget()
             folder.forget_runs()
             raise
@@ -135,40 +150,46 @@ def run_batch(
 
 def _run(
     folder: Folder, files: Files, pool: ThreadPoolExecutor, batch: Sequence[Request]
-) -> list[Outcome]:
-    turn = _Turn(folder, files, pool)
+) -> list[CommitOutcome]:
+    writer = _BatchWriter(folder, files, pool)
     for request in batch:
-        turn.take(request)
-    turn.flush()
-    return turn.outcomes
+        writer.take(request)
+    writer.flush()
+    return writer.outcomes
 
 
-class _Turn:
-    """A batch on its way: what was accepted, and how far it is stored."""
+class _BatchWriter:
+    """Accepted requests of one batch, and how many of them are flushed.
+
+    Attributes:
+        outcomes: of the requests taken so far; those before `_flushed` are final.
+    """
 
     def __init__(self, folder: Folder, files: Files, pool: ThreadPoolExecutor) -> None:
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[CommitOutcome] = []
         self._folder = folder
         self._files = files
         self._pool = pool
         self._drafts: dict[str, Draft] = {}
-        self._lost: dict[bytes | None, BaseException] = {}  # what a run stores after names it
+        # Runs with a refused row. Their later commits of the batch name its checkpoint, which is
+        # missing now, so they are refused too.
+        self._lost: dict[bytes | None, BaseException] = {}
         self._stage: Stage | None = None
-        self._said: list[int] = []
+        self._system_places: list[int] = []  # positions of system requests in `outcomes`
         self._flushed = 0
 
     def take(self, request: Request) -> None:
-        """Carry out a request, or note what is to be written."""
+        """Collect what a request writes; a request that rewrites a file is carried out at once."""
         try:
             if isinstance(request, Commit):
                 outcome = self._commit(request)
             elif isinstance(request, SYSTEM_REQUESTS):
-                outcome = self._say(request)
+                outcome = self._take_system_request(request)
             else:
                 self.flush()
-                self._before_keeping(request)
-                self.outcomes.append(keep(self._folder, self._files, request))
-                self._after_keeping(request)
+                self._before_retention(request)
+                self.outcomes.append(apply_retention(self._folder, self._files, request))
+                self._after_retention(request)
                 self._flushed = len(self.outcomes)
                 return
         except SaverBrokenError:
@@ -177,32 +198,35 @@ class _Turn:
             outcome = Refused(error)
         self.outcomes.append(outcome)
 
-    def _commit(self, request: Commit) -> Outcome:
+    def _commit(self, request: Commit) -> CommitOutcome:
         error = self._lost.get(request.run)
         draft = _draft(self._folder, self._drafts, request.thread_id)
         if error is not None:
             return Refused(error)
+        # The file of runs is read only where an ActorSystem uses the thread.
         leased = False
         if request.claim is not None and draft.state.owner is not None:
-            leased = self._staged().is_leased(request.thread_id, draft.state.owner)
-        outcome = None if request.owner is None else self._staged().refused(request)
+            leased = self._current_stage().is_leased(request.thread_id, draft.state.owner)
+        outcome = None if request.owner is None else self._current_stage().claim_refusal(request)
         outcome = outcome or draft.commit(request, leased=leased)
-        if request.owner is not None and isinstance(outcome, Stored):
-            self._staged().accepted(request)
-        why = outcome.error if isinstance(outcome, Refused) else None
-        if request.run is not None and isinstance(why, StorageError):
-            self._lost.setdefault(request.run, why)
+        if request.owner is not None and isinstance(outcome, Committed):
+            self._current_stage().add_commit(request)
+        failure = outcome.error if isinstance(outcome, Refused) else None
+        if request.run is not None and isinstance(failure, StorageError):
+            self._lost.setdefault(request.run, failure)
         return outcome
 
-    def _say(self, request: SystemRequest) -> Outcome:
-        folder, stage = self._folder, self._staged()
+    def _take_system_request(self, request: SystemRequest) -> CommitOutcome:
+        folder, stage = self._folder, self._current_stage()
         if not isinstance(request, AdoptRun):
-            self._said.append(len(self.outcomes))
-            return stage.say(request)
+            self._system_places.append(len(self.outcomes))
+            return stage.take(request)
         draft = _draft(folder, self._drafts, request.thread_id)
-        outcome = stage.say(request)
-        self._said.append(len(self.outcomes))
-        if isinstance(outcome, Stored) and fence(draft.state, request):
+        outcome = stage.take(request)
+        self._system_places.append(len(self.outcomes))
+        # The raised epoch is kept in memory only. The lock on the folder makes that enough: the
+        # run that it fences off can only be in this process, and memory ends with it.
+        if isinstance(outcome, Committed) and fence(draft.state, request):
             with folder.reading:
                 folder.raised[request.thread_id] = draft.state.epoch
                 folder.owners.pop(request.thread_id, None)
@@ -212,56 +236,63 @@ class _Turn:
         with self._folder.reading:
             return self._folder.runs()
 
-    def _staged(self) -> Stage:
+    def _current_stage(self) -> Stage:
         if self._stage is None:
             self._stage = self._runs().stage()
         return self._stage
 
     def flush(self) -> None:
-        """Store all that waits: first what systems say, as a run's row comes before its claim."""
+        """Store the collected lines: the file of runs first, then the threads' files."""
         folder, files, start = self._folder, self._files, self._flushed
-        if self._stage is not None and self._stage.said:
-            self._store(self._stage.said)
+        # A crash between the two leaves a run without a claim, which is pending and can be
+        # started. The other order could leave a claim of a run that no system knows.
+        if self._stage is not None and self._stage.records:
+            self._store_records(self._stage.records)
         self.outcomes[start:] = _flushed(
             folder, files, self._pool, self._drafts, self.outcomes[start:]
         )
         if self._stage is not None:
-            with suppress(StorageError):  # the threads' files have it: it may wait
-                self._runs().settle(files, sync=False)
-                self._runs().tidy(files)
-        self._drafts, self._stage, self._said = {}, None, []
+            # Notes repeat what the threads' files hold, so they need no sync, and a failure here
+            # loses nothing: they are written with the next batch, or read from those files.
+            with suppress(StorageError):
+                self._runs().write_notes(files, sync=False)
+                self._runs().compact(files)
+        self._drafts, self._stage, self._system_places = {}, None, []
         self._flushed = len(self.outcomes)
 
-    def _store(self, said: list[Said]) -> None:
+    def _store_records(self, records: list[SystemRecord]) -> None:
         log = self._runs()
         try:
-            log.store(self._files, said)
+            log.store(self._files, records)
         except SaverBrokenError:
             raise
         except StorageError as error:
-            for place in self._said:
-                if isinstance(self.outcomes[place], Stored):
+            for place in self._system_places:
+                if isinstance(self.outcomes[place], Committed):
                     self.outcomes[place] = Refused(error)
             return
         with self._folder.reading:
-            log.apply(said)
+            log.apply(records)
 
-    def _before_keeping(self, request: Request) -> None:
-        """The lines that say how runs have left may go: say it elsewhere first."""
+    def _before_retention(self, request: Request) -> None:
+        """Make the file of runs complete before lines of a thread's file are removed.
+
+        The lines that go may be the only ones that say how a run has ended.
+        """
         with self._folder.reading:
             log = self._folder.runs_if_any()
         if log is None:
             return
         if isinstance(request, DeleteThread):
-            gone: list[Said] = [Forgotten(request.thread_id)]
+            gone: list[SystemRecord] = [Forgotten(request.thread_id)]
             log.store(self._files, gone)
             with self._folder.reading:
                 log.apply(gone)
         else:
-            log.settle(self._files, sync=True)
+            log.write_notes(self._files, sync=True)
 
-    def _after_keeping(self, request: Request) -> None:
-        """A thread without a run is nobody's."""
+    def _after_retention(self, request: Request) -> None:
+        """Drop the thread's owner if the removal has ended its run."""
         folder, thread_id = self._folder, request.thread_id
         if thread_id in folder.owners:
             with folder.reading:
@@ -274,15 +305,15 @@ def _flushed(
     files: Files,
     pool: ThreadPoolExecutor,
     drafts: dict[str, Draft],
-    outcomes: list[Outcome],
-) -> list[Outcome]:
-    """Store the drafts; the outcomes of their requests, which are refused if that fails."""
+    outcomes: list[CommitOutcome],
+) -> list[CommitOutcome]:
+    """Store the drafts; return their requests' outcomes, refused if that fails."""
     try:
         _flush(folder, files, pool, list(drafts.values()))
     except SaverBrokenError:
         raise
     except StorageError as error:
-        return [Refused(error) if isinstance(o, Stored) else o for o in outcomes]
+        return [Refused(error) if isinstance(o, Committed) else o for o in outcomes]
     return outcomes
 
 
@@ -301,7 +332,9 @@ def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[
         return
     opened: list[tuple[Draft, int]] = []
     path = folder.path
-    with folder.reading:  # what is remembered of a file may be forgotten before it is synced
+    # A reader that indexes one of these files now would also see lines that are not synced and
+    # may be undone. Until the sync readers get the index from here, because the cache may drop it.
+    with folder.reading:
         folder.unsynced = {draft.index.thread_id: draft.index for draft in drafts}
     try:
         try:
@@ -311,10 +344,11 @@ def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[
                 _write(files, *opened[-1])
         except OSError as error:
             _undo(files, opened)
-            for draft in drafts:  # somebody may have indexed what is undone
+            for draft in drafts:
                 folder.forget(draft.index.thread_id)
             raise translate(error, path) from error
         _sync(folder, files, pool, opened)
+        # By descriptor, while it is open: a path could name another file by now.
         inodes = [os.fstat(descriptor).st_ino for _, descriptor in opened]
     except BaseException:
         with folder.reading:
@@ -323,42 +357,49 @@ def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[
     finally:
         for _, descriptor in opened:
             os.close(descriptor)
+    # All files become visible together, under one lock: a reader never sees half of a batch.
     with folder.reading:
         folder.unsynced = {}
         for draft, inode in zip(drafts, inodes, strict=True):
             draft.apply()
             folder.marks.put(Path(draft.index.path).name, inode, draft.index.size)
             folder.remember(draft.index)
-            _settle_owner(folder, draft)
+            _apply_system_commits(folder, draft)
 
 
-def _settle_owner(folder: Folder, draft: Draft) -> None:
-    """What durable saves of systems' runs say."""
+def _apply_system_commits(folder: Folder, draft: Draft) -> None:
+    """Update owners and runs from commits that are durable now."""
     thread_id, owner = draft.index.thread_id, draft.state.owner
     if owner is not None:
         folder.owners[thread_id] = owner
     elif folder.owners:
         folder.owners.pop(thread_id, None)
-    for commit in draft.owned:
+    for commit in draft.system_commits:
         folder.runs().note(commit)
 
 
 def _write(files: Files, draft: Draft, descriptor: int) -> None:
     index = draft.index
     size = os.fstat(descriptor).st_size
-    if size > index.size:  # the torn end of a save that was never acknowledged
+    if size > index.size:
+        # The torn end of a save that was never acknowledged. Cut it and sync before writing: after
+        # a crash its rest must not follow the new lines.
         files.truncate(descriptor, index.size)
         files.sync(descriptor)
     elif size < index.size:
         raise SaverBrokenError(
-            f"{index.path!r} has become shorter by {index.size - size} bytes while it was open",
-            do="let no other program change the file; close and open the saver again",
+            f"{index.path!r} was shortened by {index.size - size} bytes while it was open",
+            do="don't let other programs change the file; close and open the saver again",
         )
     files.write(descriptor, draft.data, index.size)
 
 
 def _undo(files: Files, opened: list[tuple[Draft, int]]) -> None:
-    """Cut off what was written."""
+    """Cut the files back to their size before the batch.
+
+    Raises:
+        SaverBrokenError: one can't be cut, and may hold lines of requests that are refused.
+    """
     for draft, descriptor in opened:
         path = draft.index.path
         try:
@@ -374,13 +415,20 @@ def _undo(files: Files, opened: list[tuple[Draft, int]]) -> None:
 def _sync(
     folder: Folder, files: Files, pool: ThreadPoolExecutor, opened: list[tuple[Draft, int]]
 ) -> None:
+    """Sync the files in parallel, one of them in this thread.
+
+    Raises:
+        SaverBrokenError: a sync failed.
+    """
     calls: list[tuple[str, Callable[[], None]]] = [
         (draft.index.path, lambda descriptor=descriptor: files.sync(descriptor))
         for draft, descriptor in opened
     ]
+    # A new file is durable only when its name in the folder is.
     if any(not draft.index.size for draft, _ in opened):
         calls.append((folder.path, lambda: files.sync_folder(folder.path)))
     waits = [(path, pool.submit(call)) for path, call in calls[1:]]
+    # Wait for all of them even after a failure: the caller closes the descriptors.
     failures: list[tuple[str, OSError]] = []
     try:
         calls[0][1]()

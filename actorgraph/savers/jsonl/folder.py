@@ -1,7 +1,7 @@
-"""The folder of a saver: which process may use it, and what is remembered of its files.
+"""The locked folder of a saver, with indexes of its files.
 
-A process locks the folder for as long as one of its savers is open on it; they share one `Folder`.
-So what is remembered of a file is what the file says, as nobody else writes to it.
+A process locks the folder as long as one of its savers has it open; they share one `Folder`. So an
+index in memory always agrees with its file: no other process writes to it.
 """
 
 import fcntl
@@ -14,16 +14,13 @@ from functools import partial
 from pathlib import Path
 
 from actorgraph.errors import CheckpointError, SaverBrokenError, StorageBusyError, StorageError
-from actorgraph.savers.jsonl.files import Files
-from actorgraph.savers.jsonl.index import ThreadIndex, damaged, load
-from actorgraph.savers.jsonl.lines import decode_heading
-from actorgraph.savers.jsonl.list_rows import ListRows
-from actorgraph.savers.jsonl.marks import Marks
-from actorgraph.savers.jsonl.names import SUFFIX, file_name
-from actorgraph.savers.jsonl.systems import NAME, RunLog
+from actorgraph.savers.jsonl.files import SUFFIX, Files, Marks, file_name
+from actorgraph.savers.jsonl.index import ListRowCache, ThreadIndex, damaged_line, load
+from actorgraph.savers.jsonl.schema import decode_heading
+from actorgraph.savers.jsonl.systems import LOG_NAME, RunLog
 
 INDEXES_MAX = 256
-"""Threads of which an index is kept; those used last."""
+"""Number of threads whose index is kept; the least recently used go first."""
 
 LOCK = ".lock"
 TEMPORARY = ".tmp"
@@ -34,14 +31,15 @@ class Folder:
 
     Attributes:
         path: of the folder, resolved.
-        writing: held while files change.
-        reading: held while indexes are used or change; never while a file is synced.
-        epochs: of threads that have no file any more, so that no run brings one of them back.
-        broken: why nothing may be written before the folder is opened again.
-        owners: thread -> the system that leases it. raised: thread -> its epoch, where an adoption
-            has raised it and no line says so.
-        list_rows: what was read of growing lists; under `reading`.
-        unsynced: thread -> what is durable of a file to which more is being added; under `reading`.
+        users: savers of this process that have it open.
+        writing: lock held while files change.
+        reading: lock held while indexes are used or change; never while a file is synced.
+        epochs: thread -> epoch of a deleted thread, so that no run brings it back.
+        broken: the error that blocks writing until the folder is opened again.
+        owners: thread -> the ActorSystem that leases it.
+        raised: thread -> epoch that an adoption has raised, while no line has it.
+        list_rows: cached rows of growing lists; under `reading`.
+        unsynced: thread -> durable index of a file that is being appended to; under `reading`.
     """
 
     def __init__(self, path: str) -> None:
@@ -54,27 +52,27 @@ class Folder:
         self.owners: dict[str, bytes] = {}
         self.raised: dict[str, int] = {}
         self.unsynced: dict[str, ThreadIndex] = {}
-        self.list_rows = ListRows()
+        self.list_rows = ListRowCache()
         self._runs: RunLog | None = None
         self._indexes: OrderedDict[str, ThreadIndex] = OrderedDict()
         self._lock = _locked(path)
         self.marks = Marks(path)
         for left in Path(path).glob(f".*{TEMPORARY}"):
-            left.unlink()  # of a rewrite that didn't end
+            left.unlink()  # a rewrite was interrupted before its rename
 
     def release(self) -> None:
-        """Let other processes in."""
+        """Unlock the folder for other processes."""
         self.marks.close()
         if self._lock >= 0:
-            # A child that was forked meanwhile may still have the descriptor.
+            # Closing is not enough: a forked child may still have the descriptor.
             fcntl.flock(self._lock, fcntl.LOCK_UN)
             os.close(self._lock)
 
     def check(self) -> None:
-        """See that the path still names the folder that is locked.
+        """Check that the path still names the locked folder.
 
         Raises:
-            SaverBrokenError: it names none or another one, or a save has failed.
+            SaverBrokenError: the folder was removed or replaced, or a save has failed.
         """
         if self.broken is not None:
             raise self.broken
@@ -89,19 +87,19 @@ class Folder:
             )
 
     def forked(self) -> None:
-        """In a child: the lock is the parent's, and ends with it."""
+        """Give up the lock in a forked child: it belongs to the parent."""
         os.close(self._lock)
         self._lock = -1
 
     def file(self, thread_id: str) -> str:
-        """The path of a thread's file."""
+        """Return the path of a thread's file."""
         return str(Path(self.path, file_name(thread_id)))
 
     def index(self, thread_id: str, *, keep: bool = True) -> ThreadIndex:
-        """What is durable of a thread's file; reads the file if need be. Under `reading`.
+        """Return the index of a thread's durable lines; may read the file. Under `reading`.
 
         Args:
-            keep: whether to remember it; a search through all files doesn't.
+            keep: whether to cache it; searches through all files don't.
         Raises:
             StorageError: the file is damaged.
         """
@@ -117,35 +115,35 @@ class Folder:
         return found
 
     def runs(self) -> RunLog:
-        """What systems have said of their runs; reads the file if need be. Under `reading`.
+        """Return the log of ActorSystems' runs; may read its file. Under `reading`.
 
         Raises:
             StorageError: the file is damaged.
         """
         if self._runs is None:
-            path = str(Path(self.path, NAME))
+            path = str(Path(self.path, LOG_NAME))
             self._runs = RunLog(path, partial(self.index, keep=False), self.marks)
         return self._runs
 
     def forget_runs(self) -> None:
-        """Read what systems have said again before the next use."""
+        """Read the log of runs again before its next use."""
         with self.reading:
             self._runs = None
 
     def runs_if_any(self) -> RunLog | None:
-        """The same; None if no system has ever been here. Under `reading`."""
-        there = self._runs is not None or Path(self.path, NAME).exists()
-        return self.runs() if there else None
+        """Return the log of runs; None if no ActorSystem has used the folder. Under `reading`."""
+        exists = self._runs is not None or Path(self.path, LOG_NAME).exists()
+        return self.runs() if exists else None
 
     def remember(self, index: ThreadIndex) -> None:
-        """Use this index from now on. Under `reading`."""
+        """Cache this index, in place of the thread's last one. Under `reading`."""
         self._indexes[index.thread_id] = index
         self._indexes.move_to_end(index.thread_id)
         while len(self._indexes) > INDEXES_MAX:
             self._indexes.popitem(last=False)
 
     def forget(self, thread_id: str | None = None) -> None:
-        """Read a file, or all of them, again before the next use."""
+        """Read a thread's file, or all files, again before the next use."""
         with self.reading:
             if thread_id is None:
                 self._indexes.clear()
@@ -155,13 +153,13 @@ class Folder:
     def threads(
         self, *, inputs: bool = False, errors: list[Exception] | None = None
     ) -> Iterator[str]:
-        """The ids of the threads with checkpoints, as their files say; other files are skipped.
+        """Yield the ids of threads with checkpoints; files of other programs are skipped.
 
         Under `reading`.
 
         Args:
-            inputs: whether those too that have the input of a run alone.
-            errors: takes those of files of lines that are damaged before their first checkpoint.
+            inputs: also yield threads that have a run's input and no checkpoint.
+            errors: receives the errors of files that are damaged before their first checkpoint.
         """
         for path in Path(self.path).glob(f"[!.]*{SUFFIX}"):
             thread_id = None
@@ -170,14 +168,15 @@ class Folder:
             except StorageError as error:
                 if errors is not None:
                     errors.append(error)
+            # The file may hold lines that are not durable yet: its durable index decides.
             known = self.unsynced.get(thread_id or "")
-            there = known is None or (known.starts if inputs else known.places)
-            if thread_id is not None and there:
+            durable = known is None or (known.starts if inputs else known.places)
+            if thread_id is not None and durable:
                 yield thread_id
 
 
 def _thread_in(path: Path, *, inputs: bool) -> str | None:
-    """The id in a file, if it has a checkpoint, or any save, that can be read."""
+    """Return the thread id of a file that has a checkpoint (or, with `inputs`, any save)."""
     position = 0
     with suppress(OSError), path.open("rb") as file:
         for number, text in enumerate(file, 1):
@@ -185,7 +184,7 @@ def _thread_in(path: Path, *, inputs: bool) -> str | None:
                 heading = decode_heading(text) if text.strip() else None
             except (ValueError, CheckpointError) as error:
                 if text.startswith(_BEGIN) and text.endswith(b"\n"):
-                    raise damaged(str(path), number, position, error) from error
+                    raise damaged_line(str(path), number, position, error) from error
                 return None
             position += len(text)
             if heading is not None and (heading.checkpoints or inputs):
@@ -194,7 +193,7 @@ def _thread_in(path: Path, *, inputs: bool) -> str | None:
 
 
 _BEGIN = b'{"v":'
-"""What every line begins with; a file with another beginning is somebody else's."""
+"""Every line begins with this; a file that doesn't belongs to another program."""
 
 
 _OPEN: dict[str, Folder] = {}
@@ -213,12 +212,14 @@ os.register_at_fork(
 )
 
 
-def enter(path: str, files: Files) -> Folder:
-    """The folder of a path, made with mode 0700 if it isn't there, and locked.
+def acquire_folder(path: str, files: Files) -> Folder:
+    """Lock a folder for this process and count one more user of it.
 
+    Args:
+        path: created with mode 0700 if missing.
     Raises:
         StorageBusyError: another process has it open.
-        OSError: it can't be made or used.
+        OSError: it can't be created or used.
     """
     above = [folder for folder in Path(path).absolute().parents if not folder.exists()]
     Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -233,17 +234,17 @@ def enter(path: str, files: Files) -> Folder:
         folder.users += 1
     with folder.writing:
         if folder.broken is not None:
-            folder.forget()  # the next use verifies each file
+            folder.forget()  # so that the next use reads and verifies each file
             folder.broken = None
     return folder
 
 
-def leave(folder: Folder) -> None:
-    """One saver fewer; the last one of this process lets others in."""
+def release_folder(folder: Folder) -> None:
+    """Count one user fewer; the last one of this process unlocks the folder."""
     with _CHANGES:
         folder.users -= 1
         if not folder.users:
-            if _OPEN.get(folder.path) is folder:  # in a forked child it isn't
+            if _OPEN.get(folder.path) is folder:  # not in a forked child: see `_forked`
                 del _OPEN[folder.path]
             folder.release()
 
@@ -258,7 +259,7 @@ def _locked(path: str) -> int:
         if not isinstance(error, BlockingIOError):
             raise
         raise StorageBusyError(
-            f"process {owner} has {path!r} open, and files have one process at a time",
+            f"process {owner} has {path!r} open; only one process at a time can use a folder",
             do="close the saver there first; for several processes use SqliteSaver or "
             "PostgresSaver",
         ) from error

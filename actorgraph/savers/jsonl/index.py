@@ -1,28 +1,29 @@
-"""What is remembered of a thread's file: which line has what, but no values.
+"""Index of a thread's file: which line holds each row, without values; and a cache of list rows.
 
-Made by reading the file once, line by line, and kept up to date by every line that is added. A
-file ends in the middle of a line after a crash: that line was never acknowledged, and is cut off
-before the next one is written. Damage anywhere else is an error that names the line. Whether more
-than such a line is missing, the folder's `marks` say.
+Built       by reading the file once; updated with every line that is appended
+Torn end    after a crash a file may end in the middle of a line. That line was never acknowledged,
+            and is cut off before the next one is written
+Damage      anywhere else is an error that names the line; `Marks` detect lines that are missing
 """
 
 import os
 import sys
 from array import array
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from actorgraph.errors import DamagedRowError
-from actorgraph.savers.jsonl.lines import Line, Part, decode_line
+from actorgraph.savers.jsonl.schema import Line, ListEntry, decode_line
 from actorgraph.savers.judge import ThreadState
 from actorgraph.values.ids import as_bytes
 
 _BUFFER = 1 << 18
 
 
-class Place(msgspec.Struct, gc=False):
-    """A checkpoint and where it stands: the `at`-th of a line."""
+class CheckpointPlace(msgspec.Struct, gc=False):
+    """Position of a checkpoint: the `at`-th, from 0, of line number `line`."""
 
     sequence: int
     namespace: str
@@ -31,23 +32,29 @@ class Place(msgspec.Struct, gc=False):
     at: int
 
 
-class Row(msgspec.Struct):
-    """A row of a growing list, and the lines that have its items."""
+class IndexedRow(msgspec.Struct):
+    """A row of a growing list: its number of items, and the lines that hold them."""
 
     count: int
     lines: list[int]
 
 
 class ThreadIndex:
-    """One file, without its values.
+    """Index of one file. Line numbers count from 1.
 
     Attributes:
-        path: of the file. thread_id: of all of its lines.
-        starts: where each line begins. size: where the last one ends.
+        path: of the file.
+        thread_id: of all of its lines.
+        starts: offset of each line, in bytes.
+        size: offset where the last line ends.
         unended: whether the last line has lost its newline, and nothing else.
-        state: what `judge` needs. run_line: the line of the claim that holds the thread.
-        places: the checkpoints, oldest first; by_id: the newest of each id.
-        blobs, rows, ledger: key -> the line that has it.
+        state: state of the thread, for `judge`.
+        run_line: number of the line with the open claim; 0 for none.
+        places: checkpoints, oldest first.
+        by_id: (namespace, id) -> the newest checkpoint of that id.
+        blobs: (namespace, channel, version) -> line number.
+        rows: (namespace, channel, lineage) -> start of a row -> row of the list.
+        ledger: (namespace, checkpoint) -> key of a task's writes -> line number.
     """
 
     def __init__(self, thread_id: str, path: str, epoch: int = 1) -> None:
@@ -58,20 +65,20 @@ class ThreadIndex:
         self.unended = False
         self.state = ThreadState(thread_id, epoch=epoch, heads={})
         self.run_line = 0
-        self.places: list[Place] = []
-        self.by_id: dict[tuple[str, bytes], Place] = {}
+        self.places: list[CheckpointPlace] = []
+        self.by_id: dict[tuple[str, bytes], CheckpointPlace] = {}
         self.blobs: dict[tuple[str, str, int], int] = {}
-        self.rows: dict[tuple[str, str, int], dict[int, Row]] = {}
+        self.rows: dict[tuple[str, str, int], dict[int, IndexedRow]] = {}
         self.ledger: dict[tuple[str, bytes], dict[tuple[bytes, int, int], int]] = {}
 
     @property
     def row_count(self) -> int:
-        """How many rows of values and writes there are."""
+        """Number of rows of values and writes."""
         tables = (*self.rows.values(), *self.ledger.values())
         return len(self.blobs) + sum(map(len, tables))
 
     def add(self, line: Line, start: int, end: int) -> None:
-        """Take in the next line, which stands in `start <= byte < end`."""
+        """Add the next line, which is at `start <= byte < end`."""
         number, namespace, state = line.line, sys.intern(line.namespace), self.state
         self.starts.append(start)
         self.size = end
@@ -80,12 +87,12 @@ class ThreadIndex:
             state.run, self.run_line = as_bytes(line.run), number
         for entry in line.ledger:
             rows = self.ledger.setdefault((namespace, as_bytes(entry.base)), {})
-            rows.setdefault(entry.key, number)
+            rows.setdefault(entry.key, number)  # the first one counts: insert-or-ignore
         for value in line.values:
             self.blobs[namespace, sys.intern(value.channel), value.version] = number
         self._add_lists(line, namespace)
         for at, point in enumerate(line.checkpoints):
-            place = Place(point.sequence, namespace, as_bytes(point.id), number, at)
+            place = CheckpointPlace(point.sequence, namespace, as_bytes(point.id), number, at)
             self.places.append(place)
             self.by_id[namespace, place.id] = place
             state.heads[namespace] = place.id
@@ -100,25 +107,25 @@ class ThreadIndex:
             if part.end:
                 merged = [rows.pop(s) for s in sorted(rows) if part.start <= s < part.end]
                 numbers = dict.fromkeys(n for row in merged for n in row.lines)
-                rows[part.start] = Row(sum(row.count for row in merged), list(numbers))
+                rows[part.start] = IndexedRow(sum(row.count for row in merged), list(numbers))
                 continue
-            row = rows.setdefault(part.start, Row(0, []))
+            row = rows.setdefault(part.start, IndexedRow(0, []))
             row.count += part.count
             if row.lines[-1:] != [line.line]:
                 row.lines.append(line.line)
 
-    def row_start(self, namespace: str, part: Part) -> int:
-        """Where the row begins that a part's items are in by now."""
+    def row_start(self, namespace: str, part: ListEntry) -> int:
+        """Return the start of the row that holds a part's items now, after merges."""
         rows = self.rows.get((namespace, part.channel, part.lineage), {})
         return max((start for start in rows if start <= part.position), default=part.start)
 
     def length(self, number: int) -> int:
-        """The bytes of a line."""
+        """Return the size of a line in bytes."""
         end = self.starts[number] if number < len(self.starts) else self.size
         return end - self.starts[number - 1]
 
     def read(self, descriptor: int, number: int) -> Line:
-        """A line of the open file.
+        """Read a line of the open file.
 
         Raises:
             StorageError: it is damaged.
@@ -127,13 +134,14 @@ class ThreadIndex:
         try:
             line = decode_line(os.pread(descriptor, self.length(number), start))
         except ValueError as error:
-            raise damaged(self.path, number, start, error) from error
+            raise damaged_line(self.path, number, start, error) from error
         return line
 
     def lines(self) -> Iterator[Line]:
-        """Every line, in order.
+        """Read every line, in order.
 
-        Raises: as `read`.
+        Raises:
+            StorageError: a line is damaged.
         """
         if not self.starts:
             return
@@ -146,10 +154,10 @@ class ThreadIndex:
 
 
 def load(thread_id: str, path: str, epoch: int) -> ThreadIndex:
-    """Verify a thread's file and index it; a thread without one has nothing.
+    """Verify a thread's file and index it; the index is empty if there is no file.
 
     Args:
-        epoch: of the thread, if it has no lines.
+        epoch: the thread's epoch while it has no lines.
     Raises:
         StorageError: a line is damaged; the error names it.
     """
@@ -172,7 +180,7 @@ def load(thread_id: str, path: str, epoch: int) -> ThreadIndex:
 
 
 def _add_tail(index: ThreadIndex, text: bytes, position: int) -> None:
-    """Take in what has no newline, if nothing but that is missing: it may be acknowledged."""
+    """Add a last line without newline if it is complete otherwise: it may be acknowledged."""
     whole = text[: text.rfind(b"}") + 1]
     try:
         line = decode_line(whole)
@@ -190,17 +198,87 @@ def _next(index: ThreadIndex, text: bytes, physical: int, position: int) -> Line
             msg = f"it belongs to thread {line.thread_id!r}"
             raise ValueError(msg)
         if line.line != len(index.starts) + 1:
-            msg = f"it is number {line.line} where number {len(index.starts) + 1} must be"
+            msg = f"it has number {line.line}, expected {len(index.starts) + 1}"
             raise ValueError(msg)
     except ValueError as error:
-        raise damaged(index.path, physical, position, error) from error
+        raise damaged_line(index.path, physical, position, error) from error
     return line
 
 
-def damaged(path: str, number: int, position: int, error: Exception) -> DamagedRowError:
-    """The error of a line that can't be read."""
+def damaged_line(path: str, number: int, position: int, error: Exception) -> DamagedRowError:
+    """Return the error of a line that can't be read.
+
+    Args:
+        number: of the line in the file, from 1.
+        position: where it begins, in bytes.
+    """
     return DamagedRowError(
         f"line {number} of {path!r}, at byte {position}, is damaged: {error}",
-        do="restore the file from a backup; or, to go on from what stands before that line, "
+        do="restore the file from a backup; or, to continue with the lines before it, "
         f"cut it there: head -c {position} FILE > NEW && mv NEW FILE",
     )
+
+
+BYTES_MAX = 16_000_000
+"""Bytes of all payloads of a folder; the least recently used go first."""
+
+Key = tuple[str, str, str, int, int]
+"""A thread, a namespace, a channel, a lineage, and where the row starts."""
+
+
+class _CachedRow(msgspec.Struct):
+    row: IndexedRow
+    lines: int = 0
+    end: int = 0
+    payload: bytes = b""
+
+
+class ListRowCache:
+    """Payloads of list rows of one folder, so that readers don't read the same lines again.
+
+    A list of n items is in up to n lines, those of the saves that added items. An entry is the
+    payload of a row's first lines: a row that has grown is completed, and one that was merged or
+    rewritten is another object and read again. Used by one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Key, _CachedRow] = OrderedDict()
+        self._size = 0
+
+    def payload(self, key: Key, row: IndexedRow, line: Callable[[int], Line]) -> bytes:
+        """Return the frames of a row.
+
+        Args:
+            line: reads a line by its number.
+        """
+        kept = self._kept.pop(key, None)
+        self._size -= 0 if kept is None else len(kept.payload)
+        if kept is None or kept.row is not row:
+            kept = _CachedRow(row)
+        if kept.lines < len(row.lines):
+            parts = _parts(key, row, line, kept.lines)
+            if kept.lines and parts and min(parts) < kept.end:
+                # A new line repeats items of an earlier one: read the row again, in order.
+                kept = _CachedRow(row)
+                parts = _parts(key, row, line, 0)
+            kept.payload += b"".join(parts[position] for position in sorted(parts))
+            kept.lines, kept.end = len(row.lines), key[-1] + row.count
+        self._kept[key] = kept
+        self._size += len(kept.payload)
+        while self._size > BYTES_MAX and len(self._kept) > 1:
+            self._size -= len(self._kept.popitem(last=False)[1].payload)
+        return kept.payload
+
+
+def _parts(key: Key, row: IndexedRow, line: Callable[[int], Line], first: int) -> dict[int, bytes]:
+    """Read the frames in a row's lines from index `first` on, by position in the list."""
+    _, _, channel, lineage, start = key
+    return {
+        part.position: part.payload
+        for number in row.lines[first:]
+        for part in line(number).lists
+        if part.channel == channel
+        and part.lineage == lineage
+        and not part.end
+        and start <= part.position < start + row.count
+    }

@@ -1,7 +1,7 @@
-"""Reads: the index says which lines have what a query needs, and those are read and decoded.
+"""Queries: find lines by the index, read and decode them.
 
-Only lines that are durable are in an index, so a reader never sees what may still be undone. An
-error concerns its query alone: the batch is other people's.
+Durable  only synced lines are in an index, so a reader never sees a save that may be undone
+Damage   fails only the query that meets it; listings of all threads leave such threads out
 """
 
 import os
@@ -14,24 +14,24 @@ import msgspec
 
 from actorgraph.codec.records import Record, decode_metadata, decode_record, encode_json
 from actorgraph.errors import StorageError
+from actorgraph.savers.integrity import unreadable
 from actorgraph.savers.jsonl.folder import Folder
-from actorgraph.savers.jsonl.index import Place, ThreadIndex
-from actorgraph.savers.jsonl.lines import Line, payload_of
-from actorgraph.savers.judge import newest_rows
+from actorgraph.savers.jsonl.index import CheckpointPlace, ThreadIndex
+from actorgraph.savers.jsonl.schema import Line, payload_of
+from actorgraph.savers.judge import sorted_ledger
 from actorgraph.savers.paging import in_order
 from actorgraph.savers.retention import stored_by
-from actorgraph.savers.soundness import unreadable
 from actorgraph.values.commits import (
     CheckpointRow,
+    FilteredPage,
     LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    OpenRun,
-    PageOfSome,
     Query,
-    SoundRows,
+    ReadableRows,
     StoredCheckpoint,
+    StoredClaim,
     StoredRange,
 )
 from actorgraph.values.ids import as_bytes
@@ -39,10 +39,11 @@ from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import ListRuns, ReadEvents
 
 _KEPT_BYTES_MAX = 4_000_000
+"""Bytes of decoded lines that a reader keeps."""
 
 
 def run_queries(folder: Folder, queries: Sequence[Query]) -> list[Any]:
-    """Answer the queries, in order; an error stands where its answer would."""
+    """Answer the queries, in order. The answer of a query that fails is its error."""
     with folder.reading:
         return [_answer_or_error(folder, query) for query in queries]
 
@@ -82,7 +83,7 @@ def _answer(folder: Folder, query: Query) -> Any:
 
 
 def _threads(folder: Folder, query: ListThreads) -> list[str]:
-    """The ids of threads; of those that can't be read the error."""
+    """Answer `ListThreads`; threads that can't be read are left out, with their errors."""
     found: list[str] = []
     errors: list[Exception] = []
     for thread_id in folder.threads(inputs=query.inputs, errors=errors):
@@ -91,15 +92,15 @@ def _threads(folder: Folder, query: ListThreads) -> list[str]:
                 found.append(thread_id)
         except Exception as error:  # noqa: BLE001 - as above
             errors.append(unreadable(thread_id, error))
-    return SoundRows(sorted(found), errors) if errors else sorted(found)
+    return ReadableRows(sorted(found), errors) if errors else sorted(found)
 
 
 def _has_runs(folder: Folder, thread_id: str, query: ListThreads) -> bool:
-    """Whether a thread has something of what a query names."""
+    """Whether a thread has the runs, or checkpoints of the age, that a query asks for."""
     if query.runs is None and query.older is None:
         return True
     index = folder.index(thread_id, keep=False)
-    with _Reader(folder, index) as reader:
+    with _ThreadReader(folder, index) as reader:
         rows = [reader.row(place) for place in index.places]
     if query.older is not None and all(row.created >= query.older for row in rows):
         return False
@@ -111,8 +112,8 @@ def _has_runs(folder: Folder, thread_id: str, query: ListThreads) -> bool:
     )
 
 
-class _Reader:
-    """A thread's open file, and the lines that were read last, as several rows stand in one."""
+class _ThreadReader:
+    """Reads checkpoints from a thread's open file; keeps lines, as one holds several rows."""
 
     def __init__(self, folder: Folder, index: ThreadIndex) -> None:
         self.index = index
@@ -130,7 +131,7 @@ class _Reader:
             os.close(self._descriptor)
 
     def line(self, number: int) -> Line:
-        """A line by its number."""
+        """Read a line by its number, from 1."""
         line = self._lines.get(number)
         if line is None:
             line = self.index.read(self._descriptor, number)
@@ -141,25 +142,25 @@ class _Reader:
             self._lines[number] = line
         return line
 
-    def row(self, place: Place) -> CheckpointRow:
-        """The row of a checkpoint."""
+    def row(self, place: CheckpointPlace) -> CheckpointRow:
+        """Read the row of a checkpoint."""
         return self.line(place.line).checkpoints[place.at].row
 
-    def bare(self, place: Place) -> StoredCheckpoint:
-        """A checkpoint without its values and its ledger."""
+    def bare(self, place: CheckpointPlace) -> StoredCheckpoint:
+        """Read a checkpoint without its values and pending writes."""
         where = (self.index.thread_id, place.namespace, place.sequence)
         return StoredCheckpoint(*where, self.row(place), {}, {}, {}, ())
 
-    def loaded(self, place: Place, query: LoadCheckpoint) -> StoredCheckpoint:
-        """A checkpoint with what the query asks for besides."""
+    def loaded(self, place: CheckpointPlace, query: LoadCheckpoint) -> StoredCheckpoint:
+        """Read a checkpoint, with ancestors and its parent's pending writes if asked for."""
         stored = self.whole(place, ancestors=query.ancestors)
         if not query.parent:
             return stored
         rows = self._ledger(place.namespace, self.row(place).parent or b"")
-        return msgspec.structs.replace(stored, parent_ledger=newest_rows(list(rows)))
+        return msgspec.structs.replace(stored, parent_ledger=sorted_ledger(list(rows)))
 
-    def whole(self, place: Place, *, ancestors: bool) -> StoredCheckpoint:
-        """A checkpoint and, if asked for, the ancestors that its deltas need."""
+    def whole(self, place: CheckpointPlace, *, ancestors: bool) -> StoredCheckpoint:
+        """Read a checkpoint and, if asked for, the ancestors that its deltas need."""
         row = self.row(place)
         record = decode_record(row.record)
         stored = self._stored(place, row, record)
@@ -177,7 +178,9 @@ class _Reader:
             found.append(self._stored(above, at, held.only(ends)))
         return msgspec.structs.replace(stored, ancestors=tuple(found))
 
-    def _stored(self, place: Place, row: CheckpointRow, record: Record) -> StoredCheckpoint:
+    def _stored(
+        self, place: CheckpointPlace, row: CheckpointRow, record: Record
+    ) -> StoredCheckpoint:
         ranges: dict[tuple[str, int], list[StoredRange]] = {}
         ends: dict[tuple[str, int], int] = {}
         for channel, chain in record.lists.items():
@@ -193,7 +196,7 @@ class _Reader:
             blobs=dict(self._blobs(place.namespace, record)),
             ranges=ranges,
             ends=ends,
-            ledger=newest_rows(list(self._ledger(place.namespace, place.id))),
+            ledger=sorted_ledger(list(self._ledger(place.namespace, place.id))),
         )
 
     def _blobs(self, namespace: str, record: Record) -> Iterable[tuple[str, bytes]]:
@@ -207,7 +210,7 @@ class _Reader:
                 yield channel, payload_of(raw)
 
     def _list(self, namespace: str, channel: str, lineage: int) -> list[StoredRange]:
-        """The rows of a list, read once for all checkpoints that share them."""
+        """Read the rows of a list, once for all checkpoints that share them."""
         found = self._lists.get((namespace, channel, lineage))
         if found is None:
             found = []
@@ -226,8 +229,8 @@ class _Reader:
                 if as_bytes(entry.base) == point and rows.get(entry.key) == number:
                     yield entry.row
 
-    def open_run(self) -> OpenRun | None:
-        """The run that holds the thread's claim."""
+    def open_run(self) -> StoredClaim | None:
+        """Read the run that holds the thread's claim; None if no run is open."""
         run = self.index.state.run
         if run is None:
             return None
@@ -235,7 +238,7 @@ class _Reader:
         assert claim is not None
         head = None if claim.head is None else as_bytes(claim.head)
         given = payload_of(claim.input[0]) if claim.input else None
-        return OpenRun(run, head, claim.mode, given)
+        return StoredClaim(run, head, claim.mode, given)
 
 
 def _start(row: StoredRange) -> int:
@@ -247,7 +250,7 @@ def _load(folder: Folder, query: LoadCheckpoint) -> Loaded:
     head = index.state.heads.get(query.namespace)
     newest = index.by_id.get((query.namespace, head)) if head else None
     place = index.by_id.get((query.namespace, query.id)) if query.id else newest
-    with _Reader(folder, index) as reader:
+    with _ThreadReader(folder, index) as reader:
         floor = decode_record(reader.row(newest).record).floor if newest else 0
         return Loaded(
             epoch=index.state.epoch,
@@ -260,13 +263,13 @@ def _load(folder: Folder, query: LoadCheckpoint) -> Loaded:
 
 def _page(folder: Folder, query: ListCheckpoints) -> list[StoredCheckpoint]:
     if query.thread_id is not None:
-        with _Reader(folder, folder.index(query.thread_id)) as reader:
+        with _ThreadReader(folder, folder.index(query.thread_id)) as reader:
             return [_read(reader, p, query) for p in islice(_places(reader, query), query.limit)]
-    places: dict[bytes, list[tuple[str, Place]]] = {}
+    places: dict[bytes, list[tuple[str, CheckpointPlace]]] = {}
     errors: list[Exception] = []
     for thread_id in sorted(folder.threads(errors=errors)):
         try:
-            with _Reader(folder, folder.index(thread_id, keep=False)) as reader:
+            with _ThreadReader(folder, folder.index(thread_id, keep=False)) as reader:
                 for place in list(_places(reader, query)):
                     places.setdefault(place.id, []).append((thread_id, place))
         except Exception as error:  # noqa: BLE001 - as above
@@ -275,23 +278,25 @@ def _page(folder: Folder, query: ListCheckpoints) -> list[StoredCheckpoint]:
     found = islice((one for id_ in ids for one in places[id_]), query.limit)
     rows: list[StoredCheckpoint] = []
     for thread_id, those in groupby(found, key=lambda one: one[0]):
-        with _Reader(folder, folder.index(thread_id, keep=False)) as reader:
+        with _ThreadReader(folder, folder.index(thread_id, keep=False)) as reader:
             rows += [_read(reader, place, query) for _, place in those]
-    return PageOfSome(rows, rows, errors) if errors else rows
+    return FilteredPage(rows, rows, errors) if errors else rows
 
 
-def _read(reader: _Reader, place: Place, query: ListCheckpoints) -> StoredCheckpoint:
+def _read(
+    reader: _ThreadReader, place: CheckpointPlace, query: ListCheckpoints
+) -> StoredCheckpoint:
     return reader.bare(place) if query.bare else reader.whole(place, ancestors=query.ancestors)
 
 
-def _places(reader: _Reader, query: ListCheckpoints) -> Iterable[Place]:
-    """What a thread has of a listing, in its order."""
+def _places(reader: _ThreadReader, query: ListCheckpoints) -> Iterable[CheckpointPlace]:
+    """Yield a thread's checkpoints that a listing asks for, in its order."""
     index = reader.index
     here = in_order(index.places, query, index.thread_id, lambda place: place.id)
     return (place for place in here if _matches(reader, place, query))
 
 
-def _matches(reader: _Reader, place: Place, query: ListCheckpoints) -> bool:
+def _matches(reader: _ThreadReader, place: CheckpointPlace, query: ListCheckpoints) -> bool:
     if query.namespace not in (None, place.namespace):
         return False
     if query.before is not None:

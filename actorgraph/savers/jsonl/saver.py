@@ -1,7 +1,6 @@
-"""JsonlBackend: a folder with one file per thread, each line a save in JSON.
+"""JsonlBackend: a folder with one file of JSON lines per thread, one line per save.
 
-A batch is one hop into a worker thread, on asyncio and on trio alike, and one sync for each file
-that it touches.
+A batch is one hop into a worker thread, on asyncio and trio alike, and one sync per file.
 """
 
 import os
@@ -18,23 +17,22 @@ from actorgraph.errors import InvalidConfigError, SaverClosedError
 from actorgraph.savers.jsonl.backup import copy_folder
 from actorgraph.savers.jsonl.batch import run_batch
 from actorgraph.savers.jsonl.files import Files, translate
-from actorgraph.savers.jsonl.folder import Folder, enter, leave
+from actorgraph.savers.jsonl.folder import Folder, acquire_folder, release_folder
 from actorgraph.savers.jsonl.reading import run_queries
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.values.commits import CommitOutcome, Query, Request
 
 SYNCS_MAX = 8
-"""Files that are synced at the same time."""
+"""Number of files that are synced in parallel."""
 
 
 class JsonlBackend:
     """Stores checkpoints in files of JSON lines.
 
     Args:
-        path: the folder, made with mode 0700 if it doesn't exist; its files have 0600. One process
-            at a time may have it open.
-        codec: how values are stored; default one with no types beyond the graph's own. Its values
-            are JSON text, whatever its form; what a serializer of LangGraph's kind makes of them
-            stands in base64.
+        path: the folder, created with mode 0700 if missing; its files have 0600. One process at a
+            time may have it open.
+        codec: encodes values; default one with no types beyond the graph's own. It is used in its
+            JSON form; bytes of a serializer with LangGraph's interface are stored as base64.
     Raises:
         InvalidConfigError: the path is empty.
     """
@@ -43,7 +41,7 @@ class JsonlBackend:
     immediate = False
     keeps_runs = True
     files_class: type[Files] = Files
-    """What changes files; a test's subclass may fail on purpose."""
+    """Class of the file operations; tests replace it to inject failures."""
 
     def __init__(
         self, path: str | os.PathLike[str], *, codec: Codec | SerializerProtocol | None = None
@@ -63,23 +61,23 @@ class JsonlBackend:
 
         Raises:
             StorageBusyError: another process has it open.
-            StorageError: it can't be made or used.
+            StorageError: it can't be created or used.
         """
         if self._folder is not None:
             return
         self._write_limiter, self._read_limiter = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
         try:
-            self._folder = await anyio.to_thread.run_sync(enter, self.path, self._files)
+            self._folder = await anyio.to_thread.run_sync(acquire_folder, self.path, self._files)
         except OSError as error:
             raise translate(error, self.path) from error
         self._pool = ThreadPoolExecutor(SYNCS_MAX, thread_name_prefix="actorgraph-sync")
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         folder, pool = self._ready(), self._pool
         assert pool is not None
 
-        def run() -> list[Outcome]:
+        def run() -> list[CommitOutcome]:
             return run_batch(folder, self._files, pool, batch)
 
         return await anyio.to_thread.run_sync(run, limiter=self._write_limiter)
@@ -92,32 +90,34 @@ class JsonlBackend:
         )
 
     def check_place(self) -> None:
-        """See that the locked folder still is the one of its name; blocking, from any thread.
+        """Check that the path still names the locked folder; blocking, from any thread.
 
         Raises:
-            SaverBrokenError: it was removed or replaced, or a save has failed.
+            SaverBrokenError: the folder was removed or replaced, or a save has failed.
         """
         self._ready().check()
 
     def copy_to_file(self, dest: str) -> None:
-        """Copy the folder to a new one, each thread as it is at one moment; blocking.
+        """Copy the folder to a new one; blocking, from any thread. See `copy_folder`.
 
-        Raises: as `copy_folder`.
+        Raises:
+            InvalidConfigError: `dest` exists, or is inside the folder.
+            StorageError: the folder can't be read, or the copy can't be written.
         """
         copy_folder(self.path, self._files, dest)
 
     async def close(self) -> None:
-        """Let other processes in."""
+        """Close the saver; the last one of this process unlocks the folder."""
         folder, self._folder = self._folder, None
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.shutdown()
         if folder is not None:
-            leave(folder)
+            release_folder(folder)
 
     def _ready(self) -> Folder:
         if self._folder is None:
             raise SaverClosedError(
-                f"the saver of {self.path!r} is not open", do="use it inside its `with` block"
+                f"the saver of {self.path!r} is closed", do="use it inside its `with` block"
             )
         return self._folder

@@ -1,8 +1,9 @@
-"""Runs, events and owners of ActorSystems in a folder: a file of what was said of them, in order.
+"""Runs, events and leases of ActorSystems in a folder: one log of requests, replayed at start.
 
-A folder has one process, so leases and what they fence are in memory: whoever had one in another
-process is dead. What a run's own saves say of its status is in its thread's file, in the line of
-the save; the file here repeats that later, and what it lacks after a crash is read there.
+Leases    are kept in memory only: the folder is locked, so the owner of any other lease is dead
+Statuses  the saves of a run that begin or end it are lines of its thread's file. The log repeats
+          them later, as notes; notes that a crash has lost are read from the threads' files
+Compacts  when most lines are obsolete, or when payloads were re-encrypted
 """
 
 import os
@@ -13,13 +14,18 @@ from pathlib import Path
 import msgspec
 
 from actorgraph.errors import CheckpointError, StorageError
-from actorgraph.savers.jsonl.files import Files, broken, translate
-from actorgraph.savers.jsonl.index import ThreadIndex, damaged
-from actorgraph.savers.jsonl.marks import Marks
-from actorgraph.savers.jsonl.system_lines import Forgotten, Noted, Said, encoded, entries
-from actorgraph.savers.memory_systems import MemorySystems
+from actorgraph.savers.jsonl.files import Files, Marks, broken, translate
+from actorgraph.savers.jsonl.index import ThreadIndex, damaged_line
+from actorgraph.savers.jsonl.schema import (
+    Forgotten,
+    Noted,
+    SystemRecord,
+    decode_system_line,
+    encode_system_line,
+)
+from actorgraph.savers.memory.systems import MemorySystems
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
-from actorgraph.values.commits import Commit, Outcome, Refused, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
     OPEN_STATUSES,
@@ -35,21 +41,22 @@ from actorgraph.values.systems import (
     SystemRequest,
 )
 
-NAME = "systems.log"
+LOG_NAME = "systems.log"
 _EVERYTHING = 1 << 62
 _SLACK = 1000
-"""Lines that say nothing any more before the file is written anew."""
+"""Number of obsolete lines that don't cause a rewrite."""
 
 
 class RunLog:
-    """The file of a folder, and what it says. Used by the folder's writer; reads hold `reading`.
+    """The log of a folder and its content. Changed by the folder's writer; reads hold `reading`.
 
     Args:
-        path: of the file. index: a thread's; for what its saves say of a run.
+        path: of the file.
+        index: returns a thread's index, to read the saves of its runs.
         marks: the folder's.
 
     Attributes:
-        memory: what is durable, and leases.
+        memory: durable runs and events; and leases.
     """
 
     def __init__(self, path: str, index: Callable[[str], ThreadIndex], marks: Marks) -> None:
@@ -58,7 +65,7 @@ class RunLog:
         self.memory = MemorySystems()
         self._size = 0
         self._lines = 0
-        self._late: list[Said] = []
+        self._notes: list[SystemRecord] = []
         self._counts: dict[bytes, int] = {}
         self._unsynced = False
         self._sealed = False
@@ -66,20 +73,25 @@ class RunLog:
         marks.check(path, self._size)
         self._reconcile(index)
 
-    # --- what a batch says ---
+    # --- requests of a batch ---
 
     def stage(self) -> "Stage":
-        """For the requests of a batch."""
+        """Return a new stage, which judges the requests of a batch."""
         return Stage(self.memory)
 
-    def store(self, files: Files, said: list[Said], *, sync: bool = True) -> None:
-        """Write what was said, and what saves have said before that; it is not applied.
+    def store(self, files: Files, records: list[SystemRecord], *, sync: bool = True) -> None:
+        """Write records, after the notes that wait; the caller applies them.
 
+        Args:
+            sync: whether to wait until they are durable.
         Raises:
-            StorageError: nothing is written. SaverBrokenError: the outcome is unknown.
+            StorageError: nothing was written.
+            SaverBrokenError: the outcome is unknown.
         """
-        said = [*self._late, *said]
-        data = b"".join(encoded(self._lines + n, one) for n, one in enumerate(said, 1))
+        records = [*self._notes, *records]
+        data = b"".join(
+            encode_system_line(self._lines + n, record) for n, record in enumerate(records, 1)
+        )
         is_new = not self._size
         try:
             descriptor = files.create(self.path)
@@ -92,12 +104,12 @@ class RunLog:
                 self._sync(files, descriptor)
                 if is_new:
                     files.sync_folder(str(Path(self.path).parent))
-                self._marks.put(NAME, os.fstat(descriptor).st_ino, self._size + len(data))
+                self._marks.put(LOG_NAME, os.fstat(descriptor).st_ino, self._size + len(data))
         finally:
             os.close(descriptor)
         self._size += len(data)
-        self._lines += len(said)
-        self._late = []
+        self._lines += len(records)
+        self._notes = []
 
     def _write(self, files: Files, descriptor: int, data: bytes) -> None:
         try:
@@ -118,79 +130,84 @@ class RunLog:
             raise broken(error, self.path) from error
         self._unsynced = False
 
-    def apply(self, said: list[Said]) -> None:
-        """What was said is durable: readers may see it. Under `reading`."""
-        for one in said:
-            self._apply(one)
-            self._sealed = self._sealed or isinstance(one, SealRun)
+    def apply(self, records: list[SystemRecord]) -> None:
+        """Show records, which are durable now, to readers. Under `reading`."""
+        for record in records:
+            self._apply(record)
+            self._sealed = self._sealed or isinstance(record, SealRun)
 
     def note(self, commit: Commit) -> None:
-        """An owned run's save is durable in its thread's file. Under `reading`."""
+        """Apply a save of a system's run, which is durable in its thread's file. Under `reading`.
+
+        Its note is written to the log later.
+        """
         self.memory.committed(commit)
         if commit.run is not None:
-            self._late.append(self._noted(commit.run, commit.ends, commit.claim is not None))
+            self._notes.append(self._count(commit.run, commit.ends, commit.claim is not None))
 
-    def _noted(self, run: bytes, ends: str | None, claimed: bool) -> Noted:
+    def _count(self, run: bytes, ends: str | None, claimed: bool) -> Noted:
         count = self._counts[run] = self._counts.get(run, 0) + 1
         return Noted(run, count, claimed, ends)
 
-    def settle(self, files: Files, *, sync: bool) -> None:
-        """Write what saves have said; they are lost with their thread's lines otherwise.
+    def write_notes(self, files: Files, *, sync: bool) -> None:
+        """Write the notes that wait.
 
         Args:
-            sync: whether those lines may go now.
+            sync: whether they must be durable, as the lines that they repeat are to be removed.
         """
-        if self._late or (sync and self._unsynced):
+        if self._notes or (sync and self._unsynced):
             self.store(files, [], sync=sync)
 
-    def tidy(self, files: Files) -> None:
-        """Write the file anew if it must hold nothing sealed before, or has grown for nothing."""
+    def compact(self, files: Files) -> None:
+        """Rewrite the log if payloads were re-encrypted, or most of its lines are obsolete."""
         if self._sealed or self._lines > 2 * self.memory.count + _SLACK:
             self._rewrite(files)
             self._sealed = False
 
     # --- the file ---
 
-    def _apply(self, said: Said) -> None:
-        if isinstance(said, Noted):
-            self._counts[said.run] = said.count
-            self.memory.noted(said.run, claimed=said.claimed, ends=said.ends)
-        elif isinstance(said, Forgotten):
-            self.memory.forget_thread(said.thread_id)
+    def _apply(self, record: SystemRecord) -> None:
+        if isinstance(record, Noted):
+            self._counts[record.run] = record.count
+            self.memory.noted(record.run, claimed=record.claimed, ends=record.ends)
+        elif isinstance(record, Forgotten):
+            self.memory.forget_thread(record.thread_id)
         else:
-            self.memory.apply(said)
+            self.memory.apply(record)
 
     def _load(self) -> None:
         with suppress(FileNotFoundError), Path(self.path).open("rb") as file:
             for text in file:
                 if not text.endswith(b"\n"):
-                    return  # the torn end of what was never acknowledged
+                    return  # the torn end of a write that was never acknowledged
                 try:
-                    self._apply(entries(text, self._lines + 1))
+                    self._apply(decode_system_line(text, self._lines + 1))
                 except ValueError as error:
-                    raise damaged(self.path, self._lines + 1, self._size, error) from error
+                    raise damaged_line(self.path, self._lines + 1, self._size, error) from error
                 self._size += len(text)
                 self._lines += 1
 
     def _reconcile(self, index: Callable[[str], ThreadIndex]) -> None:
-        """What the newest saves of open runs say, as their threads' files have it."""
+        """Apply saves of open runs whose notes are not in the log, from the threads' files."""
         for row in [row for row in self.memory.in_order() if row.status in OPEN_STATUSES]:
             text, known = as_text(row.run), self._counts.get(row.run, 0)
-            with suppress(CheckpointError, OSError):  # whoever takes the run up meets it
+            # A thread that can't be read must not block the others: the error appears when its
+            # run is taken up.
+            with suppress(CheckpointError, OSError):
                 for line in index(row.thread_id).lines():
                     if line.run != text or (line.claim is None and line.ends is None):
                         continue
                     if known:
                         known -= 1
                         continue
-                    noted = self._noted(row.run, line.ends, line.claim is not None)
+                    noted = self._count(row.run, line.ends, line.claim is not None)
                     self._apply(noted)
-                    self._late.append(noted)
+                    self._notes.append(noted)
 
     def _rewrite(self, files: Files) -> None:
-        temporary = str(Path(self.path).with_name(f".{NAME}.tmp"))
-        said = list(self._whole())
-        data = b"".join(encoded(number, one) for number, one in enumerate(said, 1))
+        temporary = str(Path(self.path).with_name(f".{LOG_NAME}.tmp"))
+        records = list(self._snapshot())
+        data = b"".join(encode_system_line(n, record) for n, record in enumerate(records, 1))
         try:
             descriptor = files.create(temporary)
             try:
@@ -204,13 +221,13 @@ class RunLog:
             with suppress(OSError):
                 files.remove(temporary)
             raise translate(error, self.path) from error
-        self._size, self._lines, self._late, self._unsynced = len(data), len(said), [], False
+        self._size, self._lines, self._notes, self._unsynced = len(data), len(records), [], False
         try:
             files.sync_folder(str(Path(self.path).parent))
         except OSError as error:
             raise broken(error, self.path) from error
 
-    def _whole(self) -> Iterator[Said]:
+    def _snapshot(self) -> Iterator[SystemRecord]:
         for row in self.memory.in_order():
             yield PutRun(row, row.thread_id)
             if row.run in self._counts:
@@ -222,10 +239,10 @@ class RunLog:
 
 
 class Stage:
-    """The requests of one batch, judged in order; nothing of them is stored yet.
+    """Judges the requests of one batch in order, each by the log and those before it.
 
     Attributes:
-        said: what was accepted and is to be stored.
+        records: accepted requests, to be stored.
     """
 
     def __init__(self, memory: MemorySystems) -> None:
@@ -234,10 +251,10 @@ class Stage:
         self._put: dict[str, list[RunRow]] = {}
         self._begun: set[bytes] = set()
         self._left: set[bytes] = set()
-        self.said: list[Said] = []
+        self.records: list[SystemRecord] = []
 
-    def say(self, request: SystemRequest) -> Outcome:
-        """Take in a request, or refuse it."""
+    def take(self, request: SystemRequest) -> CommitOutcome:
+        """Accept a request, or refuse it."""
         if isinstance(request, RenewOwner | DropOwner):
             return self._memory.apply(request)
         if isinstance(request, SetRun | AdoptRun | StoreEvents):
@@ -249,18 +266,18 @@ class Stage:
             busy = refused_row(request, self._open_runs(request.thread_id))
             if busy is not None:
                 return Refused(busy)
-            # It was decided: whoever reads the file must not decide it again.
+            # Stored without `if_busy`: replaying the log must not judge it again.
             request = PutRun(request.row, request.thread_id, request.size)
         try:
-            encoded(1, request)
+            encode_system_line(1, request)
         except (ValueError, TypeError) as cause:
             return Refused(_refused(request, cause))
         self._note(request)
-        self.said.append(request)
-        return Stored()
+        self.records.append(request)
+        return Committed()
 
     def _note(self, request: SystemRequest) -> None:
-        """Remember what later requests of the batch are judged by."""
+        """Remember changes by which later requests of the batch are judged."""
         if isinstance(request, PutRun) and not self._owner(request.row.run)[0]:
             self._owners[request.row.run] = request.row.owner
             self._put.setdefault(request.thread_id, []).append(request.row)
@@ -269,8 +286,8 @@ class Stage:
         elif isinstance(request, SetRun) and request.status not in OPEN_STATUSES:
             self._left.add(request.run)
 
-    def accepted(self, commit: Commit) -> None:
-        """A run's own save, in this batch, may have begun it, or ended it."""
+    def add_commit(self, commit: Commit) -> None:
+        """Remember that an accepted commit of this batch has begun or ended its run."""
         if commit.run is None:
             return
         if commit.claim is not None:
@@ -278,15 +295,15 @@ class Stage:
         if commit.ends is not None and status_after(commit.ends) not in OPEN_STATUSES:
             self._left.add(commit.run)
 
-    def refused(self, commit: Commit) -> Refused | None:
-        """The refusal of a claim whose run another system has, or comes before."""
+    def claim_refusal(self, commit: Commit) -> Refused | None:
+        """Refuse a claim if another system has the run, or has one whose turn is first."""
         known, owner = self._owner(commit.run or b"")
         others = self._open_runs(commit.thread_id) if commit.claim is not None else ()
         error = refused_claim(commit, owner, known=known, others=others)
         return None if error is None else Refused(error)
 
     def is_leased(self, thread_id: str, owner: bytes) -> bool:
-        """Whether a thread's owner has it still: its lease holds, and its run has not left."""
+        """Whether a thread's owner still has it: its lease is valid and its run is open."""
         return self._memory.is_alive(owner) and is_leased(owner, self._open_runs(thread_id))
 
     def _open_runs(self, thread_id: str) -> list[OpenRun]:
@@ -311,8 +328,8 @@ class Stage:
 
 def _refused(request: SystemRequest, cause: Exception) -> StorageError:
     refused = StorageError(
-        f"what a system says of thread {request.thread_id!r} can't be written as JSON: {cause}",
-        do="use ids, names and reasons that are Unicode text",
+        f"a request about a run of thread {request.thread_id!r} can't be written as JSON: {cause}",
+        do="use ids, names and reasons that are valid Unicode text",
     )
     refused.__cause__ = cause
     return refused

@@ -1,1 +1,1 @@
-"""Checkpoints in PostgreSQL, through synchronous psycopg in worker threads."""
+"""Store checkpoints in PostgreSQL, through synchronous psycopg in worker threads."""

@@ -1,7 +1,7 @@
-"""A copy of a schema, as it is at one moment, to a new SQLite file: the tables are the same.
+"""Back up a schema to a new SQLite file, whose tables are the same.
 
-One transaction reads all of it, and holds up nobody: writers go on, vacuums leave until its end
-what it may still see.
+One REPEATABLE READ transaction reads a consistent snapshot. It blocks no writers; rows that it may
+still see are not vacuumed until it ends.
 """
 
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from psycopg import Connection
 from psycopg.rows import tuple_row
 
 from actorgraph.savers.postgres.queries import BEGIN
-from actorgraph.savers.sqlite.filling import ROWS_AT_ONCE, new_database
+from actorgraph.savers.sqlite.backup import ROWS_AT_ONCE, new_database
 from actorgraph.storage.postgres.connections import roll_back
-from actorgraph.storage.postgres.limits import USE_SCHEMA
+from actorgraph.storage.postgres.timeouts import USE_SCHEMA
 
 _TABLES: dict[str, LiteralString] = {
     "threads": """
@@ -44,12 +44,13 @@ def copy_schema(connection: Connection[Any], begin: tuple[str, str, str], dest: 
     """Copy all tables.
 
     Args:
-        connection: in autocommit mode, used by nobody else meanwhile.
+        connection: in autocommit mode, for this call alone.
         begin: the parameters of `USE_SCHEMA`.
+        dest: path of the new file.
     Raises:
-        InvalidConfigError: there is something at `dest`.
-        StorageError: the copy can't be written; nothing is left of it.
-        psycopg.Error: the server refused.
+        InvalidConfigError: `dest` exists.
+        StorageError: the copy can't be written; a partial one is removed.
+        psycopg.Error: the server refused a statement.
     """
     with new_database(dest) as copy:
         try:
@@ -62,7 +63,7 @@ def copy_schema(connection: Connection[Any], begin: tuple[str, str, str], dest: 
 
 
 def _rows(connection: Connection[Any], text: LiteralString) -> Iterator[tuple[Any, ...]]:
-    """The rows of a table, fetched some at a time, so that a large one needs little memory."""
+    """The rows of a table through a server-side cursor, so that a large one needs little memory."""
     with connection.cursor("backup", row_factory=tuple_row) as cursor:
         cursor.execute(text, binary=True)
         while rows := cursor.fetchmany(ROWS_AT_ONCE):

@@ -1,12 +1,11 @@
-"""One batch, one transaction: `run_batch` over a plain psycopg connection, in one thread hop.
+"""Store one batch in one transaction: `run_batch`, blocking, over a plain psycopg connection.
 
-Two round trips: the first begins, locks the saver's own row and the rows of the batch's threads
-(sorted, so that two savers don't wait for each other) and asks what `judge` needs; the second
-writes what was accepted, one statement per table, marks the batch as stored and commits.
-
-A batch may be sent again after its connection was lost. Its transaction first locks the saver's
-own row, so it waits for the one that was lost to end; if that one was committed, the row has
-the batch's number and nothing is written again.
+Round trips  Two. The first begins, locks the saver's row in `writers` and the rows of the batch's
+             threads, and reads what `judge` needs. The second writes the accepted rows, one
+             statement per table, marks the batch as stored and commits.
+Exactly once A batch may be sent again after its connection was lost. Its transaction first locks
+             the saver's row, so it waits until the lost transaction has ended; if that one was
+             committed, the row has the batch's number, and nothing is written again.
 """
 
 from collections.abc import Sequence
@@ -17,140 +16,160 @@ from psycopg import Connection, Cursor
 from psycopg.rows import tuple_row
 
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
-from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge, one_by_one
+from actorgraph.savers.integrity import check_head
+from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres import systems
 from actorgraph.savers.postgres.columns import Texts
-from actorgraph.savers.postgres.migrations import VERSION
-from actorgraph.savers.postgres.retention import Kept, keep
-from actorgraph.savers.postgres.rows import Facts, Rows, Statement, questions
+from actorgraph.savers.postgres.retention import RetentionRequest, apply_retention
+from actorgraph.savers.postgres.rows import BatchFacts, BatchRows, Statement, lookups
+from actorgraph.savers.postgres.schema import VERSION
 from actorgraph.savers.postgres.shapes import Shapes
-from actorgraph.savers.soundness import check_head
 from actorgraph.storage.postgres.connections import roll_back
-from actorgraph.storage.postgres.failures import Kind, RowError, kind_of, said
-from actorgraph.storage.postgres.limits import Limits
-from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
+from actorgraph.storage.postgres.timeouts import Timeouts
+from actorgraph.storage.postgres.translate import (
+    ErrorKind,
+    RowError,
+    classify_error,
+    server_message,
+)
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.retention import CopyThread, DeleteThread, Vacuum
 from actorgraph.values.systems import PutRun, SetRun, StoreEvents
 
 Link = Connection[Any]
 
 
-class Settings(msgspec.Struct, frozen=True):
-    """What every transaction of a writer begins with.
+class TransactionSettings(msgspec.Struct, frozen=True):
+    """Settings of every transaction of a writer.
 
     Attributes:
-        search_path: the schema, quoted.
-        limits: how long it may wait.
-        synchronous_commit: None for the server's own, but never "off".
-        writer: the saver's key in `writers`.
+        search_path: the schema's name, quoted.
+        limits: timeouts for locks and answers.
+        synchronous_commit: None for the server's setting, with "on" in the place of "off".
+        writer: the saver's key in the table `writers`.
     """
 
     search_path: str
-    limits: Limits
+    limits: Timeouts
     synchronous_commit: str | None
     writer: bytes
 
 
-class Turn(msgspec.Struct):
-    """A batch on its way, over all attempts.
+class BatchProgress(msgspec.Struct):
+    """State of one batch, over all attempts at storing it.
 
     Attributes:
         number: the batch's number in `writers`.
-        outcomes: what the attempt whose COMMIT went out would have stored.
-        unsure: whether a COMMIT went out and nothing came back.
-        alone: whether each request gets a savepoint, as one of them was refused.
-        skips: whether to leave out threads that somebody else has locked.
-        freed: whether those who held locks and stood still were looked for.
-        holder: whose lock was in the way, for errors.
+        outcomes: those of the last attempt that sent its COMMIT; None before that.
+        unsure: whether a COMMIT was sent and its result is unknown.
+        separately: whether each request gets a savepoint, since the server refused a row of one.
+        skip_locked: whether to leave out threads that other sessions have locked.
+        ended_holders: whether idle sessions that hold locks were looked for and ended.
+        holder: a phrase for errors: the session that held a lock; empty if unknown.
     """
 
     number: int
-    outcomes: list[Outcome] | None = None
+    outcomes: list[CommitOutcome] | None = None
     unsure: bool = False
-    alone: bool = False
-    skips: bool = False
-    freed: bool = False
+    separately: bool = False
+    skip_locked: bool = False
+    ended_holders: bool = False
     holder: str = ""
 
 
 def run_batch(
-    connection: Link, batch: Sequence[Request], settings: Settings, turn: Turn, shapes: Shapes
-) -> list[Outcome]:
-    """Store a batch durably, or find that an earlier attempt has done so.
+    connection: Link,
+    batch: Sequence[Request],
+    settings: TransactionSettings,
+    progress: BatchProgress,
+    shapes: Shapes,
+) -> list[CommitOutcome]:
+    """Attempt to store a batch durably; find out if an earlier attempt has done so.
 
     Args:
-        connection: in autocommit mode, used by nobody else meanwhile.
-        turn: changed to how far the attempt came.
-        shapes: those that are known; changed to what is stored.
+        connection: in autocommit mode, for this call alone.
+        progress: updated by the attempt.
+        shapes: the shapes of records that are stored; updated.
     Returns: one outcome per request.
     Raises:
-        psycopg.Error, RowError: nothing was stored, unless `turn.unsure`.
+        psycopg.Error, RowError: nothing was stored, unless `progress.unsure`.
     """
     try:
+        # In a transaction of its own. An insert waits until another saver's insert of the same key
+        # is committed; batches, which hold locks of threads, must not wait for that.
         shapes.store(connection, settings.limits.within(settings.search_path))
-        return _attempt(connection, batch, settings, _Work(connection, turn, shapes))
+        return _attempt(connection, batch, settings, _Transaction(connection, progress, shapes))
     except BaseException:
         roll_back(connection)
         raise
 
 
 def _attempt(
-    connection: Link, batch: Sequence[Request], settings: Settings, work: "_Work"
-) -> list[Outcome]:
-    turn = work.turn
-    groups = [[batch[0]]] if turn.alone else _groups(batch)
+    connection: Link, batch: Sequence[Request], settings: TransactionSettings, work: "_Transaction"
+) -> list[CommitOutcome]:
+    progress = work.progress
+    groups = [[batch[0]]] if progress.separately else _groups(batch)
     stored = work.begin(batch, groups[0], settings)
-    if turn.outcomes is not None and stored == turn.number:
+    # `begin` has locked the saver's row: an earlier attempt whose connection was lost has ended, so
+    # its mark is there for good or never will be. Its outcomes are the ones to return: judged again
+    # the batch would conflict with itself.
+    if progress.outcomes is not None and stored == progress.number:
         connection.rollback()
-        turn.unsure = False
-        return turn.outcomes
-    turn.unsure = False  # the transaction of an earlier attempt has ended, and left no mark
-    outcomes = work.all_alone(batch) if turn.alone else work.all_together(groups)
-    turn.outcomes = outcomes
-    turn.unsure = True
+        progress.unsure = False
+        return progress.outcomes
+    progress.unsure = False
+    outcomes = work.store_separately(batch) if progress.separately else work.store_groups(groups)
+    progress.outcomes = outcomes
+    # From here to the answer a lost connection leaves open whether the server has committed;
+    # other errors mean that it has rolled back.
+    progress.unsure = True
     try:
-        work.commit((sql.MARK_WRITER, (turn.number, settings.writer)))
+        work.commit((sql.MARK_WRITER, (progress.number, settings.writer)))
     except Exception as error:
-        turn.unsure = kind_of(error, connection) is Kind.LOST
+        progress.unsure = classify_error(error, connection) is ErrorKind.LOST
         raise
-    turn.unsure = False
+    progress.unsure = False
     return outcomes
 
 
 def _groups(batch: Sequence[Request]) -> list[list[Request]]:
-    """A batch in parts that are written at once: what runs store, each other request alone."""
+    """Split a batch into groups that are judged and written at once, in order.
+
+    Consecutive requests that runs make all the time form one group. Each rarer one is a group of
+    its own: it reads and writes its thread by statements of its own, in between.
+    """
     groups: list[list[Request]] = []
     for request in batch:
-        if groups and isinstance(request, _OF_RUNS) and isinstance(groups[-1][0], _OF_RUNS):
+        if groups and isinstance(request, _GROUPED) and isinstance(groups[-1][0], _GROUPED):
             groups[-1].append(request)
         else:
             groups.append([request])
     return groups
 
 
-_OF_RUNS = (Commit, PutRun, SetRun, StoreEvents)
+_GROUPED = (Commit, PutRun, SetRun, StoreEvents)
 
 
 def _is_unlocked(request: Request) -> bool:
-    """Whether a request neither changes a thread's row nor depends on who has it."""
+    """Whether a request needs no lock of its thread's row."""
     return isinstance(request, Vacuum) or systems.is_unlocked(request)
 
 
-class _Work:
+class _Transaction:
     """The transaction of one attempt."""
 
-    def __init__(self, connection: Link, turn: Turn, shapes: Shapes) -> None:
+    def __init__(self, connection: Link, progress: BatchProgress, shapes: Shapes) -> None:
         self._connection = connection
-        self.turn = turn
+        self.progress = progress
         self._shapes = shapes
         self._threads: dict[str, ThreadState] = {}
         self._damaged: dict[str, StorageError] = {}
-        self._facts = Facts()
-        self._waiting: list[Statement] = []
+        self._facts = BatchFacts()
+        self._pending: list[Statement] = []
 
     def run(self, statements: Sequence[Statement]) -> list[Cursor[Any]]:
-        """Send statements in one go; their cursors, with the answers."""
+        """Execute statements in one round trip; return their cursors."""
         if len(statements) == 1:
             return [self._execute(*statements[0])]
         with self._connection.pipeline():
@@ -158,17 +177,22 @@ class _Work:
 
     def _execute(self, text: LiteralString, values: Any) -> Cursor[Any]:
         cursor = self._connection.cursor(row_factory=tuple_row, binary=True)
+        # Prepared at the first use: the same few texts come with every batch.
         return cursor.execute(text, values, prepare=True)
 
-    def begin(self, batch: Sequence[Request], first: list[Request], settings: Settings) -> int:
-        """Begin, lock what the batch is about, read what the first group needs.
+    def begin(
+        self, batch: Sequence[Request], first: list[Request], settings: TransactionSettings
+    ) -> int:
+        """Begin, lock the rows of the saver and of the batch's threads, read for the first group.
 
-        Returns: the number of the batch that this saver stored last.
+        Returns: the number of the batch that this saver committed last.
         """
+        # All threads of the batch are locked at once and in sorted order: two savers whose batches
+        # have threads in common wait for each other, but never in a circle.
         names = {request.thread_id for request in batch if not _is_unlocked(request)}
         names.update(request.source for request in batch if isinstance(request, CopyThread))
         found = Texts(sorted(filter(storable, names)))
-        lock = sql.LOCK_FREE_THREADS if self.turn.skips else sql.LOCK_THREADS
+        lock = sql.LOCK_FREE_THREADS if self.progress.skip_locked else sql.LOCK_THREADS
         values = (*settings.limits.within(settings.search_path), settings.synchronous_commit)
         head: list[Statement] = [
             (sql.BEGIN, ()),
@@ -177,22 +201,26 @@ class _Work:
             (sql.ADD_THREADS, (found,)),
             (lock, (found,)),
         ]
-        asked = _questions(first)
+        # In the same round trip as the locks. At READ COMMITTED each statement sees rows
+        # committed before it began, so these read what the locks protect.
+        asked = _lookups(first)
         cursors = self.run([*head, *asked])
         for name, row, epoch, run, next_seq, newest, owner, crc in cursors[len(head) - 1]:
             try:
                 check_head((name, epoch, run, next_seq, newest), crc)
-            except StorageError as error:
+            except StorageError as error:  # refuses requests of this thread; others are stored
                 self._damaged[name] = error
             known = ThreadState(name, row, epoch, run, next_seq, {"": newest}, owner=owner)
             self._threads[name] = known
-        self._learn(asked, cursors[len(head) :])
+        self._note_facts(asked, cursors[len(head) :])
         marked = cursors[2].fetchone()
-        if marked is None and self.turn.unsure:
+        # Without the row an earlier COMMIT can't be looked up. If none is in doubt, add the row:
+        # the tables were made after the saver was opened, or have been emptied since.
+        if marked is None and self.progress.unsure:
             raise SaverBrokenError(
-                "the saver's row in the table `writers` is gone: nothing says whether the last "
-                "commit was stored",
-                do="close the saver and open it again; leave the rows of open savers alone",
+                "the saver's row in the table `writers` was deleted, so it is unknown whether the "
+                "last commit was stored",
+                do="close the saver and open it again; don't delete rows of open savers",
             )
         if marked is None:
             self._shapes.forget()
@@ -200,69 +228,73 @@ class _Work:
         return marked[0] if marked else 0
 
     def read(self, group: list[Request]) -> None:
-        """Read what a later group needs, after what was written before it."""
-        asked = _questions(group)
+        """Read what `judge` needs for a later group, after sending the rows of earlier ones."""
+        asked = _lookups(group)
         if asked:
             self._send()
-        self._learn(asked, self.run(asked) if asked else [])
+        self._note_facts(asked, self.run(asked) if asked else [])
 
-    def _learn(self, asked: list[Statement], cursors: list[Cursor[Any]]) -> None:
-        self._facts = Facts()
+    def _note_facts(self, asked: list[Statement], cursors: list[Cursor[Any]]) -> None:
+        self._facts = BatchFacts()
         for (text, _), cursor in zip(asked, cursors, strict=True):
             self._facts.take(text, cursor.fetchall())
 
-    def together(self, group: list[Request]) -> list[Outcome]:
-        """Judge a group; its rows wait for the next round trip."""
+    def store_group(self, group: list[Request]) -> list[CommitOutcome]:
+        """Judge a group and collect its rows; they are sent with the next round trip."""
         request = group[0]
-        if not isinstance(request, _OF_RUNS):
-            return [self._keep(request)]
-        rows, owned = Rows(self._facts.counts, self._shapes), systems.OwnedRows(self._facts)
+        if not isinstance(request, _GROUPED):
+            return [self._apply(request)]
+        rows, owned = BatchRows(self._facts.counts, self._shapes), systems.OwnedRows(self._facts)
         outcomes = [
             self._judge(request, rows, owned)
             if isinstance(request, Commit)
-            else self._say(request, owned)
+            else self._update_run(request, owned)
             for request in group
-            if isinstance(request, _OF_RUNS)
+            if isinstance(request, _GROUPED)
         ]
-        self._waiting += [*rows.statements(), *owned.statements()]
+        self._pending += [*rows.statements(), *owned.statements()]
         return outcomes
 
-    def _say(self, request: systems.Said, owned: systems.OwnedRows) -> Outcome:
+    def _update_run(self, request: systems.RunUpdate, owned: systems.OwnedRows) -> CommitOutcome:
         if _is_unlocked(request) or request.thread_id in self._threads:
-            return owned.say(request)
-        return Refused(_unlocked(request, self.turn))
+            return owned.update(request)
+        return Refused(_lock_error(request, self.progress))
 
-    def _keep(self, request: Kept | Vacuum | systems.Rare) -> Outcome:
-        """Carry out what no run stores."""
-        if isinstance(request, Vacuum):  # its work is done after the batch
-            return Stored()
+    def _apply(self, request: RetentionRequest | Vacuum | systems.RareRequest) -> CommitOutcome:
+        """Carry out a request that is a group of its own."""
+        if isinstance(request, Vacuum):  # VACUUM can't run in a transaction: it follows the batch
+            return Committed()
         named = set[str]() if _is_unlocked(request) else {request.thread_id}
         if isinstance(request, CopyThread):
             named.add(request.source)
         if not self._threads.keys() >= named:
-            return Refused(_unlocked(request, self.turn))
+            return Refused(_lock_error(request, self.progress))
+        # A damaged thread can still be deleted: that is the way to get rid of the damage.
         if self._damaged.keys() & named and not isinstance(request, DeleteThread):
             return Refused(next(self._damaged[name] for name in named & self._damaged.keys()))
         self._send()
-        if isinstance(request, systems.Rare):
+        if isinstance(request, systems.RareRequest):
             thread = self._threads.get(request.thread_id)
-            return systems.apply(self._connection, request, self._facts.owners, thread)
-        return keep(self._connection, request, self._threads)
+            return systems.apply_request(self._connection, request, self._facts.owners, thread)
+        return apply_retention(self._connection, request, self._threads)
 
-    def _judge(self, commit: Commit, rows: Rows, owned: systems.OwnedRows) -> Outcome:
+    def _judge(self, commit: Commit, rows: BatchRows, owned: systems.OwnedRows) -> CommitOutcome:
         thread = self._threads.get(commit.thread_id)
         if thread is None:
-            return Refused(_unlocked(commit, self.turn))
+            return Refused(_lock_error(commit, self.progress))
         if commit.thread_id in self._damaged:
             return Refused(self._damaged[commit.thread_id])
         place = (commit.thread_id, commit.namespace)
+        # Not overwritten: an earlier commit of this batch may have moved the nested head already.
         thread.heads.setdefault(commit.namespace, self._facts.heads.get(place))
         before = thread.run
+        # Rows of earlier commits in the group count as stored, like those in the tables.
         answers = [_key(commit, row) for row in answer_rows(commit)]
         answered = any(k in self._facts.answered or k in rows.answers for k in answers)
-        base = branches_off(commit)
+        base = branch_base(commit)
         key = (*place, base)
         based = base is None or key in self._facts.bases or key in rows.points
+        # A lease of the claimant itself never refuses it: only that of another owner is looked up.
         if commit.claim is not None and thread.owner not in (None, commit.owner):
             thread.leased = owned.is_leased(self._connection, thread)
         lost = owned.refused(commit)
@@ -276,40 +308,42 @@ class _Work:
         rows.add(thread, commit, sequence)
         if commit.owner is not None:
             owned.add(thread, commit)
-        return Stored(sequence + len(commit.checkpoints) - 1 if commit.checkpoints else 0)
+        return Committed(sequence + len(commit.checkpoints) - 1 if commit.checkpoints else 0)
 
-    def all_together(self, groups: Sequence[list[Request]]) -> list[Outcome]:
-        """Write group after group; the first has been read."""
-        outcomes: list[Outcome] = []
+    def store_groups(self, groups: Sequence[list[Request]]) -> list[CommitOutcome]:
+        """Store the groups in order; `begin` has read for the first one."""
+        outcomes: list[CommitOutcome] = []
         for place, group in enumerate(groups):
             if place:
                 self.read(group)
-            outcomes += self.together(group)
+            outcomes += self.store_group(group)
         return outcomes
 
-    def all_alone(self, batch: Sequence[Request]) -> list[Outcome]:
-        """Write request after request, each behind a savepoint; the first has been read."""
+    def store_separately(self, batch: Sequence[Request]) -> list[CommitOutcome]:
+        """Store each request in a savepoint, in order; `begin` has read for the first one."""
 
-        def store(request: Request) -> Outcome:
+        def store(request: Request) -> CommitOutcome:
             if request is not batch[0]:
                 self.read([request])
-            return self.alone(request)
+            return self.store_one(request)
 
         return one_by_one(batch, store)
 
-    def alone(self, request: Request) -> Outcome:
-        """Write one request behind a savepoint; if a row is refused, the request is."""
+    def store_one(self, request: Request) -> CommitOutcome:
+        """Store one request in a savepoint; if the server refuses a row, refuse the request."""
+        # `judge` changes the thread's state as if the request were stored: keep a copy to go back.
         known = self._threads.get(request.thread_id)
         before = None if known is None else msgspec.structs.replace(known, heads={**known.heads})
         self.run([(sql.SAVEPOINT, ())])
         try:
-            (outcome,) = self.together([request])
+            (outcome,) = self.store_group([request])
             self._send()
         except Exception as error:
-            if kind_of(error, self._connection) is not Kind.ROW:
+            if classify_error(error, self._connection) is not ErrorKind.ROW:
                 raise
-            self._waiting.clear()
-            self.run([(sql.ROLLBACK_TO, ())])  # outside of a pipeline: it ends what is prepared
+            self._pending.clear()
+            # Alone, so not in a pipeline: psycopg deallocates prepared statements after a ROLLBACK.
+            self.run([(sql.ROLLBACK_TO, ())])
             if before is not None:
                 self._threads[request.thread_id] = before
             outcome = Refused(_refused(request, error))
@@ -317,22 +351,23 @@ class _Work:
         return outcome
 
     def commit(self, mark: Statement) -> None:
-        """Write what waits, mark the batch as stored, commit."""
-        *_, last = self.run([*self._waiting, mark, (sql.COMMIT, ())])
+        """Write the collected rows, mark the batch as stored, commit: one round trip."""
+        *_, last = self.run([*self._pending, mark, (sql.COMMIT, ())])
+        # COMMIT of a failed transaction is answered by "ROLLBACK", and raises nothing.
         assert last.statusmessage == "COMMIT", last.statusmessage
 
     def _send(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting, self._pending = self._pending, []
         if waiting:
             self.run(waiting)
 
 
-def _questions(group: list[Request]) -> list[Statement]:
-    """What must be read before a group can be judged."""
+def _lookups(group: list[Request]) -> list[Statement]:
+    """The statements that read what `judge` needs for a group; most often none."""
     commits = [request for request in group if isinstance(request, Commit)]
     nested = {(c.thread_id, c.namespace) for c in commits if c.namespace}
     answers = [_key(c, row) for c in commits for row in answer_rows(c)]
-    based = [(c.thread_id, c.namespace, branches_off(c)) for c in commits]
+    based = [(c.thread_id, c.namespace, branch_base(c)) for c in commits]
     lists = {
         (c.thread_id, c.namespace, part.channel, part.lineage, part.start)
         for c in commits
@@ -340,8 +375,8 @@ def _questions(group: list[Request]) -> list[Statement]:
         for part in point.ranges
         if part.before
     }
-    asked = questions(nested, answers, [base for base in based if base[2]], lists)
-    return asked + systems.asked_about_runs([r for r in group if storable(r.thread_id)])
+    asked = lookups(nested, answers, [base for base in based if base[2]], lists)
+    return asked + systems.run_lookups([r for r in group if storable(r.thread_id)])
 
 
 def _key(commit: Commit, row: Any) -> tuple[Any, ...]:
@@ -350,24 +385,25 @@ def _key(commit: Commit, row: Any) -> tuple[Any, ...]:
 
 
 def storable(name: str) -> bool:
-    """Whether PostgreSQL takes a text: it has no NUL and is Unicode."""
+    """Whether PostgreSQL can store a text: it has no NUL and no lone surrogates."""
     return "\0" not in name and not any("\ud800" <= c <= "\udfff" for c in name)
 
 
-def _unlocked(request: Request, turn: Turn) -> StorageError:
-    """Why a thread's row could not be locked."""
+def _lock_error(request: Request, progress: BatchProgress) -> StorageError:
+    """Error for a request whose thread's row could not be locked."""
     if not storable(request.thread_id):
-        return _refused(request, RowError("its id is no text that PostgreSQL takes"))
+        return _refused(request, RowError("its id has a NUL or a lone surrogate"))
     return StorageBusyError(
-        f"another process holds the lock of thread {request.thread_id!r}{turn.holder}",
-        do="let it finish its transaction, or raise busy_timeout_s; nothing of this was stored",
+        f"thread {request.thread_id!r} is locked by another session{progress.holder}",
+        do="let it finish its transaction, or raise busy_timeout_s; nothing of this save was "
+        "stored",
     )
 
 
 def _refused(request: Request, error: Exception) -> StorageError:
     refused = StorageError(
-        f"PostgreSQL refused a row of thread {request.thread_id!r}: {said(error)}",
-        do="make the value smaller (the limit for a value is 1 GB), leave out NUL characters from "
+        f"PostgreSQL refused a row of thread {request.thread_id!r}: {server_message(error)}",
+        do="make the value smaller (the limit for a value is 1 GB), remove NUL characters from "
         "names, or store less of it",
     )
     refused.__cause__ = error

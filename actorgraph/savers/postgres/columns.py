@@ -1,7 +1,7 @@
-"""Columns of rows as PostgreSQL's arrays in its binary format: a batch is dumped once, quickly.
+"""Columns of rows as PostgreSQL arrays in binary format, dumped in one pass.
 
-psycopg's own dumper of lists asks for the type of each element, and takes the smallest integer
-type that fits: then the same statement is prepared for each mixture of types.
+psycopg's own dumper of lists looks up the type of each element, and chooses the smallest integer
+type that fits: the same statement would be prepared again for each mixture of types.
 """
 
 from collections.abc import Iterable
@@ -22,18 +22,21 @@ class Numbers(list[Any]):
 
 
 class Texts(list[Any]):
-    """A column of type text; may have None."""
+    """A column of type text; elements may be None."""
 
 
 class Binaries(list[Any]):
-    """A column of type bytea; may have None."""
+    """A column of type bytea; elements may be None."""
 
 
 _KINDS: dict[type, type[list[Any]]] = {str: Texts, int: Numbers, bytes: Binaries}
 
 
 def arrays(rows: Iterable[_Row]) -> list[list[Any]]:
-    """Rows as columns. A column without any value is bytea: only such ones may be empty."""
+    """Transpose rows into columns, typed by their first value.
+
+    A column of None only becomes bytea: only columns of that type may be empty.
+    """
     return [_column(values) for values in zip(*rows, strict=True)]
 
 
@@ -45,42 +48,44 @@ def _column(values: _Row) -> list[Any]:
 
 
 def _head(size: int, kind: int, *, nulls: bool) -> bytes:
-    """An array of one dimension that begins at 1; one without elements has no dimension."""
+    """The header of an array of one dimension with lower bound 1; an empty one has none.
+
+    Args:
+        size: number of elements.
+        kind: OID of their type.
+    """
     return pack(">iiIii", 1, nulls, kind, size, 1) if size else pack(">iiI", 0, 0, kind)
 
 
-class _Numbers(Dumper):
+class _NumbersDumper(Dumper):
     format = Format.BINARY
     oid = 1016
 
     def dump(self, obj: Any) -> Buffer:
-        """The array's bytes."""
         size = len(obj)
         pairs = [8] * (2 * size)
         pairs[1::2] = obj
         return _head(size, 20, nulls=False) + pack(">" + "iq" * size, *pairs)
 
 
-class _Texts(Dumper):
+class _TextsDumper(Dumper):
     format = Format.BINARY
     oid = 1009
 
     def dump(self, obj: Any) -> Buffer:
-        """The array's bytes."""
-        encoded = [None if text is None else _checked(text) for text in obj]
+        encoded = [None if text is None else _encoded(text) for text in obj]
         return _joined(encoded, 25)
 
 
-class _Binaries(Dumper):
+class _BinariesDumper(Dumper):
     format = Format.BINARY
     oid = 1001
 
     def dump(self, obj: Any) -> Buffer:
-        """The array's bytes."""
         return _joined(obj, 17)
 
 
-def _checked(text: str) -> bytes:
+def _encoded(text: str) -> bytes:
     if "\0" in text:
         msg = "PostgreSQL text fields cannot contain NUL (0x00) bytes"
         raise ValueError(msg)
@@ -99,13 +104,17 @@ def _joined(values: Any, kind: int) -> bytes:
 
 
 _DUMPERS: tuple[tuple[type, type[Dumper]], ...] = (
-    (Numbers, _Numbers),
-    (Texts, _Texts),
-    (Binaries, _Binaries),
+    (Numbers, _NumbersDumper),
+    (Texts, _TextsDumper),
+    (Binaries, _BinariesDumper),
 )
 
 
-def teach(connection: Connection[Any]) -> None:
-    """Let a connection dump columns. They are types of this file's own: nothing else changes."""
+def register_dumpers(connection: Connection[Any]) -> None:
+    """Register the dumpers of `Numbers`, `Texts` and `Binaries`.
+
+    The connection may be the program's: these types are used nowhere else, so nothing changes
+    for it.
+    """
     for kind, dumper in _DUMPERS:
         connection.adapters.register_dumper(kind, dumper)

@@ -1,7 +1,13 @@
-"""What the saver does in its worker threads, all of it blocking. Imports psycopg."""
+"""Engine: the blocking half of the saver, for its worker threads. Imports psycopg.
+
+Writes     `BatchWriter`, over one connection; it retries a batch until it is stored or has failed
+Reads      over other connections, retried if one is lost
+Leases     renewed over a connection of their own, also while a batch is being stored
+"""
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -9,112 +15,126 @@ import msgspec
 import psycopg
 from psycopg import Connection
 
-from actorgraph.errors import StorageError
+from actorgraph.errors import SaverBrokenError, StorageError
+from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.backup import copy_schema
-from actorgraph.savers.postgres.batch import Settings
-from actorgraph.savers.postgres.columns import teach
-from actorgraph.savers.postgres.failures import translate
-from actorgraph.savers.postgres.migrations import VERSION, migrate, version_of
+from actorgraph.savers.postgres.batch import BatchProgress, TransactionSettings, run_batch
+from actorgraph.savers.postgres.columns import register_dumpers
 from actorgraph.savers.postgres.reading import run_queries
 from actorgraph.savers.postgres.retention import vacuum
-from actorgraph.savers.postgres.systems import apply
-from actorgraph.savers.postgres.writer import Writer
-from actorgraph.storage.postgres.attempts import Attempts
-from actorgraph.storage.postgres.connections import Source, source_of
-from actorgraph.storage.postgres.failures import Kind, kind_of
-from actorgraph.storage.postgres.limits import USE_SCHEMA, Limits, quoted
-from actorgraph.storage.postgres.locks import holder_of
-from actorgraph.values.commits import Outcome, Query, Refused, Request
+from actorgraph.savers.postgres.schema import VERSION, migrate, version_of
+from actorgraph.savers.postgres.shapes import Shapes
+from actorgraph.savers.postgres.systems import apply_request
+from actorgraph.storage.postgres.connections import (
+    ConnectionSource,
+    ReplacedSession,
+    connection_source,
+    holder_of,
+)
+from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
+from actorgraph.storage.postgres.translate import (
+    Attempts,
+    ErrorKind,
+    RowError,
+    classify_error,
+    server_message,
+)
+from actorgraph.storage.postgres.translate import translate as translate_statement
+from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
 from actorgraph.values.systems import RenewOwner
 
 T = TypeVar("T")
 READ_ATTEMPTS_MAX = 3
 RENEWAL_ANSWER_S = 5.0
-"""Seconds for a renewal of a lease: over a dead connection the next one would wait behind it."""
+"""Seconds for one renewal of leases. Short: the next renewal waits for this one."""
 
 
-class Options(msgspec.Struct, frozen=True):
+class EngineOptions(msgspec.Struct, frozen=True):
     """The arguments of `PostgresSaver`; see there."""
 
     schema: str
     migrate: bool
-    limits: Limits
+    limits: Timeouts
     synchronous_commit: str | None
 
 
 class Engine:
-    """A saver's connections, and the work over them.
+    """Holds a saver's connections; writes, reads and maintains the schema over them.
 
     Args:
         conn: a connection string, a `psycopg.Connection`, or a pool of these.
+        options: the other arguments of the saver.
     Raises:
         InvalidConfigError: `conn` is none of these.
     """
 
-    def __init__(self, conn: object, options: Options) -> None:
+    def __init__(self, conn: object, options: EngineOptions) -> None:
         self._options = options
         self._limits = limits = options.limits
         make = partial(
-            source_of,
+            connection_source,
             conn,
             owner="PostgresSaver",
             answer_timeout_s=limits.answer_s,
-            prepare=teach,
+            prepare=register_dumpers,
         )
         self._writing = make()
         self._renewing = make(answer_timeout_s=min(limits.answer_s, RENEWAL_ANSWER_S))
-        # What a program lends serves both: writes and reads over one connection take turns.
+        # A connection or pool of the program is used for both: over a connection they take turns.
         self._reading = make() if isinstance(conn, str) else self._writing
-        settings = Settings(
+        settings = TransactionSettings(
             search_path=quoted(options.schema),
             limits=limits,
             synchronous_commit=options.synchronous_commit,
             writer=os.urandom(16),
         )
-        self._writer = Writer(self._writing, settings, schema=options.schema)
+        self._writer = BatchWriter(self._writing, settings, schema=options.schema)
         self._begin = limits.within(settings.search_path)
         self._patient = limits.within(settings.search_path, patient=True)
 
     def start(self) -> None:
-        """Bring the tables to this version, unless told otherwise; tell the server who writes."""
+        """Migrate the tables if `migrate` is set, and register the saver as a writer."""
         if self._options.migrate:
             self.set_up()
             self._writer.register()
             return
-        found = self._over(partial(version_of, schema=self._options.schema, limits=self._limits))
-        if found == VERSION:  # else it registers with the first batch, after `setup()`
+        found = self._maintain(
+            partial(version_of, schema=self._options.schema, limits=self._limits)
+        )
+        # With older tables, or none, the first batch after `setup()` registers the saver.
+        if found == VERSION:
             self._writer.register()
 
     def set_up(self, *, leave: bool = False) -> None:
-        """Make the tables, or bring them to this version.
+        """Create the tables, or migrate them to this version.
 
         Args:
-            leave: whether to keep no connection open.
+            leave: whether to close the connection afterwards.
         """
         try:
-            self._over(partial(migrate, schema=self._options.schema, limits=self._limits))
+            self._maintain(partial(migrate, schema=self._options.schema, limits=self._limits))
         finally:
             if leave:
                 self._writing.close()
 
-    def write(self, batch: Sequence[Request]) -> list[Outcome]:
-        """Store a batch; see `Writer.run`."""
+    def write(self, batch: Sequence[Request]) -> list[CommitOutcome]:
+        """Store a batch, see `BatchWriter.run`; then carry out its `Vacuum` requests."""
         outcomes = self._writer.run(batch)
         if not any(isinstance(request, Vacuum) for request in batch):
             return outcomes
         try:
-            self._over(partial(vacuum, begin=self._patient))
-        except StorageError as error:  # the others of the batch are stored
+            self._maintain(partial(vacuum, begin=self._patient))
+        except StorageError as error:  # refuses these requests only: the batch is committed
             pairs = zip(batch, outcomes, strict=True)
             return [Refused(error) if isinstance(r, Vacuum) else stored for r, stored in pairs]
         return outcomes
 
     def read(self, queries: Sequence[Query]) -> list[Any]:
-        """Answer queries; over another connection again, if the first one was lost.
+        """Answer queries; retried over another connection if one is lost.
 
         Raises:
-            StorageError: the server refused, or can't be reached.
+            StorageError: the server refused a statement, or can't be reached.
         """
         attempts = Attempts(
             renews=self._reading.renews,
@@ -127,21 +147,21 @@ class Engine:
                 with self._reading.lease() as connection:
                     return run_queries(connection, queries, self._begin)
             except psycopg.Error as error:
-                kind = kind_of(error, connection)
+                kind = classify_error(error, connection)
                 if not attempts.again(kind):
                     raise self._translated(error, kind, self._reading) from error
             attempts.pause()
 
     @property
     def renews_beside(self) -> bool:
-        """Whether leases are renewed while a batch is stored."""
+        """Whether `renew` can be called while a batch is stored: not over a lent connection."""
         return self._writing.renews
 
-    def renew(self, renewals: Sequence[RenewOwner]) -> list[Outcome]:
-        """Renew leases, over a connection of their own; one that was lost meanwhile is replaced.
+    def renew(self, renewals: Sequence[RenewOwner]) -> list[CommitOutcome]:
+        """Renew leases over a connection of their own, which is replaced if it was lost.
 
         Raises:
-            StorageError: none is renewed.
+            StorageError: no lease was renewed.
         """
         attempts = Attempts(
             renews=True, reconnect_timeout_s=RENEWAL_ANSWER_S, attempts_max=READ_ATTEMPTS_MAX
@@ -151,42 +171,216 @@ class Engine:
             try:
                 with self._renewing.lease() as connection, connection.transaction():
                     connection.execute(USE_SCHEMA, self._begin)
-                    return [apply(connection, one, {}, None) for one in renewals]
+                    return [apply_request(connection, one, {}, None) for one in renewals]
             except psycopg.Error as error:
-                kind = kind_of(error, connection)
+                kind = classify_error(error, connection)
                 if not attempts.again(kind):
                     raise self._translated(error, kind, self._renewing) from error
             attempts.pause()
 
     def copy_to(self, dest: str) -> None:
-        """Copy all tables, as they are at one moment, to a new SQLite file.
+        """Copy a consistent snapshot of all tables to a new SQLite file.
 
         Raises:
-            InvalidConfigError: there is something at `dest`.
-            StorageError: the server refused, or the copy can't be written.
+            InvalidConfigError: `dest` exists.
+            StorageError: the server refused a statement, or the copy can't be written.
         """
         try:
             with self._reading.lease(patient=True) as connection:
                 copy_schema(connection, self._patient, dest)
         except psycopg.Error as error:
-            raise self._translated(error, kind_of(error), self._reading) from error
+            raise self._translated(error, classify_error(error), self._reading) from error
 
     def close(self) -> None:
-        """Forget the writer, close the saver's own connections."""
+        """Unregister the writer and close the saver's own connections."""
         if self._writing.connected:
             self._writer.unregister()
         self._writing.close()
         self._renewing.close()
         self._reading.close()
 
-    def _over(self, work: Callable[[Connection[Any]], T]) -> T:
-        """Run a function over a writing connection, outside of batches."""
+    def _maintain(self, work: Callable[[Connection[Any]], T]) -> T:
+        """Run maintenance over a writing connection, without the limit for answers."""
         try:
             with self._writing.lease(patient=True) as connection:
                 return work(connection)
         except psycopg.Error as error:
-            raise self._translated(error, kind_of(error), self._writing) from error
+            raise self._translated(error, classify_error(error), self._writing) from error
 
-    def _translated(self, error: Exception, kind: Kind, source: Source) -> StorageError:
-        by = holder_of(source, self._options.schema) if kind is Kind.BUSY else ""
+    def _translated(
+        self, error: Exception, kind: ErrorKind, source: ConnectionSource
+    ) -> StorageError:
+        by = holder_of(source, self._options.schema) if kind is ErrorKind.BUSY else ""
         return translate(error, kind, connected=source.connected, by=by)
+
+
+Done = TypeVar("Done")
+ATTEMPTS_MAX = 10
+
+
+class BatchWriter:
+    """Stores batches, one at a time, with retries; not safe for several threads at once.
+
+    Lost connection   replaced, with growing pauses, until `reconnect_timeout_s` is over
+    Rolled back       sent again, up to `ATTEMPTS_MAX` times, after a deadlock or a timeout
+    Row refused       sent again with a savepoint per request, so that only one request is refused
+    Thread locked     idle holders are ended once; then sent again without the locked threads
+    No attempt stores a batch twice: see `batch`.
+
+    Args:
+        source: lends the connections.
+        settings: of every transaction.
+        schema: the schema's name, not quoted.
+    """
+
+    def __init__(
+        self, source: ConnectionSource, settings: TransactionSettings, *, schema: str
+    ) -> None:
+        self._source = source
+        self._settings = settings
+        self._schema = schema
+        self._number = 0
+        self._replaced = ReplacedSession(source)
+        self._shapes = Shapes()
+
+    def register(self) -> None:
+        """Insert the saver's row in `writers`; remove rows not updated for 30 days."""
+
+        def work(connection: Connection[Any]) -> None:
+            with connection.transaction():
+                self._use_schema(connection)
+                connection.execute(sql.FORGET_WRITER, (self._settings.writer,))
+                connection.execute(sql.ADD_WRITER, (self._settings.writer, VERSION))
+
+        self._repeat(work, BatchProgress(0))
+
+    def unregister(self) -> None:
+        """Delete the saver's row in `writers`; errors are ignored."""
+        # A row that is left here is removed by `register` of another saver after 30 days.
+        with (
+            suppress(psycopg.Error, StorageError),
+            self._source.lease() as connection,
+            connection.transaction(),
+        ):
+            self._use_schema(connection)
+            connection.execute(sql.FORGET_WRITER, (self._settings.writer,))
+
+    def run(self, batch: Sequence[Request]) -> list[CommitOutcome]:
+        """Store a batch.
+
+        Returns: one outcome per request.
+        Raises:
+            StorageBusyError, StorageFullError, StorageError: nothing is stored.
+            SaverBrokenError: whether it is stored is unknown.
+        """
+        self._number += 1
+        progress = BatchProgress(self._number)
+
+        def work(connection: Connection[Any]) -> list[CommitOutcome]:
+            return run_batch(connection, batch, self._settings, progress, self._shapes)
+
+        return self._repeat(work, progress)
+
+    def _repeat(self, work: Callable[[Connection[Any]], Done], progress: BatchProgress) -> Done:
+        # A batch is bounded in attempts and in time, so every caller gets an answer. A commit
+        # whose outcome stays unknown breaks the saver, instead of counting as stored or as lost.
+        attempts = Attempts(
+            renews=self._source.renews,
+            reconnect_timeout_s=self._settings.limits.reconnect_s,
+            attempts_max=ATTEMPTS_MAX,
+        )
+        while True:
+            connection: Connection[Any] | None = None
+            try:
+                with self._source.lease() as connection:
+                    # A lost connection's session may still hold the locks that this attempt needs.
+                    self._replaced.end_replaced(connection)
+                    return work(connection)
+            except (psycopg.Error, RowError, ValueError, OverflowError) as error:
+                kind = classify_error(error, connection)
+                # Asked now: by the time the last attempt has failed the lock may be free.
+                if kind is ErrorKind.BUSY and not progress.unsure:
+                    progress.holder = holder_of(self._source, self._schema)
+                again = attempts.again(kind, unsure=progress.unsure)
+                # While a COMMIT is in doubt the batch is sent again unchanged, until an attempt has
+                # found the earlier one's mark, or none.
+                if kind in (ErrorKind.ROW, ErrorKind.BUSY) and not progress.unsure:
+                    again = self._end_holders(kind, progress) or _change_strategy(kind, progress)
+                if not again:
+                    failed = translate(error, kind, unsure=progress.unsure, by=progress.holder)
+                    raise failed from error
+            if progress.unsure or kind not in (ErrorKind.ROW, ErrorKind.BUSY):
+                attempts.pause()
+
+    def _end_holders(self, kind: ErrorKind, progress: BatchProgress) -> bool:
+        """End sessions of savers that hold locks of threads and idle; return whether any was.
+
+        A process that is suspended in the middle of a batch keeps the locks of its threads, and
+        no other process could take its runs over. When it is resumed, it connects again and sends
+        its batch again, which is then judged against the rows stored by now.
+        """
+        if kind is not ErrorKind.BUSY or progress.skip_locked or progress.ended_holders:
+            return False
+        progress.ended_holders = True
+        with (
+            suppress(psycopg.Error, StorageError),
+            self._source.lease() as connection,
+            connection.transaction(),
+        ):
+            self._use_schema(connection)
+            ended = connection.execute(_END_IDLE_HOLDERS, (self._settings.limits.lock_timeout,))
+            return ended.rowcount > 0
+        return False
+
+    def _use_schema(self, connection: Connection[Any]) -> None:
+        connection.execute(USE_SCHEMA, self._settings.limits.within(self._settings.search_path))
+
+
+def _change_strategy(kind: ErrorKind, progress: BatchProgress) -> bool:
+    """Choose another way of sending a batch that was rolled back; return whether there is one."""
+    if kind is ErrorKind.ROW and not progress.separately:
+        progress.separately = True
+        return True
+    if kind is ErrorKind.BUSY and not progress.skip_locked:
+        progress.skip_locked = True
+        return True
+    return False
+
+
+_END_IDLE_HOLDERS = """
+SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
+WHERE a.wait_event_type = 'Client' AND a.xact_start IS NOT NULL
+    AND a.state_change < clock_timestamp() - %s::interval
+    AND a.application_name = current_setting('application_name') AND a.usename = current_user
+    AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid
+                AND l.relation = 'threads'::regclass AND l.mode = 'RowShareLock')
+"""
+"""Ends sessions that hold locks of this schema's threads and have let the server wait for longer
+than the lock timeout, which no healthy batch does. Only those of the same role with the same
+application name: a person's `psql` is left alone.
+
+`idle_in_transaction_session_timeout` doesn't do this: the server ignores it in pipelines.
+"""
+
+
+def translate(
+    error: Exception, kind: ErrorKind, *, unsure: bool = False, connected: bool = True, by: str = ""
+) -> StorageError:
+    """The error to raise for an error of psycopg.
+
+    Args:
+        unsure: whether a COMMIT was sent and its result is unknown.
+        connected, by: as for `storage.postgres.failures.translate`.
+    """
+    if unsure or kind is ErrorKind.BROKEN:
+        return SaverBrokenError(
+            "PostgreSQL failed, and it is unknown whether the last commit was stored: "
+            f"{server_message(error)}",
+            do="look at the server's log, then close and open the saver again",
+        )
+    if kind is ErrorKind.TABLES:
+        return StorageError(
+            f"the saver's tables are not there: {server_message(error)}",
+            do="call `saver.setup()` once with a role that may create tables",
+        )
+    return translate_statement(error, kind, connected=connected, by=by)

@@ -1,22 +1,23 @@
-"""SQL text of reads. A list of loads is one statement, and the values of what it finds another.
+"""SQL of reads: several loads are one statement, and the values of what it finds another.
 
-The view `checkpoints` is asked where a record is wanted, its table `points` where none is. Why
-`namespace || ''`: see `statements`.
+Statements that need records read the view `checkpoints`, others its table `points`. For the reason
+of `namespace || ''` see `statements`.
 """
 
 from typing import LiteralString
 
-from actorgraph.storage.postgres import limits
+from actorgraph.storage.postgres.timeouts import USE_SCHEMA as SET_SCHEMA
 
 NUL = "\ue000"
-"""Stands for NUL in what is compared inside of JSON, where PostgreSQL takes none."""
+"""Replaces NUL in JSON that is compared: PostgreSQL has no NUL in text."""
 
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-USE_SCHEMA: LiteralString = f"""{limits.USE_SCHEMA},
+USE_SCHEMA: LiteralString = f"""{SET_SCHEMA},
        set_config('enable_seqscan', %s, true), set_config('enable_hashjoin', %s, true),
        set_config('enable_mergejoin', %s, true)
 """
-"""What reads begin with; for reads of single threads all are off, as in `schema.LOOK_UPS`."""
+"""The first statement of reads; for reads of single threads the switches are off, as in
+`schema.LOOK_UPS`."""
 COMMIT = "COMMIT"
 
 COLUMNS: LiteralString = """c.thread, t.thread_id, c.namespace, c.seq, c.id, c.parent, c.step,
@@ -25,7 +26,7 @@ _NEWEST: LiteralString = ", ".join(
     f"CASE WHEN c.seq = h.seq THEN NULL ELSE {column} END"
     for column in COLUMNS.replace("c.", "h.").split(",")
 )
-"""Those of the newest checkpoint of the namespace, if it is another one."""
+"""The columns of the namespace's newest checkpoint; NULL where that is the loaded one."""
 SELECT_LOADS: LiteralString = f"""
 SELECT w.place, t.thread_id, t.epoch, t.run, t.next_seq, t.head, t.crc, h.id,
        r.run, r.head, r.mode, r.input, r.namespace, r.status, r.crc, {COLUMNS},
@@ -61,7 +62,7 @@ _BEFORE_IN_THREAD: LiteralString = """
         SELECT max(b.seq) FROM points b
         WHERE b.thread = (SELECT w.thread FROM threads w WHERE w.thread_id = %(thread)s)
             AND b.id = %(before)s) END"""
-"""A bound that is looked up once, where `_BEFORE` is for each row: the scan begins there."""
+"""Looked up once, where `_BEFORE` is evaluated for each row: so the index scan starts there."""
 _THREAD: LiteralString = """c.thread = (
     SELECT w.thread FROM threads w WHERE w.thread_id = %(thread)s)"""
 _NAMESPACE: LiteralString = "c.namespace = %(namespace)s"
@@ -94,7 +95,7 @@ _BY_ID: dict[bool, LiteralString] = {
 
 
 def _sorted(keys: LiteralString, order: LiteralString) -> LiteralString:
-    """The checkpoints of a page that is sorted: only of its own rows are records put together."""
+    """Sort and limit keys first, then join: records are put together for the page's rows only."""
     return f"""
 SELECT {COLUMNS} FROM ({keys} {order}) AS page
 JOIN checkpoints c USING (thread, namespace, seq)
@@ -108,7 +109,7 @@ SELECT_PAGE_OF_ALL: dict[bool, LiteralString] = {
 SELECT_PAGE_OF_THREADS: dict[bool, LiteralString] = {
     o: _sorted(_OF_THREADS + _BEHIND[o], by) for o, by in _BY_ID.items()
 }
-"""Whether the oldest come first -> a page of a namespace, of a thread, of all threads."""
+"""oldest_first -> the page of a namespace (SELECT_PAGE), of a thread, of all threads."""
 
 SELECT_ANCESTORS: LiteralString = f"""
 WITH RECURSIVE chain (depth, id, parent) AS (
@@ -126,7 +127,7 @@ JOIN threads t USING (thread)
 ORDER BY chain.depth
 """  # noqa: S608 - as above
 
-# kind, thread, namespace, channel or path, checkpoint, task, three numbers, payload
+# Columns: kind, thread, namespace, channel or path, checkpoint, task, three numbers, payload, crc.
 SELECT_VALUES = """
 SELECT 'blob', b.thread, b.namespace, b.channel, NULL::bytea, NULL::bytea, b.version, 0::bigint,
        0::bigint, b.payload, b.crc

@@ -1,37 +1,52 @@
-"""Copies and removals over one connection, inside the transaction of a batch."""
+"""Copy, prune, delete and reseal threads, inside the transaction of a batch; vacuum the tables."""
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, LiteralString
 
 from psycopg import Connection, Cursor
 from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int4
 
 from actorgraph.errors import ActorGraphError
-from actorgraph.savers.checksums import blob_sum, parent_sum, record_sum, thread_sum
+from actorgraph.savers.integrity import (
+    Remaking,
+    blob_sum,
+    parent_sum,
+    record_sum,
+    sound_points,
+    thread_sum,
+    unreadable,
+)
 from actorgraph.savers.judge import ThreadState, refused_copy
-from actorgraph.savers.postgres import removals as sql
+from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import arrays
-from actorgraph.savers.postgres.resealing import Changes, carry_out, resealed
 from actorgraph.savers.postgres.rows import head_row
 from actorgraph.savers.postgres.statements import INSERT_BLOBS, UPDATE_THREADS
-from actorgraph.savers.retention import Cut, cut, held_whole
-from actorgraph.savers.soundness import sound_points, unreadable
-from actorgraph.storage.postgres.limits import USE_SCHEMA
-from actorgraph.values.commits import Outcome, Refused, Stored
-from actorgraph.values.retention import CopyThread, DeleteThread, HoldWhole, Removal, Reseal
+from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal
+from actorgraph.storage.postgres.timeouts import USE_SCHEMA
+from actorgraph.values.commits import CommitOutcome, Committed, Refused
+from actorgraph.values.retention import (
+    CopyThread,
+    DeleteThread,
+    HoldWhole,
+    Removal,
+    Reseal,
+    Resealer,
+)
 
-Kept = DeleteThread | CopyThread | Removal | HoldWhole | Reseal
+RetentionRequest = DeleteThread | CopyThread | Removal | HoldWhole | Reseal
 
 
-def keep(
+def apply_retention(
     connection: Connection[Any],
-    request: Kept,
+    request: RetentionRequest,
     threads: dict[str, ThreadState],
-) -> Outcome:
-    """Carry out a request about what a thread keeps.
+) -> CommitOutcome:
+    """Carry out a copy, a removal, a hold or a reseal.
 
     Args:
-        threads: those that the request names, all locked; changed to what is stored then.
+        connection: inside the batch's transaction.
+        threads: the threads that the request names, all locked; updated.
     """
     cursor = connection.cursor(row_factory=tuple_row, binary=True)
     thread = threads[request.thread_id]
@@ -47,16 +62,19 @@ def keep(
 
 
 def vacuum(connection: Connection[Any], begin: tuple[str, str, str]) -> None:
-    """Rewrite the tables without what was removed; outside of transactions, each table locked.
+    """Rewrite the tables so that removed data is gone from disk; locks one table at a time.
 
-    What the server has written ahead of the tables (WAL) may hold it for longer.
+    The server's WAL may contain removed data for longer.
 
     Args:
+        connection: in autocommit mode: VACUUM can't run in a transaction.
         begin: the parameters of `USE_SCHEMA`.
     """
     with connection.transaction():
         connection.execute(USE_SCHEMA, begin)
         connection.execute(sql.FORGET_DELETED)
+    # VACUUM runs outside of transactions, so its settings are those of the session. The connection
+    # may be the program's: they are restored.
     before = connection.execute(_NOW).fetchall()
     connection.execute(_SET, begin)
     try:
@@ -72,29 +90,30 @@ SELECT current_setting('search_path'), current_setting('lock_timeout'),
        current_setting('statement_timeout')
 """
 _SET = USE_SCHEMA.replace("true", "false")
-"""For statements that stand in no transaction."""
+"""`USE_SCHEMA` for the session: for statements outside of transactions."""
 
 
-def _delete(cursor: Cursor[Any], thread: ThreadState) -> Outcome:
+def _delete(cursor: Cursor[Any], thread: ThreadState) -> CommitOutcome:
     counts = [cursor.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
     thread.epoch += 1
     thread.run, thread.owner, thread.heads = None, None, {}
-    return Stored(removed=counts[0])  # the first statement's: the checkpoints
+    return Committed(removed=counts[0])  # the first statement deletes the checkpoints
 
 
 def _copy(
     cursor: Cursor[Any], request: CopyThread, source: ThreadState, thread: ThreadState
-) -> Outcome:
+) -> CommitOutcome:
     if cursor.execute(sql.SELECT_ANY, (thread.row,)).fetchone():
         return Refused(refused_copy(request))
     if not cursor.execute(sql.SELECT_ANY, (source.row,)).fetchone():
-        return Stored()
+        return Committed()
     changes: Changes = []
     if request.resealer is not None:
         try:
             changes = resealed(cursor, source, thread, request.resealer)
         except ActorGraphError as error:
             return Refused(error)
+    # A row's checksum contains its thread's id by XOR: the copy is corrected by this value in SQL.
     other = thread_sum(source.thread_id) ^ thread_sum(thread.thread_id)
     for statement in sql.COPY_THREAD:
         named = {"source": source.row, "target": thread.row, "other": Int4(other)}
@@ -103,24 +122,24 @@ def _copy(
     thread.next_seq = source.next_seq
     thread.heads = {"": source.heads.get("")}
     _update(cursor, thread)
-    return Stored()
+    return Committed()
 
 
-def _reseal(cursor: Cursor[Any], request: Reseal, thread: ThreadState) -> Outcome:
+def _reseal(cursor: Cursor[Any], request: Reseal, thread: ThreadState) -> CommitOutcome:
     try:
         changes = resealed(cursor, thread, thread, request.resealer)
     except ActorGraphError as error:
         return Refused(error)
     carry_out(cursor, changes)
-    return Stored()
+    return Committed()
 
 
-def _hold(cursor: Cursor[Any], request: HoldWhole, thread: ThreadState) -> Outcome:
+def _hold(cursor: Cursor[Any], request: HoldWhole, thread: ThreadState) -> CommitOutcome:
     where = (thread.row, request.namespace, request.id)
     found = cursor.execute(sql.SELECT_RECORD, where).fetchone()
     try:
         held = found and held_whole(request, found[1])
-    except Exception as error:  # noqa: BLE001 - rows that no saver has written may raise anything
+    except Exception as error:  # noqa: BLE001 - damaged rows may raise anything
         return Refused(unreadable(thread.thread_id, error))
     if found and held:
         text, blobs = held
@@ -129,18 +148,18 @@ def _hold(cursor: Cursor[Any], request: HoldWhole, thread: ThreadState) -> Outco
         cursor.execute(INSERT_BLOBS, arrays(rows))
         changed = Int4(record_sum(found[1]) ^ record_sum(text))
         cursor.execute(sql.UPDATE_RECORD, (text, changed, thread.row, request.namespace, found[0]))
-    return Stored()
+    return Committed()
 
 
 def _update(cursor: Cursor[Any], thread: ThreadState) -> None:
     cursor.execute(UPDATE_THREADS, arrays([head_row(thread)]))
 
 
-def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Outcome:
+def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> CommitOutcome:
     rows = cursor.execute(sql.SELECT_POINTS, (thread.row,)).fetchall()
     try:
         points = sound_points(thread.thread_id, rows)
-        found = cut(request, points, thread.run)
+        found = plan_removal(request, points, thread.run)
     except Exception as error:  # noqa: BLE001 - as above
         return Refused(unreadable(thread.thread_id, error))
     if found.stops:
@@ -155,11 +174,11 @@ def _remove(cursor: Cursor[Any], request: Removal, thread: ThreadState) -> Outco
     if found.stops or found.gone:
         _update(cursor, thread)
         cursor.execute(sql.DELETE_RUNS, (thread.row, thread.run))
-    return Stored(removed=len(found.gone), freed=freed if found.kept is not None else 0)
+    return Committed(removed=len(found.gone), freed=freed if found.kept is not None else 0)
 
 
-def _take_out(cursor: Cursor[Any], thread: ThreadState, found: Cut) -> int:
-    """Returns how many rows of values, and of ledgers that belong to nothing, it has removed."""
+def _take_out(cursor: Cursor[Any], thread: ThreadState, found: RemovalPlan) -> int:
+    """Delete the rows of a removal; return the number of rows of values and stray writes."""
     row, writes = thread.row, 0
     gone = [(point.namespace, point.sequence) for point in found.gone]
     if gone:
@@ -179,10 +198,90 @@ def _take_out(cursor: Cursor[Any], thread: ThreadState, found: Cut) -> int:
     if found.kept is not None:
         writes = cursor.execute(sql.DELETE_STRAY_WRITES, (row,)).rowcount
     beyond: list[tuple[Any, ...]] = []
-    if thread.run is None:  # a run may go on with a list that only it remembers
+    # A run that is going on may continue a list that no stored checkpoint names yet.
+    if thread.run is None:
         ranges = cursor.execute(sql.SELECT_RANGE_KEYS, (row,)).fetchall()
         beyond = [key for key in ranges if key[3] >= found.lists.get(key[:3], 0)]
         if beyond:
             cursor.execute(sql.DELETE_RANGES, (*arrays(beyond), row))
     cursor.execute(sql.DELETE_FREE_RANGES, (row,))
     return len(unnamed) + len(beyond) + writes
+
+
+_VALUES = "SELECT namespace, channel, version, payload, crc FROM blobs WHERE thread = %s"
+_ITEMS = """
+SELECT namespace, channel, lineage, start, count, payload FROM ranges
+WHERE thread = %s AND lineage >= 0
+"""
+_WRITES = """
+SELECT namespace, checkpoint, task, path, idx, generation, payload, crc FROM writes
+WHERE thread = %s
+"""
+_INPUTS = """
+SELECT run, head, mode, input, namespace, crc FROM runs WHERE thread = %s AND input IS NOT NULL
+"""
+_SET_VALUE = """
+UPDATE blobs b SET payload = w.payload, crc = w.crc
+FROM (VALUES (%s::bigint, %s::bytea, %s::bigint, %s, %s, %s::bigint))
+    AS w (thread, payload, crc, namespace, channel, version)
+WHERE b.thread = w.thread AND b.namespace = w.namespace AND b.channel = w.channel
+    AND b.version = w.version
+"""
+_SET_ITEMS = """
+UPDATE ranges r SET payload = w.payload
+FROM (VALUES (%s::bigint, %s::bytea, %s, %s, %s::bigint, %s::bigint))
+    AS w (thread, payload, namespace, channel, lineage, start)
+WHERE r.thread = w.thread AND r.namespace = w.namespace AND r.channel = w.channel
+    AND r.lineage = w.lineage AND r.start = w.start
+"""
+_SET_WRITES = """
+UPDATE writes r SET payload = w.payload, crc = w.crc
+FROM (VALUES (%s::bigint, %s::bytea, %s::bigint, %s, %s::bytea, %s::bytea, %s::bigint, %s::bigint))
+    AS w (thread, payload, crc, namespace, checkpoint, task, idx, generation)
+WHERE r.thread = w.thread AND r.namespace = w.namespace AND r.checkpoint = w.checkpoint
+    AND r.task = w.task AND r.idx = w.idx AND r.generation = w.generation
+"""
+_SET_INPUT = "UPDATE runs SET input = %s, crc = %s WHERE run = %s"
+
+Changes = list[tuple[LiteralString, Sequence[tuple[object, ...]]]]
+"""Statements, each with the rows that it is executed for."""
+
+
+def resealed(
+    cursor: Cursor[Any], source: ThreadState, target: ThreadState, resealer: Resealer
+) -> Changes:
+    """Reseal the rows of `source`; return the statements that store the payloads in `target`.
+
+    Args:
+        source: the thread to read; may be `target` itself.
+        target: the thread to change, a copy of `source`.
+        resealer: makes the new payloads; what it raises is raised.
+    Raises:
+        StorageError: a row is damaged.
+    """
+    remaking = Remaking(resealer, source.thread_id, target.thread_id)
+    found: Changes = [
+        (_SET_VALUE, _of(target, remaking.values(_rows(cursor, _VALUES, source)))),
+        (_SET_ITEMS, _of(target, remaking.items(_rows(cursor, _ITEMS, source)))),
+        (_SET_WRITES, _of(target, remaking.writes(_rows(cursor, _WRITES, source)))),
+    ]
+    if source.row == target.row:  # runs are not copied, so a copy has no inputs
+        found.append((_SET_INPUT, list(remaking.inputs(_rows(cursor, _INPUTS, source)))))
+    return found
+
+
+def _rows(
+    cursor: Cursor[Any], statement: LiteralString, thread: ThreadState
+) -> Iterable[tuple[Any, ...]]:
+    return cursor.execute(statement, (thread.row,)).fetchall()
+
+
+def _of(thread: ThreadState, rows: Iterable[tuple[Any, ...]]) -> list[tuple[object, ...]]:
+    return [(thread.row, *row) for row in rows]
+
+
+def carry_out(cursor: Cursor[Any], changes: Changes) -> None:
+    """Execute the statements that `resealed` has returned."""
+    for statement, rows in changes:
+        if rows:
+            cursor.executemany(statement, rows)

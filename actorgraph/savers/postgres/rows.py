@@ -1,4 +1,4 @@
-"""What a batch writes, as rows per table, and the statements that write them.
+"""The rows that a batch writes, collected by table, and the statements that write them.
 
 A statement takes all rows of its table as one array per column, so a batch is about ten
 statements, however many requests are in it.
@@ -9,14 +9,14 @@ from typing import Any, LiteralString
 
 from psycopg.types.numeric import Int8
 
-from actorgraph.codec.frames import checked
-from actorgraph.savers.checksums import blob_sum, checkpoint_sum, head_sum, run_sum, writes_sum
+from actorgraph.codec.records import with_checksums
+from actorgraph.savers.integrity import blob_sum, checkpoint_sum, head_sum, run_sum, writes_sum
 from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.shapes import Shapes
-from actorgraph.savers.postgres.system_statements import SELECT_OPEN, SELECT_OWNERS
-from actorgraph.storage.postgres.failures import RowError
+from actorgraph.savers.postgres.statements import SELECT_OPEN, SELECT_OWNERS
+from actorgraph.storage.postgres.translate import RowError
 from actorgraph.values.commits import CheckpointRow, Commit, MergeRow, RangeRow
 from actorgraph.values.systems import OpenRun
 
@@ -26,11 +26,14 @@ RangeKey = tuple[str, str, str, int, int]
 """Thread id, namespace, channel, lineage, start."""
 
 
-class Growing:
-    """Items that a batch puts behind those of one stored row, or a new row.
+class GrowingRange:
+    """Items that a batch appends to one row of `ranges`, or puts into a new row.
 
     Attributes:
-        before: items of the stored row; 0 for a new one.
+        key: thread, namespace, channel, lineage, start.
+        before: number of items in the stored row; 0 for a new row.
+        count: number of items that are appended.
+        parts: their payloads.
     """
 
     __slots__ = ("before", "count", "key", "parts")
@@ -43,16 +46,19 @@ class Growing:
 
     @property
     def row(self) -> _Row:
-        """Its row: thread, namespace, channel, lineage, start, count, payload."""
+        """The parameters: thread, namespace, channel, lineage, start, count, payload."""
         return (*self.key, self.count, b"".join(self.parts))
 
 
-class Rows:
-    """The rows of the accepted requests of a batch, by table.
+class BatchRows:
+    """The rows of a batch's accepted commits, by table.
 
     Args:
-        counts: how many items the stored rows of lists have that the batch extends.
-        shapes: takes records apart.
+        counts: number of items in the stored rows of lists that the batch extends.
+        shapes: splits records into shapes and numbers.
+    Attributes:
+        answers: thread id, namespace and key of each ledger row that was added.
+        points: thread id, namespace and id of each checkpoint that was added.
     """
 
     def __init__(self, counts: dict[RangeKey, int], shapes: Shapes) -> None:
@@ -65,17 +71,17 @@ class Rows:
         self._blobs: dict[_Row, tuple[bytes, int]] = {}
         self._writes: list[_Row] = []
         self._interrupts: list[_Row] = []
-        self._growing: dict[RangeKey, Growing] = {}
+        self._growing: dict[RangeKey, GrowingRange] = {}
         self._merges: list[tuple[_Row, MergeRow]] = []
         self._threads: dict[int | None, ThreadState] = {}
         self.answers: set[_Row] = set()
         self.points: set[_Row] = set()
 
     def add(self, thread: ThreadState, commit: Commit, sequence: int) -> None:
-        """The rows of one accepted commit.
+        """Add the rows of one accepted commit.
 
         Raises:
-            RowError: a list isn't stored as the commit says.
+            RowError: a stored row of a list has another length than the commit says.
         """
         key, namespace = thread.row, commit.namespace
         self._threads[key] = thread
@@ -99,7 +105,7 @@ class Rows:
             self._ended[commit.run] = (commit.ends, commit.run)
 
     def supersede(self, run: bytes) -> None:
-        """A run has lost the claim of its thread."""
+        """Note that a run lost the claim of its thread to another one."""
         self._superseded.append(run)
 
     def _add_checkpoint(
@@ -119,7 +125,7 @@ class Rows:
                 row.next,
                 row.created,
                 row.metadata,
-                *self._shapes.taken(row.record),
+                *self._shapes.split(row.record),
                 checkpoint_sum(thread.thread_id, namespace, sequence, row),
             )
         )
@@ -133,6 +139,8 @@ class Rows:
             self._merges.append(((key, namespace), merge))
 
     def _grow(self, thread: ThreadState, namespace: str, part: RangeRow) -> None:
+        # Appending trusts the length that the run knows: compare it with the stored one, or with
+        # what this batch has made of it, before items are lost or stored twice.
         where = (thread.thread_id, namespace, part.channel, part.lineage, part.start)
         growing = self._growing.get(where)
         known = self._counts.get(where, 0) if growing is None else growing.before + growing.count
@@ -140,12 +148,14 @@ class Rows:
             msg = f"the list {part.channel!r} has {known} items at {part.start}, not {part.before}"
             raise RowError(msg)
         if growing is None:
-            growing = self._growing[where] = Growing((thread.row, *where[1:]), known)
+            growing = self._growing[where] = GrowingRange((thread.row, *where[1:]), known)
         growing.count += part.count
-        growing.parts.append(checked(part.payload))
+        growing.parts.append(with_checksums(part.payload))
 
     def statements(self) -> list[Statement]:
-        """What to execute, in order."""
+        """The statements that write all rows, in the order in which to execute them."""
+        # Checkpoints before MARK_INTERRUPTS, runs before END_RUNS: these update rows that the same
+        # batch may have inserted.
         blobs = [(*key, *value) for key, value in self._blobs.items()]
         growing = self._growing.values()
         threads = [head_row(thread) for thread in self._threads.values()]
@@ -166,9 +176,9 @@ class Rows:
 
 
 def head_row(thread: ThreadState) -> _Row:
-    """A row of `statements.UPDATE_THREADS`."""
-    said = (thread.next_seq, thread.heads.get(""), thread.run)
-    return (*said, head_sum(thread.thread_id, *said), thread.row)
+    """The parameters of one row of `statements.UPDATE_THREADS`."""
+    columns = (thread.next_seq, thread.heads.get(""), thread.run)
+    return (*columns, head_sum(thread.thread_id, *columns), thread.row)
 
 
 def _merge(place: _Row, merge: MergeRow) -> Statement:
@@ -183,15 +193,16 @@ def _merge(place: _Row, merge: MergeRow) -> Statement:
     }
 
 
-class Facts:
-    """What the store must be asked so that a batch's commits can be judged.
+class BatchFacts:
+    """Facts from the database by which a group of requests is judged.
 
     Attributes:
-        heads: (thread id, namespace) -> newest checkpoint, of nested namespaces.
-        answered, bases: the ledger rows and the checkpoints that are stored.
-        counts: the items of stored rows of lists.
-        owners: run -> the system that has it, where that matters.
-        open_runs: thread -> its open runs, where that matters.
+        heads: (thread id, namespace) -> newest checkpoint; of nested namespaces only.
+        answered: those of the group's `answer_rows` that are stored.
+        bases: those of the group's `branch_base` that are stored.
+        counts: number of items in stored rows of lists.
+        owners: run -> the system that owns it.
+        open_runs: thread id -> its open runs, by run id.
     """
 
     def __init__(self) -> None:
@@ -203,7 +214,7 @@ class Facts:
         self.open_runs: dict[str, dict[bytes, OpenRun]] = {}
 
     def take(self, text: str, rows: Sequence[_Row]) -> None:
-        """Note the answer to one of the questions of `questions`."""
+        """Add the rows that one statement of `lookups` or `systems.run_lookups` has returned."""
         if text is sql.SELECT_HEADS:
             self.heads.update({row[:2]: row[2] for row in rows})
         elif text is sql.SELECT_ANSWERED:
@@ -220,10 +231,10 @@ class Facts:
             self.counts.update({row[:5]: row[5] for row in rows})
 
 
-def questions(
+def lookups(
     nested: Iterable[_Row], answers: Iterable[_Row], bases: Iterable[_Row], lists: Iterable[_Row]
 ) -> list[Statement]:
-    """The statements that find out about a batch, most often none."""
+    """The statements that read what a group's commits need, most often none."""
     asked: tuple[tuple[LiteralString, Iterable[_Row]], ...] = (
         (sql.SELECT_HEADS, nested),
         (sql.SELECT_ANSWERED, answers),

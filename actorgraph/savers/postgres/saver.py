@@ -1,8 +1,8 @@
-"""PostgresBackend: one writing worker thread, a few reading ones, over synchronous psycopg.
+"""PostgresBackend: stores checkpoints through synchronous psycopg in worker threads.
 
-Synchronous, because psycopg's asynchronous half runs on asyncio only, and a batch of hundreds of
-saves is one hop to a thread. The threads' limits are the saver's own, so nodes that fill anyio's
-worker threads don't hold up a commit. Works without psycopg until one is made.
+One thread writes, a few read. Synchronous, because psycopg's asynchronous half needs asyncio, and a
+batch of hundreds of saves is one hop to a thread. The saver has its own limits of threads, so nodes
+that use up anyio's worker threads don't delay a commit. psycopg is imported when one is created.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,8 +19,8 @@ from actorgraph.errors import (
     SaverBrokenError,
     SaverClosedError,
 )
-from actorgraph.storage.postgres.limits import limits_of
-from actorgraph.values.commits import Outcome, Query, Request
+from actorgraph.storage.postgres.timeouts import timeouts_of
+from actorgraph.values.commits import CommitOutcome, Query, Request
 from actorgraph.values.systems import RenewOwner
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SCHEMA_BYTES_MAX = 63
 COMPRESS_ABOVE = 256
-"""Bytes: shorter payloads hardly shrink, and PostgreSQL compresses rows above 2 kB only."""
+"""Bytes. Shorter payloads hardly shrink; PostgreSQL itself compresses only rows above 2 kB."""
 COMMIT_SETTINGS = ("off", "local", "remote_write", "on", "remote_apply")
 
 
@@ -58,7 +58,7 @@ class PostgresBackend:
     ) -> None:
         self.codec = codec_of(codec or Codec(compress_above=COMPRESS_ABOVE))
         _check(schema, read_connections, synchronous_commit)
-        limits = limits_of(
+        limits = timeouts_of(
             busy_timeout_s=busy_timeout_s,
             answer_timeout_s=answer_timeout_s,
             reconnect_timeout_s=reconnect_timeout_s,
@@ -78,7 +78,7 @@ class PostgresBackend:
         self._reading = anyio.CapacityLimiter(read_connections)
 
     async def open(self) -> None:
-        """Connect, bring the tables to this version, tell the server who writes."""
+        """Connect, migrate the tables, register the saver as a writer."""
         if self._is_open:
             return
         # A limiter belongs to one event loop, and a saver may be opened again in another.
@@ -92,7 +92,7 @@ class PostgresBackend:
             raise
         self._is_open, self._broken = True, None
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         if self._broken is not None:
             raise self._broken
@@ -103,8 +103,8 @@ class PostgresBackend:
             raise
 
     @property
-    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[Outcome]] | None:
-        """Renews leases while a batch is stored, from any thread; None over a lent connection."""
+    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[CommitOutcome]] | None:
+        """See `ports.Saver`; None over a connection of the program, which a batch may be using."""
         return self._engine.renew if self._engine.renews_beside else None
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
@@ -112,16 +112,16 @@ class PostgresBackend:
         return await self._run(self._engine.read, queries, self._reading)
 
     def copy_to_file(self, dest: str) -> None:
-        """Copy the schema, as it is at one moment, to a new SQLite file; blocking.
+        """Copy a consistent snapshot of the schema to a new SQLite file; blocking.
 
         Raises:
-            InvalidConfigError: there is something at `dest`.
+            InvalidConfigError: `dest` exists.
             StorageError: the server can't be read, or the copy can't be written.
         """
         self._engine.copy_to(dest)
 
     async def close(self) -> None:
-        """Close the saver's own connections; what a program lent stays open."""
+        """Close the saver's own connections; those of the program stay open."""
         if self._is_open:
             self._is_open = False
             await anyio.to_thread.run_sync(self._engine.close, limiter=self._writing)
@@ -138,25 +138,27 @@ class PostgresBackend:
 
 def _engine(conn: Any, **options: Any) -> "Engine":
     try:
-        from actorgraph.savers.postgres.engine import Engine, Options
+        from actorgraph.savers.postgres.engine import Engine, EngineOptions
     except ImportError as error:
         raise MissingExtraError(
             "PostgresSaver needs psycopg 3, which isn't installed",
             do="pip install 'actorgraph[postgres]'",
         ) from error
-    return Engine(conn, Options(**options))
+    return Engine(conn, EngineOptions(**options))
 
 
 def _check(schema: str, readers: int, synchronous_commit: str | None) -> None:
     if not schema or "\0" in schema or len(schema.encode()) > SCHEMA_BYTES_MAX:
         raise InvalidConfigError(
-            f"schema={schema!r} is no name of a schema",
-            do=f"use 1 to {SCHEMA_BYTES_MAX} bytes without NUL",
+            f"schema must have 1 to {SCHEMA_BYTES_MAX} bytes and no NUL, got {schema!r}",
+            do='use a short name, such as "actorgraph"',
         )
     if type(readers) is not int or readers < 1:
-        raise InvalidConfigError(f"read_connections={readers!r}", do="use 1 or more")
+        raise InvalidConfigError(
+            f"read_connections must be an int >= 1, got {readers!r}", do="use e.g. 4"
+        )
     if synchronous_commit not in (None, *COMMIT_SETTINGS):
         raise InvalidConfigError(
-            f"synchronous_commit={synchronous_commit!r} is no setting of PostgreSQL",
+            f"Unknown synchronous_commit {synchronous_commit!r}",
             do=f"use one of {', '.join(COMMIT_SETTINGS)}",
         )

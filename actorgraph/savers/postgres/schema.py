@@ -1,13 +1,20 @@
-"""The tables, as numbered migrations. `saver_migrations` has the numbers that are done.
+"""The tables, as numbered migrations; `saver_migrations` has the numbers that were applied.
 
-The tables are those of SQLite. Text that is a key sorts by code point (COLLATE "C"), as in
-Python. `record`, `metadata` and `next` are `json` and not `jsonb`: that keeps the text as it was
-written, and takes an escaped NUL. `writers` has one row per open saver with the number of the batch
-that it stored last: after a lost connection it says whether a COMMIT was done. Its `version` is the
+The tables are those of SQLite. Keys of type text sort by code point (COLLATE "C"), as in Python.
+`record`, `metadata` and `next` are `json`, not `jsonb`: that keeps the text as written, and can
+store an escaped NUL. `writers` has one row per open saver with the number of the batch that it
+committed last: after a lost connection it shows whether a COMMIT was done. Its `version` is the
 number of migrations that the saver knows.
 """
 
-from typing import LiteralString
+from typing import Any, LiteralString
+
+from psycopg import Connection
+from psycopg.rows import tuple_row
+from psycopg.sql import SQL, Identifier
+
+from actorgraph.errors import FormatVersionError
+from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
 
 MIGRATIONS: tuple[LiteralString, ...] = (
     """
@@ -101,8 +108,8 @@ CREATE TABLE writers (
     seen   timestamptz NOT NULL DEFAULT now()
 );
 """,
-    # A list's last row grows in place, so dead versions of it come quickly; rows that are updated
-    # at each commit find the next version's place on their own page.
+    # A list's last row grows in place and leaves dead versions quickly: vacuum `ranges` earlier.
+    # Rows that are updated at each commit need room for the next version on their own page.
     """
 ALTER TABLE ranges SET (autovacuum_vacuum_scale_factor = 0.02,
                         toast.autovacuum_vacuum_scale_factor = 0.02);
@@ -110,8 +117,8 @@ ALTER TABLE threads SET (fillfactor = 70);
 ALTER TABLE runs SET (fillfactor = 80);
 ALTER TABLE writers SET (fillfactor = 20);
 """,
-    # Runs of ActorSystems. A lease ends by the database's clock. Rows of runs and of owners are
-    # updated in place, time and again.
+    # Runs of ActorSystems. Leases end by the database's clock. Rows of runs and owners are updated
+    # often: their pages have room for that.
     """
 CREATE TABLE system_runs (
     run       bytea PRIMARY KEY,
@@ -139,9 +146,9 @@ CREATE TABLE owners (
     lease_until timestamptz NOT NULL
 ) WITH (fillfactor = 20);
 """,
-    # A list's last row stays on its page while it grows, and half a page is free for its next
-    # version: the server clears dead ones there at the next access. Keys that only grow fill their
-    # pages; times of checkpoints grow too, so a few pages say where the old ones are.
+    # A list's last row stays on its page while it grows (STORAGE MAIN), with half a page free for
+    # its next version: the server prunes dead versions at the next access. Indexes of keys that
+    # only grow need no free space. Creation times grow too, so a BRIN index is enough.
     """
 ALTER TABLE ranges ALTER COLUMN payload SET STORAGE MAIN;
 ALTER TABLE ranges SET (fillfactor = 50);
@@ -154,9 +161,9 @@ ALTER INDEX blobs_pkey SET (fillfactor = 100);
 ALTER INDEX writes_pkey SET (fillfactor = 100);
 ALTER INDEX runs_pkey SET (fillfactor = 100);
 """,
-    # Records without what they have in common, see `shapes`. A database that has checkpoints keeps
-    # their rows, each whole; in an empty one columns of a size stand together, without gaps. A full
-    # page of runs is cleared when the newest one ends, and a part of it left free never was used.
+    # Records without their common text, see `shapes`. A database with checkpoints keeps their rows,
+    # each with a whole record; in an empty one columns are ordered by size, without padding. Rows
+    # of `runs` never used the free part of their pages.
     """
 LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE;
 CREATE TABLE shapes (
@@ -200,13 +207,14 @@ SELECT p.thread, p.namespace, p.seq, p.id, p.parent, p.step, p.source, p.run, p.
 FROM points p LEFT JOIN shapes s ON s.shape = p.shape;
 ALTER TABLE runs SET (fillfactor = 100);
 """,
-    # Whose turn a thread is depends on its open runs, of which there are few.
+    # The turns of runs depend on the open runs of a thread: few rows, so a partial index.
     """
 CREATE INDEX idx_system_runs_busy ON system_runs (thread_id)
     WHERE status IN ('pending', 'running');
 """,
-    # Checksums, see `savers.checksums`. Rows that are there have none. An older saver that is open
-    # still would change rows and not their checksums: it can't make its row in `writers` anew.
+    # Checksums, see `savers.integrity`. Existing rows have none. A saver of an older version that
+    # is still open would change rows without their checksums. So its row in `writers` is deleted,
+    # and it can't insert another one: `version` has no default.
     """
 LOCK TABLE writers IN ACCESS EXCLUSIVE MODE;
 DELETE FROM writers;
@@ -240,6 +248,67 @@ SELECT_VERSION = "SELECT coalesce(max(v), 0) FROM saver_migrations"
 INSERT_VERSION = "INSERT INTO saver_migrations (v) VALUES (%s)"
 LOOK_UPS: LiteralString = """set_config('enable_seqscan', 'off', true),
     set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"""
-"""For transactions whose every row is found by its key: a plan that was made when the tables were
-small, or by guesses about tables that were never analyzed, looks up and scans nothing.
+"""For transactions that find every row by its key: forbids scans in plans that were made when the
+tables were small, or from guesses about tables that were never analyzed.
 """
+
+
+VERSION = len(MIGRATIONS)
+
+
+def migrate(connection: Connection[Any], schema: str, limits: Timeouts) -> None:
+    """Apply the migrations that a schema lacks, in one transaction; only reads if it lacks none.
+
+    Args:
+        connection: in autocommit mode.
+        schema: its name, not quoted; created if it does not exist.
+        limits: timeouts. For others that migrate it waits `limits.reconnect_s`, if that is longer.
+    Raises:
+        FormatVersionError: the tables are of a later version of the library.
+        psycopg.Error: the role may not create tables, or the server can't be reached.
+    """
+    cursor = connection.cursor(row_factory=tuple_row)
+    if version_of(connection, schema, limits) == VERSION:
+        return
+    with connection.transaction():
+        # Statements may take as long as they need: a migration may rewrite a large table.
+        patient = limits.within(quoted(schema), patient=True)
+        others = Timeouts(busy_s=max(limits.busy_s, limits.reconnect_s))
+        cursor.execute(USE_SCHEMA, others.within(quoted(schema), patient=True))
+        cursor.execute(LOCK_MIGRATIONS, (schema,))
+        cursor.execute(SELECT_SCHEMA, (quoted(schema),))
+        if cursor.fetchone() == (None,):
+            cursor.execute(SQL("CREATE SCHEMA ") + Identifier(schema))
+        # The lock is held: for tables wait no longer than usual.
+        cursor.execute(USE_SCHEMA, patient)
+        cursor.execute(CREATE_LIST)
+        done = _newest(cursor)  # read again: another process may have migrated before the lock
+        for number, migration in enumerate(MIGRATIONS[done:], done + 1):
+            cursor.execute(migration)
+            cursor.execute(INSERT_VERSION, (number,))
+
+
+def version_of(connection: Connection[Any], schema: str, limits: Timeouts) -> int:
+    """The number of the newest migration that was applied to a schema; 0 for none.
+
+    Raises:
+        FormatVersionError: the tables are of a later version of the library.
+    """
+    cursor = connection.cursor(row_factory=tuple_row)
+    cursor.execute(SELECT_TABLE, (f"{quoted(schema)}.saver_migrations",))
+    if cursor.fetchone() == (None,):
+        return 0
+    with connection.transaction():
+        cursor.execute(USE_SCHEMA, limits.within(quoted(schema)))
+        version = _newest(cursor)
+    if version > VERSION:
+        raise FormatVersionError(
+            f"schema {schema!r} has version {version}; this version of actorgraph knows {VERSION}",
+            do="upgrade actorgraph",
+        )
+    return version
+
+
+def _newest(cursor: Any) -> int:
+    cursor.execute(SELECT_VERSION)
+    return cursor.fetchone()[0]

@@ -1,12 +1,13 @@
-"""What the records of checkpoints have in common is stored once: a record is a shape and numbers.
+"""Store the common text of checkpoint records once, as shapes.
 
-Records of one graph differ in their numbers, mostly: versions, lengths of lists. The text without
-them is a shape, one row of `shapes`; a checkpoint's row has the shape's id and the numbers as a
-JSON list, a tenth of the text. The view `checkpoints` puts them together with the server's own
-`format`, so a person and every query of the saver see the whole record.
+Records of one graph differ mostly in their numbers: versions, lengths of lists. The text without
+them is a shape, one row of the table `shapes`; a checkpoint's row has the shape's id and the
+numbers as a JSON list, about a tenth of the text. The view `checkpoints` puts them together with
+the server's `format`, so queries of the view show whole records.
 
-A shape is stored when a record of it comes a second time: what comes once stands as it is. That
-happens in a transaction of its own, before the batch: shapes without checkpoints do no harm.
+A shape is stored when a record of it is written for the second time; the first one is stored
+whole. Shapes are stored in a transaction of their own, before the batch: a shape without
+checkpoints does no harm.
 """
 
 import re
@@ -17,16 +18,16 @@ from psycopg import Connection
 from psycopg.rows import tuple_row
 
 from actorgraph.savers.postgres.columns import Numbers, Texts
-from actorgraph.storage.postgres.limits import USE_SCHEMA
+from actorgraph.storage.postgres.timeouts import USE_SCHEMA
 
 WHOLE = 0
-"""The shape of a record that stands as it is."""
+"""The shape id of a record that is stored whole."""
 SHAPES_MAX = 2_000
-"""Shapes that one saver uses; a program with more has graphs that are made anew all the time."""
+"""Shapes that one saver stores at most: a program with more makes new graphs all the time."""
 _SEEN_MAX = 4_000
 _NUMBER = re.compile(r"([0-9](?:(?<=[1-9])\d*|(?<=[:\[,]0)))(?=[,\]}])")
-"""Digits that are a number of JSON, at the end of a value or of a name: what is taken out of a name
-is put back as it was. It begins with a digit and no look behind, for speed."""
+"""A JSON number, or digits at the end of a name, which does no harm: they are put back as they
+were. The pattern begins with a digit and not with a lookbehind, for speed."""
 _HOLE = "\0"
 
 ADD_SHAPES = """
@@ -36,15 +37,18 @@ SELECT_SHAPES = "SELECT shape, form FROM shapes WHERE shape = ANY(%s::bigint[])"
 
 
 class Shapes:
-    """The shapes that a saver knows to be stored; used by its writing thread only."""
+    """Splits records into shapes and numbers; knows which shapes are stored.
+
+    Used by the saver's writing thread only.
+    """
 
     def __init__(self) -> None:
         self._stored: dict[str, int] = {}
         self._seen: set[str] = set()
         self._wanted: set[str] = set()
 
-    def taken(self, record: str) -> tuple[int, str]:
-        """What a checkpoint's row has of its record: a shape and the numbers, or all of it."""
+    def split(self, record: str) -> tuple[int, str]:
+        """The columns `shape` and `record` of a record: the numbers, or all of it for WHOLE."""
         key, numbers = parted(record)
         shape = self._stored.get(key)
         if shape is None:
@@ -61,18 +65,18 @@ class Shapes:
             self._wanted.add(key)
 
     def forget(self) -> None:
-        """Somebody has emptied the tables."""
+        """Forget the stored shapes, since the tables have been emptied."""
         self._stored.clear()
         self._wanted.clear()
 
     def store(self, connection: Connection[Any], begin: tuple[str, str, str]) -> None:
-        """Store the shapes that are wanted, in a transaction of its own; most often none.
+        """Store the shapes that `split` has asked for, in a transaction; most often none.
 
         Args:
-            connection: in autocommit mode, used by nobody else meanwhile.
+            connection: in autocommit mode, for this call alone.
             begin: the parameters of `USE_SCHEMA`.
         Raises:
-            psycopg.Error: none is stored; they are wanted again when they come again.
+            psycopg.Error: none is stored; `split` asks for them again.
         """
         if not self._wanted:
             return
@@ -87,23 +91,24 @@ class Shapes:
             found = dict(cursor.execute(SELECT_SHAPES, (numbers,)).fetchall())
         for key, text in forms.items():
             shape = ids[key]
-            # Two texts of one id: one of them was first, the other is never taken apart.
+            # If two texts have one id, the first to be stored has it; records of the other one
+            # are always stored whole.
             self._stored[key] = shape if found.get(shape) == text else WHOLE
             self._seen.discard(key)
 
 
 def parted(record: str) -> tuple[str, str]:
-    """A record's text without its numbers, and these as a JSON list."""
+    """Split a record's text into the text without its numbers, and the numbers as a JSON list."""
     parts = _NUMBER.split(record)
     return _HOLE.join(parts[::2]), f"[{','.join(parts[1::2])}]"
 
 
 def form(key: str) -> str:
-    """A shape as the server's `format` takes it."""
+    """A shape as a template of the server's `format`."""
     return key.replace("%", "%%").replace(_HOLE, "%s")
 
 
 def _id_of(text: str) -> int:
-    """A shape's id: four bytes of its hash, so that all savers give it the same."""
+    """A shape's id: four bytes of its hash, so that all savers compute the same id."""
     found = int.from_bytes(blake2b(text.encode(), digest_size=4).digest(), signed=True)
-    return found or 1
+    return found or 1  # 0 is WHOLE

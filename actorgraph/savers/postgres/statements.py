@@ -1,11 +1,10 @@
-"""What a batch says to the server, as SQL text. Lists of rows travel as one array per column.
+"""SQL of batches. Rows are passed as one array per column.
 
-A row of a batch finds the rows that it needs by their keys, one index look-up each, however many
-threads the database has. That holds for plans that the server made before the tables grew, and
-before they were ever analyzed, because the order of the joins is written down: `OFFSET 0` keeps
-the server from joining the tables with each other first, and `LOOK_UPS` leaves it no other join.
-A checkpoint that is asked for by its id is compared with `namespace || ''`, which no index has:
-else the server may read a thread from its end on until it meets the id.
+Plans     Each row of a batch finds the rows that it needs by one index look-up, however many
+          threads there are, also by plans made before the tables grew or were analyzed: `OFFSET 0`
+          fixes the order of the joins, and `LOOK_UPS` forbids all joins but nested loops.
+Ids       A checkpoint's id is looked up with `namespace || ''`, which no index matches: with the
+          plain column the server may scan a thread backwards until it meets the id.
 """
 
 from typing import LiteralString
@@ -127,7 +126,7 @@ SELECT * FROM unnest(%s::bigint[], %s::text[], %s::bytea[], %s::bytea[], %s::big
 ON CONFLICT DO NOTHING
 """
 FREE = -1
-"""The lineage of rows of `ranges` that hold no list: the next new row takes such a one's place."""
+"""The lineage of free rows in `ranges`, which hold no list; new rows reuse them."""
 INSERT_RANGES = """
 WITH new AS (
     SELECT *, row_number() OVER (PARTITION BY thread, namespace, channel) AS place
@@ -148,8 +147,8 @@ taken AS (
 INSERT INTO ranges (thread, namespace, channel, lineage, start, count, payload)
 SELECT thread, namespace, channel, lineage, start, count, payload FROM w WHERE slot IS NULL
 """
-"""A new row is an update of a free one, where there is one: PostgreSQL puts it on the same page,
-whose dead rows go at once. A page that only lost rows is used again after a vacuum."""
+"""A new row is written as an update of a free one, if there is one: PostgreSQL keeps it on the same
+page and prunes dead versions there. Space of deleted rows is reused only after a vacuum."""
 EXTEND_RANGES = """
 UPDATE ranges r SET count = r.count + w.count, payload = r.payload || w.payload
 FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bigint[],
@@ -175,7 +174,7 @@ UPDATE ranges r SET (count, payload) = (
 WHERE r.thread = %(thread)s AND r.namespace = %(namespace)s AND r.channel = %(channel)s
     AND r.lineage = %(lineage)s AND r.start = %(start)s
 """
-"""The first row becomes all of them, the others are free."""
+"""The first row gets the items of all, the others become free rows."""
 UPDATE_THREADS = """
 UPDATE threads t
 SET next_seq = w.next_seq, head = w.head, run = w.run, crc = w.crc, deleted = false
@@ -183,3 +182,247 @@ FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[], %s::bigint[])
     AS w (next_seq, head, run, crc, thread)
 WHERE t.thread = w.thread
 """
+
+
+DELETE_THREAD = (
+    "DELETE FROM points WHERE thread = %s",
+    "DELETE FROM blobs WHERE thread = %s",
+    "DELETE FROM ranges WHERE thread = %s",
+    "DELETE FROM writes WHERE thread = %s",
+    "DELETE FROM events WHERE run IN (SELECT run FROM runs WHERE thread = %s)",
+    "DELETE FROM runs WHERE thread = %s",
+    """DELETE FROM events WHERE run IN (SELECT run FROM system_runs WHERE thread_id = (
+        SELECT thread_id FROM threads WHERE thread = %s))""",
+    """DELETE FROM cancels WHERE run IN (SELECT run FROM system_runs WHERE thread_id = (
+        SELECT thread_id FROM threads WHERE thread = %s))""",
+    """DELETE FROM system_runs WHERE thread_id = (
+        SELECT thread_id FROM threads WHERE thread = %s)""",
+    """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, owner = NULL, deleted = true,
+        crc = NULL WHERE thread = %s""",
+)
+COPY_THREAD = (
+    """INSERT INTO points (thread, namespace, seq, id, parent, step, source, run, next,
+                           has_interrupts, created, metadata, shape, record, crc)
+    SELECT %(target)s, namespace, seq, id, parent, step, source, run, next,
+           has_interrupts, created, metadata, shape, record, crc # %(other)s
+    FROM points WHERE thread = %(source)s""",
+    """INSERT INTO blobs SELECT %(target)s, namespace, channel, version, payload, crc # %(other)s
+    FROM blobs WHERE thread = %(source)s""",
+    """INSERT INTO ranges SELECT %(target)s, namespace, channel, lineage, start, count, payload
+    FROM ranges WHERE thread = %(source)s AND lineage >= 0""",
+    """INSERT INTO writes
+    SELECT %(target)s, namespace, checkpoint, task, idx, generation, path, payload,
+           crc # %(other)s
+    FROM writes WHERE thread = %(source)s""",
+)
+SELECT_ANY = "SELECT 1 FROM points WHERE thread = %s LIMIT 1"
+SELECT_HEAD = """
+SELECT id FROM points WHERE thread = %s AND namespace = '' ORDER BY seq DESC LIMIT 1
+"""
+SELECT_POINTS = """
+SELECT namespace, seq, id, parent, run, metadata::text, record::text, step, source, next::text,
+       crc
+FROM checkpoints WHERE thread = %s ORDER BY seq
+"""
+DELETE_CHECKPOINTS = """
+DELETE FROM points c
+USING unnest(%s::text[], %s::bigint[]) AS w (namespace, seq)
+WHERE c.thread = %s AND c.namespace = w.namespace AND c.seq = w.seq
+"""
+DELETE_WRITES = """
+DELETE FROM writes r
+USING unnest(%s::text[], %s::bytea[]) AS w (namespace, id)
+WHERE r.thread = %s AND r.namespace = w.namespace AND r.checkpoint = w.id
+"""
+UPDATE_PARENTS = """
+UPDATE points c SET parent = w.parent, crc = c.crc # w.changed::integer
+FROM unnest(%s::bytea[], %s::bigint[], %s::text[], %s::bigint[])
+    AS w (parent, changed, namespace, seq)
+WHERE c.thread = %s AND c.namespace = w.namespace AND c.seq = w.seq
+"""
+SELECT_RECORD = """
+SELECT seq, record::text FROM checkpoints WHERE thread = %s AND namespace || '' = %s AND id = %s
+ORDER BY seq DESC LIMIT 1
+"""
+UPDATE_RECORD = """
+UPDATE points SET shape = 0, record = %s::json, crc = crc # %s
+WHERE thread = %s AND namespace = %s AND seq = %s
+"""
+DELETE_STRAY_WRITES = """
+DELETE FROM writes WHERE thread = %s AND NOT EXISTS (
+    SELECT FROM points c WHERE c.thread = writes.thread
+    AND c.namespace || '' = writes.namespace AND c.id = writes.checkpoint)
+"""
+FORGET_DELETED = """
+DELETE FROM threads t WHERE t.run IS NULL
+    AND NOT EXISTS (SELECT FROM points c WHERE c.thread = t.thread)
+    AND NOT EXISTS (SELECT FROM writes w WHERE w.thread = t.thread)
+    AND NOT EXISTS (SELECT FROM runs r WHERE r.thread = t.thread)
+"""
+VACUUM = (
+    "VACUUM (FULL) threads",
+    "VACUUM (FULL) runs",
+    "VACUUM (FULL) points",
+    "VACUUM (FULL) blobs",
+    "VACUUM (FULL) ranges",
+    "VACUUM (FULL) writes",
+    "VACUUM (FULL) events",
+    "VACUUM (FULL) system_runs",
+)
+SELECT_BLOB_KEYS = "SELECT namespace, channel, version FROM blobs WHERE thread = %s"
+DELETE_BLOBS = """
+DELETE FROM blobs b
+USING unnest(%s::text[], %s::text[], %s::bigint[]) AS w (namespace, channel, version)
+WHERE b.thread = %s AND b.namespace = w.namespace AND b.channel = w.channel
+    AND b.version = w.version
+"""
+SELECT_RANGE_KEYS = """
+SELECT namespace, channel, lineage, start FROM ranges WHERE thread = %s AND lineage >= 0
+"""
+DELETE_FREE_RANGES = "DELETE FROM ranges WHERE thread = %s AND lineage < 0"
+DELETE_RANGES = """
+DELETE FROM ranges r
+USING unnest(%s::text[], %s::text[], %s::bigint[], %s::bigint[])
+    AS w (namespace, channel, lineage, start)
+WHERE r.thread = %s AND r.namespace = w.namespace AND r.channel = w.channel
+    AND r.lineage = w.lineage AND r.start = w.start
+"""
+RAISE_EPOCH = "UPDATE threads SET epoch = epoch + 1, owner = NULL WHERE thread = %s"
+DELETE_RUNS = """
+DELETE FROM runs WHERE thread = %s AND run IS DISTINCT FROM %s
+    AND run NOT IN (SELECT c.run FROM points c WHERE c.thread = runs.thread
+                    AND c.run IS NOT NULL)
+"""
+
+
+_OPEN: LiteralString = "status IN ('pending', 'running')"
+INSERT_SYSTEM_RUNS: LiteralString = """
+INSERT INTO system_runs (run, thread_id, graph, status, attempts, claimed, owner, created,
+                         metadata, payload, reason, crc)
+SELECT run, thread_id, graph, status, attempts, claimed <> 0, owner, created,
+       metadata, payload, reason, crc
+FROM unnest(%s::bytea[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[],
+            %s::bytea[], %s::bigint[], %s::text[], %s::bytea[], %s::text[], %s::bigint[])
+    AS w (run, thread_id, graph, status, attempts, claimed, owner, created,
+          metadata, payload, reason, crc)
+ON CONFLICT DO NOTHING
+"""
+BEGIN_SYSTEM_RUNS: LiteralString = """
+UPDATE system_runs SET status = 'running', claimed = true WHERE run = ANY(%s)
+"""
+END_SYSTEM_RUNS: LiteralString = """
+UPDATE system_runs s SET status = w.status
+FROM unnest(%s::text[], %s::bytea[]) AS w (status, run) WHERE s.run = w.run
+"""
+LEASE_THREADS: LiteralString = """
+UPDATE threads t SET owner = w.owner, epoch = w.epoch
+FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[]) AS w (owner, epoch, thread)
+WHERE t.thread = w.thread
+"""
+SELECT_OPEN: LiteralString = """
+SELECT s.thread_id, s.run, s.owner, s.claimed, coalesce(o.lease_until > clock_timestamp(), false)
+FROM unnest(%s::text[]) AS w (thread_id)
+CROSS JOIN LATERAL (
+    SELECT r.* FROM system_runs r
+    WHERE r.thread_id = w.thread_id AND r.status IN ('pending', 'running') OFFSET 0) AS s
+LEFT JOIN owners o ON o.owner = s.owner
+"""
+SELECT_LEASE: LiteralString = """
+SELECT EXISTS (
+    SELECT FROM system_runs s JOIN owners o ON o.owner = s.owner
+    WHERE s.thread_id = %s AND s.owner = %s AND s.claimed AND s.status IN ('pending', 'running')
+        AND o.lease_until > clock_timestamp())
+"""
+SELECT_OWNERS: LiteralString = "SELECT run, owner FROM system_runs WHERE run = ANY(%s)"
+RENEW: LiteralString = """
+INSERT INTO owners VALUES (%s, clock_timestamp() + make_interval(secs => %s::float8))
+ON CONFLICT (owner) DO UPDATE SET lease_until = excluded.lease_until
+"""
+DROP: LiteralString = "DELETE FROM owners WHERE owner = %s"
+SET: LiteralString = """
+UPDATE system_runs s SET status = w.status, reason = w.reason,
+       attempts = CASE WHEN w.attempts < 0 THEN s.attempts ELSE w.attempts END
+FROM unnest(%s::bytea[], %s::text[], %s::text[], %s::bigint[]) AS w (run, status, reason, attempts)
+WHERE s.run = w.run
+"""
+ADOPT: LiteralString = "UPDATE system_runs SET owner = %s, attempts = %s WHERE run = %s"
+FENCE: LiteralString = "UPDATE threads SET epoch = epoch + 1, owner = NULL WHERE thread = %s"
+ASK_CANCEL: LiteralString = f"""
+INSERT INTO cancels SELECT run, %s FROM system_runs WHERE run = %s AND {_OPEN}
+ON CONFLICT DO NOTHING
+"""  # noqa: S608 - the only thing put in is a constant
+SELECT_SEALED: LiteralString = "SELECT graph, created, metadata FROM system_runs WHERE run = %s"
+SEAL_RUN: LiteralString = "UPDATE system_runs SET payload = %s, crc = %s WHERE run = %s"
+SEAL_EVENTS: LiteralString = """
+UPDATE events e SET payload = w.payload, crc = w.crc
+FROM unnest(%s::bytea[], %s::bigint[], %s::bytea[], %s::bigint[]) AS w (run, place, payload, crc)
+WHERE e.run = w.run AND e.place = w.place
+"""
+INSERT_EVENTS: LiteralString = """
+INSERT INTO events (run, place, created, payload, crc)
+SELECT * FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[], %s::bytea[], %s::bigint[])
+ON CONFLICT DO NOTHING
+"""
+# Removes from the oldest on, as in SQLite: the newest event always stays.
+DROP_EVENTS: LiteralString = """
+DELETE FROM events e USING (
+    SELECT w.run, greatest(n.newest - w.keep + 1, coalesce((
+        SELECT m.place FROM events m WHERE m.run = w.run AND m.created >= w.older
+        ORDER BY m.place LIMIT 1
+    ), n.newest)) AS first
+    FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[]) AS w (run, keep, older),
+    LATERAL (SELECT max(m.place) AS newest FROM events m WHERE m.run = w.run) AS n
+) AS kept
+WHERE e.run = kept.run AND e.place < kept.first
+"""
+_LEFT_OVER: LiteralString = """
+DELETE FROM cancels c WHERE NOT EXISTS (SELECT FROM system_runs s WHERE s.run = c.run)"""
+TRIM: tuple[LiteralString, ...] = (
+    f"""DELETE FROM events WHERE run IN (
+        SELECT run FROM system_runs WHERE created < %s AND NOT ({_OPEN}))""",  # noqa: S608
+    f"DELETE FROM system_runs WHERE created < %s AND NOT ({_OPEN})",  # noqa: S608
+    f"{_LEFT_OVER} AND %s::bigint IS NOT NULL",
+    """DELETE FROM owners WHERE lease_until < clock_timestamp() - interval '1 day'
+        AND %s::bigint IS NOT NULL""",
+)
+FORGET: tuple[LiteralString, ...] = (
+    f"""DELETE FROM events WHERE run IN (
+        SELECT run FROM system_runs WHERE run = %s AND NOT ({_OPEN}))""",  # noqa: S608
+    f"DELETE FROM system_runs WHERE run = %s AND NOT ({_OPEN})",  # noqa: S608
+    f"{_LEFT_OVER} AND run = %s",
+)
+SELECT_EVENTS: LiteralString = """
+SELECT place, created, payload, crc FROM events WHERE run = %s AND place > %s
+ORDER BY place LIMIT %s
+"""
+SELECT_NEWEST_EVENT: LiteralString = """
+SELECT place, created, payload, crc FROM events WHERE run = %s AND place > %s
+ORDER BY place DESC LIMIT least(%s, 1)
+"""
+_ROW: LiteralString = """
+SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
+       s.metadata, s.payload, s.reason, s.crc,
+       coalesce(o.lease_until > clock_timestamp(), false), c.reason
+FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run"""
+_FITS: LiteralString = """(%(run)s::bytea IS NULL OR s.run = %(run)s)
+    AND (%(thread_id)s::text IS NULL OR s.thread_id = %(thread_id)s)
+    AND (%(all)s OR s.status = ANY(%(statuses)s))
+ORDER BY s.run
+"""
+SELECT_RUN: LiteralString = f"{_ROW} WHERE s.run = %(run)s AND {_FITS}"
+SELECT_RUNS_OF_THREAD: LiteralString = f"{_ROW} WHERE s.thread_id = %(thread_id)s AND {_FITS}"
+SELECT_RUNS: LiteralString = f"{_ROW} WHERE {_FITS}"
+"""Three texts, since a generic plan can use an index for `=`, but not for `IS NULL OR =`."""
+SELECT_ORPHANS: LiteralString = f"""{_ROW}
+WHERE s.{_OPEN} AND (o.lease_until IS NULL OR o.lease_until <= clock_timestamp()) ORDER BY s.run
+"""
+SELECT_ASKED: LiteralString = f"""{_ROW}
+WHERE c.reason IS NOT NULL AND s.owner = %(owner)s AND s.{_OPEN} ORDER BY s.run
+"""
+SELECT_OPEN_OF: LiteralString = f"""
+SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
+       s.metadata, ''::bytea, s.reason, NULL::integer,
+       coalesce(o.lease_until > clock_timestamp(), false), c.reason
+FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run
+WHERE s.thread_id = ANY(%s) AND s.{_OPEN} ORDER BY s.run
+"""  # noqa: S608 - the only thing put in is the constant above

@@ -1,8 +1,8 @@
-"""Runs, events and owners of ActorSystems, inside the transaction of a batch, and their reads.
+"""Runs, events and leases of ActorSystems: writes inside the transaction of a batch, and reads.
 
-What runs say about themselves (they come, begin, tell, leave) is written for a whole batch at once,
-in the order in which it happens to each of them: see `OwnedRows`. The rest is rare, and carried
-out request by request: see `apply`.
+Frequent requests (a run is put, begins, stores events, changes status, ends) are written for a
+group of requests at once: see `OwnedRows`. Rare ones are carried out one by one: see
+`apply_request`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -14,14 +14,13 @@ from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int4, Int8
 
 from actorgraph.errors import LeaseLostError, ThreadBusyError
-from actorgraph.savers.checksums import event_sum, system_sum
+from actorgraph.savers.integrity import check_event, event_sum, sound_runs, system_sum
 from actorgraph.savers.judge import ThreadState, fence
-from actorgraph.savers.postgres import system_statements as sql
+from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import Binaries, Texts, arrays
-from actorgraph.savers.postgres.rows import Facts, Statement
-from actorgraph.savers.soundness import check_event, sound_runs
+from actorgraph.savers.postgres.rows import BatchFacts, Statement
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
-from actorgraph.values.commits import Commit, Outcome, Refused, Request, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,
@@ -43,29 +42,30 @@ from actorgraph.values.systems import (
 
 _Row = tuple[Any, ...]
 Owners = dict[bytes, bytes | None]
-"""Run -> who has it; only of runs that the database has."""
+"""Run -> its owner; of stored runs only."""
 
-Said = PutRun | SetRun | StoreEvents
-"""What runs say about themselves."""
+RunUpdate = PutRun | SetRun | StoreEvents
+"""Frequent requests about a run, written for a group at once."""
 
 _UNLOCKED = (SealRun, AskCancel, RenewOwner, DropOwner, TrimRuns, ForgetRun)
 
 
 def is_unlocked(request: Request) -> bool:
-    """Whether a request needs no lock of its thread: all that depends on who has a run does.
+    """Whether a request needs no lock of its thread, as it does not depend on a run's owner.
 
-    Two processes that start a run each, if the thread is free, are told apart by that lock.
+    A `PutRun` with "reject" needs it: of two processes that start a run on a free thread, the lock
+    decides which one is first.
     """
     if isinstance(request, PutRun):
         return request.if_busy != "reject"
     return isinstance(request, _UNLOCKED)
 
 
-Rare = SealRun | AdoptRun | AskCancel | RenewOwner | DropOwner | TrimRuns | ForgetRun
+RareRequest = SealRun | AdoptRun | AskCancel | RenewOwner | DropOwner | TrimRuns | ForgetRun
 
 
-def asked_about_runs(group: Sequence[Request]) -> list[Statement]:
-    """The questions whose runs they are that a group is about, and which come before them."""
+def run_lookups(group: Sequence[Request]) -> list[Statement]:
+    """The statements that read the owners and the open runs that a group depends on."""
     claims = [r for r in group if isinstance(r, Commit) and r.owner is not None and r.claim]
     runs = {r.run for r in group if isinstance(r, SetRun | StoreEvents | AdoptRun)}
     runs.update(claim.run for claim in claims if claim.run)
@@ -76,25 +76,25 @@ def asked_about_runs(group: Sequence[Request]) -> list[Statement]:
 
 
 class OwnedRows:
-    """What the runs of a batch say about themselves, as rows per table.
+    """The rows of a group's requests about runs, collected by table.
 
     Args:
-        facts: the owners and the open runs that the batch is about.
+        facts: the owners and open runs as stored; updated as if the requests were stored.
     """
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: BatchFacts) -> None:
         self._owners = facts.owners
         self._open = facts.open_runs
-        self._put: list[_Row] = []
+        self._inserted: list[_Row] = []
         self._begun: list[bytes | None] = []
-        self._left: dict[bytes | None, _Row] = {}
+        self._ended: dict[bytes | None, _Row] = {}
         self._leases: dict[int | None, _Row] = {}
         self._set: dict[bytes, _Row] = {}
         self._events: list[_Row] = []
         self._kept: dict[bytes, _Row] = {}
 
-    def say(self, request: Said) -> Outcome:
-        """Take in a request, unless another system has its run."""
+    def update(self, request: RunUpdate) -> CommitOutcome:
+        """Add a request, or refuse it if another system owns the run."""
         if isinstance(request, PutRun):
             return self._add_row(request)
         run = request.run
@@ -104,32 +104,32 @@ class OwnedRows:
         if isinstance(request, SetRun):
             attempts = -1 if request.attempts is None else request.attempts
             self._set[run] = (run, request.status, request.reason, attempts)
-            self._note(request.thread_id, run, request.status)
+            self._note_status(request.thread_id, run, request.status)
         else:
             self._events += [
                 (run, e.place, e.created, e.payload, event_sum(run, e)) for e in request.rows
             ]
             self._kept[run] = (run, request.keep, request.older_than)
-        return Stored()
+        return Committed()
 
-    def _add_row(self, request: PutRun) -> Outcome:
+    def _add_row(self, request: PutRun) -> CommitOutcome:
         row = request.row
         open_runs = self._open.setdefault(row.thread_id, {})
         refused = refused_row(request, open_runs.values())
         if refused is not None:
             return Refused(refused)
         self._owners.setdefault(row.run, row.owner)
-        # Whose requests are in a batch lives: it is of this process.
+        # Alive without asking: requests of this batch come from systems of this process.
         open_runs.setdefault(row.run, OpenRun(row.run, row.owner, row.claimed, alive=True))
-        self._put.append(_columns(row))
-        return Stored()
+        self._inserted.append(_columns(row))
+        return Committed()
 
-    def _note(self, thread_id: str, run: bytes | None, status: str) -> None:
+    def _note_status(self, thread_id: str, run: bytes | None, status: str) -> None:
         if run is not None and status not in OPEN_STATUSES:
             self._open.get(thread_id, {}).pop(run, None)
 
     def is_leased(self, connection: Connection[Any], thread: ThreadState) -> bool:
-        """Whether a thread's owner has it still: its lease holds, and its run has not left."""
+        """Whether the thread's owner still leases it: alive, with an open run that has begun."""
         known = self._open.get(thread.thread_id)
         if known is not None:
             return is_leased(thread.owner, known.values())
@@ -139,7 +139,7 @@ class OwnedRows:
         return bool(found and found[0])
 
     def refused(self, commit: Commit) -> LeaseLostError | ThreadBusyError | None:
-        """Why a run may not begin."""
+        """Refuse a claim; see `refused_claim`."""
         run = commit.run or b""
         others = self._open.get(commit.thread_id, {}).values()
         return refused_claim(
@@ -147,7 +147,7 @@ class OwnedRows:
         )
 
     def add(self, thread: ThreadState, commit: Commit) -> None:
-        """What an accepted commit of a system's run says."""
+        """Add what an accepted commit of a system's run changes: its status and the lease."""
         if commit.claim is not None:
             self._begun.append(commit.run)
             known = self._open.get(commit.thread_id, {})
@@ -155,20 +155,22 @@ class OwnedRows:
                 known[commit.run] = msgspec.structs.replace(known[commit.run], claimed=True)
         if commit.ends is not None:
             status = status_after(commit.ends)
-            self._left[commit.run] = (status, commit.run)
-            self._note(commit.thread_id, commit.run, status)
+            self._ended[commit.run] = (status, commit.run)
+            self._note_status(commit.thread_id, commit.run, status)
         if commit.claim is not None or commit.ends is not None:
             self._leases[thread.row] = (thread.owner, thread.epoch, thread.row)
 
     def statements(self) -> list[Statement]:
-        """What to execute, in order."""
+        """The statements that write all rows, in the order in which to execute them."""
+        # A run may be put, begin and end in one batch: INSERT, then "running", then the last
+        # status.
         found: list[Statement] = []
-        if self._put:
-            found.append((sql.INSERT_SYSTEM_RUNS, arrays(self._put)))
+        if self._inserted:
+            found.append((sql.INSERT_SYSTEM_RUNS, arrays(self._inserted)))
         if self._begun:
             found.append((sql.BEGIN_SYSTEM_RUNS, (Binaries(self._begun),)))
         tables: tuple[tuple[LiteralString, Collection[_Row]], ...] = (
-            (sql.END_SYSTEM_RUNS, self._left.values()),
+            (sql.END_SYSTEM_RUNS, self._ended.values()),
             (sql.LEASE_THREADS, self._leases.values()),
             (sql.SET, self._set.values()),
             (sql.INSERT_EVENTS, self._events),
@@ -184,13 +186,14 @@ def _columns(row: RunRow) -> _Row:
     )
 
 
-def apply(
-    connection: Connection[Any], request: Rare, owners: Owners, thread: ThreadState | None
-) -> Outcome:
+def apply_request(
+    connection: Connection[Any], request: RareRequest, owners: Owners, thread: ThreadState | None
+) -> CommitOutcome:
     """Carry out a rare request.
 
     Args:
-        owners: as for `OwnedRows`. thread: the request's, locked; changed to what is stored then.
+        owners: the owners of the runs that the group is about.
+        thread: the request's thread, locked; None for requests that need no lock. Updated.
     """
     run = connection.cursor(row_factory=tuple_row, binary=True).execute
     match request:
@@ -216,7 +219,7 @@ def apply(
             run(sql.ADOPT, (owner, Int8(attempts), adopted))
             if thread is not None and fence(thread, request):
                 run(sql.FENCE, (thread.row,))
-    return Stored()
+    return Committed()
 
 
 def _seal(run: Callable[..., Any], request: SealRun) -> None:
@@ -233,10 +236,10 @@ def _seal(run: Callable[..., Any], request: SealRun) -> None:
 
 
 def answer(ask: Callable[[Statement], list[_Row]], query: SystemQuery) -> list[Any]:
-    """Answer a read.
+    """Answer a query for runs or events.
 
     Args:
-        ask: executes a statement; its rows.
+        ask: executes a statement and returns its rows.
     """
     if isinstance(query, ReadEvents):
         text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS

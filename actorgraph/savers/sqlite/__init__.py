@@ -1,4 +1,4 @@
-"""Checkpoints in one SQLite file, or in memory, on asyncio and on trio."""
+"""Checkpoints in one SQLite database, a file or in memory, on asyncio and trio."""
 
 from actorgraph.savers.sqlite.saver import SqliteBackend
 

@@ -1,27 +1,35 @@
-"""A copy of a database file while it is in use, and files that only their owner can read."""
+"""Backups: copy a database that is in use, or fill a new one with rows of another saver.
 
-import os
+Either way the file gets its final name only when it is complete and synced, so a backup that was
+interrupted can't be mistaken for one.
+"""
+
 import sqlite3
-import stat
-from contextlib import closing
+from collections.abc import Generator, Iterable
+from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from actorgraph.errors import InvalidConfigError, StorageError
-from actorgraph.savers.sqlite.failures import translate
+from actorgraph.errors import StorageError
+from actorgraph.savers.sqlite import schema, system_schema
+from actorgraph.storage.sqlite.database_files import check_free, make_private, sync_folder
+from actorgraph.storage.sqlite.translate import translate_for_saver
 
 
 def copy_database(source: str, *, uri: bool, dest: str, timeout_s: float) -> None:
-    """Copy a database with SQLite's online backup: one moment of it, all or nothing.
+    """Copy one consistent state of a database, with SQLite's online backup.
 
-    It reads on a connection of its own, which in WAL mode neither waits for writers nor holds
-    them up. The copy gets its name when it is whole and on the disk.
+    It reads on a connection of its own, which in WAL mode neither waits for writers nor blocks
+    them. The copy gets its name when it is complete and synced.
 
     Args:
         source: a path, or a URI.
+        uri: whether `source` is a URI.
         timeout_s: seconds to wait for locks.
     Raises:
-        InvalidConfigError: there is something at `dest`.
-        StorageError: it can't be read, or the copy can't be written.
+        InvalidConfigError: `dest` exists.
+        StorageError: the database can't be read, or the copy can't be written.
     """
     check_free(dest)
     part = f"{dest}.part"
@@ -37,48 +45,88 @@ def copy_database(source: str, *, uri: bool, dest: str, timeout_s: float) -> Non
     except (sqlite3.Error, OSError) as error:
         Path(part).unlink(missing_ok=True)
         if isinstance(error, sqlite3.Error):
-            raise translate(error, committing=False) from error
+            raise translate_for_saver(error, committing=False) from error
         raise StorageError(
             f"can't write the backup {dest!r}: {error}", do="free some space, or name another path"
         ) from error
     sync_folder(Path(dest).parent)
 
 
-def check_free(dest: str) -> None:
-    """Refuse a path where something is.
+ROWS_AT_ONCE = 200
 
-    Raises: InvalidConfigError.
-    """
-    if not dest or os.path.lexists(dest):
-        raise InvalidConfigError(
-            f"there is something at {dest!r} already", do="name a path that doesn't exist"
-        )
+INSERTS = {
+    "threads": """INSERT INTO threads
+        (thread, thread_id, epoch, owner, next_seq, head, run, removed, crc)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "runs": """INSERT INTO runs
+        (run, thread, namespace, mode, status, head, input, resumes, epoch, crc)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "checkpoints": """INSERT INTO checkpoints
+        (thread, namespace, seq, id, parent, step, source, run, next, has_interrupts, created,
+         metadata, record, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "blobs": """INSERT INTO blobs
+        (thread, namespace, channel, version, payload, crc) VALUES (?, ?, ?, ?, ?, ?)""",
+    "ranges": """INSERT INTO ranges
+        (thread, namespace, channel, lineage, start, count, payload)
+        VALUES (?, ?, ?, ?, ?, ?, ?)""",
+    "writes": """INSERT INTO writes
+        (thread, namespace, checkpoint, task, idx, generation, path, payload, crc)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "system_runs": """INSERT INTO system_runs
+        (run, thread_id, graph, status, attempts, claimed, owner, created, metadata, payload,
+         reason, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+    "events": "INSERT INTO events (run, place, created, payload, crc) VALUES (?, ?, ?, ?, ?)",
+    "cancels": "INSERT INTO cancels (run, reason) VALUES (?, ?)",
+}
+"""Table -> statement. Leases are not copied: their owners don't use the copy. Rows bring their
+own `crc`."""
 
 
-def sync_folder(folder: Path) -> None:
-    """Make a new name in a folder survive a power cut, where the system can."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+class DatabaseFiller:
+    """Inserts rows of tables, with the columns of `INSERTS`."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def add(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Insert rows, `ROWS_AT_ONCE` at a time."""
+        left = iter(rows)
+        while some := list(islice(left, ROWS_AT_ONCE)):
+            self._connection.executemany(INSERTS[table], some)
 
 
-def make_private(path: Path) -> None:
-    """Make the file readable by its owner only; one that exists keeps its mode.
+@contextmanager
+def new_database(dest: str) -> Generator[DatabaseFiller]:
+    """Create a database at `dest`; it gets its name when it is complete and synced.
 
     Raises:
-        StorageError: it can't be made.
+        InvalidConfigError: `dest` exists.
+        StorageError: it can't be written; the partial file is removed.
     """
-    if path.exists():
-        return
+    check_free(dest)
+    part = Path(f"{dest}.part")
+    make_private(part)
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, stat.S_IRUSR | stat.S_IWUSR)
-    except OSError as error:
-        raise StorageError(
-            f"can't make the database file {str(path)!r}: {error}",
-            do="make its folder, or choose another path",
-        ) from error
-    os.close(descriptor)
+        connection = sqlite3.connect(part, isolation_level=None)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.executescript(schema.SETUP)
+            connection.executescript(system_schema.SETUP)
+            connection.execute("BEGIN")
+            yield DatabaseFiller(connection)
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
+        part.replace(dest)
+    except BaseException as error:
+        part.unlink(missing_ok=True)
+        Path(f"{part}-journal").unlink(missing_ok=True)
+        if isinstance(error, sqlite3.Error):
+            raise translate_for_saver(error, committing=False) from error
+        if isinstance(error, OSError):
+            raise StorageError(
+                f"can't write the backup {dest!r}: {error}",
+                do="free some space, or name another path",
+            ) from error
+        raise
+    sync_folder(Path(dest).parent)

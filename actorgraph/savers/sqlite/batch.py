@@ -1,9 +1,11 @@
-"""One batch, one transaction: `run_batch` over a plain `sqlite3.Connection`, in one thread hop.
+"""Store one batch in one transaction: `run_batch` over a plain `sqlite3.Connection`.
 
-The state of the batch's threads is read with one statement, `judge` decides about each request
-in order, and what was accepted is written table by table. A row that the database refuses
-rolls back to the batch's savepoint, and the requests are then tried one by one, so that only
-the refused one fails.
+Reads      the state of all threads of the batch, with one statement
+Decides    `judge`, about each request in order
+Writes     the accepted rows, table by table, then the threads' heads
+Isolates   a row that SQLite refuses: the batch is rolled back to its savepoint and its requests
+           are stored one by one, so that only the refused one fails
+Ends       with one COMMIT for all requests; it runs in the connection's thread, in one hop
 """
 
 import sqlite3
@@ -12,73 +14,82 @@ from contextlib import suppress
 
 import msgspec
 
-from actorgraph.codec.frames import checked
+from actorgraph.codec.records import with_checksums
 from actorgraph.errors import StorageError
-from actorgraph.savers.checksums import (
+from actorgraph.savers.integrity import (
     blob_sum,
+    check_head,
     checkpoint_sum,
+    head_sum,
     run_sum,
     writes_sum,
 )
-from actorgraph.savers.judge import ThreadState, answer_rows, branches_off, judge, one_by_one
-from actorgraph.savers.soundness import check_head
+from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
-from actorgraph.savers.sqlite.failures import translate
-from actorgraph.savers.sqlite.retention import head_row, keep
+from actorgraph.savers.sqlite.retention import apply_retention
 from actorgraph.savers.systems import status_after
+from actorgraph.storage.sqlite.translate import translate_for_saver
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
-    LedgerRow,
-    Outcome,
+    CommitOutcome,
+    Committed,
     RangeRow,
     Refused,
     Request,
-    Stored,
 )
+from actorgraph.values.ids import created_of
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import OPEN_STATUSES, SYSTEM_REQUESTS, PutRun
 
 
-def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[CommitOutcome]:
     """Store a batch durably.
 
     Args:
-        connection: in autocommit mode (`isolation_level=None`), used by nobody else.
-    Returns: one outcome per request.
+        connection: in autocommit mode (`isolation_level=None`), not shared with other threads.
+    Returns: one outcome per request, in order.
     Raises:
         StorageBusyError, StorageFullError: rolled back; the connection is usable.
         SaverBrokenError: the outcome of the COMMIT is unknown.
     """
     try:
+        # IMMEDIATE takes the write lock before anything is read. With a deferred BEGIN another
+        # process could commit between our reads and our first write, and the epochs and heads
+        # that `judge` compares would be stale.
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as error:
-        raise translate(error, committing=False) from error
+        raise translate_for_saver(error, committing=False) from error
     try:
         outcomes = _write_all(connection, batch)
     except sqlite3.Error as error:
-        raise translate(error, committing=not _rollback(connection)) from error
+        # Before COMMIT a rollback proves that nothing was stored. If even that failed, the
+        # transaction may still be open, which is as unknown as a failed COMMIT.
+        raise translate_for_saver(error, committing=not _rollback(connection)) from error
     except BaseException:
         _rollback(connection)
         raise
     try:
         connection.execute("COMMIT")
     except sqlite3.Error as error:
+        # After BUSY or FULL nothing was committed, and this ends the transaction. After any other
+        # error the rows may be in the file already, so a rollback that succeeds proves nothing.
         _rollback(connection)
-        raise translate(error, committing=True) from error
+        raise translate_for_saver(error, committing=True) from error
     return outcomes
 
 
 def _rollback(connection: sqlite3.Connection) -> bool:
-    """Whether the transaction is gone; if not, the connection can't be used any more."""
+    """Roll back; return whether no transaction is open any more."""
+    # SQLite ends the transaction by itself on some errors (a full disk, for one).
     if connection.in_transaction:
-        with suppress(sqlite3.Error):  # the first error is what counts
+        with suppress(sqlite3.Error):  # the caller reports the error that came first
             connection.execute("ROLLBACK")
     return not connection.in_transaction
 
 
-_POISON = (
+_ROW_ERRORS = (
     sqlite3.IntegrityError,
     sqlite3.DataError,
     sqlite3.InterfaceError,
@@ -86,27 +97,28 @@ _POISON = (
     OverflowError,
     UnicodeError,
 )
-"""What one row can be refused for; everything else concerns the whole batch."""
+"""Errors that are the fault of one row; any other error fails the whole batch."""
 
 
-def _write_all(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+def _write_all(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[CommitOutcome]:
     if len(batch) == 1:
         return [_write_alone(connection, batch[0])]
+    # Optimistic: nearly every batch has no bad row, and then one savepoint serves all requests.
     connection.execute("SAVEPOINT together")
     try:
         outcomes = _write(connection, batch)
-    except _POISON:
+    except _ROW_ERRORS:
         connection.execute("ROLLBACK TO together")
         return one_by_one(batch, lambda request: _write_alone(connection, request))
     connection.execute("RELEASE together")
     return outcomes
 
 
-def _write_alone(connection: sqlite3.Connection, request: Request) -> Outcome:
+def _write_alone(connection: sqlite3.Connection, request: Request) -> CommitOutcome:
     connection.execute("SAVEPOINT alone")
     try:
         (outcome,) = _write(connection, (request,))
-    except _POISON as error:
+    except _ROW_ERRORS as error:
         connection.execute("ROLLBACK TO alone")
         outcome = Refused(_refused(request, error))
     connection.execute("RELEASE alone")
@@ -116,86 +128,93 @@ def _write_alone(connection: sqlite3.Connection, request: Request) -> Outcome:
 def _refused(request: Request, error: Exception) -> StorageError:
     refused = StorageError(
         f"SQLite refused a row of thread {request.thread_id!r}: {error}",
-        do="make the value smaller (SQLite's limit for a row is 1 GB), or store less of it",
+        do="store a smaller value (SQLite's limit for a row is 1 GB), or split it",
     )
     refused.__cause__ = error
     return refused
 
 
-def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[CommitOutcome]:
     threads, damaged = _read_threads(connection, batch)
-    rows = Rows()
-    outcomes: list[Outcome] = []
+    rows = BatchRows()
+    outcomes: list[CommitOutcome] = []
     for request in batch:
         if isinstance(request, PutRun):
-            outcomes.append(rows.owned.put(connection, request))
+            outcomes.append(rows.system_runs.put(connection, request))
             continue
         if isinstance(request, SYSTEM_REQUESTS):
-            rows.write(connection)
-            rows = Rows()
+            rows = rows.flush(connection)
             outcomes.append(systems.apply(connection, request))
-            systems.read_fence(connection, threads.get(request.thread_id))
+            # An adoption raises the thread's epoch in the database; later commits of this batch
+            # are judged by the epoch in memory.
+            systems.reload_epoch(connection, threads.get(request.thread_id))
             continue
+        # A damaged thread can still be deleted: that is one of the ways out that its error names.
         if request.thread_id in damaged and not isinstance(request, DeleteThread):
             outcomes.append(Refused(damaged[request.thread_id]))
             continue
         thread = threads[request.thread_id]
         if not isinstance(request, Commit):
-            rows.write(connection)
-            rows = Rows()
-            outcomes.append(keep(connection, request, thread))
+            rows = rows.flush(connection)
+            outcomes.append(apply_retention(connection, request, thread))
             continue
-        _know_head(connection, thread, request.namespace)
-        before = thread.run
+        _load_head(connection, thread, request.namespace)
+        previous_run = thread.run
         lost = None
         if request.claim is not None:
-            lost = rows.owned.before_claim(connection, thread, request)
+            lost = rows.system_runs.before_claim(connection, thread, request)
         if lost is not None:
             outcomes.append(Refused(lost))
             continue
-        answered = any(_has_row(connection, thread, request, r) for r in answer_rows(request))
-        base = branches_off(request)
-        if base is not None:  # it may be in this batch
-            rows.write(connection)
-            rows = Rows()
-        based = base is None or _has_point(connection, thread, request, base)
+        answered = request.claim is not None and _is_answered(connection, thread, request)
+        base = branch_base(request)
+        if base is not None:
+            # The checkpoint that it branches off may have been stored by this very batch.
+            rows = rows.flush(connection)
+        based = base is None or _has_checkpoint(connection, thread, request, base)
         sequence, error = judge(request, thread, answered=answered, based=based)
         if error is not None:
             outcomes.append(Refused(error))
             continue
-        if request.claim is not None and before is not None:
-            rows.superseded.append((before,))
+        if request.claim is not None and previous_run is not None:
+            rows.superseded.append((previous_run,))
         rows.add(thread, request, sequence)
         newest = sequence + len(request.checkpoints) - 1 if request.checkpoints else 0
-        outcomes.append(Stored(newest))
+        outcomes.append(Committed(newest))
     rows.write(connection)
     return outcomes
 
 
-def _know_head(connection: sqlite3.Connection, thread: ThreadState, namespace: str) -> None:
+def _load_head(connection: sqlite3.Connection, thread: ThreadState, namespace: str) -> None:
+    # A thread's row has the head of its root namespace; those of subgraphs are looked up when a
+    # commit needs them, and kept for the rest of the batch.
     if namespace not in thread.heads:
         found = connection.execute(sql.SELECT_HEAD, (thread.row, namespace)).fetchone()
         thread.heads[namespace] = found[0] if found else None
 
 
-def _has_row(
-    connection: sqlite3.Connection, thread: ThreadState, commit: Commit, row: LedgerRow
-) -> bool:
-    key = (thread.row, commit.namespace, row.base, row.task, row.index, row.generation)
-    return connection.execute(sql.SELECT_WRITE, key).fetchone() is not None
+def _is_answered(connection: sqlite3.Connection, thread: ThreadState, commit: Commit) -> bool:
+    for row in answer_rows(commit):
+        key = (thread.row, commit.namespace, row.base, row.task, row.index, row.generation)
+        if connection.execute(sql.SELECT_WRITE, key).fetchone() is not None:
+            return True
+    return False
 
 
-def _has_point(
-    connection: sqlite3.Connection, thread: ThreadState, commit: Commit, point: bytes
+def _has_checkpoint(
+    connection: sqlite3.Connection, thread: ThreadState, commit: Commit, checkpoint: bytes
 ) -> bool:
-    key = (thread.row, commit.namespace, point)
+    key = (thread.row, commit.namespace, checkpoint)
     return connection.execute(sql.SELECT_BY_ID, key).fetchone() is not None
 
 
 def _read_threads(
     connection: sqlite3.Connection, batch: Sequence[Request]
 ) -> tuple[dict[str, ThreadState], dict[str, StorageError]]:
-    """The state of the threads of a batch, and the errors of those whose row is damaged."""
+    """Read the state of the batch's threads, and the errors of those whose row is damaged.
+
+    Threads that the database doesn't have get a row here.
+    """
     wanted = {r.thread_id for r in batch if not isinstance(r, SYSTEM_REQUESTS)}
     threads: dict[str, ThreadState] = {}
     names = msgspec.json.encode(list(wanted)).decode()
@@ -208,48 +227,54 @@ def _read_threads(
         except StorageError as error:
             damaged[thread_id] = error
         threads[thread_id] = ThreadState(thread_id, row, epoch, run, next_seq, {"": head})
-    missing = [thread_id for thread_id in wanted if thread_id not in threads]
+    missing = list(wanted.difference(threads))
+    # Numbering from the highest key is safe: this transaction holds the only write lock. A row
+    # whose commit is refused below stays, empty; `vacuum` removes it.
     if missing:
         first = connection.execute(sql.NEXT_THREAD).fetchone()[0]
         for row, thread_id in enumerate(missing, first):
             threads[thread_id] = ThreadState(thread_id, row, heads={"": None})
-        connection.executemany(
-            sql.INSERT_THREAD, [(t.row, t.thread_id) for t in _new(threads, missing)]
-        )
+        connection.executemany(sql.INSERT_THREAD, [(threads[each].row, each) for each in missing])
     return threads, damaged
-
-
-def _new(threads: dict[str, ThreadState], missing: list[str]) -> list[ThreadState]:
-    return [threads[thread_id] for thread_id in missing]
 
 
 _Row = tuple[object, ...]
 
 
-class Rows:
-    """What a batch writes, by table, in the order in which the tables are written."""
+class BatchRows(msgspec.Struct):
+    """Accepted rows of a batch, by table, until `write` executes them.
 
-    def __init__(self) -> None:
-        self.owned = systems.Owned()
-        self.leases: list[_Row] = []
-        self.begun: list[_Row] = []
-        self.left: list[_Row] = []
-        self.superseded: list[_Row] = []
-        self.runs: list[_Row] = []
-        self.ended: list[_Row] = []
-        self.checkpoints: list[_Row] = []
-        self.blobs: list[_Row] = []
-        self.writes: list[_Row] = []
-        self.interrupts: list[_Row] = []
-        self.threads: dict[int | None, ThreadState] = {}
-        self.lists: list[Callable[[sqlite3.Connection], None]] = []
+    Rows are collected to be written with one `executemany` per table. A request that reads or
+    changes tables directly calls `flush` first, so that it sees, and doesn't overtake, the rows of
+    earlier requests of the batch.
+    """
+
+    system_runs: systems.BatchSystemRuns = msgspec.field(default_factory=systems.BatchSystemRuns)
+    leases: list[_Row] = []
+    begun: list[_Row] = []
+    finished: list[_Row] = []
+    superseded: list[_Row] = []
+    runs: list[_Row] = []
+    ended: list[_Row] = []
+    checkpoints: list[_Row] = []
+    blobs: list[_Row] = []
+    writes: list[_Row] = []
+    interrupts: list[_Row] = []
+    threads: dict[int | None, ThreadState] = {}
+    lists: list[Callable[[sqlite3.Connection], None]] = []
 
     def add(self, thread: ThreadState, commit: Commit, sequence: int) -> None:
-        """The rows of one accepted commit."""
+        """Collect the rows of one accepted commit.
+
+        Args:
+            sequence: of the commit's first checkpoint.
+        """
         key, namespace = thread.row, commit.namespace
         self.threads[key] = thread
         claim = commit.claim
         if claim is not None:
+            # A run's first commit may hold its claim and the checkpoint of its input. The run then
+            # begins at that checkpoint, not at the head that it claimed.
             head = commit.checkpoints[-1].id if commit.checkpoints else claim.head
             self.runs.append(
                 (
@@ -285,18 +310,22 @@ class Rows:
         if commit.ends is not None:
             self.ended.append((commit.ends, commit.run))
         if commit.owner is not None:
-            self._add_owned(thread, commit)
+            self._add_system_run(thread, commit)
 
-    def _add_owned(self, thread: ThreadState, commit: Commit) -> None:
-        """What a commit says of a system's run."""
+    def _add_system_run(self, thread: ThreadState, commit: Commit) -> None:
+        """Collect the changed status of an ActorSystem's run, and its thread's lease.
+
+        They are written in the transaction of the run's own save, so that a crash can't leave a
+        finished run that still counts as open, or the reverse.
+        """
         if commit.claim is not None:
             self.begun.append((commit.run,))
-            self.owned.begun.add(commit.run)
+            self.system_runs.begun.add(commit.run)
         if commit.ends is not None:
             status = status_after(commit.ends)
-            self.left.append((status, commit.run))
+            self.finished.append((status, commit.run))
             if status not in OPEN_STATUSES:
-                self.owned.left.add(commit.run)
+                self.system_runs.finished.add(commit.run)
         if commit.claim is not None or commit.ends is not None:
             self.leases.append((thread.owner, thread.epoch, thread.row))
 
@@ -315,7 +344,7 @@ class Rows:
                 row.source,
                 row.run,
                 row.next,
-                row.created,
+                created_of(row.id),
                 row.metadata,
                 row.record,
                 checkpoint_sum(named, namespace, sequence, row),
@@ -324,45 +353,62 @@ class Rows:
         for blob in row.blobs:
             where = (namespace, blob.channel, blob.version, blob.payload)
             self.blobs.append((key, *where, blob_sum(named, *where)))
+        # Lists are written one statement at a time, in order: an item range may extend a row that
+        # an earlier checkpoint of the batch made, and a merge joins rows that must be there.
         for part in row.ranges:
             self.lists.append(lambda c, p=part: _write_range(c, key, namespace, p))
         for merge in row.merges:
             where = (key, namespace, merge.channel, merge.lineage, merge.start, merge.end)
             self.lists.append(lambda c, w=where: _merge(c, w))
 
+    def flush(self, connection: sqlite3.Connection) -> "BatchRows":
+        """Execute the collected statements; return an object for the rows that follow."""
+        self.write(connection)
+        return BatchRows()
+
     def write(self, connection: sqlite3.Connection) -> None:
-        """Execute everything."""
+        """Execute the collected statements.
+
+        The order matters where a statement changes rows of an earlier one: a run is inserted
+        before it begins or ends, a checkpoint before its interrupts are marked, and a thread's
+        head is set last.
+        """
         for statement, rows in (
-            (system_schema.INSERT_SYSTEM_RUN, self.owned.rows),
+            (system_schema.INSERT_SYSTEM_RUN, self.system_runs.rows),
             (system_schema.BEGIN_SYSTEM_RUN, self.begun),
             (sql.SUPERSEDE_RUN, self.superseded),
             (sql.INSERT_RUN, self.runs),
-            # A run that leaves gives the pages of its input free, for the values that follow.
+            # Before the values: ending a run deletes its input, whose pages they can reuse.
             (sql.END_RUN, self.ended),
             (sql.INSERT_CHECKPOINT, self.checkpoints),
             (sql.INSERT_BLOB, self.blobs),
             (sql.INSERT_WRITE, self.writes),
             (sql.MARK_INTERRUPTS, self.interrupts),
-            (system_schema.END_SYSTEM_RUN, self.left),
+            (system_schema.END_SYSTEM_RUN, self.finished),
             (system_schema.LEASE_THREAD, self.leases),
         ):
             if rows:
                 connection.executemany(statement, rows)
         for step in self.lists:
             step(connection)
-        updated = [head_row(thread) for thread in self.threads.values()]
-        if updated:
-            connection.executemany(sql.UPDATE_THREAD, updated)
+        heads: list[_Row] = []
+        for thread in self.threads.values():
+            head = (thread.next_seq, thread.heads.get(""), thread.run)
+            heads.append((*head, head_sum(thread.thread_id, *head), thread.row))
+        if heads:
+            connection.executemany(sql.UPDATE_THREAD, heads)
 
 
 def _write_range(
     connection: sqlite3.Connection, key: int | None, namespace: str, part: RangeRow
 ) -> None:
     where = (key, namespace, part.channel, part.lineage, part.start)
-    payload = checked(part.payload)
+    payload = with_checksums(part.payload)
     if part.before == 0:
         connection.execute(sql.INSERT_RANGE, (*where, part.count, payload))
         return
+    # The statement compares the row's item count with `before`. Anything but one changed row means
+    # that the list is not what the run believes, and appending would shift its items.
     done = connection.execute(sql.EXTEND_RANGE, (part.count, payload, *where, part.before))
     if done.rowcount != 1:
         msg = f"the list {part.channel!r} has no row at {part.start} with {part.before} items"
@@ -370,6 +416,7 @@ def _write_range(
 
 
 def _merge(connection: sqlite3.Connection, where: tuple[object, ...]) -> None:
+    # Payloads are sequences of frames, so joined bytes are the joined list; nothing is decoded.
     rows = connection.execute(sql.SELECT_MERGED, where).fetchall()
     connection.execute(sql.DELETE_MERGED, where)
     merged = (*where[:5], sum(count for count, _ in rows), b"".join(p for _, p in rows))

@@ -1,25 +1,33 @@
-"""Copies and removals over one connection, inside the transaction of a batch."""
+"""Copies, removals and re-encryption of threads, inside the transaction of a batch.
+
+`savers.retention` decides which rows go; here are the statements that do it. Re-encryption
+(`Reseal`, or a copy with a resealer) reads and verifies every row before it changes the first one.
+"""
 
 import sqlite3
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from actorgraph.codec.records import encode_json
 from actorgraph.errors import StorageBusyError
-from actorgraph.savers.checksums import (
+from actorgraph.savers.integrity import (
+    Remaking,
     blob_sum,
+    check_head,
     head_sum,
     parent_sum,
     record_sum,
+    sound_points,
+    sound_threads,
     thread_sum,
+    unreadable,
 )
 from actorgraph.savers.judge import ThreadState, refused_copy
-from actorgraph.savers.retention import Cut, cut, held_whole
-from actorgraph.savers.soundness import check_head, sound_points, sound_threads, unreadable
+from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema
-from actorgraph.savers.sqlite.failures import is_undecoded
-from actorgraph.savers.sqlite.resealing import Changes, carry_out, resealed
-from actorgraph.values.commits import Outcome, Refused, Stored
+from actorgraph.storage.sqlite.translate import is_invalid_utf8
+from actorgraph.values.commits import CommitOutcome, Committed, Refused
 from actorgraph.values.retention import (
     CopyThread,
     CountCheckpoints,
@@ -28,21 +36,89 @@ from actorgraph.values.retention import (
     ListThreads,
     Removal,
     Reseal,
+    Resealer,
     Vacuum,
 )
+
+_VALUES = "SELECT namespace, channel, version, payload, crc FROM blobs WHERE thread = ?"
+_ITEMS = "SELECT namespace, channel, lineage, start, count, payload FROM ranges WHERE thread = ?"
+_WRITES = """
+SELECT namespace, checkpoint, task, path, idx, generation, payload, crc FROM writes
+WHERE thread = ?
+"""
+_INPUTS = """
+SELECT run, head, mode, input, namespace, crc FROM runs WHERE thread = ? AND input IS NOT NULL
+"""
+_SET_VALUE = """
+UPDATE blobs SET payload = ?2, crc = ?3
+WHERE thread = ?1 AND namespace = ?4 AND channel = ?5 AND version = ?6
+"""
+_SET_ITEMS = """
+UPDATE ranges SET payload = ?2
+WHERE thread = ?1 AND namespace = ?3 AND channel = ?4 AND lineage = ?5 AND start = ?6
+"""
+_SET_WRITES = """
+UPDATE writes SET payload = ?2, crc = ?3
+WHERE thread = ?1 AND namespace = ?4 AND checkpoint = ?5 AND task = ?6 AND idx = ?7
+    AND generation = ?8
+"""
+_SET_INPUT = "UPDATE runs SET input = ?, crc = ? WHERE run = ?"
+
+Changes = list[tuple[str, Sequence[tuple[object, ...]]]]
+"""Statements, each with the parameter rows to execute it with."""
+
+
+def resealed_rows(
+    connection: sqlite3.Connection, source: ThreadState, target: ThreadState, resealer: Resealer
+) -> Changes:
+    """Return the changes that re-encrypt a thread's rows; nothing is written yet.
+
+    Args:
+        source: the thread whose payloads are read.
+        target: the thread whose rows get the new payloads: `source`, or a copy of it.
+    Raises:
+        StorageError: a row is damaged.
+        EncryptionError: the resealer can't read a payload.
+    """
+    remaking = Remaking(resealer, source.thread_id, target.thread_id)
+    found: Changes = [
+        (_SET_VALUE, _of(target, remaking.values(_rows(connection, _VALUES, source)))),
+        (_SET_ITEMS, _of(target, remaking.items(_rows(connection, _ITEMS, source)))),
+        (_SET_WRITES, _of(target, remaking.writes(_rows(connection, _WRITES, source)))),
+    ]
+    if source.row == target.row:
+        found.append((_SET_INPUT, list(remaking.inputs(_rows(connection, _INPUTS, source)))))
+    return found
+
+
+def _rows(
+    connection: sqlite3.Connection, statement: str, thread: ThreadState
+) -> Iterable[tuple[Any, ...]]:
+    return connection.execute(statement, (thread.row,))
+
+
+def _of(thread: ThreadState, rows: Iterable[tuple[Any, ...]]) -> list[tuple[object, ...]]:
+    return [(thread.row, *row) for row in rows]
+
+
+def execute_changes(connection: sqlite3.Connection, changes: Changes) -> None:
+    """Execute the changes that `resealed_rows` returned."""
+    for statement, rows in changes:
+        connection.executemany(statement, rows)
+
 
 _UUID_CHARS = 36
 
 
-def keep(
+def apply_retention(
     connection: sqlite3.Connection,
     request: DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum,
     thread: ThreadState,
-) -> Outcome:
-    """Carry out a request about what a thread keeps.
+) -> CommitOutcome:
+    """Carry out a request that copies, removes or re-encrypts a thread's rows.
 
     Args:
-        thread: the request's; changed to what is stored then.
+        thread: the request's thread; updated to the state that is stored.
     """
     if isinstance(request, DeleteThread):
         return _delete(connection, thread)
@@ -52,19 +128,19 @@ def keep(
         return _hold(connection, request, thread)
     if isinstance(request, Reseal):
         return _reseal(connection, request, thread)
-    if isinstance(request, Vacuum):  # its work is done after the batch: see `vacuum`
-        return Stored()
+    if isinstance(request, Vacuum):  # carried out after the batch's transaction: see `vacuum`
+        return Committed()
     return _remove(connection, request, thread)
 
 
-def threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
-    """The answer to `ListThreads`."""
+def list_threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
+    """Answer `ListThreads`."""
     if query.older is not None:
         found = connection.execute(sql.SELECT_THREADS_OLDER, (query.older,)).fetchall()
         old = [thread_id for (thread_id,) in found]
         if query.runs is None or not old:
             return old
-        named = threads(connection, ListThreads(query.runs))
+        named = list_threads(connection, ListThreads(query.runs))
         return sorted(set(old).intersection(named))
     if query.runs is None:
         text = sql.SELECT_THREADS_WITH_INPUTS if query.inputs else sql.SELECT_THREAD_IDS
@@ -75,60 +151,65 @@ def threads(connection: sqlite3.Connection, query: ListThreads) -> list[str]:
     return [thread_id for (thread_id,) in connection.execute(sql.SELECT_THREADS_OF_RUNS, where)]
 
 
-def _delete(connection: sqlite3.Connection, thread: ThreadState) -> Outcome:
+def _delete(connection: sqlite3.Connection, thread: ThreadState) -> CommitOutcome:
     for statement in system_schema.DELETE_THREAD:
         connection.execute(statement, (thread.thread_id,))
     counts = [connection.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
+    # The thread's row stays, with a higher epoch: a run that is still going on is refused instead
+    # of bringing the thread back.
     thread.epoch += 1
     thread.run, thread.heads = None, {}
-    return Stored(removed=counts[0])  # the first statement's: the checkpoints
+    return Committed(removed=counts[0])  # the first statement deletes the checkpoints
 
 
-def _copy(connection: sqlite3.Connection, request: CopyThread, thread: ThreadState) -> Outcome:
+def _copy(
+    connection: sqlite3.Connection, request: CopyThread, thread: ThreadState
+) -> CommitOutcome:
     if connection.execute(sql.SELECT_ANY, (thread.row,)).fetchone():
         return Refused(refused_copy(request))
     names = encode_json([request.source])
     found = connection.execute(sql.SELECT_THREADS, (names,)).fetchone()
     if found is None:
-        return Stored()
+        return Committed()
     _, source, epoch, run, next_seq, head, crc = found
     changes: Changes = []
     try:
         check_head((request.source, epoch, run, next_seq, head), crc)
         if request.resealer is not None:
             where = ThreadState(request.source, source)
-            changes = resealed(connection, where, thread, request.resealer)
+            changes = resealed_rows(connection, where, thread, request.resealer)
     except Exception as error:  # noqa: BLE001 - rows that no saver has written may raise anything
         return _refused(request.source, error)
+    # Checksums cover the thread id, combined by exclusive or: the statements exchange that part.
     other = thread_sum(request.source) ^ thread_sum(request.thread_id)
     for statement in sql.COPY_THREAD:
         named = {"source": source, "target": thread.row, "other": other}
         connection.execute(statement, named)
-    carry_out(connection, changes)
+    execute_changes(connection, changes)
     thread.next_seq = next_seq
     thread.heads = {"": head}
     _update(connection, thread)
-    return Stored()
+    return Committed()
 
 
-def _refused(thread_id: str, error: Exception) -> Outcome:
-    """The outcome of a request whose thread has a row that can't be read."""
-    if isinstance(error, sqlite3.Error) and not is_undecoded(error):
+def _refused(thread_id: str, error: Exception) -> CommitOutcome:
+    """Refuse a request because a row of its thread can't be read."""
+    if isinstance(error, sqlite3.Error) and not is_invalid_utf8(error):
         raise error
     return Refused(unreadable(thread_id, error))
 
 
-def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState) -> Outcome:
+def _reseal(connection: sqlite3.Connection, request: Reseal, thread: ThreadState) -> CommitOutcome:
     if thread.row is not None:
         try:
-            changes = resealed(connection, thread, thread, request.resealer)
+            changes = resealed_rows(connection, thread, thread, request.resealer)
         except Exception as error:  # noqa: BLE001 - as above
             return _refused(thread.thread_id, error)
-        carry_out(connection, changes)
-    return Stored()
+        execute_changes(connection, changes)
+    return Committed()
 
 
-def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadState) -> Outcome:
+def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadState) -> CommitOutcome:
     where = (thread.row, request.namespace, request.id)
     try:
         found = connection.execute(sql.SELECT_RECORD, where).fetchone()
@@ -143,47 +224,43 @@ def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadStat
         changed = record_sum(found[1]) ^ record_sum(text)
         where = (text, changed, thread.row, request.namespace, found[0])
         connection.execute(sql.UPDATE_RECORD, where)
-    return Stored()
+    return Committed()
 
 
-def count(connection: sqlite3.Connection, query: CountCheckpoints) -> int:
-    """The answer to `CountCheckpoints`."""
+def count_checkpoints(connection: sqlite3.Connection, query: CountCheckpoints) -> int:
+    """Answer `CountCheckpoints`."""
     where = {"thread": query.thread_id, "namespace": query.namespace}
     return connection.execute(sql.COUNT_CHECKPOINTS, where).fetchone()[0]
 
 
 def vacuum(connection: sqlite3.Connection) -> None:
-    """Rewrite the file without what was removed, and empty its log; outside of transactions.
+    """Rewrite the file without deleted rows, and empty its log; outside of transactions.
 
     Raises:
-        StorageBusyError: another process has been reading for too long, so that the log, which
-            still has what was removed, can't be emptied.
+        StorageBusyError: another process is reading, so that the log, which still holds deleted
+            rows, can't be emptied.
     """
     connection.execute(sql.FORGET_DELETED)
     connection.execute("VACUUM")
     (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
         raise StorageBusyError(
-            "another process is reading the database: its log still has what was removed",
-            do="call vacuum() again when nobody reads for long",
+            "another process is reading the database: its log still holds deleted rows",
+            do="call vacuum() again when no process has a long read transaction open",
         )
 
 
 def _update(connection: sqlite3.Connection, thread: ThreadState) -> None:
-    connection.execute(sql.UPDATE_THREAD, head_row(thread))
+    head = (thread.next_seq, thread.heads.get(""), thread.run)
+    crc = head_sum(thread.thread_id, *head)
+    connection.execute(sql.UPDATE_THREAD, (*head, crc, thread.row))
 
 
-def head_row(thread: ThreadState) -> tuple[object, ...]:
-    """The parameters of `schema.UPDATE_THREAD`."""
-    said = (thread.next_seq, thread.heads.get(""), thread.run)
-    return (*said, head_sum(thread.thread_id, *said), thread.row)
-
-
-def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadState) -> Outcome:
+def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadState) -> CommitOutcome:
     rows = connection.execute(sql.SELECT_POINTS, (thread.row,)).fetchall()
     try:
         points = sound_points(thread.thread_id, rows)
-        found = cut(request, points, thread.run)
+        found = plan_removal(request, points, thread.run)
     except Exception as error:  # noqa: BLE001 - as above
         return _refused(thread.thread_id, error)
     if found.stops:
@@ -192,18 +269,21 @@ def _remove(connection: sqlite3.Connection, request: Removal, thread: ThreadStat
         thread.run = None
     freed = 0
     if found.clears:
-        freed = _take_out(connection, thread, found)
+        freed = _delete_rows(connection, thread, found)
         thread.heads = {}
         head = connection.execute(sql.SELECT_HEAD, (thread.row, "")).fetchone()
         thread.heads[""] = head[0] if head else None
     if found.stops or found.gone:
         _update(connection, thread)
         connection.execute(sql.DELETE_RUNS, (thread.row, thread.run))
-    return Stored(removed=len(found.gone), freed=freed if found.kept is not None else 0)
+    return Committed(removed=len(found.gone), freed=freed if found.kept is not None else 0)
 
 
-def _take_out(connection: sqlite3.Connection, thread: ThreadState, found: Cut) -> int:
-    """Returns how many rows of values, and of ledgers that belong to nothing, it has removed."""
+def _delete_rows(connection: sqlite3.Connection, thread: ThreadState, found: RemovalPlan) -> int:
+    """Delete the rows of a removal.
+
+    Returns: how many rows of values, and of writes without a checkpoint, were deleted.
+    """
     row, writes = thread.row, 0
     connection.executemany(
         sql.DELETE_CHECKPOINT, [(row, point.namespace, point.sequence) for point in found.gone]
@@ -225,7 +305,8 @@ def _take_out(connection: sqlite3.Connection, thread: ThreadState, found: Cut) -
     if found.kept is not None:
         writes = connection.execute(sql.DELETE_STRAY_WRITES, (row,)).rowcount
     beyond: list[tuple[Any, ...]] = []
-    if thread.run is None:  # a run may go on with a list that only it remembers
+    # While a run is open its next checkpoint may name list rows that no stored checkpoint names.
+    if thread.run is None:
         ranges = connection.execute(sql.SELECT_RANGE_KEYS, (row,)).fetchall()
         beyond = [(row, *key) for key in ranges if key[3] >= found.lists.get(key[:3], 0)]
         connection.executemany(sql.DELETE_RANGE, beyond)

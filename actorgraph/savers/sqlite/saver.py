@@ -1,7 +1,9 @@
-"""SqliteBackend: one file, one writing connection, one reading connection.
+"""SqliteBackend: one database, one connection that writes, one that reads.
 
-WAL, so that readers and the writer don't wait for each other; `synchronous=FULL` by default, so
-that what was acknowledged survives a power cut too.
+Journal    WAL, so that readers and the writer don't wait for each other
+Durability `synchronous=FULL` by default: an acknowledged commit survives a power cut
+Ends       a failed COMMIT breaks the saver: every later commit fails until it is reopened
+           (docs/decisions/0004)
 """
 
 import os
@@ -9,6 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -27,13 +30,18 @@ from actorgraph.errors import (
 from actorgraph.savers.sqlite import schema, system_schema
 from actorgraph.savers.sqlite.backup import copy_database, make_private
 from actorgraph.savers.sqlite.batch import run_batch
-from actorgraph.savers.sqlite.drivers import Driver, HopConnection, Target, open_driver
-from actorgraph.savers.sqlite.failures import translate
 from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.savers.sqlite.retention import vacuum
-from actorgraph.savers.sqlite.upgrading import upgrade
-from actorgraph.savers.sqlite.whereabouts import Whereabouts
-from actorgraph.values.commits import Outcome, Query, Refused, Request
+from actorgraph.savers.sqlite.schema import upgrade
+from actorgraph.storage.sqlite.connections import (
+    ConnectionSettings,
+    Driver,
+    HopConnection,
+    open_driver,
+)
+from actorgraph.storage.sqlite.database_files import DatabaseFile
+from actorgraph.storage.sqlite.translate import translate_for_saver
+from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
 from actorgraph.values.systems import RenewOwner
 
@@ -50,20 +58,20 @@ class SqliteBackend:
     """Stores checkpoints in an SQLite database.
 
     Args:
-        path: the file, made with mode 0600 if it doesn't exist; ":memory:" for a database
-            that ends with the saver.
+        path: the file, created with mode 0600 if missing; ":memory:" for a database that ends
+            with the saver.
         synchronous: SQLite's setting. FULL (default): an acknowledged commit survives a power
             cut; NORMAL: only a crash of the process; see https://sqlite.org/pragma.html.
         busy_timeout_s: seconds to wait for another process's lock. Default 5.
-        codec: how values are stored; default one with no types beyond the graph's own.
+        codec: encodes values; default one with no types beyond the graph's own.
     Raises:
-        InvalidConfigError: an argument is out of range.
+        InvalidConfigError: an argument is invalid.
     """
 
     immediate = False
     keeps_runs = True
     connection_class: type[HopConnection] = HopConnection
-    """The class of the writing connection; a test's subclass may fail on purpose."""
+    """Class of the writing connection; tests replace it to inject failures."""
 
     def __init__(
         self,
@@ -76,13 +84,13 @@ class SqliteBackend:
         self.codec = codec_of(codec)
         if synchronous not in _PRAGMAS:
             raise InvalidConfigError(
-                f"synchronous={synchronous!r} is no setting of SQLite",
-                do=f"use one of {', '.join(_PRAGMAS)}",
+                f"synchronous must be one of {', '.join(_PRAGMAS)}, got {synchronous!r}",
+                do='use "FULL", the default, unless losing the last commits is acceptable',
             )
         given: object = busy_timeout_s
         if not isinstance(given, (int, float)) or not given >= 0:
             raise InvalidConfigError(
-                f"busy_timeout_s={given!r} is no time to wait", do="use 0 or more seconds"
+                f"busy_timeout_s must be a number >= 0, got {given!r}", do="use 0 or more seconds"
             )
         self.path = os.fspath(path)
         if not self.path:
@@ -95,16 +103,16 @@ class SqliteBackend:
         self._writer: Driver | None = None
         self._reader: Driver | None = None
         self._keeper: sqlite3.Connection | None = None
-        self._place: Whereabouts | None = None
+        self._file: DatabaseFile | None = None
         self._broken: SaverBrokenError | None = None
 
     def __copy__(self) -> Self:
-        """Another object over the same file; a database in memory has this one alone."""
+        """Return a closed saver over the same file; this one itself if it is in memory."""
         if self.in_memory:
             return self
         made = type(self).__new__(type(self))
         vars(made).update(vars(self))
-        made._writer = made._reader = made._place = None  # noqa: SLF001 - its own copy
+        made._writer = made._reader = made._file = None  # noqa: SLF001 - its own copy
         return made
 
     @property
@@ -114,18 +122,25 @@ class SqliteBackend:
 
     @property
     def _source(self) -> str:
-        """What to connect to: the path, or the URI of an in-memory database."""
+        """The path, or the URI of an in-memory database."""
         if not self.in_memory:
             return self.path
         return f"file:actorgraph-{id(self)}?mode=memory&cache=shared"
 
     async def open(self) -> None:
-        """Connect, make the tables, verify the file after a failure."""
+        """Connect, create or upgrade the tables, and verify the file after a failed commit.
+
+        Raises:
+            StorageError: the database can't be opened.
+            FormatVersionError: a newer version of the library wrote it.
+            SaverBrokenError: the file is damaged after a failed commit.
+        """
         if self._writer is not None:
             return
         target, uri = self.path, False
         if self.in_memory:
-            # The keeper holds the database while the saver is closed.
+            # A shared in-memory database exists while any connection to it is open. The keeper
+            # is that connection while the saver is closed, so that it can be opened again.
             target, uri = self._source, True
             if self._keeper is None:
                 self._keeper = sqlite3.connect(target, uri=True, check_same_thread=False)
@@ -133,17 +148,19 @@ class SqliteBackend:
             make_private(Path(self.path))
         wait, kind = self._busy_timeout_s, self.connection_class
         try:
-            self._writer = await open_driver(Target(target, uri, wait, kind, self._prepare_writer))
+            self._writer = await open_driver(
+                ConnectionSettings(target, uri, wait, kind, self._prepare_writer)
+            )
             # In memory one connection does both: a second one would see half-written batches.
             self._reader = self._writer
             if not self.in_memory:
                 self._reader = await open_driver(
-                    Target(target, uri, wait, HopConnection, _prepare_reader)
+                    ConnectionSettings(target, uri, wait, HopConnection, _prepare_reader)
                 )
         except BaseException as error:
             with anyio.CancelScope(shield=True):
                 await self.close()
-            # A schema that is no text is named in an error that can't be decoded.
+            # sqlite3 raises UnicodeDecodeError for an error message that quotes a damaged schema.
             if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
                 raise
             raise StorageError(
@@ -152,42 +169,58 @@ class SqliteBackend:
             ) from error
         self._broken = None
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
         if self._broken is not None:
             raise self._broken
         try:
-            outcomes = await self._open(self._writer).run(lambda c: self._write(c, batch))
+            if self._writer is None:
+                raise self._closed_error()
+            outcomes = await self._writer.run(partial(self._write, batch))
         except SaverBrokenError as error:
             self._broken = error
             raise
-        if any(isinstance(request, Vacuum) for request in batch):
+        if Vacuum in map(type, batch):
             return await self._vacuum(batch, outcomes)
         return outcomes
 
-    def _write(self, connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Outcome]:
+    def _write(
+        self, batch: Sequence[Request], connection: sqlite3.Connection
+    ) -> list[CommitOutcome]:
         outcomes = run_batch(connection, batch)
-        if self._place is not None:
-            self._place.check()
+        # After the commit, before its acknowledgement: a file that was removed or replaced while
+        # it was open still takes commits, and loses them when it is closed.
+        if self._file is not None:
+            self._file.check()
         return outcomes
 
-    async def _vacuum(self, batch: Sequence[Request], outcomes: list[Outcome]) -> list[Outcome]:
+    async def _vacuum(
+        self, batch: Sequence[Request], outcomes: list[CommitOutcome]
+    ) -> list[CommitOutcome]:
+        # VACUUM can't run inside of a transaction, so it follows the batch. Where it fails only
+        # its own requests are refused: the others are durable.
         try:
-            await self._open(self._writer).run(vacuum)
+            if self._writer is None:
+                raise self._closed_error()
+            await self._writer.run(vacuum)
         except (sqlite3.Error, StorageBusyError) as error:
             busy = isinstance(error, StorageBusyError)
-            refused = Refused(error if busy else translate(error, committing=False))
+            refused = Refused(error if busy else translate_for_saver(error, committing=False))
             pairs = zip(batch, outcomes, strict=True)
             return [refused if isinstance(r, Vacuum) else stored for r, stored in pairs]
         return outcomes
 
     @property
-    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[Outcome]] | None:
-        """Renews leases between two batches, from any thread; None in memory."""
+    def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[CommitOutcome]] | None:
+        """A function that renews leases from any thread, beside `commit`; None in memory.
+
+        It has a connection of its own, so that leases are renewed between two batches even while
+        the event loop is blocked.
+        """
         return None if self.in_memory else self._renew
 
-    def _renew(self, renewals: Sequence[RenewOwner]) -> list[Outcome]:
-        source = f"{Path(self.path).absolute().as_uri()}?mode=rw"  # what is gone is not made anew
+    def _renew(self, renewals: Sequence[RenewOwner]) -> list[CommitOutcome]:
+        source = f"{Path(self.path).absolute().as_uri()}?mode=rw"  # never create a missing file
         try:
             with closing(
                 sqlite3.connect(
@@ -196,33 +229,36 @@ class SqliteBackend:
             ) as connection:
                 return run_batch(connection, renewals)
         except sqlite3.Error as error:
-            raise translate(error, committing=False) from error
+            raise translate_for_saver(error, committing=False) from error
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         """See `ports.Saver.query`."""
-        return await self._open(self._reader).run(lambda c: run_queries(c, queries))
+        if self._reader is None:
+            raise self._closed_error()
+        return await self._reader.run(partial(run_queries, queries=queries))
 
     def check_place(self) -> None:
-        """See that the open database still is the file of its name; blocking, from any thread.
+        """Check that the path still names the open database; blocking, from any thread.
 
         Raises:
-            SaverBrokenError: it was removed or replaced, or a commit has failed.
+            SaverBrokenError: the file was removed or replaced, or a commit has failed.
         """
         if self._broken is not None:
             raise self._broken
-        if self._place is not None:
-            self._place.check()
+        if self._file is not None:
+            self._file.check()
 
     def copy_to_file(self, dest: str) -> None:
-        """Copy the database, as it is at one moment, to a new file; blocking, from any thread.
+        """Copy one consistent state of the database to a new file; blocking, from any thread.
 
         Raises:
-            StorageError: it can't be read, or the copy can't be written.
+            InvalidConfigError: `dest` exists.
+            StorageError: the database can't be read, or the copy can't be written.
         """
         copy_database(self._source, uri=self.in_memory, dest=dest, timeout_s=self._busy_timeout_s)
 
     async def close(self) -> None:
-        """Close the connections; an in-memory database stays until the saver is collected."""
+        """Close the connections; an in-memory database stays until the saver is freed."""
         for driver in dict.fromkeys((self._reader, self._writer)):
             if driver is not None:
                 await driver.close()
@@ -233,16 +269,14 @@ class SqliteBackend:
         if keeper is not None:
             keeper.close()
 
-    def _open(self, driver: Driver | None) -> Driver:
-        if driver is None:
-            raise SaverClosedError(
-                f"the saver of {self.path!r} is not open", do="use it inside its `with` block"
-            )
-        return driver
+    def _closed_error(self) -> SaverClosedError:
+        return SaverClosedError(
+            f"the saver of {self.path!r} is closed", do="use it inside its `with` block"
+        )
 
     def _prepare_writer(self, connection: sqlite3.Connection) -> None:
         if not self.in_memory:
-            self._place = Whereabouts(self.path)
+            self._file = DatabaseFile(self.path)
             self._use_wal(connection)
         connection.execute(self._synchronous)
         try:
@@ -253,16 +287,16 @@ class SqliteBackend:
         except sqlite3.Error as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            raise translate(error, committing=False) from error
+            raise translate_for_saver(error, committing=False) from error
 
     def _use_wal(self, connection: sqlite3.Connection) -> None:
-        """Switch to WAL. SQLite doesn't wait for locks here, so this does."""
+        """Switch to WAL; retry until `busy_timeout_s`, which SQLite ignores for this pragma."""
         end = time.monotonic() + self._busy_timeout_s
         while True:
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
-                refused = translate(error, committing=False)
+                refused = translate_for_saver(error, committing=False)
                 if not isinstance(refused, StorageBusyError) or time.monotonic() > end:
                     raise refused from error
                 time.sleep(0.01)  # in the connection's thread
@@ -270,6 +304,8 @@ class SqliteBackend:
                 return
 
     def _check_version(self, connection: sqlite3.Connection) -> None:
+        # After a failed COMMIT or an I/O error the file may be damaged. The saver is usable again
+        # only if SQLite finds it intact.
         if self._broken is not None:
             (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
             if verdict != "ok":
@@ -278,7 +314,7 @@ class SqliteBackend:
         if version > schema.SCHEMA_VERSION:
             raise FormatVersionError(
                 f"{self.path!r} has schema version {version}; this version of actorgraph "
-                f"knows {schema.SCHEMA_VERSION}",
+                f"supports up to {schema.SCHEMA_VERSION}",
                 do="upgrade actorgraph",
             )
 

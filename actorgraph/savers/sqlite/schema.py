@@ -1,10 +1,18 @@
-"""The tables, as SQL text. `PRAGMA user_version` holds the schema's version.
+"""Tables of checkpoints and every statement over them; upgrades of older files.
 
-`threads` and `runs` are what a commit is judged by. `checkpoints` has one row per superstep,
-its `record` JSON; values are in `blobs` and `ranges`; `writes` is the append-only ledger beside
-the checkpoints. `thread` is the key of `threads`; ids are 16 bytes. `crc` is a row's checksum, see
-`savers.checksums`; rows that version 1 has written have none.
+threads      epoch, head and open run of each thread: `judge` decides by them
+runs         claims of runs, with inputs that no checkpoint holds
+checkpoints  one row per superstep; `record` is JSON, see `codec.records`
+blobs        values of channels, one row per version
+ranges       items of growing lists, several per row
+writes       pending writes of tasks beside a checkpoint; append-only
+events       events of ActorSystems' runs; their other tables are in `system_schema`
+
+`thread` is the integer key of `threads`; ids are 16 bytes. `crc` is a row's checksum, see
+`savers.integrity`; rows that version 1 wrote have none. `PRAGMA user_version` holds the version.
 """
+
+import sqlite3
 
 SCHEMA_VERSION = 2
 
@@ -164,7 +172,8 @@ DELETE_THREAD = (
     """UPDATE threads SET epoch = epoch + 1, head = NULL, run = NULL, owner = NULL, removed = 1,
         crc = NULL WHERE thread = ?""",
 )
-# Exclusive or, which SQLite has no operator for. NULL stays NULL.
+# Exclusive or, for which SQLite has no operator: exchanges one part of a checksum for another
+# without reading the row's values. NULL stays NULL.
 _OTHER = "(crc | :other) - (crc & :other)"
 COPY_THREAD = (
     f"""INSERT INTO checkpoints (thread, namespace, seq, id, parent, step, source, run, next,
@@ -239,8 +248,8 @@ WHERE EXISTS (SELECT 1 FROM checkpoints c WHERE c.thread = t.thread)
     OR EXISTS (SELECT 1 FROM runs r WHERE r.thread = t.thread AND r.input IS NOT NULL)
 ORDER BY thread_id
 """
-# A thread's first row is its oldest, so it is most often the only one read. An index on `created`
-# would make each insert of a checkpoint a third slower, for a query that is asked once an hour.
+# A thread's first row is its oldest, so usually only one row per thread is read. An index on
+# `created` would make each insert of a checkpoint a third slower, for a query of once an hour.
 SELECT_THREADS_OLDER = """
 SELECT thread_id FROM threads t WHERE EXISTS (
     SELECT 1 FROM checkpoints c WHERE c.thread = t.thread AND c.created < ?) ORDER BY thread_id
@@ -348,9 +357,11 @@ _ORDERS = {False: "ORDER BY c.seq DESC LIMIT :limit", True: "ORDER BY c.seq LIMI
 SELECT_PAGE = {oldest: f"{_PAGE} {order}" for oldest, order in _ORDERS.items()}
 SELECT_PAGE_OF_ALL = {oldest: f"{_PAGE_OF_ALL} {order}" for oldest, order in _ORDERS.items()}
 SELECT_PAGE_OF_THREADS = {o: f"{_PAGE_OF_THREADS} {behind}" for o, behind in _BEHIND.items()}
-"""Whether the oldest come first -> a page of a namespace, of a thread, of all threads."""
+"""Oldest first? -> statement of a page of one namespace, of one thread, of all threads."""
 
 OF_LEDGER, OF_BLOB, OF_LIST = 0, 1, 2
+# One statement for all values of a page. CROSS JOIN fixes the order of the loops in SQLite: the few
+# keys of `json_each` outside, index lookups inside.
 SELECT_VALUES = f"""
 SELECT {OF_LEDGER}, w.thread, w.namespace, w.checkpoint, w.task, w.path, w.idx, w.generation,
     w.payload, w.crc
@@ -373,3 +384,67 @@ FROM json_each(:lists) AS j
 CROSS JOIN ranges r ON r.thread = j.value ->> 0 AND r.namespace = j.value ->> 1
     AND r.channel = j.value ->> 2 AND r.lineage = j.value ->> 3 AND r.start < j.value ->> 4
 """  # noqa: S608 - the only things put in are the numbers above
+
+
+CHECKSUM_COLUMNS = (
+    (
+        "PRAGMA table_info(threads)",
+        "ALTER TABLE threads ADD COLUMN crc INTEGER",
+    ),
+    (
+        "PRAGMA table_info(runs)",
+        "ALTER TABLE runs ADD COLUMN crc INTEGER",
+    ),
+    (
+        "PRAGMA table_info(checkpoints)",
+        "ALTER TABLE checkpoints ADD COLUMN crc INTEGER",
+    ),
+    (
+        "PRAGMA table_info(blobs)",
+        "ALTER TABLE blobs ADD COLUMN crc INTEGER",
+    ),
+    (
+        "PRAGMA table_info(writes)",
+        "ALTER TABLE writes ADD COLUMN crc INTEGER",
+    ),
+    (
+        "PRAGMA table_info(events)",
+        "ALTER TABLE events ADD COLUMN crc INTEGER",
+    ),
+    (
+        "PRAGMA table_info(system_runs)",
+        "ALTER TABLE system_runs ADD COLUMN crc INTEGER",
+    ),
+)
+"""For each table: the pragma that lists its columns, and the statement that adds `crc`."""
+SET_VERSION = "PRAGMA user_version = 2"
+
+
+def upgrade(connection: sqlite3.Connection) -> None:
+    """Upgrade from version 1: add its missing columns, and lock out processes that still use it.
+
+    Args:
+        connection: in autocommit mode.
+    Raises:
+        sqlite3.Error: nothing was changed, once the caller has rolled back.
+    """
+    if _version(connection) == SCHEMA_VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    # Read again under the write lock: another process may have upgraded the file since.
+    if _version(connection) == 1:
+        for columns, statement in CHECKSUM_COLUMNS:
+            there = {name for _, name, *_ in connection.execute(columns)}
+            if there and "crc" not in there:
+                connection.execute(statement)
+        # A process that still has the file open with version 1 would change rows and not their
+        # checksums. Renaming a column that each of its commits uses makes those commits fail.
+        if "deleted" in {name for _, name, *_ in connection.execute(CHECKSUM_COLUMNS[0][0])}:
+            connection.execute("ALTER TABLE threads RENAME COLUMN deleted TO removed")
+        connection.execute(SET_VERSION)
+    connection.execute("COMMIT")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return version

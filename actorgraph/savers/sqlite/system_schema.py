@@ -1,4 +1,9 @@
-"""The tables of ActorSystems, as SQL text. A lease ends by the database's own clock, in seconds."""
+"""Tables of ActorSystems' runs and leases, and every statement over them.
+
+system_runs  runs that outlive their process: status, owner, payload
+cancels      requests to cancel a run, until its owner sees them
+owners       leases of ActorSystems; they expire by the database's clock, in seconds
+"""
 
 SETUP = """
 CREATE TABLE IF NOT EXISTS system_runs (
@@ -61,7 +66,7 @@ SEAL_RUN = "UPDATE system_runs SET payload = ?, crc = ? WHERE run = ?"
 SEAL_EVENT = "UPDATE events SET payload = ?, crc = ? WHERE run = ? AND place = ?"
 ADOPT = "UPDATE system_runs SET owner = ?, attempts = ? WHERE run = ?"
 INSERT_EVENT = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?)"
-# From the oldest on, so that it looks at no more than what it removes; the newest one stays.
+# Reads from the oldest event on, so it touches only what it deletes; the newest event stays.
 DROP_EVENTS = """
 DELETE FROM events WHERE run = :run AND place < (
     SELECT max(newest - :keep + 1, coalesce((

@@ -1,6 +1,7 @@
-"""Runs, events and owners of ActorSystems, over one connection, inside a batch's transaction.
+"""Runs, events and leases of ActorSystems, over one connection, inside a batch's transaction.
 
-A lease ends by the database's clock: SQLite's own, in seconds since 1970.
+Leases expire by SQLite's clock, in seconds since 1970: processes that share the file compare one
+clock, not their own.
 """
 
 import sqlite3
@@ -9,12 +10,11 @@ from typing import Any
 import msgspec
 
 from actorgraph.errors import LeaseLostError, ThreadBusyError
-from actorgraph.savers.checksums import event_sum, system_sum
+from actorgraph.savers.integrity import check_event, event_sum, sound_runs, system_sum
 from actorgraph.savers.judge import ThreadState
-from actorgraph.savers.soundness import check_event, sound_runs
 from actorgraph.savers.sqlite import system_schema as sql
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, row_of
-from actorgraph.values.commits import Commit, Outcome, Refused, Stored
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
 from actorgraph.values.systems import (
     AdoptRun,
     AskCancel,
@@ -35,38 +35,40 @@ from actorgraph.values.systems import (
 )
 
 
-class Owned:
-    """What the runs of a batch have said, and is not written yet.
+class BatchSystemRuns(msgspec.Struct):
+    """Runs of ActorSystems as a batch changes them, before its rows are written.
 
     Attributes:
-        rows: of new runs. begun: runs whose own saves have claimed their threads. left: those
-            whose own saves say how they have left.
+        rows: rows of new runs.
+        begun: runs whose own saves have claimed their threads.
+        finished: runs whose own saves have ended them.
+        new: thread -> its new runs, by id.
     """
 
-    def __init__(self) -> None:
-        self.rows: list[tuple[object, ...]] = []
-        self.begun: set[bytes | None] = set()
-        self.left: set[bytes | None] = set()
-        self._put: dict[str, dict[bytes, RunRow]] = {}
+    rows: list[tuple[object, ...]] = []
+    begun: set[bytes | None] = set()
+    finished: set[bytes | None] = set()
+    new: dict[str, dict[bytes, RunRow]] = {}
 
-    def put(self, connection: sqlite3.Connection, request: PutRun) -> Outcome:
-        """Take the row of a new run, unless its thread is busy."""
+    def put(self, connection: sqlite3.Connection, request: PutRun) -> CommitOutcome:
+        """Accept a new run, or refuse it with `if_busy="reject"` where its thread is busy."""
         if request.if_busy == "reject":
             refused = refused_row(request, self._open_runs(connection, request.thread_id))
             if refused is not None:
                 return Refused(refused)
         row = request.row
         self.rows.append((*row_of(row), system_sum(row)))
-        self._put.setdefault(row.thread_id, {})[row.run] = row
-        return Stored()
+        self.new.setdefault(row.thread_id, {})[row.run] = row
+        return Committed()
 
     def before_claim(
         self, connection: sqlite3.Connection, thread: ThreadState, commit: Commit
     ) -> LeaseLostError | ThreadBusyError | None:
-        """Note who owns a thread, and whether it is leased; why a system's run may not begin."""
+        """Set the thread's owner and lease for `judge`; return why a system's run may not begin."""
         found = connection.execute(sql.SELECT_THREAD_OWNER, (thread.row,)).fetchone()
         thread.owner = found[0] if found else None
         if commit.owner is None and thread.owner is None:
+            # Graphs that run without an ActorSystem pay for no further query.
             thread.leased = False
             return None
         others = self._open_runs(connection, thread.thread_id)
@@ -79,7 +81,7 @@ class Owned:
     def _owner_of(
         self, connection: sqlite3.Connection, thread_id: str, run: bytes
     ) -> tuple[bool, bytes | None]:
-        row = self._put.get(thread_id, {}).get(run)
+        row = self.new.get(thread_id, {}).get(run)
         if row is not None:
             return True, row.owner
         found = connection.execute(sql.SELECT_OWNER, (run,)).fetchone()
@@ -88,24 +90,24 @@ class Owned:
     def _open_runs(self, connection: sqlite3.Connection, thread_id: str) -> list[OpenRun]:
         found = connection.execute(sql.SELECT_OPEN, (thread_id,)).fetchall()
         rows = [tuple(row) for row in found]
-        for row in self._put.get(thread_id, {}).values():
+        for row in self.new.get(thread_id, {}).values():
             alive = connection.execute(sql.SELECT_LEASE, (row.owner,)).fetchone()
             rows.append((row.run, row.owner, row.claimed, alive is not None))
         return [
             OpenRun(run, owner, bool(claimed) or run in self.begun, bool(alive))
             for run, owner, claimed, alive in rows
-            if run not in self.left
+            if run not in self.finished
         ]
 
 
-def read_fence(connection: sqlite3.Connection, thread: ThreadState | None) -> None:
-    """Note the epoch that a thread has now."""
+def reload_epoch(connection: sqlite3.Connection, thread: ThreadState | None) -> None:
+    """Read a thread's epoch again, after a request that may have raised it."""
     if thread is not None:
         (thread.epoch,) = connection.execute(sql.SELECT_EPOCH, (thread.row,)).fetchone()
 
 
-def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
-    """Carry out a request; `PutRun` is `Owned.put`'s."""
+def apply(connection: sqlite3.Connection, request: SystemRequest) -> CommitOutcome:
+    """Carry out a request; `PutRun` goes to `BatchSystemRuns.put`."""
     match request:
         case RenewOwner(owner, lease_s):
             connection.execute(sql.RENEW, (owner, lease_s))
@@ -128,19 +130,22 @@ def apply(connection: sqlite3.Connection, request: SystemRequest) -> Outcome:
             raise AssertionError("rows of new runs are written with their batch")
         case _:
             return _change(connection, request)
-    return Stored()
+    return Committed()
 
 
 def _seal(connection: sqlite3.Connection, request: SealRun, payload: bytes) -> None:
     found = connection.execute(sql.SELECT_SEALED, (request.run,)).fetchone()
     if found is not None:
         graph, created, metadata = found
+        # The checksum covers only columns that never change, so the others may be anything here.
         where = (request.run, request.thread_id, graph, "", 0, False, None)
         crc = system_sum(RunRow(*where, created, metadata, payload))
         connection.execute(sql.SEAL_RUN, (payload, crc, request.run))
 
 
-def _change(connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEvents) -> Outcome:
+def _change(
+    connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEvents
+) -> CommitOutcome:
     found = connection.execute(sql.SELECT_OWNER, (request.run,)).fetchone()
     refused = refusal(request, found[0] if found else None, known=found is not None)
     if refused is not None:
@@ -156,11 +161,11 @@ def _change(connection: sqlite3.Connection, request: SetRun | AdoptRun | StoreEv
             connection.execute(sql.FENCE, (thread_id, was))
         case SetRun(run, _, _, status, reason, attempts):
             connection.execute(sql.SET, (status, reason, attempts, run))
-    return Stored()
+    return Committed()
 
 
 def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:
-    """Answer a read."""
+    """Answer `ListRuns` or `ReadEvents`."""
     if isinstance(query, ReadEvents):
         text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS
         rows = connection.execute(text, (query.run, query.after, query.limit)).fetchall()

@@ -1,1 +1,1 @@
-"""Connections to PostgreSQL: opening, lending, time limits, translation of errors."""
+"""Connections to PostgreSQL: open and lend them, timeouts, retries, translated errors."""

@@ -1,26 +1,35 @@
-"""Where connections come from: our own, or a connection or a pool that a program brought.
+"""Sources of connections: our own, or a connection or pool that the program passes in.
 
-`lease()` hands one out in autocommit mode for one piece of work. Own connections have keepalives,
-and are replaced when they are lost. Every connection in use is cut off by a watchdog when the
-server doesn't answer: a network that swallows everything would hold a worker thread for ever.
+`lease()` lends one in autocommit mode for one piece of work. Our own connections have keepalives
+and are replaced when they are lost. A watchdog disconnects every connection in use whose server
+does not answer: without it a network that drops all packets would block a worker thread for ever.
+
+The server knows a connection as a session. `ReplacedSession` ends the one of a connection that was
+replaced, since its open transaction may hold locks; `holder_of` finds a session that holds a lock.
 """
 
 import threading
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, LiteralString, Protocol
 
+import msgspec
 import psycopg
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 
-from actorgraph.errors import InvalidConfigError, SaverClosedError, StorageBusyError
-from actorgraph.storage.postgres.watchdog import Watchdog
+from actorgraph.errors import (
+    ActorGraphError,
+    InvalidConfigError,
+    SaverClosedError,
+    StorageBusyError,
+)
+from actorgraph.storage.postgres.watchdog import AnswerWatchdog, Link
 
-Link = Connection[Any]
 Prepare = Callable[[Link], None]
-"""What is done to a connection before it is used."""
+"""Called with each connection before it is used, e.g. to register dumpers."""
 CONNECT_TIMEOUT_S = 10
 _DEFAULTS: dict[str, Any] = {
     "application_name": "actorgraph",
@@ -31,53 +40,55 @@ _DEFAULTS: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 30_000,
 }
-"""What the connection string doesn't say itself."""
+"""Connection parameters that the connection string may override."""
 
 
-class Source(Protocol):
-    """Hands out connections, to one worker thread at a time each.
+class ConnectionSource(Protocol):
+    """Lends connections, each to one worker thread at a time.
 
     Attributes:
-        renews: whether a lost connection is followed by another one.
-        connected: whether there was a connection at any time.
+        renews: whether a lost connection is replaced by another one.
+        connected: whether a connection has been open at any time.
     """
 
     renews: bool
     connected: bool
 
     def lease(self, *, patient: bool = False) -> AbstractContextManager[Link]:
-        """A connection for one piece of work; waits for one if all are in use.
+        """Lend a connection for one piece of work; wait for one if all are in use.
 
         Args:
-            patient: whether the work may take as long as it takes, while it makes progress.
+            patient: whether the work may exceed the timeout for answers while it makes progress.
         Raises:
-            psycopg.Error: there is none, or it was lost; NoAnswerError, if it was given up.
-            StorageBusyError: all stayed in use.
+            psycopg.Error: connecting failed, or the connection was lost.
+            NoAnswerError: the server did not answer in time; a psycopg.Error too.
+            StorageBusyError: all connections stayed in use.
         """
         ...
 
     def close(self) -> None:
-        """Close what is our own."""
+        """Close our own connections; those of the program stay open."""
         ...
 
 
 def roll_back(connection: Link) -> None:
-    """End the transaction of work that failed; a connection that can't is closed."""
+    """Roll back after a failure; close the connection if that fails too."""
     if connection.closed:
         return
     try:
         connection.rollback()
-    except psycopg.Error:  # the first error is what counts
+    except psycopg.Error:  # not raised: it would hide the error that the caller handles
         connection.close()
 
 
 class OwnConnections:
-    """Connections of our own, opened when they are needed and kept.
+    """Connections of our own, opened on demand and kept.
 
     Args:
-        answer_timeout_s: after how long an answer that doesn't come is not waited for any more.
-        prepare: what is done to a new connection.
-        connections_max: how many there are at once; None for as many as callers.
+        conninfo: the connection string.
+        answer_timeout_s: seconds to wait for the server's answers to one piece of work.
+        prepare: called with each new connection.
+        connections_max: limit of open connections; None for as many as there are callers.
     """
 
     renews = True
@@ -95,16 +106,16 @@ class OwnConnections:
         defaults = {**_DEFAULTS, "connect_timeout": connect_s}
         self._parameters: dict[str, Any] = {**defaults, **given}
         self._prepare = prepare
-        self._places = _Places(connections_max, answer_timeout_s)
-        self._watchdog = Watchdog(answer_timeout_s, self._connect)
+        self._slots = _Slots(connections_max, answer_timeout_s)
+        self._watchdog = AnswerWatchdog(answer_timeout_s, self._connect)
         self._idle: list[Link] = []
         self._lock = threading.Lock()
         self.connected = False
 
     @contextmanager
     def lease(self, *, patient: bool = False) -> Generator[Link]:
-        """See `Source.lease`."""
-        with self._places.taken():
+        """See `ConnectionSource.lease`."""
+        with self._slots.taken():
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
             if connection is None or connection.closed:
@@ -119,7 +130,7 @@ class OwnConnections:
                 self._take_back(connection)
 
     def close(self) -> None:
-        """See `Source.close`."""
+        """See `ConnectionSource.close`."""
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
@@ -139,12 +150,13 @@ class OwnConnections:
 
 
 class LentConnection:
-    """One connection that a program brought: users take turns, and it isn't closed.
+    """One connection that the program passed in: used in turns, and not closed.
 
     Args:
-        nests: whether it may be inside of a transaction of the program's.
-        answer_timeout_s, prepare: as for `OwnConnections`. A connection without an answer is cut,
-            so the program can't use it any more: it could not without that.
+        connection: the program's.
+        answer_timeout_s, prepare: as for `OwnConnections`. A connection whose server doesn't
+            answer is disconnected; the program could not have used it any more either.
+        nests: whether it may be inside a transaction of the program.
     """
 
     renews = False
@@ -161,28 +173,29 @@ class LentConnection:
         self._connection = connection
         self._prepare = prepare
         self._nests = nests
-        self._places = _Places(1, answer_timeout_s)
-        self._watchdog = Watchdog(answer_timeout_s)
+        self._slots = _Slots(1, answer_timeout_s)
+        self._watchdog = AnswerWatchdog(answer_timeout_s)
 
     @contextmanager
     def lease(self, *, patient: bool = False) -> Generator[Link]:
-        """See `Source.lease`."""
+        """See `ConnectionSource.lease`."""
         with (
-            self._places.taken(),
+            self._slots.taken(),
             _borrowed(self._connection, self._prepare, nests=self._nests) as connection,
             self._watchdog.watching(connection, patient=patient),
         ):
             yield connection
 
     def close(self) -> None:
-        """See `Source.close`."""
+        """See `ConnectionSource.close`."""
         self._watchdog.close()
 
 
 class LentPool:
-    """A pool that a program brought, as `psycopg_pool.ConnectionPool`; it isn't closed.
+    """A pool that the program passed in, such as `psycopg_pool.ConnectionPool`; it isn't closed.
 
     Args:
+        pool: has a method `connection()`, a context manager.
         answer_timeout_s, prepare: as for `OwnConnections`.
     """
 
@@ -194,11 +207,11 @@ class LentPool:
     ) -> None:
         self._pool = pool
         self._prepare = prepare
-        self._watchdog = Watchdog(answer_timeout_s)
+        self._watchdog = AnswerWatchdog(answer_timeout_s)
 
     @contextmanager
     def lease(self, *, patient: bool = False) -> Generator[Link]:
-        """See `Source.lease`."""
+        """See `ConnectionSource.lease`."""
         with (
             self._pool.connection() as lent,
             _borrowed(lent, self._prepare) as connection,
@@ -207,14 +220,14 @@ class LentPool:
             yield connection
 
     def close(self) -> None:
-        """See `Source.close`."""
+        """See `ConnectionSource.close`."""
         self._watchdog.close()
 
 
-class _Places:
-    """How many callers may have a connection at once; the others wait, for a bounded time.
+class _Slots:
+    """A semaphore with a timeout: limits how many callers have a connection at once.
 
-    One that waits does so behind others that may all be waiting for a silent server.
+    The wait is bounded, since all callers ahead may be waiting for a server that does not answer.
     """
 
     def __init__(self, count: int | None, answer_timeout_s: float) -> None:
@@ -230,7 +243,8 @@ class _Places:
             raise StorageBusyError(
                 "other threads of this program have used the connection to PostgreSQL for "
                 f"{self._timeout_s:g} s",
-                do="see what holds them, give it a pool of connections, or raise answer_timeout_s",
+                do="find out what blocks them, pass a pool of connections, or raise "
+                "answer_timeout_s",
             )
         try:
             yield
@@ -240,12 +254,12 @@ class _Places:
 
 @contextmanager
 def _borrowed(connection: Link, prepare: Prepare | None, *, nests: bool = False) -> Generator[Link]:
-    """A program's connection in autocommit mode; given back as it was."""
+    """Lend the program's connection in autocommit mode; restore its mode afterwards."""
     inside = connection.info.transaction_status is not TransactionStatus.IDLE
     if inside and not connection.closed and not nests:
         raise SaverClosedError(
-            "the connection that the saver was given is inside a transaction",
-            do="end it before the saver is used, or give the saver a connection string",
+            "the connection that was passed to the saver is inside a transaction",
+            do="end it before the saver is used, or pass a connection string",
         )
     before = connection.autocommit
     switches = not before and not inside and not connection.closed
@@ -261,7 +275,7 @@ def _borrowed(connection: Link, prepare: Prepare | None, *, nests: bool = False)
             connection.autocommit = False
 
 
-def source_of(
+def connection_source(
     given: object,
     *,
     owner: str,
@@ -269,16 +283,16 @@ def source_of(
     prepare: Prepare | None = None,
     nests: bool = False,
     connections_max: int | None = None,
-) -> Source:
-    """Where the connections of a saver or a store come from.
+) -> ConnectionSource:
+    """Make the source of connections for the argument of a saver or a store.
 
     Args:
         given: a connection string, a `psycopg.Connection`, or a pool of these.
-        owner: the class that is given it, for errors.
+        owner: the class that takes the argument, for errors.
         answer_timeout_s, prepare, connections_max: as for `OwnConnections`.
         nests: as for `LentConnection`.
     Raises:
-        InvalidConfigError: it is none of these.
+        InvalidConfigError: `given` is none of these, or the string can't be parsed.
     """
     if isinstance(given, str):
         try:
@@ -290,7 +304,7 @@ def source_of(
             )
         except psycopg.Error as error:
             raise InvalidConfigError(
-                f"the connection string can't be read: {error}",
+                f"the connection string can't be parsed: {error}",
                 do="write e.g. 'postgresql://user:password@host:5432/database'",
             ) from error
     if isinstance(given, Connection):
@@ -301,12 +315,96 @@ def source_of(
         return LentPool(given, answer_timeout_s=answer_timeout_s, prepare=prepare)
     raise InvalidConfigError(
         f"{owner} can't use a {type(given).__name__}",
-        do="pass a connection string, a psycopg.Connection or a psycopg_pool.ConnectionPool; "
-        "asynchronous ones belong to one event loop, and this works in threads",
+        do="pass a connection string, a psycopg.Connection or a psycopg_pool.ConnectionPool; not "
+        "an asynchronous one: it belongs to one event loop, and statements run in threads",
     )
 
 
 def _is_pool(given: object) -> bool:
-    """Whether it lends connections. By what it has: the program may have a pool of its own."""
+    """Whether it lends connections: by its methods, as it may be a class of the program."""
     asynchronous = any(kind.__name__.startswith("Async") for kind in type(given).__mro__)
     return hasattr(given, "connection") and not hasattr(given, "transaction") and not asynchronous
+
+
+_SELECT_SESSION = "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+_END_SESSION = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s
+"""
+
+
+class ServerSession(msgspec.Struct, frozen=True):
+    """The server's identity of a connection; the start time, since process ids are reused."""
+
+    pid: int
+    began: Any
+
+
+class ReplacedSession:
+    """Remembers the session of a source with one connection at a time, to end it when replaced.
+
+    After the client has closed a connection because the network dropped its answers, the server
+    keeps the session until TCP notices: half a minute by default. Meanwhile its open transaction
+    holds locks that the new connection, and every other process, would wait for.
+
+    Sessions of connections and pools that the program passed in are the program's: never ended.
+    """
+
+    def __init__(self, source: ConnectionSource) -> None:
+        self._owns = isinstance(source, OwnConnections)
+        self._session: ServerSession | None = None
+
+    def end_replaced(self, connection: Connection[Any]) -> None:
+        """End the previous session if this connection has another one.
+
+        Raises:
+            psycopg.Error: the server refused a statement, or the connection is lost.
+        """
+        known, pid = self._session, connection.info.backend_pid
+        if not self._owns or (known is not None and known.pid == pid):
+            return
+        if known is not None:
+            connection.execute(_END_SESSION, (known.pid, known.began))
+        row = connection.execute(_SELECT_SESSION).fetchone()
+        self._session = None if row is None else ServerSession(pid, row[0])
+
+
+_HOLDER: LiteralString = """
+SELECT a.pid, a.application_name, a.state, c.relname, l.mode,
+       extract(epoch FROM clock_timestamp() - a.xact_start)::bigint
+FROM pg_locks l
+LEFT JOIN pg_class c ON c.oid = l.relation
+JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.granted AND l.pid <> pg_backend_pid() AND l.mode <> 'AccessShareLock'
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (c.relkind = 'r' AND c.relnamespace = (
+            SELECT oid FROM pg_namespace WHERE nspname = %(schema)s)
+         OR l.locktype = 'advisory')
+ORDER BY array_position(
+    '{AccessExclusiveLock,ExclusiveLock,ShareRowExclusiveLock,ShareLock}'::text[], l.mode),
+    c.relname IS NULL, c.relname = 'threads' DESC, a.xact_start
+LIMIT 1
+"""
+
+
+def holder_of(source: ConnectionSource, schema: str) -> str:
+    """Describe the session that holds a lock in a schema: a phrase for errors; empty if none.
+
+    The server reports that a lock was not available, but not whose it is. So right afterwards this
+    asks for the strongest, then oldest, lock that another session has in the schema: most often
+    the holder still has it. If it was released meanwhile, the error names no session.
+
+    Args:
+        source: lends the connection to ask over, outside of any transaction.
+        schema: the schema's name, not quoted.
+    """
+    found: Any = None
+    with suppress(psycopg.Error, ActorGraphError), source.lease() as connection:
+        cursor = connection.cursor(row_factory=tuple_row)
+        found = cursor.execute(_HOLDER, {"schema": schema}).fetchone()
+    if found is None:
+        return ""
+    pid, program, state, table, mode, seconds = found
+    what = f"table {table!r}" if table else "the writers' advisory lock"
+    since = "" if seconds is None else f", its transaction open for {seconds} s"
+    name = f"{program!r}, " if program else ""
+    return f"; {what} is locked by the session with pid {pid} ({name}{state}, {mode}{since})"

@@ -1,11 +1,11 @@
-"""Watchdog: cuts connections whose server does not answer.
+"""Watchdog: disconnects connections whose server does not answer.
 
-A server that is stopped, or a network that swallows everything, would hold a thread for ever: the
-operating system sees a living connection. So a thread of its own shuts the socket down when the
-answer is overdue, and the thread that waits for it gets an error.
+A suspended server, or a network that drops all packets, would block a thread for ever: to the
+operating system the connection looks alive. So a thread of its own shuts the socket down when an
+answer is overdue, and the blocked thread gets an error.
 
-Work that may take as long as it takes (a migration, a backup, a vacuum) is not cut while the server
-says over another connection that it goes on.
+Work without a time limit (a migration, a backup, a vacuum) is left alone while the server reports,
+over another connection, that it makes progress.
 """
 
 import socket
@@ -20,7 +20,7 @@ import msgspec
 import psycopg
 from psycopg import Connection
 
-from actorgraph.storage.postgres.failures import NoAnswerError
+from actorgraph.storage.postgres.translate import NoAnswerError
 
 Link = Connection[Any]
 _PROGRESS = "SELECT state, state_change FROM pg_stat_activity WHERE pid = %s"
@@ -30,10 +30,10 @@ class _Lease(msgspec.Struct):
     """A connection in use.
 
     Attributes:
-        end: when its answer is overdue.
-        patient: whether it may take longer, if it makes progress.
-        seen: what the server said of a patient one the last time.
-        is_cut: whether its socket was shut down.
+        end: the monotonic time at which its answer is overdue.
+        patient: whether it may take longer while it makes progress.
+        seen: the session's activity when the server was asked last.
+        is_cut: whether the watchdog has shut its socket down.
     """
 
     connection: Link
@@ -43,12 +43,12 @@ class _Lease(msgspec.Struct):
     is_cut: bool = False
 
 
-class Watchdog:
+class AnswerWatchdog:
     """Watches the connections of one source while they are in use.
 
     Args:
-        answer_timeout_s: after how long an answer is overdue.
-        connect: opens another connection, to ask about patient work; None where there is none.
+        answer_timeout_s: seconds until an answer is overdue.
+        connect: opens another connection, to ask about patient work; None if that is impossible.
     """
 
     def __init__(self, answer_timeout_s: float, connect: Callable[[], Link] | None = None) -> None:
@@ -61,10 +61,10 @@ class Watchdog:
 
     @contextmanager
     def watching(self, connection: Link, *, patient: bool = False) -> Generator[None]:
-        """Watch a connection while the block works over it.
+        """Watch a connection during the block.
 
         Raises:
-            NoAnswerError: in the place of the error of a connection that was cut.
+            NoAnswerError: in place of psycopg's error, if the watchdog closed the connection.
         """
         lease = _Lease(connection, time.monotonic() + self._timeout_s, patient)
         self._add(lease)
@@ -81,12 +81,12 @@ class Watchdog:
                 del self._leases[id(lease)]
 
     def close(self) -> None:
-        """End the thread; the next connection that is watched starts another one."""
+        """Stop the thread; watching another connection starts a new one."""
         self._stopped.set()
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is None or thread is threading.current_thread() or sys.is_finalizing():
-            return  # an interpreter that ends has stopped its daemon threads: none would be joined
+            return  # a finalizing interpreter has frozen its daemon threads: joining would hang
         thread.join()
 
     def _add(self, lease: _Lease) -> None:
@@ -109,16 +109,18 @@ class Watchdog:
                 if lease.patient and self._goes_on(lease):
                     lease.end = time.monotonic() + self._timeout_s
                     continue
+                # Under the lock: a lease that has ended meanwhile may have its connection in use
+                # by another caller, whose work must not be cut.
                 with self._lock:
                     if id(lease) in self._leases:
                         lease.is_cut = True
                         _cut(lease.connection)
 
     def _goes_on(self, lease: _Lease) -> bool:
-        """Whether the server works on it, or has answered since it was asked last."""
+        """Whether the session is active, or has changed state since the server was asked last."""
         if self._connect is None:
-            return True  # a program's connection: nothing says where else the server is
-        asked = _Asked(self._connect, lease.connection.info.backend_pid)
+            return True  # the program's connection: its server's address is not known
+        asked = _ActivityQuery(self._connect, lease.connection.info.backend_pid)
         asked.start()
         asked.join(self._timeout_s)
         before, lease.seen = lease.seen, asked.answer
@@ -127,8 +129,8 @@ class Watchdog:
         return asked.answer[0] == "active" or asked.answer != before
 
 
-class _Asked(threading.Thread):
-    """One question about a session, over a connection of its own; given up by leaving it."""
+class _ActivityQuery(threading.Thread):
+    """Asks for a session's activity over a new connection; abandoned if it takes too long."""
 
     def __init__(self, connect: Callable[[], Link], pid: int) -> None:
         super().__init__(name="actorgraph-postgres-asks", daemon=True)
@@ -137,13 +139,13 @@ class _Asked(threading.Thread):
         self.answer: Any = None
 
     def run(self) -> None:
-        """Ask; without an answer there is none."""
+        """Set `answer`; it stays None if the server doesn't answer."""
         with suppress(psycopg.Error), self._connect() as connection:
             self.answer = connection.execute(_PROGRESS, (self._pid,)).fetchone()
 
 
 def _cut(connection: Link) -> None:
-    """Let whoever waits for this connection's answer see that it is lost."""
+    """Shut the socket down, so that the thread that waits for an answer gets an error."""
     with suppress(OSError, psycopg.Error):
         number = connection.fileno()
         with socket.socket(fileno=socket.dup(number)) as copy:

@@ -1,1 +1,1 @@
-"""PostgresStore: items in a PostgreSQL database."""
+"""A store in a PostgreSQL database."""

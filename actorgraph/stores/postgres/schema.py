@@ -1,12 +1,13 @@
-"""The tables of a store in PostgreSQL, and every statement over them.
+"""Tables of a store in PostgreSQL and every statement over them.
 
-Texts are compared as bytes (COLLATE "C"), so that a namespace's range is what it is in SQLite.
-`value` is text and not jsonb, which knows neither NUL nor the difference of 1.0 and 1.
+Texts are compared as bytes (COLLATE "C"), so that ranges of namespaces are the same as in SQLite.
+`value` is text and not jsonb, which can hold neither NUL nor the difference of 1.0 and 1.
 """
 
 SCHEMA_VERSION = 2
 LOCK = "SELECT pg_advisory_xact_lock(7305164201)"
-# Writers share this lock. One that lost against another takes it alone: it can't lose again.
+# Writers share this lock. One that was rolled back for a deadlock or conflict takes it exclusively
+# for its next attempt, which then can't conflict with another writer.
 LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(730516, hashtext(current_schema()))"
 LOCK_ALONE = "SELECT pg_advisory_xact_lock(730516, hashtext(current_schema()))"
 UPGRADE = (
@@ -15,8 +16,8 @@ UPGRADE = (
     "ALTER TABLE memory_vectors ADD COLUMN IF NOT EXISTS crc bigint",
     "INSERT INTO memory_migrations VALUES (2) ON CONFLICT DO NOTHING",
 )
-"""Checksums, see `stores.checksums`; rows of version 1 have none. A store of version 1 that is open
-still would change items and not their checksums: a column of its statements gets another name.
+"""From version 1: adds checksums, which its rows don't have. A process that still uses version 1
+would change items and not their checksums: renaming a column makes its statements fail.
 """
 SELECT_VERSION = "SELECT max(version) FROM memory_migrations"
 SELECT_TABLES = "SELECT to_regclass('memory_migrations') IS NOT NULL"
@@ -58,8 +59,8 @@ _COLUMNS = "i.namespace, i.key, i.value, i.created, i.updated, i.minutes, i.expi
 _VISIBLE = "(%(visible)s::bigint IS NULL OR i.expires IS NULL OR i.expires > %(visible)s)"
 _BELOW = """(%(prefix)s = '' OR i.namespace = %(prefix)s
     OR (i.namespace >= %(first)s AND i.namespace < %(end)s))"""
-# What a value must contain to fit the filter. Values that jsonb can't hold are let through:
-# the filter itself is applied to what comes back.
+# Necessary conditions of the filter. Values that jsonb can't hold pass: the filter itself is
+# applied to the rows that come back.
 _MAY_FIT = r"""(%(contains)s::text IS NULL OR CASE
     WHEN i.value ~ '\\u0000|\\ud[89a-f]' THEN true
     ELSE i.value::jsonb @> %(contains)s::jsonb END)"""

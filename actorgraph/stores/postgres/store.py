@@ -1,4 +1,4 @@
-"""PostgresStore: synchronous psycopg, in whatever thread calls; async callers hop into one."""
+"""PostgresStore: synchronous psycopg in the caller's thread; async callers use a worker thread."""
 
 import os
 import time
@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from actorgraph.errors import InvalidConfigError, MissingExtraError
-from actorgraph.storage.postgres.limits import Limits, limits_of
-from actorgraph.stores.ops import IndexConfig, TTLConfig
-from actorgraph.stores.postgres.home import PostgresHome
-from actorgraph.stores.transacting import TransactingStore
+from actorgraph.storage.postgres.timeouts import Timeouts, timeouts_of
+from actorgraph.stores.operations import IndexConfig, TTLConfig
+from actorgraph.stores.postgres.items import PostgresItemTable
+from actorgraph.stores.store import DatabaseStore
 
 if TYPE_CHECKING:
     from actorgraph.stores.postgres.transactions import Transactions
@@ -17,28 +17,29 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class PostgresStore(TransactingStore[PostgresHome]):
+class PostgresStore(DatabaseStore[PostgresItemTable]):
     """A store in PostgreSQL. Safe to use from several threads, event loops and processes.
 
-    Searches find first what was put last. A batch is one transaction. One that loses the
-    connection, or against another transaction, is carried out again: a put twice is a put.
+    Searches return the items first that were put last. A batch is one transaction. If it loses the
+    connection, or a conflict with another transaction, it is carried out again, which is safe as
+    a repeated put stores the same item.
 
     Args:
         conn: an address, such as "postgresql://localhost/db"; or a psycopg `Connection` or
-            `ConnectionPool` of the program's, which it closes itself.
-        schema: where the tables are, made if it doesn't exist. Default "actorgraph".
-        index: how texts are embedded; None (default): `query=` of a search changes nothing.
+            `ConnectionPool`, which the program closes itself.
+        schema: schema of the tables, created if missing. Default "actorgraph".
+        index: how texts are embedded; None (default): searches ignore `query`.
         ttl: how long items live; default for ever.
         busy_timeout_s: seconds to wait for a lock of another transaction. Default 5.
-        answer_timeout_s: seconds after which a connection without an answer is given up, and
-            what other threads wait for it. Default 30.
-        reconnect_timeout_s: seconds in which a connection that was lost is replaced before the
-            call fails. Default 30.
-        clock: seconds since 1970.
+        answer_timeout_s: seconds after which a connection without an answer is given up; also how
+            long other threads wait for the connection. Default 30.
+        reconnect_timeout_s: seconds to try to replace a lost connection before the call fails.
+            Default 30.
+        clock: returns seconds since 1970.
     Raises:
         MissingExtraError: psycopg is not installed.
-        InvalidConfigError: an argument can't be used.
-        InvalidStoreOperationError: the index can't be used.
+        InvalidConfigError: an argument is invalid.
+        InvalidStoreOperationError: the index is invalid.
     """
 
     __slots__ = ("_limits", "_process", "_source", "_transactions", "schema")
@@ -57,9 +58,12 @@ class PostgresStore(TransactingStore[PostgresHome]):
     ) -> None:
         super().__init__(index=index, ttl=ttl, clock=clock)
         if not schema or "\0" in schema:
-            raise InvalidConfigError(f"schema={schema!r}", do='name a schema, such as "public"')
+            raise InvalidConfigError(
+                f"schema must be a name without NUL, got {schema!r}",
+                do='name a schema, such as "public"',
+            )
         self.schema = schema
-        self._limits = limits_of(
+        self._limits = timeouts_of(
             busy_timeout_s=busy_timeout_s,
             answer_timeout_s=answer_timeout_s,
             reconnect_timeout_s=reconnect_timeout_s,
@@ -78,18 +82,21 @@ class PostgresStore(TransactingStore[PostgresHome]):
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
     ) -> Self:
-        """The store of an address; LangGraph's way to make one.
+        """Make the store of an address, as with LangGraph's class.
 
         Args:
-            pipeline, pool_config: taken and not needed: what waits travels together anyway. For a
-                pool, pass one to the class.
+            conn_string: the address.
+            pipeline: ignored: waiting batches share a transaction anyway.
+            pool_config: ignored: to use a pool, pass one to the class.
+            index: how texts are embedded.
+            ttl: how long items live; default for ever.
         Returns: a store to open with `async with` or `with`.
         """
         del pipeline, pool_config
         return cls(conn_string, index=index, ttl=ttl)
 
     def setup(self) -> Any:
-        """Make the schema and its tables now, not at the first use. It may be awaited."""
+        """Create the schema and its tables now, not at the first use. Can be awaited."""
         self._transact(lambda _: None, writes=False)
         return super().setup()
 
@@ -101,14 +108,15 @@ class PostgresStore(TransactingStore[PostgresHome]):
         if transactions is not None and self._process == os.getpid():
             transactions.close()
 
-    def _transact(self, work: Callable[[PostgresHome], T], *, writes: bool) -> T:
-        """The function's result, in one transaction; again after one that was lost."""
+    def _transact(self, work: Callable[[PostgresItemTable], T], *, writes: bool) -> T:
+        """Call a function with the items of one transaction; repeat it if the transaction fails."""
         self._after_fork()
-        return self._transactions.run(lambda c: work(PostgresHome(c)), writes=writes)
+        return self._transactions.run(lambda c: work(PostgresItemTable(c)), writes=writes)
 
     def _after_fork(self) -> None:
-        """Leave the connection to the process that this one was forked from."""
+        """In a forked child, leave the connection to the parent and use a new one."""
         if self._process != os.getpid():
+            # Kept, never closed: closing it would end the parent's session at the server.
             _INHERITED.append(self._transactions)
             self._transactions = _transactions(self._source, self.schema, self._limits)
             self._process = os.getpid()
@@ -117,7 +125,7 @@ class PostgresStore(TransactingStore[PostgresHome]):
 _INHERITED: list[Any] = []
 
 
-def _transactions(conn: Any, schema: str, limits: Limits) -> "Transactions":
+def _transactions(conn: Any, schema: str, limits: Timeouts) -> "Transactions":
     try:
         from actorgraph.stores.postgres.transactions import Transactions
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Transactions of a store, over synchronous psycopg: begun, carried out, and carried out again."""
+"""Transactions of a store over synchronous psycopg, repeated after failures that allow it."""
 
 from collections.abc import Callable
 from typing import Any, LiteralString, TypeVar
@@ -7,12 +7,9 @@ import psycopg
 from psycopg import Connection
 
 from actorgraph.errors import FormatVersionError, StorageError
-from actorgraph.storage.postgres.attempts import Attempts
-from actorgraph.storage.postgres.connections import source_of
-from actorgraph.storage.postgres.failures import Kind, kind_of, translate
-from actorgraph.storage.postgres.limits import USE_SCHEMA, Limits, quoted
-from actorgraph.storage.postgres.locks import holder_of
-from actorgraph.storage.postgres.sessions import Replaced
+from actorgraph.storage.postgres.connections import ReplacedSession, connection_source, holder_of
+from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
+from actorgraph.storage.postgres.translate import Attempts, ErrorKind, classify_error, translate
 from actorgraph.stores.postgres import schema as sql
 
 T = TypeVar("T")
@@ -24,23 +21,24 @@ class Transactions:
 
     Args:
         conn: an address, a `psycopg.Connection`, or a pool of these.
-        schema: where the tables are; made before the first transaction.
+        schema: schema of the tables, which are created before the first transaction.
+        limits: timeouts.
     Raises:
         InvalidConfigError: `conn` is none of these.
     """
 
-    def __init__(self, conn: object, schema: str, limits: Limits) -> None:
+    def __init__(self, conn: object, schema: str, limits: Timeouts) -> None:
         self._schema = schema
         self._limits = limits
         self._begin = limits.within(quoted(schema))
-        self._source = source_of(
+        self._source = connection_source(
             conn,
             owner="PostgresStore",
             answer_timeout_s=limits.answer_s,
             nests=True,
             connections_max=1,
         )
-        self._replaced = Replaced(self._source)
+        self._replaced = ReplacedSession(self._source)
         self._ready = False
 
     def close(self) -> None:
@@ -48,10 +46,13 @@ class Transactions:
         self._source.close()
 
     def run(self, work: Callable[[Connection[Any]], T], *, writes: bool) -> T:
-        """The function's result, in one transaction; again after one that was lost.
+        """Call a function inside a transaction; repeat both if the transaction fails.
 
+        Args:
+            work: gets the connection; may be called several times.
+            writes: whether it writes.
         Raises:
-            StorageError: nothing is stored, or a transaction whose COMMIT got no answer is.
+            StorageError: nothing was stored; or the server stored it, and its answer was lost.
         """
         lock: LiteralString = sql.LOCK_SHARED if writes else ""
         attempts = Attempts(
@@ -63,13 +64,13 @@ class Transactions:
             connection: Connection[Any] | None = None
             try:
                 with self._source.lease() as connection:
-                    self._replaced.greet(connection)
+                    self._replaced.end_replaced(connection)
                     return self._attempt(connection, work, lock)
             except psycopg.Error as error:
-                kind = kind_of(error, connection)
+                kind = classify_error(error, connection)
                 if not attempts.again(kind):
                     raise self._translated(error, kind) from error
-            if kind is Kind.AGAIN:
+            if kind is ErrorKind.AGAIN:
                 lock = sql.LOCK_ALONE
             attempts.pause()
 
@@ -87,7 +88,7 @@ class Transactions:
             return work(connection)
 
     def _prepare(self, connection: Any) -> None:
-        """Make the tables; of several stores that do so one after the other."""
+        """Create or upgrade the tables; a lock makes several stores do so one after the other."""
         connection.execute(USE_SCHEMA, self._begin)
         connection.execute(sql.LOCK)
         if connection.execute(sql.SELECT_TABLES).fetchone()[0]:
@@ -95,7 +96,7 @@ class Transactions:
             if version > sql.SCHEMA_VERSION:
                 raise FormatVersionError(
                     f"the store in schema {self._schema!r} has version {version}; this version of "
-                    f"actorgraph knows {sql.SCHEMA_VERSION}",
+                    f"actorgraph supports up to {sql.SCHEMA_VERSION}",
                     do="upgrade actorgraph",
                 )
             for statement in sql.UPGRADE if version < sql.SCHEMA_VERSION else ():
@@ -106,6 +107,6 @@ class Transactions:
         for statement in (*sql.SETUP, *sql.UPGRADE):
             connection.execute(statement)
 
-    def _translated(self, error: Exception, kind: Kind) -> StorageError:
-        by = holder_of(self._source, self._schema) if kind is Kind.BUSY else ""
+    def _translated(self, error: Exception, kind: ErrorKind) -> StorageError:
+        by = holder_of(self._source, self._schema) if kind is ErrorKind.BUSY else ""
         return translate(error, kind, connected=self._source.connected, by=by)

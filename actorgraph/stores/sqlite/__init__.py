@@ -1,1 +1,1 @@
-"""SqliteStore: items in an SQLite file."""
+"""A store in an SQLite file."""

@@ -1,4 +1,4 @@
-"""The tables of a store in SQLite, and every statement over them."""
+"""Tables of a store in SQLite and every statement over them."""
 
 SCHEMA_VERSION = 2
 SETUP = """
@@ -14,7 +14,7 @@ CREATE TABLE IF NOT EXISTS memory_items (
     seq       INTEGER NOT NULL,
     minutes   REAL,              -- to live; NULL for ever
     expires   INTEGER,
-    crc       INTEGER,           -- see `stores.checksums`; NULL in rows of version 1
+    crc       INTEGER,           -- see `stores.item_values`; NULL in rows of version 1
     PRIMARY KEY (namespace, key)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX IF NOT EXISTS idx_memory_items_seq ON memory_items (seq);
@@ -29,8 +29,8 @@ CREATE TABLE IF NOT EXISTS memory_vectors (
     PRIMARY KEY (namespace, key, path)
 ) WITHOUT ROWID;
 """
-# A store of version 1 that is open still would change items and not their checksums, so a column of
-# all its statements gets another name.
+# A process that still uses version 1 would change items and not their checksums. Renaming a column
+# that all its statements use makes them fail.
 UPGRADE = (
     "ALTER TABLE memory_items RENAME COLUMN ttl TO minutes",
     "ALTER TABLE memory_items ADD COLUMN crc INTEGER",
@@ -43,7 +43,8 @@ SELECT_TABLES = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'me
 _COLUMNS = "i.namespace, i.key, i.value, i.created, i.updated, i.minutes, i.expires, i.crc"
 _VISIBLE = "(:visible IS NULL OR i.expires IS NULL OR i.expires > :visible)"
 _BELOW = "(:prefix = '' OR i.namespace = :prefix OR (i.namespace >= :first AND i.namespace < :end))"
-# A row that doesn't fit is let through if it is damaged: nobody knows whether it did.
+# A damaged row passes although it doesn't match, as it may have matched. Reading it reports the
+# damage.
 _FITS = """(:filter IS NULL OR actorgraph_matches(:filter, i.namespace, i.key,
     CAST(i.value AS BLOB), i.created, i.updated, i.minutes, i.expires, i.crc))"""
 SELECT_ITEM = f"""

@@ -1,8 +1,8 @@
-"""SqliteStore: one connection behind a lock, in whatever thread calls.
+"""SqliteStore: one connection behind a lock, used in the caller's thread.
 
-Async callers hop into a worker thread, the same on asyncio and trio. A store is used from nodes,
-tools and other threads without being opened in a loop, so it has no connection per event loop, as
-savers have (docs/decisions/0032).
+Async callers use a worker thread, the same on asyncio and trio. A store is used from nodes, tools
+and other threads without being opened in an event loop, so unlike a saver it has no connection per
+loop (docs/decisions/0032).
 """
 
 import os
@@ -15,36 +15,32 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from actorgraph.errors import (
-    FormatVersionError,
-    InvalidConfigError,
-    StorageError,
-)
-from actorgraph.storage.sqlite import translate
-from actorgraph.stores.ops import IndexConfig, TTLConfig
+from actorgraph.errors import FormatVersionError, InvalidConfigError, StorageError
+from actorgraph.storage.sqlite.translate import translate
+from actorgraph.stores.operations import IndexConfig, TTLConfig
 from actorgraph.stores.sqlite import schema
-from actorgraph.stores.sqlite.home import SqliteHome, add_functions
-from actorgraph.stores.transacting import TransactingStore
+from actorgraph.stores.sqlite.items import SqliteItemTable, add_functions
+from actorgraph.stores.store import DatabaseStore
 
 T = TypeVar("T")
 _INHERITED: list[sqlite3.Connection] = []
 
 
-class SqliteStore(TransactingStore[SqliteHome]):
+class SqliteStore(DatabaseStore[SqliteItemTable]):
     """A store in one SQLite file. Safe to use from several threads, event loops and processes.
 
-    Searches find first what was put last. What `put` has returned from survives a crash of the
-    process, and a power cut but for the last moment (WAL, `synchronous=NORMAL`).
+    Searches return the items first that were put last. When `put` returns, the item survives a
+    crash of the process; a power cut may lose the last ones (WAL, `synchronous=NORMAL`).
 
     Args:
-        path: the file, made with mode 0600 if it doesn't exist; ":memory:" for this object only.
-        index: how texts are embedded; None (default): `query=` of a search changes nothing.
+        path: the file, created with mode 0600 if missing; ":memory:" for this object only.
+        index: how texts are embedded; None (default): searches ignore `query`.
         ttl: how long items live; default for ever.
         busy_timeout_s: seconds to wait for another process's lock. Default 5.
-        clock: seconds since 1970.
+        clock: returns seconds since 1970.
     Raises:
-        InvalidConfigError: an argument is out of range.
-        InvalidStoreOperationError: the index can't be used.
+        InvalidConfigError: an argument is invalid.
+        InvalidStoreOperationError: the index is invalid.
     """
 
     __slots__ = ("_busy_timeout_s", "_connection", "_file", "_lock", "_process", "path")
@@ -61,7 +57,7 @@ class SqliteStore(TransactingStore[SqliteHome]):
         super().__init__(index=index, ttl=ttl, clock=clock)
         if not isinstance(path, str | os.PathLike):
             raise InvalidConfigError(
-                f"{path!r} is a {type(path).__name__}, and no path",
+                f"path must be text or a path, got {path!r}",
                 do="pass the file's path: a store opens connections of its own",
             )
         self.path = os.fspath(path)
@@ -69,7 +65,7 @@ class SqliteStore(TransactingStore[SqliteHome]):
             raise InvalidConfigError("the store's path is empty", do='name a file, or ":memory:"')
         if not busy_timeout_s >= 0:
             raise InvalidConfigError(
-                f"busy_timeout_s={busy_timeout_s!r} is negative", do="use 0 or more seconds"
+                f"busy_timeout_s must be >= 0, got {busy_timeout_s!r}", do="use 0 or more seconds"
             )
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.Lock()
@@ -84,23 +80,23 @@ class SqliteStore(TransactingStore[SqliteHome]):
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
     ) -> Self:
-        """The store of a file or of ":memory:"; LangGraph's way to make one.
+        """Make the store of a file or of ":memory:", as with LangGraph's class.
 
         Returns: a store to open with `async with` or `with`.
         """
         return cls(conn_string, index=index, ttl=ttl)
 
     def setup(self) -> Any:
-        """Make the file and its tables now, not at the first use. It may be awaited."""
+        """Create the file and its tables now, not at the first use. Can be awaited."""
         with self._lock:
             self._open()
         return super().setup()
 
     def check_place(self) -> None:
-        """See that the open database still is the file of its name; blocking, from any thread.
+        """Check that the path still names the open database; blocking, from any thread.
 
         Raises:
-            StorageError: it was removed or replaced.
+            StorageError: the file was removed or replaced.
         """
         if self._connection is None or self.path == ":memory:":
             return
@@ -115,7 +111,7 @@ class SqliteStore(TransactingStore[SqliteHome]):
             )
 
     def _release(self) -> None:
-        """Close the connection; a database in memory stays until the store is collected."""
+        """Close the connection; a database in memory stays until the store is freed."""
         with self._lock:
             if self._connection is not None and self.path != ":memory:":
                 self._connection.close()
@@ -126,24 +122,27 @@ class SqliteStore(TransactingStore[SqliteHome]):
         if connection is not None:
             connection.close()
 
-    def _transact(self, work: Callable[[SqliteHome], T], *, writes: bool) -> T:
-        """The function's result, in one transaction."""
+    def _transact(self, work: Callable[[SqliteItemTable], T], *, writes: bool) -> T:
+        """Call a function with the items of one transaction; return its result."""
         with self._lock:
             connection = self._open()
             try:
-                home = SqliteHome(connection, writes=writes)
+                items = SqliteItemTable(connection, writes=writes)
                 with _transaction(connection, writes=writes):
-                    result = work(home)
-                if home.touched:
+                    result = work(items)
+                # A second transaction, so that reads take no write lock unless items with a time
+                # to live were read.
+                if items.touched:
                     with _transaction(connection, writes=True):
-                        home.touch_now(self._now())
+                        items.touch_now(self._now())
             except sqlite3.Error as error:
                 raise translate(error, "store") from error
             return result
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is not None and self._process != os.getpid():
-            # Of the process that this one was forked from; closing it here would drop its locks.
+            # A forked child must neither use nor close its parent's connection
+            # (https://www.sqlite.org/howtocorrupt.html), so it keeps it and opens its own.
             _INHERITED.append(self._connection)
             self._connection = None
         if self._connection is None:
@@ -181,22 +180,23 @@ class SqliteStore(TransactingStore[SqliteHome]):
             if version > schema.SCHEMA_VERSION:
                 raise FormatVersionError(
                     f"the store in {self.path!r} has version {version}; this version of "
-                    f"actorgraph knows {schema.SCHEMA_VERSION}",
+                    f"actorgraph supports up to {schema.SCHEMA_VERSION}",
                     do="upgrade actorgraph",
                 )
-        connection.text_factory = _text_of
+        connection.text_factory = _lenient_text
         with _transaction(connection, writes=True):
             if connection.execute(schema.SELECT_TABLES).fetchone() is not None:
                 (version,) = connection.execute(schema.SELECT_VERSION).fetchone()
-                if version < schema.SCHEMA_VERSION:  # and nobody was faster
+                # Read again under the write lock: another process may have upgraded it since.
+                if version < schema.SCHEMA_VERSION:
                     for statement in schema.UPGRADE:
                         connection.execute(statement)
             for statement in schema.SETUP.split(";\n"):
                 connection.execute(statement)
 
 
-def _text_of(raw: bytes) -> str:
-    """Text, or what shows that it is none: a damaged row hides no other."""
+def _lenient_text(raw: bytes) -> str:
+    """Decode text; invalid bytes become lone surrogates, so that one row doesn't hide others."""
     return raw.decode(errors="surrogateescape")
 
 
@@ -213,7 +213,7 @@ def _transaction(connection: sqlite3.Connection, *, writes: bool) -> Generator[N
 
 
 def _use_wal(connection: sqlite3.Connection, wait_s: float) -> None:
-    """Switch to WAL. SQLite doesn't wait for locks here, so this does."""
+    """Switch to WAL; retry until `wait_s`, as SQLite doesn't wait for locks here."""
     end = time.monotonic() + wait_s
     while True:
         try:

@@ -1,4 +1,4 @@
-"""The contract of savers, as checks that anyone can run on a saver of their own.
+"""The contract of savers, as checks for a saver of your own.
 
 From a script: `report = await check_saver(place)`. From pytest, one test per check:
 
@@ -11,33 +11,39 @@ From a script: `report = await check_saver(place)`. From pytest, one test per ch
 from actorgraph.testing.conformance import (
     basic,
     claims,
-    failing,
-    hostile,
-    listing,
-    pages,
-    removing,
-    together,
-    values,
+    concurrency,
+    crash_checks,
+    hostile_ids,
+    list_checks,
+    lists_and_deltas,
+    removals,
 )
-from actorgraph.testing.conformance.bench import MakeSaver, Place
-from actorgraph.testing.conformance.checks import (
+from actorgraph.testing.conformance.harness import (
     CHECKS,
     Check,
+    CheckResult,
     ContractBrokenError,
+    MakeSaver,
     NotOfferedError,
+    Place,
+    SaverReport,
+    check_saver,
 )
-from actorgraph.testing.conformance.running import Report, Result, check_saver
 
-_GROUPS = (basic, listing, pages, removing, together, hostile, claims, values, failing)
+# Importing them registers their checks, in this order.
+_GROUPS = (
+    *(basic, list_checks, removals, concurrency),
+    *(hostile_ids, claims, lists_and_deltas, crash_checks),
+)
 
 __all__ = [
     "CHECKS",
     "Check",
+    "CheckResult",
     "ContractBrokenError",
     "MakeSaver",
     "NotOfferedError",
     "Place",
-    "Report",
-    "Result",
+    "SaverReport",
     "check_saver",
 ]

@@ -3,9 +3,7 @@
 from copy import deepcopy
 from typing import Any
 
-from actorgraph.testing.conformance.bench import Bench
-from actorgraph.testing.conformance.checks import check, holds, same
-from actorgraph.testing.conformance.points import (
+from actorgraph.testing.conformance.builders import (
     at,
     chain,
     checkpoint,
@@ -17,6 +15,7 @@ from actorgraph.testing.conformance.points import (
     values_of,
     whole,
 )
+from actorgraph.testing.conformance.harness import Bench, check, holds, same
 
 VALUES: dict[str, Any] = {
     "text": "é ü 漢字 😀",
@@ -32,8 +31,8 @@ VALUES: dict[str, Any] = {
 
 
 @check("basic")
-async def what_was_put_comes_back(bench: Bench) -> None:
-    """The config that put returns addresses an equal checkpoint, with equal metadata."""
+async def get_returns_the_checkpoint_that_was_put(bench: Bench) -> None:
+    """`get` with the config that `put` returned gives an equal checkpoint and metadata."""
     point, about = checkpoint(VALUES), metadata(0, user="ada")
     async with bench.public() as saver:
         config = await saver.put(at(), deepcopy(point), about)
@@ -49,8 +48,8 @@ async def what_was_put_comes_back(bench: Bench) -> None:
 
 
 @check("basic")
-async def nothing_is_none(bench: Bench) -> None:
-    """Asked for what isn't there a saver returns None, and lists nothing."""
+async def unknown_checkpoints_are_none(bench: Bench) -> None:
+    """For an unknown thread, namespace or id `get` returns None and `list` nothing."""
     async with bench.public() as saver:
         same(await saver.get(at("unknown")), None, "an unknown thread")
         same(await saver.list(whole("unknown")), [], "the list of an unknown thread")
@@ -61,7 +60,7 @@ async def nothing_is_none(bench: Bench) -> None:
 
 @check("basic")
 async def latest_and_named(bench: Bench) -> None:
-    """Without an id the newest checkpoint is meant, with one that one."""
+    """A config without an id addresses the newest checkpoint, with an id that one."""
     async with bench.public() as saver:
         configs = await chain(saver, 3)
         same(values_of(await saver.get(at())), {"x": 2}, "the newest")
@@ -70,8 +69,8 @@ async def latest_and_named(bench: Bench) -> None:
 
 
 @check("basic")
-async def threads_and_namespaces_are_apart(bench: Bench) -> None:
-    """A thread's namespaces, and other threads, have checkpoints of their own."""
+async def threads_and_namespaces_are_separate(bench: Bench) -> None:
+    """Each namespace of each thread has checkpoints of its own."""
     places = [("t", ""), ("t", "a"), ("t", "a|b"), ("t2", ""), ("T", ""), ("t", "A")]
     async with bench.public() as saver:
         for number, (thread, namespace) in enumerate(places):
@@ -84,7 +83,7 @@ async def threads_and_namespaces_are_apart(bench: Bench) -> None:
 
 @check("basic")
 async def one_id_in_two_namespaces(bench: Bench) -> None:
-    """An id means another checkpoint in another namespace."""
+    """One id in two namespaces addresses two checkpoints."""
     named = new_id()
     async with bench.public() as saver:
         for namespace in ("", "a"):
@@ -96,8 +95,8 @@ async def one_id_in_two_namespaces(bench: Bench) -> None:
 
 
 @check("basic")
-async def what_is_stored_is_a_copy(bench: Bench) -> None:
-    """Changing what was put, or what was read, changes nothing that is stored."""
+async def values_are_stored_as_copies(bench: Bench) -> None:
+    """Mutating a checkpoint after `put`, or one that was read, changes nothing stored."""
     async with bench.public() as saver:
         point = checkpoint({"x": [1]})
         config = await saver.put(at(), point, metadata(0))
@@ -109,7 +108,7 @@ async def what_is_stored_is_a_copy(bench: Bench) -> None:
 
 @check("basic")
 async def channels_without_a_value_are_left_out(bench: Bench) -> None:
-    """A channel with a version and no value has no value when it is read."""
+    """A channel that has a version but no value is read without a value."""
     async with bench.public() as saver:
         first = await saver.put(at(), checkpoint({"x": 1, "y": 2}), metadata(0))
         point = checkpoint({"x": 2}, version=2)
@@ -119,8 +118,8 @@ async def channels_without_a_value_are_left_out(bench: Bench) -> None:
 
 
 @check("writes")
-async def writes_stand_beside_their_checkpoint(bench: Bench) -> None:
-    """A task's writes are read with the checkpoint they were made on, in order, and no other."""
+async def writes_belong_to_their_checkpoint(bench: Bench) -> None:
+    """A task's writes are read with their checkpoint and no other one, in order."""
     one, two = sorted([new_task(), new_task()])
     async with bench.public() as saver:
         first, second = await chain(saver, 2)
@@ -136,7 +135,7 @@ async def writes_stand_beside_their_checkpoint(bench: Bench) -> None:
 
 @check("writes")
 async def writes_are_stored_once(bench: Bench) -> None:
-    """Storing a task's writes again changes nothing: the first ones stay."""
+    """Storing a task's writes again changes nothing: the first ones are kept."""
     task = new_task()
     async with bench.public() as saver:
         (config,) = await chain(saver, 1)
@@ -147,8 +146,8 @@ async def writes_are_stored_once(bench: Bench) -> None:
 
 
 @check("writes")
-async def errors_and_questions_are_replaced(bench: Bench) -> None:
-    """A task's error, question or answer replaces the one of its kind, and no value."""
+async def errors_and_interrupts_are_replaced(bench: Bench) -> None:
+    """A task's error, interrupt or resume value replaces the previous one, and no write."""
     task = new_task()
     async with bench.public() as saver:
         (config,) = await chain(saver, 1)
@@ -163,8 +162,8 @@ async def errors_and_questions_are_replaced(bench: Bench) -> None:
 
 
 @check("writes")
-async def writes_of_namespaces_are_apart(bench: Bench) -> None:
-    """Writes beside one id in one namespace aren't beside that id in another."""
+async def writes_of_namespaces_are_separate(bench: Bench) -> None:
+    """Writes of a checkpoint are not read with one that has the same id in another namespace."""
     named = new_id()
     async with bench.public() as saver:
         for namespace in ("", "a"):
@@ -177,7 +176,7 @@ async def writes_of_namespaces_are_apart(bench: Bench) -> None:
 
 @check("lineage")
 async def parents_lead_to_the_first(bench: Bench) -> None:
-    """Each checkpoint has the one as its parent that it was put on; the first has none."""
+    """The parent of a checkpoint is the one that its `put` addressed; the first has none."""
     async with bench.public() as saver:
         configs = await chain(saver, 4)
         for config, parent in zip(configs, [None, *configs], strict=False):
@@ -189,7 +188,7 @@ async def parents_lead_to_the_first(bench: Bench) -> None:
 
 @check("lineage")
 async def branches_keep_their_values(bench: Bench) -> None:
-    """A branch from an older checkpoint is newest, and changes nothing of the other branch."""
+    """A branch from an older checkpoint becomes the newest; the other branch is unchanged."""
     async with bench.public() as saver:
         configs = await chain(saver, 3)
         point = checkpoint({"x": "branch"}, version=9)

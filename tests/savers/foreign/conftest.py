@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from actorgraph.api.adopting import adopted
+from actorgraph.api.savers.adapt import adapt_checkpointer
 from tests.savers.foreign.plain import AsyncDictSaver, DictSaver, quietly
 
 KINDS = ["lg-memory", "lg-sqlite", "lg-async-sqlite", "dict", "async-dict"]
@@ -36,6 +36,6 @@ async def foreign(request, tmp_path, anyio_backend):
             case _:
                 saver = AsyncDictSaver()
         with quietly():
-            host = adopted(saver)
+            host = adapt_checkpointer(saver)
         yield saver
         await anyio.to_thread.run_sync(host.close_blocking)

@@ -7,17 +7,10 @@ import anyio
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from actorgraph import (
-    START,
-    Command,
-    ConflictError,
-    Send,
-    StateGraph,
-    interrupt,
-)
+from actorgraph import START, Command, ConflictError, Send, StateGraph, interrupt
 from actorgraph.channels import DeltaChannel
-from tests.graphs import AB, ab, at, chain, compiled, history, in_a_row
 from tests.savers.foreign.plain import quietly
+from tests.support.graphs import AB, ab, at, chain, compiled, history, in_a_row
 
 
 class Log(TypedDict, total=False):
@@ -56,11 +49,12 @@ def over_items(checkpointer):
 
 
 class TestRuns:
+    @pytest.mark.promise("S054", "S190")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_thread_goes_on_in_every_mode(self, foreign, durability):
         """
         Two nodes leave LangGraph's checkpoints, and a second call goes on from them, whether the
-        saver counts versions in text, integers or floats. Promise: S054, S190. LangGraph: F-E1.
+        saver counts versions in text, integers or floats. LangGraph: F-E1.
         """
         graph = ab(foreign)
 
@@ -77,7 +71,7 @@ class TestRuns:
 
     async def test_threads_do_not_see_each_other(self, foreign):
         """
-        What one thread has written is not in the other one.
+        The values of one thread are not in the other one.
         """
         graph = ab(foreign)
 
@@ -87,9 +81,10 @@ class TestRuns:
         assert (await graph.aget_state(at("1"))).values["bar"] == ["x", "a", "b"]
         assert (await graph.aget_state(at("2"))).values["bar"] == ["y", "a", "b"]
 
+    @pytest.mark.promise("S190")
     async def test_a_failed_node_runs_again_and_its_siblings_do_not(self, foreign):
         """
-        What finished beside a failure is kept as pending writes. Promise: S190.
+        Results that finished beside a failure are kept as pending writes.
         """
         ran = []
 
@@ -153,9 +148,10 @@ class TestRuns:
 
 
 class TestQuestions:
+    @pytest.mark.promise("S190")
     async def test_two_questions_of_one_node(self, foreign):
         """
-        Each answer reaches its question, in calls of their own. Promise: S190.
+        Each answer reaches its question, in calls of their own.
         """
         graph = in_a_row({"asks": asks, "end": says("end")}, schema=Log, checkpointer=foreign)
 
@@ -187,7 +183,7 @@ class TestQuestions:
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_a_question_in_a_subgraph(self, foreign, durability):
         """
-        A nested graph's checkpoints stand in their own namespace; its question is answered there.
+        A nested graph's checkpoints are in their own namespace; its question is answered there.
         """
         inner = in_a_row({"before": says("before"), "asks": asks}, schema=Log)
         graph = in_a_row({"outer": inner, "end": says("end")}, schema=Log, checkpointer=foreign)

@@ -1,4 +1,4 @@
-"""What stands in a saver of somebody else: LangGraph's checkpoints, for LangGraph's own tools."""
+"""Contents of a saver of LangGraph's: its checkpoints, for its own tools."""
 
 import operator
 import sqlite3
@@ -24,9 +24,9 @@ from actorgraph import (
     StorageError,
     interrupt,
 )
-from actorgraph.api.adopting import adopted
-from tests.graphs import ab, at, history, in_a_row
+from actorgraph.api.savers.adapt import adapt_checkpointer
 from tests.savers.foreign.plain import DictSaver, quietly, shut
+from tests.support.graphs import ab, at, history, in_a_row
 
 
 class Log(TypedDict, total=False):
@@ -124,10 +124,10 @@ class TestLangGraphReads:
         assert found.metadata["source"] == "loop"
         graph.checkpointer.close_blocking()
 
+    @pytest.mark.promise("S013")
     async def test_new_versions_are_what_changed(self):
         """
         A put names as new the channels whose version isn't the parent's, and no others.
-        Promise: S013.
         """
         told: list[tuple[dict, dict]] = []
 
@@ -238,7 +238,7 @@ class TestLimits:
 
     def test_a_class_without_a_method_is_refused(self):
         """
-        A class that inherits LangGraph's refusing methods is no saver; the missing ones are named.
+        A class that inherits LangGraph's refusing methods isn't a saver; the error names them.
         """
 
         class Half(DictSaver.__mro__[1]):
@@ -267,7 +267,7 @@ class TestLimits:
 
     async def test_an_error_of_the_saver(self):
         """
-        What the saver raises ends the run with a StorageError that names the call.
+        An error of the saver ends the run with a StorageError that names the call.
         """
 
         class Full(DictSaver):
@@ -283,7 +283,7 @@ class TestLimits:
 
     async def test_a_value_that_cannot_be_copied(self):
         """
-        What can't be copied is refused at hand-off, with its path.
+        A value that can't be copied is refused at hand-off, with its path.
         """
         with quietly():
             graph = in_a_row(
@@ -296,10 +296,10 @@ class TestLimits:
 
 
 class TestWrapping:
+    @pytest.mark.promise("S222")
     async def test_a_saver_that_forwards_to_another(self):
         """
         A wrapping saver, which journals each call and forwards it, is a checkpointer like any.
-        Promise: S222.
         """
         journal = []
 
@@ -314,5 +314,5 @@ class TestWrapping:
         await graph.ainvoke({"bar": []}, at())
 
         assert journal == ["put"] * 4
-        assert isinstance(adopted(graph.checkpointer.saver), type(graph.checkpointer))
+        assert isinstance(adapt_checkpointer(graph.checkpointer.saver), type(graph.checkpointer))
         await shut(graph)

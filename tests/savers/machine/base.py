@@ -1,4 +1,4 @@
-"""What every part of the machine uses: the saver, opened again and again, and the comparison."""
+"""The base of every part of the machine: the saver, opened again and again, and the comparison."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -11,9 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from actorgraph import END, START, interrupt
 from actorgraph.testing import FaultPlan, FaultySaver
-from tests.graphs import at, compiled
 from tests.savers.machine.model import CONTROL, Model, Point
 from tests.savers.machine.planted import Planted
+from tests.support.graphs import at, compiled
 
 TASKS = [str(UUID(int=n)) for n in (1, 2)]
 RUNS = [str(UUID(int=n)) for n in (11, 12)]
@@ -40,7 +40,7 @@ def log_graph(saver: Any) -> Any:
 
 
 class Machine(RuleBasedStateMachine):
-    """What may be done to a saver. Threads `p*` are put, threads `g*` are run by a graph.
+    """Operations on a saver. Threads `p*` are put, threads `g*` are run by a graph.
 
     Args:
         portal: the event loop. make: a saver over the store in a folder.
@@ -109,7 +109,7 @@ class Machine(RuleBasedStateMachine):
         return [self.shown(found) for found in self.listed(at(thread), **options)]
 
     def shown(self, found: Any) -> Any:
-        """What a tuple shows of a thread that was put."""
+        """The compared part of a tuple of a thread that was put."""
         parent, place = found.parent_config, found.config["configurable"]
         shown: dict[str, Any] = {}
         for task, channel, value in found.pending_writes:
@@ -150,7 +150,7 @@ class Machine(RuleBasedStateMachine):
         return self.portal.call(ask)
 
     def seen_of(self, state: Any) -> Any:
-        """What a snapshot shows of a thread that a graph ran."""
+        """The compared part of a snapshot of a thread that a graph ran."""
         parent = state.parent_config
         return (
             state.config["configurable"]["checkpoint_id"],

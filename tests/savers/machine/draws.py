@@ -1,4 +1,4 @@
-"""What Hypothesis draws for the rules."""
+"""Hypothesis's strategies for the rules."""
 
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""What savers promise, as lists of dicts: nothing of it is taken from how any saver works."""
+"""A model of savers, as lists of dicts: nothing of it is taken from how any saver works."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from actorgraph.codec.frames import frame, frames
+from actorgraph.codec.records import frame, frames
 from actorgraph.savers.jsonl.index import ThreadIndex
 from actorgraph.values.ids import as_bytes
 
@@ -193,8 +193,8 @@ _SQLITE = {
     "a deleted thread's writes": ("DELETE_THREAD", less(3)),
 }
 _POSTGRES = {
-    "a copy without writes": ("removals", "COPY_THREAD", less(3)),
-    "a copy without values": ("removals", "COPY_THREAD", less(2)),
+    "a copy without writes": ("statements", "COPY_THREAD", less(3)),
+    "a copy without values": ("statements", "COPY_THREAD", less(2)),
     "a page has its bound": (
         "queries",
         "SELECT_PAGE",
@@ -216,21 +216,21 @@ _POSTGRES = {
         instead({"AND c.namespace || '' = w.namespace": ""}),
     ),
     "removed writes of any namespace": (
-        "removals",
+        "statements",
         "DELETE_WRITES",
         instead({"r.namespace = w.namespace": "w.namespace IS NOT NULL"}),
     ),
     "removed checkpoints of any namespace": (
-        "removals",
+        "statements",
         "DELETE_CHECKPOINTS",
         instead({"c.namespace = w.namespace AND c.seq = w.seq": "c.seq >= w.seq"}),
     ),
     "values of any version removed": (
-        "removals",
+        "statements",
         "DELETE_BLOBS",
         instead({"AND b.version = w.version": ""}),
     ),
-    "whole lists removed": ("removals", "DELETE_RANGES", instead({"AND r.start = w.start": ""})),
+    "whole lists removed": ("statements", "DELETE_RANGES", instead({"AND r.start = w.start": ""})),
     "the last write wins": (
         "statements",
         "INSERT_WRITES",
@@ -251,7 +251,7 @@ _POSTGRES = {
         "MERGE_RANGES",
         instead({"ORDER BY start": "ORDER BY start DESC"}),
     ),
-    "lists read backwards": ("values", "Values.checkpoint", _backwards),
+    "lists read backwards": ("reading", "FoundRows.checkpoint", _backwards),
     "the head of any namespace": (
         "queries",
         "SELECT_LOADS",
@@ -259,28 +259,28 @@ _POSTGRES = {
     ),
     "a stale head": ("retention", "_update", _thread_as_it_was),
     "dangling parents": (
-        "removals",
+        "statements",
         "UPDATE_PARENTS",
         instead({"parent = w.parent": "parent = coalesce(c.parent, w.parent)"}),
     ),
-    "a deleted thread's writes": ("removals", "DELETE_THREAD", less(3)),
+    "a deleted thread's writes": ("statements", "DELETE_THREAD", less(3)),
 }
 _MEMORY = {
-    "a copy without writes": ("memory", "copied", _no_writes_copied),
-    "a stale head": ("memory_threads", "_take_out", _no_heads),
-    "dangling parents": ("memory_threads", "_take_out", _no_parents),
-    "any namespace": ("memory_threads", "_put", _ids_without_namespace),
-    "a page of any namespace": ("memory", "_matches", _bounds_by_id_alone),
-    "lists read backwards": ("memory", "_read", _backwards),
+    "a copy without writes": ("memory.saver", "copied", _no_writes_copied),
+    "a stale head": ("memory.retention", "_take_out", _no_heads),
+    "dangling parents": ("memory.retention", "_take_out", _no_parents),
+    "any namespace": ("memory.retention", "_set_entries", _ids_without_namespace),
+    "a page of any namespace": ("memory.saver", "_matches", _bounds_by_id_alone),
+    "lists read backwards": ("memory.saver", "_read", _backwards),
 }
 _JSONL = {
     "a lost last line": ("folder", "load", _last_line_lost),
     "a stale index": ("folder", "Folder.remember", _stale_index),
-    "dangling parents": ("rewriting", "_left", _no_parents),
+    "dangling parents": ("retention", "_trimmed", _no_parents),
     "one task's writes": ("index", "ThreadIndex.add", _ledger_of_a_file_once),
     "any namespace": ("index", "ThreadIndex.add", _ids_of_a_file),
-    "lists read backwards": ("reading", "_Reader._list", _backwards),
-    "items read backwards": ("reading", "_Reader._list", _items_backwards),
+    "lists read backwards": ("reading", "_ThreadReader._list", _backwards),
+    "items read backwards": ("reading", "_ThreadReader._list", _items_backwards),
 }
 
 OWN = [

@@ -8,21 +8,21 @@ import msgspec
 from actorgraph.errors import ConflictError
 from actorgraph.values.commits import (
     Commit,
+    CommitOutcome,
+    Committed,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
-    Outcome,
     Query,
     Refused,
     Request,
-    Stored,
     StoredCheckpoint,
 )
 from actorgraph.values.retention import CopyThread, DeleteCheckpoints, DeleteRuns, KeepLast
 
 
 class Planted:
-    """A saver with a bug; this one has none. What it remembers is in the process.
+    """A saver with a bug; this one has none. Its memory is in the process.
 
     Args:
         saver: where checkpoints go.
@@ -43,7 +43,7 @@ class Planted:
     async def close(self) -> None:
         await self.saver.close()
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         return await self.saver.commit(batch)
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
@@ -70,7 +70,7 @@ class Planted:
 class ForgetsTheNamespace(Planted):
     """Deletes an id in every namespace."""
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         for request in batch:
             if isinstance(request, DeleteCheckpoints):
                 for namespace in {"", "n"} - {request.namespace}:
@@ -113,7 +113,7 @@ class TakesTheLimitFirst(Planted):
 class DropsALedgerRowOnCopy(Planted):
     """A copied checkpoint has lost the last of its writes."""
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         for request in batch:
             if isinstance(request, CopyThread):
                 self.memory.setdefault("copies", set()).add(request.thread_id)
@@ -126,12 +126,12 @@ class DropsALedgerRowOnCopy(Planted):
 
 
 class KeepsAClaimAfterACrash(Planted):
-    """Nobody can go on with a thread whose run never left."""
+    """No run can go on with a thread whose run never left."""
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         return [await self._one(request) for request in batch]
 
-    async def _one(self, request: Request) -> Outcome:
+    async def _one(self, request: Request) -> CommitOutcome:
         if isinstance(request, Commit) and request.claim is not None:
             query = LoadCheckpoint(request.thread_id)
             (loaded,) = await self.saver.query([query])
@@ -156,7 +156,7 @@ class LosesTheVersionFloor(Planted):
 class StoresHalfAFailedBatch(Planted):
     """Stores the first checkpoint of a commit alone."""
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         cut = list[Request]()
         for request in batch:
             many = isinstance(request, Commit) and request.run and len(request.checkpoints) > 1
@@ -168,7 +168,7 @@ class StoresHalfAFailedBatch(Planted):
 class OverwritesWrites(Planted):
     """Shows the newest of a task's writes, not the first."""
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         newest = self.memory.setdefault("newest", {})
         for request in batch:
             if isinstance(request, Commit):
@@ -191,7 +191,7 @@ class OverwritesWrites(Planted):
 class KeepsNoAncestors(Planted):
     """Keeping the last n keeps one too few."""
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         cut = [
             msgspec.structs.replace(r, count=max(1, r.count - 1)) if isinstance(r, KeepLast) else r
             for r in batch
@@ -205,7 +205,7 @@ class LeavesDanglingParents(Planted):
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         return await super().query(queries)
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         for request in batch:
             if isinstance(request, DeleteRuns | DeleteCheckpoints):
                 (found,) = await self.saver.query([ListCheckpoints(request.thread_id, bare=True)])
@@ -223,12 +223,12 @@ class LeavesDanglingParents(Planted):
 class LosesTheLastCommit(Planted):
     """Acknowledges what it hasn't stored yet; a crash loses it."""
 
-    async def commit(self, batch: Sequence[Request]) -> list[Outcome]:
+    async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         if self.memory.pop("held", None) is None and all(
             isinstance(r, Commit) and r.run is None and r.ledger for r in batch
         ):
             self.memory["held"] = True
-            return [Stored() for _ in batch]
+            return [Committed() for _ in batch]
         return await super().commit(batch)
 
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from actorgraph.errors import SaverBrokenError
-from actorgraph.testing.conformance.points import checkpoint, metadata, new_id
-from tests.graphs import at
+from actorgraph.testing.conformance.builders import checkpoint, metadata, new_id
 from tests.savers.machine.base import RAW, RUNS, TASKS, Machine, pick
 from tests.savers.machine.draws import failures, given_values, given_writes, namespaces, picks, raw
 from tests.savers.machine.model import CONTROL, Point
+from tests.support.graphs import at
 
 
 class Puts(Machine):

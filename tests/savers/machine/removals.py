@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from actorgraph import ConflictError
-from actorgraph.testing.conformance.points import new_id
+from actorgraph.testing.conformance.builders import new_id
 from tests.savers.machine.base import GRAPH, RAW, Machine, pick
 from tests.savers.machine.draws import graphs, namespaces, picks, raw
 

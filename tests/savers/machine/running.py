@@ -10,16 +10,16 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from actorgraph import PostgresSaver, SqliteSaver
-from tests.postgres import PostgresServer
 from tests.savers.machine.machine import SaverMachine
 from tests.savers.machine.planted import Planted
-from tests.stores import Store
+from tests.support.every_saver import Store
+from tests.support.postgres_server import PostgresServer
 
 Make = Callable[[Path], Any]
 
 
 def maker(store: Store, postgres: PostgresServer | None) -> tuple[Make, Callable[[], None]]:
-    """Makes a saver over the store of a folder; and what empties a store that is no folder."""
+    """Makes a saver over the store of a folder; and what empties a store without a folder."""
     if store.kind == "sqlite":  # what a crash of the process leaves needs no fsync
         return lambda folder: SqliteSaver(folder / "runs.db", synchronous="OFF"), lambda: None
     if postgres is not None:

@@ -7,11 +7,11 @@ from hypothesis.stateful import rule
 
 from actorgraph import Command
 from actorgraph.errors import SaverBrokenError
-from actorgraph.superstep.growth import ROW_ITEMS_MAX, ROWS_MAX
-from tests.graphs import at
+from actorgraph.superstep.list_rows import ROW_ITEMS_MAX, ROWS_MAX
 from tests.savers.machine.base import Machine, pick
 from tests.savers.machine.draws import graphs, picks, points_of_failure
 from tests.savers.machine.model import Point
+from tests.support.graphs import at
 
 LONG = ROW_ITEMS_MAX + 1
 """So many items at once fill a row of a list."""
@@ -44,7 +44,7 @@ class Runs(Machine):
         return len(new)
 
     def after(self, head: Point, answer: str | None) -> list[Point]:
-        """What a run makes of a checkpoint until it pauses or ends."""
+        """The effect of a run on a checkpoint until it pauses or ends."""
         bar, foo, due = head.values["bar"], head.values.get("foo"), head.next
         found: list[Point] = []
         step, given = head.step, head.given
@@ -107,7 +107,7 @@ class Runs(Machine):
 
     @rule(thread=graphs)
     def go_on(self, thread) -> None:
-        """Whatever a crash left of a run, `invoke(None)` takes it up."""
+        """After any crash, `invoke(None)` takes the run up."""
         head = self.model.head(thread)
         if head is None or head.next in {("ask",), ()} or thread not in self.unsure:
             return

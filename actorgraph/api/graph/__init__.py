@@ -1,0 +1,1 @@
+"""The compiled graph: building it, running it, its state, its description."""

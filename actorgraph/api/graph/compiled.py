@@ -1,0 +1,288 @@
+"""CompiledStateGraph: the compiled graph, with its sync API.
+
+Its parts: `setup` (construction, base of the others), `run`, `state` and `describe`. Here are
+blocking versions of their methods, changed copies, the cache, and its use in LangChain's chains.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self, cast, overload
+
+from actorgraph.api import config as configs
+from actorgraph.api.blocking import block_on, refuse_in_loop
+from actorgraph.api.graph.arguments import stores_of
+from actorgraph.api.graph.describe import DescriptionMethods
+from actorgraph.api.graph.invoke import RunMethods
+from actorgraph.api.graph.setup import Config
+from actorgraph.api.graph.state import StateMethods
+from actorgraph.api.pages import Pages
+from actorgraph.api.savers.adapt import adapt_checkpointer
+from actorgraph.api.streams.stream import ChunkStream
+from actorgraph.errors import InvalidConfigError, MissingExtraError, did_you_mean
+from actorgraph.loops import in_event_loop
+from actorgraph.ports import Cache
+from actorgraph.runtime import portal
+from actorgraph.runtime.task.result_cache import cache_namespace
+from actorgraph.values.checkpoint import ResumeTarget
+from actorgraph.values.commands import Command
+from actorgraph.values.configs import merge_configs
+from actorgraph.values.policies import Durability, DurabilityMode
+from actorgraph.values.state_snapshot import StateSnapshot
+
+_COPIED = ("name", "checkpointer", "store", "stores", "config")
+
+
+class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
+    """A compiled graph: immutable, shared by any number of runs, threads and event loops.
+
+    Made by `StateGraph.compile()`. With a checkpointer every call takes
+    `config={"configurable": {"thread_id": ...}}`; other keys of `config`: `recursion_limit`
+    (supersteps, default 10007), `max_concurrency` (tasks at once, default unbounded),
+    `max_unsaved_steps` (async durability, default 16), `metadata` (stored with checkpoints).
+    """
+
+    # --- sync API ---
+
+    def invoke(self, input: Any, config: Config | None = None, **options: Any) -> Any:
+        """Blocking version of `ainvoke`, with the same options. Refused inside an event loop."""
+        return block_on("ainvoke", lambda: self.ainvoke(input, config, **options))
+
+    def stream(self, input: Any, config: Config | None = None, **options: Any) -> Iterator[Any]:
+        """Blocking version of `astream`, with the same options. Refused inside an event loop."""
+        refuse_in_loop("astream")
+        return self._stream(input, config, options)
+
+    def _stream(
+        self, input: Any, config: Config | None, options: Mapping[str, Any]
+    ) -> Iterator[Any]:
+        stream = self.astream(input, config, **options)
+        end = object()
+        try:
+            while (chunk := portal.call(_next, stream, end)) is not end:
+                yield chunk
+        finally:
+            # The generator may be freed by the garbage collector where nothing may block: inside
+            # a loop, or while the interpreter shuts down.
+            if in_event_loop() or sys.is_finalizing():
+                stream.abandon()
+            else:
+                portal.call(stream.aclose)
+
+    @overload
+    def get_state(
+        self, config: Config, checkpoint_id: None = None, *, subgraphs: bool = False
+    ) -> StateSnapshot: ...
+    @overload
+    def get_state(
+        self, config: str, checkpoint_id: str | None = None, *, subgraphs: bool = False
+    ) -> StateSnapshot | None: ...
+    @overload
+    def get_state(
+        self, *, thread_id: str, checkpoint_id: str | None = None, subgraphs: bool = False
+    ) -> StateSnapshot | None: ...
+    def get_state(self, config: Any = None, checkpoint_id: Any = None, **options: Any) -> Any:
+        """Blocking version of `aget_state`."""
+        call: Any = self.aget_state
+        return block_on("aget_state", lambda: call(config, checkpoint_id, **options))
+
+    def get_state_history(
+        self, config: Config | str | None = None, **options: Any
+    ) -> Iterator[StateSnapshot]:
+        """Blocking version of `aget_state_history`, with the same options.
+
+        It blocks at the call and whenever a page is read.
+        """
+
+        async def begun() -> tuple[Pages[StateSnapshot], list[StateSnapshot]]:
+            history = self.aget_state_history(config, **options)
+            pages = cast("Pages[StateSnapshot]", history)
+            return pages, await pages.page()
+
+        pages, first = block_on("aget_state_history", begun)
+
+        def rest() -> Iterator[StateSnapshot]:
+            page = first
+            while page:
+                yield from page
+                page = block_on("aget_state_history", pages.page)
+
+        return rest()
+
+    def update_state(
+        self,
+        config: Config | str | None = None,
+        values: Any = None,
+        as_node: str | None = None,
+        task_id: str | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Blocking version of `aupdate_state`, with the same options."""
+        return block_on(
+            "aupdate_state",
+            lambda: self.aupdate_state(config, values, as_node, task_id, **options),
+        )
+
+    def bulk_update_state(
+        self, config: Config | str | None = None, supersteps: Any = (), **options: Any
+    ) -> dict[str, Any]:
+        """Blocking version of `abulk_update_state`, with the same options."""
+        return block_on(
+            "abulk_update_state", lambda: self.abulk_update_state(config, supersteps, **options)
+        )
+
+    def fork_state(
+        self,
+        source: Config | str | None = None,
+        target_thread_id: str | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Blocking version of `afork_state`, with the same options."""
+        return block_on(
+            "afork_state", lambda: self.afork_state(source, target_thread_id, **options)
+        )
+
+    def resume_from(
+        self,
+        thread: Config | str,
+        target: ResumeTarget,
+        command: Command[Any] | None = None,
+        **options: Any,
+    ) -> Any:
+        """Blocking version of `aresume_from`, with the same options."""
+        return block_on(
+            "aresume_from", lambda: self.aresume_from(thread, target, command, **options)
+        )
+
+    def resume(
+        self, thread: Config | str, command: Command[Any] | None = None, **options: Any
+    ) -> Any:
+        """Blocking version of `aresume`, with the same options."""
+        return block_on("aresume", lambda: self.aresume(thread, command, **options))
+
+    def retry(self, thread: Config | str, **options: Any) -> Any:
+        """Blocking version of `aretry`, with the same options."""
+        return block_on("aretry", lambda: self.aretry(thread, **options))
+
+    # --- changed copies; the graph itself stays as it is ---
+
+    def with_config(self, config: Config | None = None, **entries: Any) -> Self:
+        """Return a copy of the graph with a default config, which a call's config is merged over.
+
+        `configurable` and `metadata` are merged by key, `tags` and `callbacks` are concatenated,
+        any other entry of the call replaces the default.
+
+        Args:
+            config: entries to bind, e.g. `{"tags": ["a"]}`.
+            entries: more of them, e.g. `recursion_limit=50`.
+        Raises:
+            InvalidConfigError: it is not a dict.
+        """
+        return self._changed(config=merge_configs(self.config, configs.checked(config), entries))
+
+    def copy(self, update: Mapping[str, Any] | None = None) -> Self:
+        """Return a copy of the graph.
+
+        Args:
+            update: new values for `name`, `checkpointer`, `store`, `stores` or `config`.
+        Raises:
+            InvalidConfigError: `update` has another key.
+        """
+        changes = dict(update or {})
+        for name in changes:
+            if name not in _COPIED:
+                raise InvalidConfigError(
+                    f"copy() can't change {name!r} of a compiled graph",
+                    do=f"{did_you_mean(name, _COPIED)}; or change the builder and compile again",
+                )
+        if "name" in changes:
+            changes["plan"] = replace(self.plan, name=changes.pop("name"))
+        if "checkpointer" in changes:
+            changes["checkpointer"] = adapt_checkpointer(changes["checkpointer"])
+            changes["codec"] = self.codec_for(changes["checkpointer"])
+        if "stores" in changes:
+            changes["stores"] = stores_of(changes["stores"])
+        return self._changed(**changes)
+
+    def with_durability(self, mode: DurabilityMode) -> Self:
+        """Return a copy of the graph with another default durability.
+
+        Raises:
+            InvalidConfigError: there is no such mode.
+        """
+        return self._changed(_durability=configs.durability_of(mode, Durability.SYNC))
+
+    # --- cached results of nodes ---
+
+    async def aclear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """Remove the cached results of nodes.
+
+        Args:
+            nodes: their names; default all nodes with a `cache_policy`.
+        Raises:
+            InvalidConfigError: the graph has no cache, or no such node.
+        """
+        cache = self._own_cache()
+        names = self._cached_nodes() if nodes is None else list(nodes)
+        for name in names:
+            if name not in self.plan.nodes:
+                raise InvalidConfigError(
+                    f"graph {self.name!r} has no node {name!r}",
+                    do=did_you_mean(name, self._cached_nodes()),
+                )
+        policies = [(self.plan.nodes[name].cache, name) for name in names]
+        spaces = [cache_namespace(p, self.graph_id, name) for p, name in policies if p is not None]
+        await cache.aclear(spaces)
+
+    def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
+        """Blocking version of `aclear_cache`."""
+        block_on("aclear_cache", lambda: self.aclear_cache(nodes))
+
+    def _cached_nodes(self) -> list[str]:
+        return [node.name for node in self.plan.nodes.values() if node.cache is not None]
+
+    def _own_cache(self) -> Cache:
+        if self.cache is None:
+            raise InvalidConfigError(
+                f"No cache is set for graph {self.name!r}. Cannot clear cache.",
+                do="pass cache= to compile(), e.g. InMemoryCache()",
+            )
+        return self.cache
+
+    # --- LangChain's chains; `langchain_core` is imported when one of these is used ---
+
+    def as_runnable(self) -> Any:
+        """Wrap the graph as a LangChain Runnable, whose `stream` yields one chunk.
+
+        Raises:
+            MissingExtraError: langchain-core is not installed.
+        """
+        try:
+            from langchain_core.runnables import RunnableLambda
+        except ImportError:
+            raise MissingExtraError(
+                "as_runnable() needs langchain-core, which is not installed",
+                do="pip install 'actorgraph[langchain]'",
+            ) from None
+
+        def invoke(input: Any, config: Config) -> Any:
+            return self.invoke(input, config)
+
+        async def ainvoke(input: Any, config: Config) -> Any:
+            return await self.ainvoke(input, config)
+
+        return RunnableLambda(invoke, afunc=ainvoke, name=self.name)
+
+    def __call__(self, input: Any, config: Config | None = None) -> Any:
+        """Call `invoke`; LangChain takes a callable as the step of a chain."""
+        return self.invoke(input, config)
+
+    def __or__(self, step: Any) -> Any:
+        return self.as_runnable() | step
+
+    def __ror__(self, step: Any) -> Any:
+        return step | self.as_runnable()
+
+
+async def _next(stream: ChunkStream, end: object) -> Any:
+    return await anext(stream, end)

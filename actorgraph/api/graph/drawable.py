@@ -1,0 +1,252 @@
+"""DrawableGraph: the result of `get_graph()`, with LangGraph's drawing methods.
+
+Every picture is drawn on this machine; nothing is sent to a service. PNG pictures are drawn by
+Pillow (the extra `drawing`), with the same layout as the SVG.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from io import BytesIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from actorgraph.drawing import svg
+from actorgraph.drawing.layout import Layout
+from actorgraph.drawing.shape import GraphShape
+from actorgraph.drawing.text import ascii_art, mermaid
+from actorgraph.errors import MissingExtraError
+
+SCALE = 2
+SMOOTH = 2
+"""Drawn this many times larger, then scaled down: Pillow itself does not anti-alias lines."""
+DASH = 5.0
+Point = tuple[float, float]
+
+
+def png_of(
+    shape: GraphShape,
+    *,
+    fontname: str | None = None,
+    background: str | None = "white",
+    padding: int = 10,
+) -> bytes:
+    """Draw a PNG picture.
+
+    Args:
+        fontname: the file of a TrueType font; default Pillow's own.
+        background: a colour; None for a transparent picture.
+        padding: free space around the drawing, in pixels.
+    Raises:
+        MissingExtraError: Pillow isn't installed.
+    """
+    return _Picture(shape, padding).drawn(fontname, background)
+
+
+class _Picture:
+    """One picture being drawn. Pixels are lengths of the layout times `zoom`."""
+
+    def __init__(self, shape: GraphShape, padding: int) -> None:
+        self.shape = shape
+        self.layout: Layout = svg.laid_out(shape)
+        self.left, self.right = svg.sides(shape, self.layout)
+        self.zoom = SCALE * SMOOTH
+        self.margin = padding / SCALE
+
+    def drawn(self, fontname: str | None, background: str | None) -> bytes:
+        try:
+            image, draw = import_module("PIL.Image"), import_module("PIL.ImageDraw")
+            font = import_module("PIL.ImageFont")
+        except ImportError as error:
+            raise MissingExtraError(
+                "draw_png() needs Pillow, which isn't installed",
+                do="pip install 'actorgraph[drawing]', or use draw_svg(), which needs nothing",
+            ) from error
+        size = svg.FONT * self.zoom
+        self.font = font.truetype(fontname, size) if fontname else font.load_default(size)
+        sides = (self.right - self.left, self.layout.height)
+        width, height = (round((side + 2 * self.margin) * self.zoom) for side in sides)
+        picture = image.new("RGBA", (width, height), background or (255, 255, 255, 0))
+        self.draw = draw.Draw(picture)
+        self._edges(background)
+        self._nodes()
+        small = picture.resize((width // SMOOTH, height // SMOOTH), image.Resampling.LANCZOS)
+        file = BytesIO()
+        small.save(file, "PNG", optimize=True)
+        return file.getvalue()
+
+    def _at(self, point: Point) -> Point:
+        x, y = point[0] - self.left + self.margin, point[1] + self.margin
+        return x * self.zoom, y * self.zoom
+
+    def _edges(self, background: str | None) -> None:
+        for edge, route in zip(self.shape.edges, self.layout.routes, strict=True):
+            name = self.shape.nodes[edge.source].name
+            points = route or svg.loop_points(self.layout.boxes[edge.source], name)
+            line = [*_curve(points)]
+            for part in _dashes(line) if edge.conditional else [line]:
+                self.draw.line([*map(self._at, part)], svg.LINE, self.zoom, joint="curve")
+            self._arrow(points[-2], points[-1])
+            if edge.data:
+                place = self._at(svg.label_place(points))
+                box = self.draw.textbbox(place, edge.data, self.font, anchor="mm")
+                if background:
+                    self.draw.rectangle(box, background)
+                self.draw.text(place, edge.data, svg.LINE, self.font, anchor="mm")
+
+    def _arrow(self, before: Point, tip: Point) -> None:
+        """Draw an arrow head: edges end vertically, loops horizontally."""
+        x, y = tip
+        if y == before[1]:
+            corners = [tip, (x + 8, y - 4), (x + 8, y + 4)]
+        else:
+            back = y - 8 if y > before[1] else y + 8
+            corners = [tip, (x - 4, back), (x + 4, back)]
+        self.draw.polygon([*map(self._at, corners)], svg.LINE)
+
+    def _nodes(self) -> None:
+        first, last = self.shape.first_node(), self.shape.last_node()
+        for node in self.shape.nodes.values():
+            box = self.layout.boxes[node.id]
+            half = (svg.node_width(node.name) / 2, box.height / 2)
+            corners = [
+                *self._at((box.x - half[0], box.y - half[1])),
+                *self._at((box.x + half[0], box.y + half[1])),
+            ]
+            ends = node in (first, last)
+            fill = svg.LAST_FILL if node == last else "white" if ends else svg.FILL
+            radius = (box.height / 2 if ends else 5) * self.zoom
+            self.draw.rounded_rectangle(corners, radius, fill, "#9370db", self.zoom)
+            place: Any = self._at((box.x, box.y))
+            self.draw.text(place, node.name, svg.LINE, self.font, anchor="mm")
+
+
+def _curve(points: Sequence[Point], steps: int = 24) -> Iterator[Point]:
+    """Yield points along the Bezier curves of the SVG, which start and end vertically."""
+    for (ax, ay), (bx, by) in pairwise(points):
+        middle = (ay + by) / 2
+        for step in range(steps + 1):
+            t = step / steps
+            a, b, c, d = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3
+            straight = ax == bx or ay == by
+            x = ax + (bx - ax) * t if straight else a * ax + b * ax + c * bx + d * bx
+            y = ay + (by - ay) * t if straight else a * ay + b * middle + c * middle + d * by
+            yield x, y
+
+
+def _dashes(line: Sequence[Point]) -> Iterator[list[Point]]:
+    """Yield the drawn parts of a dashed line."""
+    gone, part = 0.0, list[Point]()
+    for (ax, ay), (bx, by) in pairwise(line):
+        length = ((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5
+        pieces = max(round(length), 1)
+        for piece in range(pieces):
+            if (gone // DASH) % 2 == 0:
+                t = piece / pieces
+                part.append((ax + (bx - ax) * t, ay + (by - ay) * t))
+            elif part:
+                yield part
+                part = []
+            gone += length / pieces
+    if len(part) > 1:
+        yield part
+
+
+class DrawableGraph(GraphShape):
+    """A graph as a drawing, which a notebook shows as a picture.
+
+    Attributes:
+        nodes: by id.
+        edges: a list.
+    """
+
+    def draw_mermaid(
+        self,
+        *,
+        with_styles: bool = True,
+        curve_style: Any = "linear",
+        node_colors: Any = None,
+        wrap_label_n_words: int = 9,
+        frontmatter_config: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Return Mermaid text, for Markdown pages and Mermaid's own tools.
+
+        Args:
+            with_styles: include settings, one line per node, and style classes; default True.
+            curve_style: Mermaid's curve of edges: "linear", "basis", ..., or an enum of these.
+            node_colors: CSS per class, as a mapping or an object with the keys "default",
+                "first" and "last".
+            wrap_label_n_words: words per line of an edge's label.
+            frontmatter_config: Mermaid settings, merged over the built-in ones.
+        """
+        return mermaid(
+            self,
+            with_styles=with_styles,
+            curve=str(getattr(curve_style, "value", curve_style)),
+            styles=_styles(node_colors),
+            wrap_label_n_words=wrap_label_n_words,
+            frontmatter=frontmatter_config,
+        )
+
+    def draw_ascii(self) -> str:
+        """Return the drawing as text, for terminals and tests."""
+        return ascii_art(self)
+
+    def print_ascii(self) -> None:
+        """Print `draw_ascii()`."""
+        print(self.draw_ascii())  # noqa: T201 - its purpose
+
+    def draw_svg(self) -> str:
+        """Return the drawing as an SVG document; it needs no other package."""
+        return svg.svg(self)
+
+    def draw_png(
+        self, output_file_path: str | Path | None = None, fontname: str | None = None
+    ) -> bytes:
+        """Return the drawing as a PNG picture, two pixels per unit of `draw_svg()`.
+
+        Needs the extra `drawing` (Pillow).
+
+        Args:
+            output_file_path: a file to write the picture to as well.
+            fontname: the file of a TrueType font, for scripts that Pillow's own font lacks.
+        Raises:
+            MissingExtraError: Pillow isn't installed.
+        """
+        return _written(png_of(self, fontname=fontname), output_file_path)
+
+    def draw_mermaid_png(
+        self,
+        *,
+        output_file_path: str | Path | None = None,
+        background_color: str | None = "white",
+        padding: int = 10,
+        **options: Any,
+    ) -> bytes:
+        """Return the drawing as a PNG picture, with the name and arguments of LangGraph.
+
+        Args:
+            output_file_path: a file to write the picture to as well.
+            background_color: a colour's name or "#rrggbb"; None for a transparent picture.
+            padding: free space around the drawing, in pixels.
+            options: ignored; LangGraph's settings of its web service.
+        Raises:
+            MissingExtraError: Pillow isn't installed.
+        """
+        picture = png_of(self, background=background_color, padding=padding)
+        return _written(picture, output_file_path)
+
+    def _repr_svg_(self) -> str:
+        return self.draw_svg()
+
+
+def _written(picture: bytes, path: str | Path | None) -> bytes:
+    if path is not None:
+        Path(path).write_bytes(picture)
+    return picture
+
+
+def _styles(colors: Any) -> dict[str, str]:
+    if colors is None or isinstance(colors, Mapping):
+        return dict(colors or {})
+    return {key: getattr(colors, key) for key in ("default", "first", "last")}

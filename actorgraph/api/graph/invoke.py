@@ -1,0 +1,409 @@
+"""Run a compiled graph: `ainvoke`, `astream`, `abatch`, `astream_events`."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+
+import anyio
+import msgspec
+
+from actorgraph.api import config as configs
+from actorgraph.api.blocking import block_on, refuse_in_loop
+from actorgraph.api.graph.setup import CompiledBase, Config, stopping_for
+from actorgraph.api.options import CallOptions, StreamOptions, call_options, stream_options
+from actorgraph.api.streams import formats as results
+from actorgraph.api.streams.events import TransformerFactory
+from actorgraph.api.streams.formats import printer_of, stream_format_of
+from actorgraph.api.streams.stream import ChunkStream
+from actorgraph.errors import GraphInterrupt, InvalidConfigError
+from actorgraph.runtime.run.launch import Launch
+from actorgraph.runtime.run.start import prepare
+from actorgraph.runtime.task.nested import NestedPlace
+from actorgraph.runtime.task.scope import CURRENT
+from actorgraph.values.policies import StreamMode
+from actorgraph.values.stream_items import StreamVersion, namespace_of
+
+if TYPE_CHECKING:
+    from actorgraph.api.streams.langchain_events import SpanStream
+    from actorgraph.api.streams.run_stream import AsyncGraphRunStream, GraphRunStream
+
+
+class RunMethods(CompiledBase):
+    """One run, a batch of runs, and the chunks and typed events of a run."""
+
+    transformers: tuple[TransformerFactory, ...] = ()
+
+    async def ainvoke(
+        self,
+        input: Any,
+        config: Config | None = None,
+        *,
+        stream_mode: StreamMode | Sequence[StreamMode] = "values",
+        version: StreamVersion = "v1",
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        """Run the graph and return its output.
+
+        Args:
+            input: the input; None to continue the thread from its checkpoint; or a Command.
+            config: see the class.
+            stream_mode: default "values": return the final state; any other: a list of chunks.
+            version: "v2" returns a `GraphOutput`, or a list of typed stream parts.
+            options: `durability`, `interrupt_before`, `interrupt_after`, `output_keys`,
+                `print_mode` and `context`: see `CallOptions`.
+        Returns: the output, with `"__interrupt__"` if the run waits at interrupts; None if no
+            output key was ever written.
+        Raises:
+            EmptyInputError, InvalidUpdateError, InvalidConfigError, InvalidContextError,
+                StoreRequiredError: a bad argument; nothing ran.
+            ConflictError: another run holds the thread; no node ran.
+            GraphRecursionError: the recursion limit was reached; finished supersteps are stored.
+            CheckpointError: a save failed; no node started after that.
+            Exception: the error that a node raised.
+        """
+        return await self._invocation(input, config, stream_mode, version, options)()
+
+    def _invocation(
+        self,
+        given: Any,
+        config: Config | None,
+        stream_mode: StreamMode | Sequence[StreamMode],
+        version: StreamVersion,
+        options: CallOptions,
+    ) -> Callable[[], Awaitable[Any]]:
+        """Validate a call and return a function that runs it.
+
+        In a node the order of calls identifies nested runs, so the run's place is taken here.
+        """
+        call = call_options("ainvoke", options)
+        if stream_mode != "values":
+            shown: Any = {**call, "output_keys": self._output_keys(call)}
+            stream = self.astream(given, config, stream_mode=stream_mode, version=version, **shown)
+            return partial(_chunks_of, stream)
+        if version != "v1":
+            results.check_version(version)
+        if self.config is not None:
+            config = self._bound(config)
+        modes, debug = call.get("print_mode", ()), call.get("debug", self.debug)
+        printer = printer_of(modes, debug=debug) if modes or debug else None
+        launch = self.make_launch(
+            given,
+            config,
+            place=None if CURRENT.get(None) is None else self._place(config),
+            options=call,
+            default_keys=self.plan.output_keys,
+            modes=tuple(printer.modes) if printer else (),
+            broadcast=printer,
+        )
+        if self.plan.bare_output and call.get("output_keys") is None:
+            launch = launch.with_bare_output()
+        return partial(self._outcome, launch, call.get("output_keys"), version)
+
+    def _output_keys(self, call: CallOptions) -> str | Sequence[str]:
+        """Return the keys of a call's chunks: those that it names, else the graph's output."""
+        keys, own = call.get("output_keys"), self.plan.output_keys
+        if keys is not None:
+            return keys
+        return own[0] if self.plan.bare_output else own
+
+    async def _outcome(self, launch: Launch, output_keys: object, version: str) -> Any:
+        supervisor, effects = await prepare(launch)
+        outcome = await supervisor.run(effects)
+        left = results.output_of(outcome, launch.place)
+        return results.result_of(self.plan, left, output_keys, version)
+
+    def astream(
+        self,
+        input: Any,
+        config: Config | None = None,
+        *,
+        stream_mode: StreamMode | Sequence[StreamMode] | None = None,
+        **options: Unpack[StreamOptions],
+    ) -> ChunkStream:
+        """Run the graph and stream its chunks as they are produced.
+
+        Args:
+            input: as in `ainvoke`.
+            config: as in `ainvoke`.
+            stream_mode: default "updates". "values": the state after each superstep;
+                "updates": what each task returned; "messages": chunks of messages as models
+                produce them; "custom": what nodes wrote to `get_stream_writer()`; "checkpoints",
+                "tasks", "debug": internals of the run. With a list every chunk carries its mode.
+            options: those of `ainvoke`, see `CallOptions`, and `subgraphs`, `version`,
+                `print_mode`, `debug`, `buffer` and `when_full`: see `ReadingOptions`.
+        Returns: an async iterator, also usable as `async with`. With sync durability a chunk is
+            delivered after what it reports is stored; custom chunks are delivered at once.
+        Raises: as `ainvoke`; arguments are checked before this returns.
+        """
+        call, reading = stream_options(options)
+        stream_mode = self.stream_mode if stream_mode is None else stream_mode
+        reading["debug"] = reading.get("debug", self.debug)
+        reader = stream_format_of(self.plan, stream_mode, reading)
+        config = self._bound(config)
+        place = self._place(config)
+
+        keys = call.get("output_keys")
+        bare = isinstance(keys, str) or (keys is None and self.plan.bare_state)
+
+        broadcast = reader.broadcast()
+        launch = self.make_launch(  # refuses bad arguments here, not at the first chunk
+            input,
+            config,
+            place=place,
+            options=call,
+            default_keys=self.plan.state_keys,
+            modes=tuple(reader.all_modes),
+            broadcast=broadcast,
+        )
+        launch = launch.with_bare_output() if bare else launch
+
+        begun = partial(self._begun, launch, place, call)
+        return ChunkStream(begun, broadcast, reader, namespace_of(launch.address.namespace))
+
+    def _begun(self, launch: Launch, place: NestedPlace | None, call: CallOptions) -> Launch:
+        """Complete a launch when the first chunk is read.
+
+        Only then are the event loop, the context variables and the start of the deadline known.
+        """
+        return msgspec.structs.replace(
+            launch,
+            host=self._own_host() if place is None else launch.host,
+            context=copy_context(),
+            stopping=stopping_for(place, call),
+        )
+
+    async def abatch(
+        self,
+        inputs: Sequence[Any],
+        config: Config | Sequence[Config] | None = None,
+        *,
+        return_exceptions: bool = False,
+        stream_mode: StreamMode | Sequence[StreamMode] = "values",
+        version: StreamVersion = "v1",
+        **options: Unpack[CallOptions],
+    ) -> list[Any]:
+        """Call `ainvoke` for each input, concurrently.
+
+        Args:
+            inputs: one run each.
+            config: of every run, or a list with one for each. `max_concurrency` bounds the
+                concurrent runs (the first config's), and the tasks of each run.
+            return_exceptions: return the exception of a run that fails as its result.
+                Default: the first one cancels the other runs, which store what they have done.
+            stream_mode: as in `ainvoke`.
+            version: as in `ainvoke`.
+            options: as in `ainvoke`.
+        Returns: the results, in the order of the inputs.
+        Raises:
+            InvalidConfigError: the number of configs is not that of the inputs; nothing ran.
+            Exception: as `ainvoke`; bad arguments of any input before the first run starts.
+        """
+        given = _one_each(inputs, config)
+        bound = self._bound(given[0]) if given else None
+        # Prepared here, in input order: in a node a nested run is identified by the order of
+        # calls, and the tasks below may start in any order.
+        calls = [
+            self._invocation(one, own, stream_mode, version, options)
+            for one, own in zip(inputs, given, strict=True)
+        ]
+        limit = configs.max_concurrency_of(bound) or len(calls)
+        return await _all_of(calls, limit, return_exceptions=return_exceptions)
+
+    def batch(self, inputs: Sequence[Any], config: Any = None, **options: Any) -> list[Any]:
+        """Blocking version of `abatch`."""
+        return block_on("abatch", lambda: self.abatch(inputs, config, **options))
+
+    @overload
+    def astream_events(
+        self,
+        input: Any,
+        config: Config | None = None,
+        *,
+        version: Literal["v3"],
+        transformers: Sequence[TransformerFactory] = (),
+        **options: Any,
+    ) -> "AsyncGraphRunStream": ...
+
+    @overload
+    def astream_events(
+        self,
+        input: Any,
+        config: Config | None = None,
+        *,
+        version: Literal["v2"] = "v2",
+        **options: Any,
+    ) -> "SpanStream": ...
+
+    def astream_events(
+        self,
+        input: Any,
+        config: Config | None = None,
+        *,
+        version: str = "v2",
+        transformers: Sequence[TransformerFactory] = (),
+        **options: Any,
+    ) -> "AsyncGraphRunStream | SpanStream":
+        """Run the graph and read typed projections of it, or LangChain's events.
+
+        ```python
+        async with graph.astream_events({"question": "why?"}, version="v3") as run:
+            async for message in run.messages:
+                async for text in message.text:
+                    print(text, end="")
+            print(await run.output())
+        ```
+
+        Args:
+            input: as in `ainvoke`.
+            config: as in `ainvoke`.
+            version: "v3" for projections. "v2", the default, for an iterator of LangChain's
+                events (`StreamEvent`); it takes the options `include_names`, `include_types`,
+                `include_tags`, and the same with `exclude_`.
+            transformers: subclasses of `StreamTransformer`, or functions of a scope that make
+                one; they come after those of `compile(transformers=)`.
+            options: of `astream`, except `stream_mode` and `subgraphs`, which follow from the
+                transformers.
+        Returns: the run, which begins when it is read. Awaiting it returns the same object.
+        Raises:
+            InvalidConfigError: the version is unknown, or the option is one that follows from
+                the transformers.
+            Exception: as `astream`.
+        """
+        if version == "v2" and not transformers:
+            return self._read_spans(input, config, options)
+        return self._read_events(input, config, version, transformers, options, blocking=False)
+
+    def _read_spans(
+        self, given: Any, config: Config | None, options: dict[str, Any]
+    ) -> "SpanStream":
+        from actorgraph.api.streams.langchain_events import (
+            FILTERS,
+            MODES,
+            EventFilter,
+            SpanEvents,
+            SpanStream,
+        )
+
+        wanted = EventFilter({name: options.pop(name, None) for name in FILTERS})
+        modes: Any = list(MODES)
+        stream = self.astream(
+            given, config, stream_mode=modes, subgraphs=True, version="v2", **options
+        )
+        given_config = config or {}
+        tags: list[str] = list(given_config.get("tags") or ())
+        spans = SpanEvents(
+            self.name, given, stream.namespace, tags, given_config.get("metadata") or {}
+        )
+        return SpanStream(stream, spans, wanted.takes)
+
+    def stream_events(
+        self, input: Any, config: Config | None = None, *, version: str = "v3", **options: Any
+    ) -> "GraphRunStream":
+        """Blocking version of `astream_events`: projections are read with a plain `for`."""
+        refuse_in_loop("astream_events")
+        from actorgraph.api.streams.run_stream import GraphRunStream
+
+        transformers = options.pop("transformers", ())
+        run = self._read_events(input, config, version, transformers, options, blocking=True)
+        return GraphRunStream(run)
+
+    def _read_events(
+        self,
+        given: Any,
+        config: Config | None,
+        version: str,
+        transformers: Sequence[TransformerFactory],
+        options: dict[str, Any],
+        *,
+        blocking: bool,
+    ) -> "AsyncGraphRunStream":
+        from actorgraph.api.streams.run_stream import AsyncGraphRunStream, Pump
+
+        _check(version, options)
+        factories = (*_built_in(), *self.transformers, *transformers)
+        modes: Any = sorted({mode for factory in factories for mode in _modes_of(factory)})
+        stream = self.astream(
+            given, config, stream_mode=modes, subgraphs=True, version="v2", **options
+        )
+        pump = Pump(factories, scope=stream.namespace, blocking=blocking)
+        pump.attach(stream)
+        return AsyncGraphRunStream(pump)
+
+
+async def _chunks_of(stream: ChunkStream) -> list[Any]:
+    async with stream:
+        return [chunk async for chunk in stream]
+
+
+def _one_each(inputs: Sequence[Any], config: Any) -> list[Config | None]:
+    if not isinstance(config, (list, tuple)):
+        return [configs.checked(config)] * len(inputs)
+    if len(config) != len(inputs):
+        raise InvalidConfigError(
+            f"config must be a list of the same length as inputs, but got {len(config)} configs "
+            f"for {len(inputs)} inputs",
+            do="pass one config for each input, or one dict for all",
+        )
+    return list(config)
+
+
+async def _all_of(
+    calls: Sequence[Callable[[], Awaitable[Any]]], limit: int, *, return_exceptions: bool
+) -> list[Any]:
+    """Await calls, at most `limit` of them concurrently; return their results in order."""
+    results: list[Any] = [None] * len(calls)
+    failures: list[Exception] = []
+    pauses: list[GraphInterrupt] = []
+    slots = anyio.Semaphore(max(limit, 1))
+
+    async def one(index: int) -> None:
+        async with slots:
+            try:
+                results[index] = await calls[index]()
+            except GraphInterrupt as pause:  # in a node: other calls may have interrupts too
+                pauses.append(pause)
+            except Exception as error:  # noqa: BLE001 - nodes may raise anything
+                results[index] = error
+                if not return_exceptions:
+                    failures.append(error)
+                    group.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as group:
+        for index in range(len(calls)):
+            group.start_soon(one, index)
+    for stopped in (*failures, *pauses):
+        raise stopped
+    return results
+
+
+_OWNED = ("stream_mode", "subgraphs")
+
+
+def _built_in() -> tuple[TransformerFactory, ...]:
+    from actorgraph.api.streams.message_streams import MessagesTransformer
+    from actorgraph.api.streams.projections import LifecycleTransformer, ValuesTransformer
+    from actorgraph.api.streams.run_stream import SubgraphTransformer
+
+    return (ValuesTransformer, MessagesTransformer, LifecycleTransformer, SubgraphTransformer)
+
+
+def _modes_of(factory: TransformerFactory) -> Sequence[str]:
+    """Return the modes that a transformer needs; a function is called once to find out."""
+    known: Sequence[str] | None = getattr(factory, "required_stream_modes", None)
+    return factory(()).required_stream_modes if known is None else known
+
+
+def _check(version: str, options: dict[str, Any]) -> None:
+    if version != "v3":
+        raise InvalidConfigError(
+            f'unknown version={version!r}; expected "v3", or "v2" for astream_events() without '
+            "transformers",
+            do='use version="v3", or astream(stream_mode=[...]) for chunks',
+        )
+    for name in _OWNED:
+        if name in options:
+            raise InvalidConfigError(
+                f"astream_events() has no argument {name!r}; the transformers determine it",
+                do="leave it out; transformers=[UpdatesTransformer] adds run.updates",
+            )

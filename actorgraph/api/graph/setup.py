@@ -1,0 +1,306 @@
+"""The base of a compiled graph: construction, how a run is set up, what a config addresses."""
+
+import copy
+import sys
+from collections.abc import Mapping, Sequence
+from contextvars import copy_context
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Self, cast
+
+import msgspec
+
+from actorgraph.api import config as configs
+from actorgraph.api.config import seconds
+from actorgraph.api.graph.arguments import check_profile, resources_of, stores_of
+from actorgraph.api.graph.subgraphs import graph_at, subgraphs_of, types_below
+from actorgraph.api.options import CallOptions
+from actorgraph.api.savers.adapt import adapt_checkpointer
+from actorgraph.codec import Codec
+from actorgraph.errors import InvalidConfigError, SaverRequiredError
+from actorgraph.plan.plan import Plan
+from actorgraph.ports import Cache, Checkpointer, Saver, Store
+from actorgraph.runtime.broadcast import Broadcast
+from actorgraph.runtime.clock import IDS
+from actorgraph.runtime.run.launch import Address, Launch
+from actorgraph.runtime.saver.hosting import Host, host_of
+from actorgraph.runtime.task.nested import (
+    NestedPlace,
+    belongs,
+    inherited_config,
+    nested_place,
+    other_thread_config,
+)
+from actorgraph.runtime.task.result_cache import Identities, ResultCache
+from actorgraph.runtime.task.runtime import Stopping
+from actorgraph.runtime.task.scope import CURRENT
+from actorgraph.superstep.nesting import nodes_of, stable_namespace
+from actorgraph.values.configs import Config, merge_configs
+from actorgraph.values.from_langgraph import from_langgraph
+from actorgraph.values.policies import Durability, StreamMode
+from actorgraph.values.stream_items import namespace_of
+
+
+class AddressedGraph(msgspec.Struct, frozen=True):
+    """The thread, checkpoint and graph that a config addresses, to be read or changed.
+
+    Attributes:
+        host: of the saver.
+        codec: decodes and encodes the graph's values.
+        plan: of the graph or subgraph.
+        address: thread, namespace and checkpoint.
+        declared: whether `plan` belongs to the namespace; an unknown namespace is read with the
+            root graph's plan.
+    """
+
+    host: Host
+    codec: Codec
+    plan: Plan
+    address: Address
+    declared: bool
+
+
+def _nested_broadcast(
+    place: NestedPlace, own: Broadcast | None
+) -> tuple[Broadcast | None, tuple[str, ...]]:
+    """Return the buffer that a nested run writes its chunks to, and the modes to emit.
+
+    Its own reader's, if it has one, which passes on to the reader of the run above; else that.
+    """
+    above, namespace = place.scope.lineage.broadcast, namespace_of(place.namespace)
+    reads = above.modes_at(namespace) if above is not None else frozenset[str]()
+    if own is None:
+        return (above, tuple(reads)) if reads else (None, ())
+    own.root = namespace
+    own.above = above if reads else None
+    return own, tuple(own.modes_at(namespace))
+
+
+def stopping_for(place: NestedPlace | None, options: CallOptions) -> Stopping:
+    """Return the control and the deadline of a run that begins now."""
+    control, deadline_s = options.get("control"), options.get("deadline_s")
+    if deadline_s is not None:
+        deadline_s = seconds("deadline_s", deadline_s)
+    if place is None:
+        return Stopping(control, deadline_s)
+    return place.scope.lineage.stopping.below(control, deadline_s)
+
+
+class CompiledBase:
+    """Holds a compiled graph's plan, saver and stores, and sets up runs. Immutable.
+
+    Base of `CompiledStateGraph`.
+    """
+
+    stream_mode: StreamMode | Sequence[StreamMode] = "updates"
+    debug: bool = False
+
+    def __init__(
+        self,
+        plan: Plan,
+        checkpointer: Checkpointer,
+        durability: Durability | None = None,
+        *,
+        store: Store | None = None,
+        cache: Cache | None = None,
+        builder: Any = None,
+        stores: Mapping[str, Store] | None = None,
+    ) -> None:
+        self.subgraphs = subgraphs_of(plan)
+        # The plan lists the nodes whose subgraphs may store checkpoints.
+        stored = frozenset(n for n, g in self.subgraphs.items() if g.checkpointer is not False)
+        self.plan = replace(plan, subgraphs=stored) if stored else plan
+        self.checkpointer = adapt_checkpointer(checkpointer)
+        check_profile(self.checkpointer)
+        self.store = store
+        self.stores = stores_of(stores)
+        self.cache = cache
+        self.identities = Identities()
+        self.builder = builder
+        self.config: Config | None = None
+        self.step_timeout: float | timedelta | None = None
+        self._durability = durability
+        self.stored_types = (*plan.types, *types_below(self.subgraphs))
+        self.codec = self.codec_for(self.checkpointer)
+
+    def codec_for(self, saver: object) -> Codec:
+        """Return the codec of the graph's values in a saver; for the package's own use."""
+        own, learn = getattr(saver, "codec", None), getattr(saver, "learn", None)
+        if learn is not None:
+            learn(self.stored_types)
+        codec = cast("Codec", own) if own is not None else Codec()
+        for migration in self.plan.migrations:
+            codec = codec.with_upgrades(migration.types)
+        return codec.with_types(self.stored_types)
+
+    @property
+    def durability(self) -> Durability:
+        """The durability of a run whose call has none; a nested run may inherit another."""
+        return self._durability or Durability.SYNC
+
+    @property
+    def name(self) -> str:
+        """The graph's name."""
+        return self.plan.name
+
+    @property
+    def graph_id(self) -> str:
+        """Identifies the graph in stored records."""
+        return self.plan.graph_id
+
+    def _place(self, config: Config | None) -> NestedPlace | None:
+        """Return where in a node's run a call is made; None for a top-level run."""
+        scope = CURRENT.get(None)
+        if scope is None or not belongs(scope, config):
+            return None
+        return nested_place(scope, self.checkpointer)
+
+    def make_launch(
+        self,
+        given: Any,
+        config: Config | None,
+        *,
+        place: NestedPlace | None,
+        options: CallOptions,
+        default_keys: tuple[str, ...],
+        modes: Sequence[str] = (),
+        broadcast: Broadcast | None = None,
+    ) -> Launch:
+        """Validate a call and return all that its run needs; for the package's own use.
+
+        `place` is the node that makes the call, None for a top-level run; `default_keys` are the
+        keys of the output if `options` name none. Raises as `ainvoke` for bad arguments.
+        """
+        durability, codec = self._durability or Durability.SYNC, self.codec
+        if place is None:
+            above, host, scope = None, self._own_host(), CURRENT.get(None)
+            if scope is not None:  # on another thread: it inherits tags, limits ..., no address
+                config = other_thread_config(scope, configs.checked(config))
+            address, run = configs.start_of(config, needs_thread=host is not None), IDS.run()
+        else:
+            above, host = place.scope.lineage, place.host
+            durability = self._durability or above.policy.durability
+            broadcast, modes = _nested_broadcast(place, broadcast)
+            config, address, run, codec = self._nested_start(place, config)
+        config = {} if config is None else dict(config)
+        policy = configs.policy_of(
+            *(self.plan, config, options, durability, default_keys, modes),
+            step_timeout=self.step_timeout,
+        )
+        replay, resources = options.get("replay"), None if above is None else above.resources
+        return Launch(
+            plan=self.plan,
+            policy=policy,
+            address=address,
+            given=from_langgraph(given) if "langgraph.types" in sys.modules else given,
+            config=config,
+            host=host,
+            codec=codec,
+            context=copy_context(),
+            run=run,
+            recorded=configs.is_recorded_replay(replay, given, host is not None),
+            broadcast=broadcast,
+            place=place,
+            cache=self._result_cache(place, codec) if self.cache or place else None,
+            stopping=stopping_for(place, options),
+            resources=resources_of(self.plan, resources, options, self.store, self.stores),
+        )
+
+    def _result_cache(self, place: NestedPlace | None, codec: Codec) -> ResultCache | None:
+        """Return the cache of the graph's nodes: its own, or that of the graph above."""
+        above = place.scope.lineage.cache if place is not None else None
+        cache = self.cache or (above.cache if above is not None else None)
+        if cache is None:
+            return None
+        return ResultCache(cache, codec.at_rest, self.graph_id, self.identities)
+
+    def _changed(self, **attributes: Any) -> Self:
+        """Return a copy of the graph with other attributes."""
+        twin = copy.copy(self)
+        vars(twin).update(attributes)
+        return twin
+
+    def hosted_by(self, saver: Saver, store: Store | None) -> Self:
+        """Return a copy that runs over an ActorSystem's saver and store; for the package's own use.
+
+        Args:
+            saver: replaces the graph's, unless the graph was compiled with `checkpointer=False`.
+            store: replaces the graph's, unless it is None.
+        """
+        changes: dict[str, Any] = {} if store is None else {"store": store}
+        if self.checkpointer is not False:
+            changes |= {"checkpointer": saver, "codec": self.codec_for(saver)}
+        return self._changed(**changes)
+
+    def _bound(self, config: Config | None) -> Config | None:
+        """Merge a call's config over the one that `with_config` bound."""
+        return (
+            config if self.config is None else merge_configs(self.config, configs.checked(config))
+        )
+
+    def _nested_start(
+        self, place: NestedPlace, config: Config | None
+    ) -> tuple[Config, Address, bytes, Codec]:
+        """Return the config, address, run id and codec of a run in a node of another run."""
+        config = inherited_config(place.scope, config)
+        above, host = place.scope.lineage, place.host
+        thread_id, run, codec = above.thread_id, above.run, self.codec
+        # A graph with a saver of its own claims a thread there, as a top-level run does. Any
+        # other stores in the thread of the run above, encoded for that run's saver.
+        if place.nested.claims:
+            thread_id, run = configs.address_of(config, needs_thread=True).thread_id, IDS.run()
+        elif host is not None:
+            codec = self.codec_for(host.saver)
+        return config, Address(thread_id, place.namespace), run, codec
+
+    def _own_host(self) -> Host | None:
+        """Return the host of the graph's own saver; None without one.
+
+        Raises:
+            InvalidConfigError: the graph has `checkpointer=True`, which only a subgraph may have.
+        """
+        if self.checkpointer is True:
+            raise InvalidConfigError(
+                f"checkpointer=True cannot be used for root graphs; {self.name!r} was called "
+                "outside a node",
+                do="pass a saver to compile(), or run this graph in a node of one that has a saver",
+            )
+        # No isinstance(saver, Saver): a runtime protocol looks for each method, at every run.
+        saver = self.checkpointer
+        return None if saver is None or isinstance(saver, bool) else host_of(saver)
+
+    def _saver_host(self, method: str) -> Host:
+        host = self._own_host()
+        if host is None:
+            raise SaverRequiredError(
+                f"No checkpointer set: {method} reads checkpoints, and graph {self.name!r} was "
+                "compiled without a checkpointer",
+                do="pass checkpointer= to compile(), e.g. SqliteSaver('runs.db')",
+            )
+        return host
+
+    def locate(self, method: str, config: Config) -> AddressedGraph:
+        """Return the thread, checkpoint and graph that a config addresses from outside a run.
+
+        For the package's own use.
+
+        Args:
+            method: the caller's name, for the error.
+            config: merged over the bound one.
+        Raises:
+            SaverRequiredError: the graph has no checkpointer.
+        """
+        host = self._saver_host(method)
+        address = configs.address_of(self._bound(config), needs_thread=True)
+        found = graph_at(self, nodes_of(address.namespace))
+        if found is self or found is None:
+            return AddressedGraph(host, self.codec, self.plan, address, found is not None)
+        if isinstance(found.checkpointer, Saver):
+            host = host_of(found.checkpointer)
+        # A stateful subgraph keeps one state per node, not per task: no task ids in its namespace.
+        if found.checkpointer is True:
+            address = msgspec.structs.replace(
+                address, namespace=stable_namespace(address.namespace)
+            )
+        codec = found.codec_for(host.saver)
+        return AddressedGraph(host, codec, found.plan, address, declared=True)

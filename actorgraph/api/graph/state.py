@@ -1,0 +1,338 @@
+"""Read and change a thread's state from outside a run; resume, retry or fork it."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any, Unpack, cast, overload
+
+from actorgraph.api import config as configs
+from actorgraph.api.config import config_of
+from actorgraph.api.graph.editing import (
+    ForkTarget,
+    UpdateAuthor,
+    address_of_copy,
+    copy_checkpoint,
+    load_source,
+    subgraph_states_before,
+    write_updates,
+)
+from actorgraph.api.graph.invoke import RunMethods
+from actorgraph.api.graph.setup import AddressedGraph, Config
+from actorgraph.api.graph.snapshots import read_history, read_state
+from actorgraph.api.options import CallOptions
+from actorgraph.api.pages import Pages
+from actorgraph.codec import Codec
+from actorgraph.errors import CheckpointNotFoundError, EmptyInputError, InvalidConfigError
+from actorgraph.ports import Saver
+from actorgraph.runtime.saver.hosting import host_of
+from actorgraph.runtime.task.runtime import NO_RESOURCES
+from actorgraph.values.checkpoint import Latest, ResumeTarget
+from actorgraph.values.commands import Command, StateUpdate
+from actorgraph.values.commits import Commit
+from actorgraph.values.ids import as_text
+from actorgraph.values.state_snapshot import StateSnapshot
+
+
+class StateMethods(RunMethods):
+    """Snapshots, history, updates and subgraphs; resuming, retrying and forking a thread."""
+
+    @overload
+    async def aget_state(
+        self, config: Config, checkpoint_id: None = None, *, subgraphs: bool = False
+    ) -> StateSnapshot: ...
+    @overload
+    async def aget_state(
+        self, config: str, checkpoint_id: str | None = None, *, subgraphs: bool = False
+    ) -> StateSnapshot | None: ...
+    @overload
+    async def aget_state(
+        self, *, thread_id: str, checkpoint_id: str | None = None, subgraphs: bool = False
+    ) -> StateSnapshot | None: ...
+    async def aget_state(
+        self,
+        config: Config | str | None = None,
+        checkpoint_id: str | None = None,
+        *,
+        thread_id: str | None = None,
+        subgraphs: bool = False,
+    ) -> StateSnapshot | None:
+        """Return the state of a thread as it is now, or as one checkpoint recorded it.
+
+        Args:
+            config: the thread: its config or its id; a config with a checkpoint_ns addresses a
+                subgraph of it.
+            checkpoint_id: of one checkpoint; default the newest, with its pending writes.
+            thread_id: the thread, instead of `config`.
+            subgraphs: also read the state of subgraphs, into `tasks[i].state`; without it that
+                is the config to read it with.
+        Returns: a snapshot. For an unknown thread an empty one if a config was given, None if an
+            id was given; None also for an unknown checkpoint of an id.
+        Raises:
+            SaverRequiredError: the graph has no checkpointer.
+            CheckpointNotFoundError: the checkpoint in `config` doesn't exist.
+        """
+        by_config = isinstance(config, Mapping)
+        config = config_of(config, thread_id, checkpoint_id)
+        at = self.locate("get_state()", config)
+        try:
+            found = await read_state(at.host, at.codec, at.plan, at.address, config)
+        except CheckpointNotFoundError:
+            if by_config:
+                raise
+            return None
+        if not by_config and found.created_at is None:
+            return None
+        return await self._with_states_below(found) if subgraphs else found
+
+    async def _with_states_below(self, found: StateSnapshot) -> StateSnapshot:
+        tasks = [
+            task._replace(state=await self.aget_state(task.state, subgraphs=True))
+            if task.state
+            else task
+            for task in found.tasks
+        ]
+        return found._replace(tasks=tuple(tasks))
+
+    def aget_state_history(
+        self,
+        config: Config | str | None = None,
+        *,
+        thread_id: str | None = None,
+        filter: Mapping[str, Any] | None = None,
+        before: Config | str | None = None,
+        limit: int | None = None,
+        lineage: bool = False,
+    ) -> AsyncIterator[StateSnapshot]:
+        """Iterate over the thread's checkpoints as snapshots, newest first, of all branches.
+
+        Args:
+            config: the thread: its config or its id. A config with a checkpoint_id lists that
+                checkpoint alone, as LangGraph does.
+            thread_id: the thread, instead of `config`.
+            filter: metadata that must be equal, e.g. `{"source": "loop"}`.
+            before: a config or a checkpoint id; only checkpoints older than that one.
+            limit: the most snapshots; default all.
+            lineage: list only the newest checkpoint, or the one in `config`, and its ancestors.
+        Raises:
+            SaverRequiredError: the graph has no checkpointer.
+            InvalidConfigError: an argument is invalid.
+        """
+        config = config_of(config, thread_id)
+        at = self.locate("get_state_history()", config)
+        return read_history(
+            at,
+            where=configs.where_of(filter),
+            before=configs.before_of(before),
+            limit=configs.limit_of(limit),
+            lineage=lineage,
+        )
+
+    async def aupdate_state(
+        self,
+        config: Config | str | None = None,
+        values: Any = None,
+        as_node: str | None = None,
+        task_id: str | None = None,
+        *,
+        thread_id: str | None = None,
+        checkpoint_id: str | None = None,
+        strict: bool = False,
+    ) -> dict[str, Any]:
+        """Change a thread's state as if a node had returned `values`.
+
+        Args:
+            config: the thread: its config or its id; with a checkpoint_id, a branch from there.
+            values: an update, applied with the same reducers as a node's; None writes nothing.
+            as_node: the node; its edges decide what runs next, other pending tasks are dropped.
+                Default the node that ran last, if that is unambiguous; else pending tasks stay.
+                `"__end__"` with None drops all pending tasks, `"__input__"` applies an input,
+                `"__copy__"` makes a sibling of the checkpoint.
+            task_id: the pending task whose result the update is, as the history shows it.
+            thread_id: the thread, instead of `config`.
+            checkpoint_id: the checkpoint, instead of one in `config`.
+            strict: refuse an update if it is not known which node it is from.
+        Returns: a config that addresses the new checkpoint, which is durable.
+        Raises:
+            SaverRequiredError: the graph has no checkpointer.
+            MissingNodeError, InvalidUpdateError: nothing was written.
+            ConflictError: a run holds the thread.
+        """
+        config = config_of(config, thread_id, checkpoint_id)
+        at = self._update_target("update_state()", config)
+        update = StateUpdate(values, as_node, task_id)
+        return await write_updates(at, [[update]], self._author_of(config, strict=strict))
+
+    async def abulk_update_state(
+        self,
+        config: Config | str | None = None,
+        supersteps: Sequence[Any] = (),
+        *,
+        thread_id: str | None = None,
+        checkpoint_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Change a thread's state by several supersteps of updates; all are stored, or none.
+
+        Args:
+            config: as in `aupdate_state`.
+            supersteps: lists of `StateUpdate` or `(values, as_node, task_id)`; each list makes
+                one checkpoint. In a flat list each update is a superstep of its own.
+            thread_id: as in `aupdate_state`.
+            checkpoint_id: as in `aupdate_state`.
+        Returns: a config that addresses the last new checkpoint.
+        Raises:
+            InvalidConfigError: there is no superstep, or an empty one.
+            Exception: as `aupdate_state`.
+        """
+        config = config_of(config, thread_id, checkpoint_id)
+        at = self._update_target("bulk_update_state()", config)
+        return await write_updates(at, supersteps, self._author_of(config))
+
+    def _author_of(self, config: Config, *, strict: bool = False) -> UpdateAuthor:
+        supplies = NO_RESOURCES.below(None, self.store, self.stores)
+        return UpdateAuthor(dict(self._bound(config) or {}), supplies, strict)
+
+    def _update_target(self, what: str, config: Config) -> AddressedGraph:
+        at = self.locate(what, config)
+        if not at.declared:
+            raise InvalidConfigError(
+                f"Subgraph {at.address.namespace!r} not found in graph {self.name!r}",
+                do="take the config from get_state(config, subgraphs=True).tasks[i].state.config",
+            )
+        return at
+
+    def aget_subgraphs(
+        self, namespace: str | None = None, *, recurse: bool = False
+    ) -> AsyncIterator[tuple[str, "StateMethods"]]:
+        """Iterate over subgraphs as `(node names joined by "|", graph)`.
+
+        Args:
+            namespace: only the subgraph with this name.
+            recurse: also subgraphs of subgraphs.
+        """
+        found = self.get_subgraphs(namespace, recurse=recurse)
+
+        async def page() -> list[tuple[str, StateMethods]]:
+            return list(found)
+
+        return Pages(page)
+
+    def get_subgraphs(
+        self, namespace: str | None = None, *, recurse: bool = False
+    ) -> Iterator[tuple[str, "StateMethods"]]:
+        """Sync version of `aget_subgraphs`. Subgraphs that store nothing are left out."""
+        for name, found in self.subgraphs.items():
+            if found.checkpointer is False:
+                continue
+            graph = cast("StateMethods", found)
+            if namespace in (None, name):
+                yield name, graph
+            if recurse and (namespace is None or namespace.startswith(f"{name}|")):
+                inner = namespace and namespace.removeprefix(f"{name}|")
+                for below, deeper in graph.get_subgraphs(inner, recurse=True):
+                    yield f"{name}|{below}", deeper
+
+    async def aresume_from(
+        self,
+        thread: Config | str,
+        target: ResumeTarget,
+        command: Command[Any] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        """Resume a thread from a checkpoint; from any but the newest, on a branch.
+
+        Args:
+            thread: its id or config.
+            target: `Latest` or `ResumeTarget.checkpoint(id)`.
+            command: an answer, an update or a route; None for none.
+            options: as for `ainvoke`.
+        Returns: as `ainvoke`.
+        Raises: as `ainvoke`.
+        """
+        return await self.ainvoke(command, config_of(thread, None, target.checkpoint_id), **options)
+
+    async def aresume(
+        self,
+        thread: Config | str,
+        command: Command[Any] | None = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        """Resume a thread from its newest checkpoint; see `aresume_from`."""
+        return await self.aresume_from(thread, Latest, command, **options)
+
+    async def aretry(self, thread: Config | str, **options: Unpack[CallOptions]) -> Any:
+        """Run a failed thread's unfinished tasks again; finished ones are kept.
+
+        If all have finished and folding their writes failed, all of them run again, on a copy of
+        the checkpoint: nothing else could change the outcome. To change the state first, use
+        `aupdate_state` and then this or `ainvoke(None, ...)`.
+
+        Args:
+            thread: its id or config.
+            options: as for `ainvoke`.
+        Raises:
+            EmptyInputError: the thread has no pending task.
+            Exception: as `ainvoke`.
+        """
+        config = config_of(thread)
+        found = await self.aget_state(config)
+        if not found.next:
+            raise EmptyInputError(
+                "there is nothing to retry: the thread has no pending task",
+                do="read get_state(thread).failed_node; pass an input to start again",
+            )
+        if found.is_stuck:
+            config = await self.aupdate_state(config, None, "__copy__")
+        return await self.ainvoke(None, config, **options)
+
+    async def afork_state(
+        self,
+        source: Config | str | None = None,
+        target_thread_id: str | None = None,
+        *,
+        thread_id: str | None = None,
+        checkpoint_id: str | None = None,
+        saver: Saver | None = None,
+    ) -> dict[str, Any]:
+        """Copy a checkpoint's state to a new thread; its pending tasks are pending there too.
+
+        The state that stateful subgraphs had by then is copied along. A subgraph that was in the
+        middle of a run starts again, as its task does.
+
+        Args:
+            source: the thread, or one of its checkpoints: a config or an id.
+            target_thread_id: a thread that has no checkpoint.
+            thread_id: the source thread, instead of `source`.
+            checkpoint_id: the source checkpoint, instead of one in `source`.
+            saver: where to store the new thread, e.g. that of another compiled graph; default
+                the graph's own.
+        Returns: a config that addresses the new thread's first checkpoint: it has no parent, and
+            `metadata["forked_from"]` holds its origin. The source stays as it is.
+        Raises:
+            SaverRequiredError: the graph has no checkpointer.
+            CheckpointNotFoundError: the source doesn't exist.
+            ConflictError: the target has checkpoints.
+        """
+        at = self.locate("fork_state()", config_of(source, thread_id, checkpoint_id))
+        target = {"configurable": {"thread_id": target_thread_id}}
+        target_id = configs.address_of(target, needs_thread=True).thread_id
+        found = await load_source(at)
+        host = at.host if saver is None else host_of(saver)
+        commits: list[Commit] = []
+        sequence = found.restored.sequence if found.restored else 0
+        for row in await subgraph_states_before(at, sequence):
+            place = {"thread_id": at.address.thread_id, "checkpoint_ns": row.namespace}
+            inner = self.locate(
+                "fork_state()", {"configurable": {**place, "checkpoint_id": as_text(row.row.id)}}
+            )
+            if inner.declared:
+                to = ForkTarget(target_id, host, self._codec_at(inner, saver))
+                commits.append(await copy_checkpoint(inner, await load_source(inner), to))
+        # The root is stored last, as in the source, where subgraphs' states are older than it.
+        commits.append(
+            await copy_checkpoint(at, found, ForkTarget(target_id, host, self._codec_at(at, saver)))
+        )
+        await host.writer.store(*commits)
+        return address_of_copy(commits[-1])
+
+    def _codec_at(self, at: AddressedGraph, saver: Saver | None) -> Codec:
+        """Return the codec for the copy: that of the given saver, or of the source."""
+        own = getattr(saver, "codec", None)
+        return at.codec if own is None else cast("Codec", own).with_types(self.stored_types)

@@ -1,0 +1,94 @@
+"""StateGraph: declare nodes and edges over a shared state, then compile them."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from actorgraph.api.graph.arguments import check_parts
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.streams.events import TransformerFactory
+from actorgraph.errors import UnreachableNodeWarning
+from actorgraph.plan.builder import GraphBuilder
+from actorgraph.plan.checks import check
+from actorgraph.plan.compatibility import check_migrations
+from actorgraph.plan.compile import make_plan
+from actorgraph.ports import Cache, Checkpointer, Store
+from actorgraph.values.checkpoint import Migration
+from actorgraph.values.policies import All
+
+
+class StateGraph(GraphBuilder):
+    """A graph whose nodes read and update one shared state.
+
+    Args:
+        state_schema: a TypedDict, dataclass, pydantic model or msgspec.Struct whose annotated
+            keys are the state; `Annotated[T, f]` folds updates with the reducer f.
+        context_schema: the type of `context=`.
+        input_schema: the keys that a run takes; default the state.
+        output_schema: the keys that a run returns; default the state.
+    Raises:
+        SchemaError: a schema can't be read.
+    """
+
+    def compile(
+        self,
+        checkpointer: Checkpointer = None,
+        *,
+        cache: Cache | None = None,
+        store: Store | None = None,
+        stores: Mapping[str, Store] | None = None,
+        interrupt_before: All | Sequence[str] = (),
+        interrupt_after: All | Sequence[str] = (),
+        debug: bool = False,
+        name: str | None = None,
+        strict: bool = False,
+        transformers: Sequence[TransformerFactory] = (),
+        migrations: Sequence[Migration] = (),
+    ) -> CompiledStateGraph:
+        """Validate the graph and make it runnable. The builder may be changed and compiled again.
+
+        Args:
+            checkpointer: a saver, for threads that can be resumed, read and changed. For a
+                subgraph: None (default) uses the parent's saver and starts fresh in each task,
+                True uses it and keeps its state between tasks, False stores nothing.
+            cache: for the results of nodes with a `cache_policy`; None: the parent's.
+            store: for the nodes' `runtime.store`; None: the parent's.
+            stores: name -> store, for the nodes' `runtime.stores`; None: the parent's.
+            interrupt_before: nodes before which every run pauses, or "*".
+            interrupt_after: nodes after which every run pauses, or "*".
+            debug: print "updates" and "values" of every run to standard output.
+            name: for errors and logs. Default "LangGraph", as in LangGraph.
+            strict: make a returned key without a channel an error instead of a warning.
+            migrations: convert threads that an older version of this graph stored.
+            transformers: of every event stream of the graph, besides the built-in ones.
+        Raises:
+            GraphBuildError: the graph can't run as declared, or an argument is invalid.
+        Warns:
+            UnreachableNodeWarning: no edge leads to a node.
+        """
+        before, after = _names(interrupt_before), _names(interrupt_after)
+        if unreachable := check(self, [*before, *after]):
+            warnings.warn(_unreachable(unreachable), UnreachableNodeWarning, stacklevel=2)
+        check_parts(name, checkpointer, store, cache)
+        pauses: Any = {"interrupt_before": before, "interrupt_after": after}
+        plan = make_plan(self, name=name or "LangGraph", strict=strict, **pauses)
+        if migrations:
+            plan = replace(plan, migrations=tuple(migrations))
+            check_migrations(plan)
+        supplied: Any = {"store": store, "stores": stores, "cache": cache}
+        graph = CompiledStateGraph(plan, checkpointer, builder=self, **supplied)
+        self.compiled = True
+        graph.debug, graph.transformers = debug, tuple(transformers)
+        return graph
+
+
+def _unreachable(nodes: Sequence[str]) -> str:
+    return (
+        f"no edge leads to {', '.join(map(repr, nodes))}: only a Send or a Command can reach it; "
+        "declare those with destinations="
+    )
+
+
+def _names(nodes: All | Sequence[str]) -> tuple[str, ...]:
+    return (nodes,) if isinstance(nodes, str) else tuple(nodes)

@@ -1,0 +1,86 @@
+"""Find the subgraphs that the nodes of a graph run, without running anything.
+
+A subgraph is a compiled graph added as a node, or one that a node's function refers to by a
+global name or a closure variable.
+"""
+
+import functools
+import inspect
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeGuard, runtime_checkable
+
+from actorgraph.codec import Codec
+from actorgraph.plan.plan import Plan
+from actorgraph.ports import Saver
+
+_NO_GRAPHS = frozenset(
+    (types.NoneType, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
+)
+
+
+@runtime_checkable
+class Subgraph(Protocol):
+    """The attributes of a compiled graph that its parent reads."""
+
+    plan: Plan
+    checkpointer: Saver | bool | None
+    stored_types: tuple[type, ...]
+    subgraphs: "dict[str, Subgraph]"
+
+    def codec_for(self, saver: object) -> Codec:
+        """Return the codec of the graph's values in a saver."""
+        ...
+
+
+def types_below(subgraphs: Mapping[str, Subgraph]) -> tuple[type, ...]:
+    """Return the user types of subgraphs: the parent stores their interrupts' values too."""
+    found: dict[type, None] = {}
+    for graph in subgraphs.values():
+        found.update(dict.fromkeys(graph.stored_types))
+    return tuple(found)
+
+
+def subgraphs_of(plan: Plan) -> dict[str, Subgraph]:
+    """Return node -> the subgraph that it runs."""
+    found: dict[str, Subgraph] = {}
+    for node in plan.nodes.values():
+        graph = _subgraph_in(node.call)
+        if graph is not None:
+            found[node.name] = graph
+    return found
+
+
+def graph_at(graph: Subgraph, nodes: Sequence[str]) -> Subgraph | None:
+    """Return the subgraph on a path of nodes, outermost first; None if a node runs none."""
+    found: Subgraph | None = graph
+    for name in nodes:
+        found = found.subgraphs.get(name) if found is not None else None
+    return found
+
+
+def _subgraph_in(call: Any) -> Subgraph | None:
+    while isinstance(call, functools.partial):
+        call = call.func
+    owner = getattr(call, "__self__", None)
+    if _is_subgraph(owner):
+        return owner
+    function = inspect.unwrap(getattr(call, "__func__", call))
+    if not inspect.isfunction(function):
+        return None
+    cells = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
+    named = [function.__globals__.get(name) for name in function.__code__.co_names]
+    return next((value for value in (*cells, *named) if _is_subgraph(value)), None)
+
+
+def _is_subgraph(value: Any) -> TypeGuard[Subgraph]:
+    # isinstance() of a runtime protocol is slow, and most names are of these types.
+    return type(value) not in _NO_GRAPHS and isinstance(value, Subgraph)
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - reading is the test
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,78 @@
+"""Lazy imports: names of `import actorgraph` that few programs use, imported at their first use."""
+
+_NAMES = {
+    "actorgraph.api.functional.entrypoints": "entrypoint",
+    "actorgraph.api.functional.task_functions": "TaskFunction task",
+    "actorgraph.api.graph.drawable": "DrawableGraph",
+    "actorgraph.api.graph.pregel": "NodeBuilder Pregel",
+    "actorgraph.api.savers.around.audit": "AuditHead AuditLog AuditedSaver verify_audit_log",
+    "actorgraph.api.savers.around.guard": "GuardedSaver",
+    "actorgraph.api.savers.around.size_limits": "LimitedSaver",
+    "actorgraph.api.savers.around.metered": "MeteredSaver SaverCall",
+    "actorgraph.api.savers.around.retries": "RetryingSaver",
+    "actorgraph.api.savers.around.wrapped": "acting_as current_principal",
+    "actorgraph.api.savers.base_saver": """
+        BaseCheckpointSaver create_checkpoint empty_checkpoint get_checkpoint_id uuid6
+    """,
+    "actorgraph.api.savers.foreign": "ForeignSaver",
+    "actorgraph.api.savers.jsonl": "JsonlSaver",
+    "actorgraph.api.savers.postgres": "AsyncPostgresSaver PostgresSaver",
+    "actorgraph.api.savers.simple": "SimpleCheckpoint SimpleSaver",
+    "actorgraph.api.savers.sqlite": "AsyncSqliteSaver SqliteSaver",
+    "actorgraph.api.streams.events": "ProtocolEvent StreamChannel StreamTransformer",
+    "actorgraph.api.streams.message_streams": """
+        AsyncMessageStream MessageStream MessagesTransformer push_message
+    """,
+    "actorgraph.api.streams.projections": """
+        CheckpointsTransformer CustomTransformer DebugTransformer LifecyclePayload
+        LifecycleTransformer SubgraphStatus TasksTransformer UpdatesTransformer ValuesTransformer
+    """,
+    "actorgraph.api.streams.run_stream": """
+        AsyncGraphRunStream AsyncSubgraphRunStream GraphRunStream SubgraphRunStream
+        SubgraphTransformer
+    """,
+    "actorgraph.api.system.run_handle": "Run",
+    "actorgraph.api.system.system": "ActorSystem",
+    "actorgraph.api.thread_ids": "new_thread_id parse_thread_id thread_id_for",
+    "actorgraph.caches": "BaseCache FullKey InMemoryCache SqliteCache",
+    "actorgraph.codec": """
+        AesCipher CipherProtocol EncryptedSerializer SerdeEvent SerializerProtocol
+        register_serde_event_listener
+    """,
+    "actorgraph.errors": """
+        AlreadyResumed CacheWarning CheckpointError CompiledGraphWarning EmptyChannelError
+        EncryptionError ErrorCode ForeignSaverWarning FormatVersionError InvalidContextError
+        InvalidResumeError LeaseLostError LostErrorWarning MissingExtraError MissingNodeError
+        NodeCancelledError NotSupportedError ResultTimeoutError RunFailedError RunNotFoundError
+        RunningLoopError SaverClosedError SchemaMismatchError SlowReaderError StepTimeoutError
+        StoreRequiredError SwallowedInterruptWarning SystemClosedError UnknownChannelWarning
+        UnknownInterruptError UnknownTargetError UnknownTypeError UnreachableNodeWarning
+    """,
+    "actorgraph.plan.channel_graph": "ChannelWriteEntry",
+    "actorgraph.ports": "Checkpointer",
+    "actorgraph.runtime.run.callbacks": """
+        GraphCallbackHandler GraphInterruptEvent GraphLifecycleEvent GraphResumeEvent
+    """,
+    "actorgraph.runtime.task.functions": "astep get_idempotency_key step",
+    "actorgraph.runtime.task.futures": "TaskFuture",
+    "actorgraph.runtime.task.messages": "get_message_writer",
+    "actorgraph.values.checkpoint": """
+        ChannelVersions Checkpoint CheckpointConfig CheckpointMetadata CheckpointSource
+        CheckpointSummary CheckpointTuple Latest Migration ResumeTarget
+    """,
+    "actorgraph.values.commands": "NodeInterrupt RunControl StateUpdate is_invalid_resume",
+    "actorgraph.values.constants": "TAG_HIDDEN TAG_NOSTREAM",
+    "actorgraph.values.policies": "All TracePolicy default_retry_on omit_payload",
+    "actorgraph.values.run": "ExecutionInfo ServerInfo",
+    "actorgraph.values.state_snapshot": "PregelTask",
+    "actorgraph.values.stream_items": """
+        CheckpointPayload CheckpointStreamPart CustomStreamPart DebugPayload DebugStreamPart
+        MessagesStreamPart StreamPart TaskPayload TaskResultPayload TasksStreamPart
+        UpdatesStreamPart ValuesStreamPart
+    """,
+    "actorgraph.values.systems": "RunEvent",
+}
+"""Module -> its names that `from actorgraph import` finds."""
+
+LAZY_IMPORTS = {name: module for module, names in _NAMES.items() for name in names.split()}
+"""Name -> the module that has it."""

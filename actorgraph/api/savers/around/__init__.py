@@ -1,0 +1,1 @@
+"""Savers that wrap another saver: metrics, size limits, retries, access control, audit log."""

@@ -1,0 +1,567 @@
+"""Event streams of version 3: events, transformers, channels, and the mux that connects them.
+
+A run's chunks become events. `StreamMux` passes each event through the transformers, which make
+projections of them, `StreamChannel` objects. The reader of a channel drives the run: the next
+chunk is taken when a reader finds no item.
+
+StreamMux:
+Receives   events, one at a time, from whichever reader advances the run
+Sends      the events that transformers pass on to the run's log; items of named channels too
+Order      transformers with `before_builtins`, the built-in ones, the others
+Ends       with the run: scheduled coroutines first, then the transformers, then every channel
+"""
+
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from typing import (
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    NotRequired,
+    Self,
+    TypedDict,
+    TypeVar,
+    cast,
+)
+from weakref import WeakSet
+
+import anyio
+
+from actorgraph.api.blocking import refuse_in_loop
+from actorgraph.api.streams.scheduled import Scheduled
+from actorgraph.errors import InvalidConfigError
+from actorgraph.runtime import portal
+from actorgraph.values.stream_items import Namespace
+
+
+class EventParams(TypedDict):
+    """An event's content.
+
+    Attributes:
+        namespace: of the run that it comes from.
+        timestamp: milliseconds since 1970, for display: it may go backwards.
+        data: the chunk.
+        interrupts: of `values` events, the pending interrupts.
+    """
+
+    namespace: list[str]
+    timestamp: int
+    data: Any
+    interrupts: NotRequired[tuple[Any, ...]]
+
+
+class ProtocolEvent(TypedDict):
+    """One event.
+
+    Attributes:
+        type: always "event".
+        method: a stream mode, or a channel's name.
+        params: the content.
+        seq: its number in the run's log, from 0; rises by one per event.
+    """
+
+    type: Literal["event"]
+    method: str
+    params: EventParams
+    seq: NotRequired[int]
+
+
+class StreamTransformer(ABC):
+    """Base of plug-ins that see every event of a run and make projections of them.
+
+    Pass subclasses, or functions of a scope, to `compile(transformers=)` or to
+    `astream_events(version="v3", transformers=)`. One instance is made for the run and one for
+    every subgraph run.
+
+    Args:
+        scope: the namespace of that run.
+
+    Attributes:
+        required_stream_modes: the modes that the run must emit for it.
+        before_builtins: whether it sees an event before the built-in transformers do, e.g. to
+            change it.
+        requires_async: ignored; kept for programs that set it.
+        supports_sync: ignored; kept for programs that set it.
+    """
+
+    requires_async: ClassVar[bool] = False
+    supports_sync: ClassVar[bool] = False
+    required_stream_modes: ClassVar[tuple[str, ...]] = ()
+    before_builtins: ClassVar[bool] = False
+    _native: ClassVar[bool] = False
+    """Whether its projections are attributes of the run, as the built-in ones are."""
+    _never_waits: ClassVar[bool] = False
+    """Whether its async methods are known never to suspend."""
+
+    def __init__(self, scope: Namespace = ()) -> None:
+        self.scope = scope
+        self._mux: StreamMux | None = None
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether handling an event may suspend, so that a reader could be cancelled within."""
+        own, plain = type(self), StreamTransformer
+        return not self._never_waits and not (
+            own.aprocess is plain.aprocess
+            and own.afinalize is plain.afinalize
+            and own.afail is plain.afail
+        )
+
+    @abstractmethod
+    def init(self) -> dict[str, Any]:
+        """Return its projections: name -> `StreamChannel`, or any other object.
+
+        They are `run.extensions[name]`; those of a native transformer also `run.<name>`.
+        """
+
+    def registered(self, mux: "StreamMux") -> None:
+        """Called once, when its projections are attached to a run."""
+        self._mux = mux
+
+    def process(self, event: ProtocolEvent) -> bool:
+        """Handle an event; return False to keep it out of the run's log.
+
+        Raises:
+            NotImplementedError: neither this nor `aprocess` was overridden.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must override process() or aprocess()")
+
+    async def aprocess(self, event: ProtocolEvent) -> bool:
+        """Async version of `process`; the next transformer gets the event afterwards."""
+        return self.process(event)
+
+    def finalize(self) -> None:
+        """Called when the run has ended. Channels are closed automatically."""
+        return
+
+    async def afinalize(self) -> None:
+        """Async version of `finalize`; scheduled coroutines have ended before."""
+        self.finalize()
+
+    def fail(self, err: BaseException) -> None:
+        """Called when the run has failed. Channels are failed automatically."""
+        return
+
+    async def afail(self, err: BaseException) -> None:
+        """Async version of `fail`; scheduled coroutines have been cancelled before."""
+        self.fail(err)
+
+    def schedule(
+        self, coro: Coroutine[Any, Any, Any], *, on_error: Literal["log", "raise"] = "log"
+    ) -> "Scheduled":
+        """Run a coroutine concurrently with the events; the end of the run waits for it.
+
+        Args:
+            coro: the coroutine.
+            on_error: "log" writes its error to the log, "raise" makes the run fail with it.
+        Raises:
+            InvalidConfigError: the transformer is not attached to a run.
+        """
+        if self._mux is None:
+            coro.close()
+            raise InvalidConfigError(
+                f"{type(self).__name__}.schedule() was called before the run started",
+                do="call it in process() or aprocess()",
+            )
+        return self._mux.schedule(coro, logs=on_error == "log")
+
+
+TransformerFactory = Callable[[Namespace], StreamTransformer]
+"""Makes a transformer for a scope; a transformer's class is one."""
+
+
+T = TypeVar("T")
+END: Final = object()
+"""Returned by `pull` when there are no more items."""
+
+
+class StreamChannel(Generic[T]):
+    """The items of one projection, for one reader.
+
+    Items are kept only after a reader has subscribed. A reader that finds no item lets the run
+    advance by one event. Use `async for` in a coroutine, a plain `for` in code without a loop.
+
+    Args:
+        name: if given, every item is also an event of the run's log: `custom:<name>`, or `<name>`
+            from a native transformer.
+        maxlen: the most unread items; beyond it the oldest is dropped. Default no bound.
+    Raises:
+        InvalidConfigError: `maxlen` is less than 1.
+    """
+
+    def __init__(self, name: str | None = None, *, maxlen: int | None = None) -> None:
+        if maxlen is not None and maxlen < 1:
+            raise InvalidConfigError(f"maxlen must be >= 1, got {maxlen}", do="use 1 item or more")
+        self.name = name
+        self._items: deque[tuple[int, T]] = deque(maxlen=maxlen)
+        self._mux: StreamMux | None = None
+        self._method: str | None = None
+        self._closed = False
+        self._error: BaseException | None = None
+        self._subscribed = self._keeps = self._discarded = False
+
+    def push(self, item: T) -> None:
+        """Add an item for the reader, if there is one, and to the run's log, if it has a name.
+
+        Raises:
+            InvalidConfigError: the channel is closed.
+        """
+        if (self._subscribed or self._keeps) and not self._discarded:
+            if self._closed:
+                raise InvalidConfigError(
+                    f"push() to the closed channel {self.name!r}",
+                    do="push while the run is active: in process() or aprocess()",
+                )
+            self._items.append((0 if self._mux is None else self._mux.stamp(), item))
+        if self._method is not None and self._mux is not None:
+            self._mux.forward(self._method, item)
+
+    def close(self) -> None:
+        """End the channel: there are no more items."""
+        self._closed = True
+
+    def fail(self, err: BaseException) -> None:
+        """End the channel with an error, which the reader gets after the last item."""
+        if not self._closed:
+            self._error = err
+        self._closed = True
+
+    def __aiter__(self) -> AsyncIterator[T]:
+        """Subscribe; once only.
+
+        Raises:
+            InvalidConfigError: it has a reader already, or doesn't belong to a run.
+        """
+        self.subscribe()
+        return Cursor(self)
+
+    def __iter__(self) -> Iterator[T]:
+        """Subscribe in code without an event loop; once only.
+
+        Raises:
+            RunningLoopError: called inside an event loop.
+            InvalidConfigError: as for `async for`.
+        """
+        refuse_in_loop("async for")
+        self.subscribe()
+        return Cursor(self)
+
+    def atee(self, n: int = 2) -> tuple[AsyncIterator[T], ...]:
+        """Subscribe `n` readers, each of which gets every item."""
+        self.subscribe()
+        return _tee(self, n)
+
+    def tee(self, n: int = 2) -> tuple[Iterator[T], ...]:
+        """Blocking version of `atee`."""
+        refuse_in_loop("atee()")
+        self.subscribe()
+        return _tee(self, n)
+
+    def bind(self, mux: "StreamMux", method: str | None) -> None:
+        """Attach it to a run; `method` is the name of its events in the run's log."""
+        self._mux, self._method = mux, method
+
+    def subscribe(self) -> None:
+        """Keep items from now on, for the one reader."""
+        if self._mux is None:
+            raise InvalidConfigError(
+                "this StreamChannel is not attached to a run",
+                do="return it from a transformer's init(), and read it from run.extensions",
+            )
+        if self._subscribed:
+            raise InvalidConfigError(
+                f"the channel {self.name or ''!r} has a reader already",
+                do="use atee(n), or tee(n) in blocking code, for several readers",
+            )
+        self._subscribed = True
+
+    def keep(self) -> None:
+        """Keep items before a reader subscribes."""
+        self._keeps = True
+
+    def release(self) -> None:
+        """Unsubscribe, so that another reader can subscribe."""
+        self._subscribed = False
+
+    def discard(self) -> None:
+        """Drop unread and future items: the only reader has left."""
+        self._discarded = True
+        self._items.clear()
+
+    @property
+    def waiting(self) -> int | None:
+        """The stamp of the oldest item; None without one."""
+        return self._items[0][0] if self._items else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is closed and has no unread item. Raises the error that it failed with."""
+        if self._items or not self._closed:
+            return False
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def take(self) -> T:
+        """Remove and return the oldest item."""
+        return self._items.popleft()[1]
+
+    async def pull(self) -> T | Any:
+        """Return the next item, or END; advance the run until there is one."""
+        assert self._mux is not None
+        while not self._items:
+            if self.is_over:
+                return END
+            if not await self._mux.advance() and not self._items and not self._closed:
+                return END
+        return self.take()
+
+
+class Cursor(AsyncIterator[T], Iterator[T]):
+    """Iterates over a source with an async `pull`, with `async for`, or with `for` without a loop.
+
+    When it is dropped, e.g. after a `break`, its source stops keeping items.
+    """
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __iter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        item = await self._source.pull()
+        if item is END:
+            raise StopAsyncIteration
+        return cast("T", item)
+
+    def __next__(self) -> T:
+        item = portal.call(self._source.pull)
+        if item is END:
+            raise StopIteration
+        return cast("T", item)
+
+    def __del__(self) -> None:
+        self._source.discard()
+
+
+class _Tee(Generic[T]):
+    """A channel that several readers share; each of them gets every item."""
+
+    def __init__(self, source: StreamChannel[T]) -> None:
+        self.source = source
+        # Weak: a reader that was dropped is not filled any more.
+        self.branches: WeakSet[_Branch[T]] = WeakSet()
+        self._lock: anyio.Lock | None = None
+
+    async def fill(self, branch: "_Branch[T]") -> None:
+        """Pull the next item for every reader, unless another reader has just done that."""
+        if self._lock is None:  # made here, in the loop of the readers
+            self._lock = anyio.Lock()
+        async with self._lock:
+            if branch.is_empty():
+                await self._share()
+
+    async def _share(self) -> None:
+        failed: Exception | None = None
+        try:
+            item = await self.source.pull()
+        except Exception as error:  # noqa: BLE001 - every reader gets it
+            item, failed = END, error
+        for branch in self.branches:
+            branch.add(item, failed)
+
+
+class _Branch(Generic[T]):
+    """One of several readers of a channel."""
+
+    def __init__(self, tee: _Tee[T]) -> None:
+        self._tee = tee
+        tee.branches.add(self)
+        self._items: deque[Any] = deque()
+        self._failed: Exception | None = None
+
+    def is_empty(self) -> bool:
+        """Whether it has no item that was not read yet."""
+        return not self._items
+
+    def add(self, item: Any, failed: Exception | None) -> None:
+        """Add an item; END with the error that it is raised with, if there was one."""
+        self._failed = self._failed or failed
+        self._items.append(item)
+
+    async def pull(self) -> Any:
+        if self.is_empty():
+            await self._tee.fill(self)
+        if self._items[0] is END:
+            if self._failed is not None:
+                raise self._failed
+            return END
+        return self._items.popleft()
+
+    def discard(self) -> None:
+        """Leave; the last reader discards the channel's items."""
+        if all(branch is self for branch in self._tee.branches):
+            self._tee.source.discard()
+
+
+def _tee(channel: StreamChannel[T], n: int) -> tuple[Cursor[T], ...]:
+    if n < 1:
+        raise InvalidConfigError(f"tee(n) needs n >= 1, got {n}", do="make 1 reader or more")
+    tee = _Tee(channel)
+    return tuple(Cursor[T](_Branch(tee)) for _ in range(n))
+
+
+class StreamMux:
+    """The transformers of one run, or of one subgraph run.
+
+    Args:
+        factories: make the transformers.
+        scope: the namespace of the run.
+        advance: lets the run advance by one event; returns False at its end.
+        blocking: whether the reader is sync code.
+        above: the mux of the parent run.
+
+    Attributes:
+        waits: whether handling an event may suspend, because a transformer of the program has
+            async methods.
+        extensions: every projection, by name.
+        native: the names of those that are attributes of the run.
+        log: the events that no transformer kept back.
+    """
+
+    def __init__(
+        self,
+        factories: Sequence[TransformerFactory],
+        *,
+        scope: Namespace,
+        advance: Callable[[], Awaitable[bool]],
+        blocking: bool,
+        above: "StreamMux | None" = None,
+    ) -> None:
+        self.scope = scope
+        self.advance = advance
+        self.blocking = blocking
+        self.extensions: dict[str, Any] = {}
+        self.native: set[str] = set()
+        self.log: StreamChannel[ProtocolEvent] = StreamChannel()
+        self.log.bind(self, None)
+        self._factories = factories
+        self._above = above
+        self._sequence = self._stamp = 0
+        self._scheduled: list[Scheduled] = []
+        made = [factory(scope) for factory in factories]
+        self.transformers = [t for t in made if t.before_builtins]
+        self.transformers += [t for t in made if not t.before_builtins]
+        self.waits = any(transformer.may_wait for transformer in self.transformers)
+        for transformer in self.transformers:
+            self._register(transformer)
+
+    @property
+    def modes(self) -> frozenset[str]:
+        """The stream modes that the transformers need."""
+        return frozenset(m for t in self.transformers for m in t.required_stream_modes)
+
+    def below(self, scope: Namespace) -> "StreamMux":
+        """Return a mux with new transformers for a subgraph run."""
+        return StreamMux(
+            self._factories, scope=scope, advance=self.advance, blocking=self.blocking, above=self
+        )
+
+    def stamp(self) -> int:
+        """Return a number above all earlier ones, in this run and its subgraph runs."""
+        if self._above is not None:
+            return self._above.stamp()
+        self._stamp += 1
+        return self._stamp
+
+    def forward(self, method: str, data: Any) -> None:
+        """Log an item of a named channel."""
+        self._log(event_of(method, self.scope, data))
+
+    def schedule(self, coroutine: Coroutine[Any, Any, Any], *, logs: bool) -> Scheduled:
+        """Run a coroutine concurrently with the events."""
+        scheduled = Scheduled(coroutine, logs=logs)
+        self._scheduled.append(scheduled)
+        scheduled.start()
+        return scheduled
+
+    async def push(self, event: ProtocolEvent) -> None:
+        """Pass an event to the transformers, and log it unless one of them returns False."""
+        passes = True
+        for transformer in self.transformers:  # all see it, even after one returned False
+            if await transformer.aprocess(event) is False:
+                passes = False
+        if passes:
+            self._log(event)
+
+    async def close(self) -> None:
+        """Handle the end of the run.
+
+        Raises:
+            Exception: the error of a coroutine scheduled with `on_error="raise"`.
+        """
+        # Scheduled coroutines may still push items, so channels are closed last.
+        for scheduled in self._scheduled:
+            await scheduled.wait()
+            if scheduled.error is not None:
+                raise scheduled.error
+        for transformer in self.transformers:
+            await transformer.afinalize()
+        for channel in self._channels():
+            channel.close()
+
+    async def fail(self, error: BaseException) -> None:
+        """Handle the failure of the run."""
+        for scheduled in self._scheduled:
+            scheduled.cancel()
+        for scheduled in self._scheduled:
+            await scheduled.wait()
+        for transformer in self.transformers:
+            await transformer.afail(error)
+        for channel in self._channels():
+            channel.fail(error)
+
+    def _register(self, transformer: StreamTransformer) -> None:
+        native = bool(getattr(transformer, "_native", False))  # any object may be one
+        for name, projection in transformer.init().items():
+            if name in self.extensions:
+                raise InvalidConfigError(
+                    f"two transformers have a projection {name!r}; the second is "
+                    f"{type(transformer).__name__}",
+                    do="give each projection a name of its own in init()",
+                )
+            self.extensions[name] = projection
+            if native:
+                self.native.add(name)
+            if isinstance(projection, StreamChannel):
+                own = projection.name
+                projection.bind(self, own if native or own is None else f"custom:{own}")
+        transformer.registered(self)
+
+    def _channels(self) -> list[StreamChannel[Any]]:
+        found = [p for p in self.extensions.values() if isinstance(p, StreamChannel)]
+        return [*found, self.log]
+
+    def _log(self, event: ProtocolEvent) -> None:
+        if self._above is None:  # the log of a subgraph run shows the same event objects
+            event["seq"] = self._sequence
+            self._sequence += 1
+        self.log.push(event)
+
+
+def event_of(
+    method: str, namespace: Namespace, data: Any, interrupts: tuple[Any, ...] | None = None
+) -> ProtocolEvent:
+    """Make an event with the current time."""
+    params = EventParams(namespace=list(namespace), timestamp=int(time.time() * 1000), data=data)
+    if interrupts is not None:
+        params["interrupts"] = interrupts
+    return ProtocolEvent(type="event", method=method, params=params)

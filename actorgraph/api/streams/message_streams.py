@@ -1,0 +1,195 @@
+"""Streams of messages: `run.messages`, one stream per message, and `push_message`."""
+
+from collections.abc import Generator
+from functools import reduce
+from operator import add
+from typing import Any
+
+from actorgraph.api.streams.events import ProtocolEvent, StreamChannel, StreamMux, StreamTransformer
+from actorgraph.errors import InvalidUpdateError, OutsideRunError
+from actorgraph.messages.conversion import converted
+from actorgraph.runtime import portal
+from actorgraph.runtime.task.scope import CURRENT
+from actorgraph.values.stream_items import Namespace
+
+
+class AsyncMessageStream:
+    """A message that a model is generating.
+
+    Attributes:
+        message_id: its id.
+        node: the node that the model runs in.
+        metadata: of its first chunk.
+        text: its text, chunk by chunk, from the beginning; for one reader.
+        chunks: the chunks so far.
+        done: whether it is complete.
+    """
+
+    def __init__(self, mux: StreamMux, message_id: Any, metadata: dict[str, Any]) -> None:
+        self._mux = mux
+        self.message_id = message_id
+        self.metadata = metadata
+        self.node: str | None = metadata.get("langgraph_node")
+        self.text: StreamChannel[str] = StreamChannel()
+        self.text.bind(mux, None)
+        self.text.keep()
+        self.chunks: list[Any] = []
+        self.done = False
+        self._error: BaseException | None = None
+
+    @property
+    def output(self) -> "_AwaitableMessage":
+        """The complete message: `await message.output`."""
+        return _AwaitableMessage(self)
+
+    async def whole(self) -> Any:
+        """Wait for the last chunk, and return the sum of all; a list if they can't be added.
+
+        Raises:
+            Exception: the run failed before the message was complete.
+        """
+        while not self.done and await self._mux.advance():
+            pass
+        if self._error is not None:
+            raise self._error
+        if len(self.chunks) == 1:
+            return self.chunks[0]
+        try:
+            return reduce(add, self.chunks)
+        except TypeError:
+            return list(self.chunks)
+
+    def take(self, chunk: Any) -> None:
+        """Add a chunk."""
+        self.chunks.append(chunk)
+        text = _text_of(chunk)
+        if text:
+            self.text.push(text)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End the message."""
+        self.done, self._error = True, error
+        if error is None:
+            self.text.close()
+        else:
+            self.text.fail(error)
+
+
+class MessageStream(AsyncMessageStream):
+    """`AsyncMessageStream` for sync code."""
+
+    @property
+    def output(self) -> Any:
+        """The complete message; blocks until it is there."""
+        return portal.call(self.whole)
+
+
+class _AwaitableMessage:
+    def __init__(self, message: AsyncMessageStream) -> None:
+        self._message = message
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._message.whole().__await__()
+
+
+class MessagesTransformer(StreamTransformer):
+    """Groups chunks of mode "messages" by message.
+
+    A message ends with its last chunk or with its task. Tool messages are left out: no model
+    generates them.
+    """
+
+    _native = True
+    required_stream_modes = ("messages", "tasks")
+
+    def __init__(self, scope: Namespace = ()) -> None:
+        super().__init__(scope)
+        self.channel: StreamChannel[AsyncMessageStream] = StreamChannel()
+        self._open: dict[Any, AsyncMessageStream] = {}
+
+    def init(self) -> dict[str, Any]:
+        """Return the channel `messages`."""
+        return {"messages": self.channel}
+
+    def process(self, event: ProtocolEvent) -> bool:
+        """Handle a chunk, or the end of a task."""
+        params = event["params"]
+        if tuple(params["namespace"]) != self.scope:
+            return True
+        if event["method"] == "messages":
+            self._take(*params["data"])
+        elif event["method"] == "tasks" and params["data"].get("error", "") is None:
+            self._end_of(params["data"]["id"])
+        return True
+
+    def finalize(self) -> None:
+        """End the open messages."""
+        for message in self._open.values():
+            message.end()
+        self._open.clear()
+
+    def fail(self, err: BaseException) -> None:
+        """Fail the open messages."""
+        for message in self._open.values():
+            message.end(err)
+        self._open.clear()
+
+    def _take(self, chunk: Any, metadata: dict[str, Any]) -> None:
+        if getattr(chunk, "type", None) in ("tool", "remove"):
+            return
+        assert self._mux is not None
+        identifier = getattr(chunk, "id", None)
+        message = self._open.get(identifier)
+        if message is None:
+            kind = MessageStream if self._mux.blocking else AsyncMessageStream
+            message = self._open[identifier] = kind(self._mux, identifier, metadata)
+            self.channel.push(message)
+        message.take(chunk)
+        if getattr(chunk, "chunk_position", None) == "last":
+            self._open.pop(identifier).end()
+
+    def _end_of(self, task: str) -> None:
+        for identifier, message in list(self._open.items()):
+            place: str = message.metadata.get("langgraph_checkpoint_ns", "")
+            if place.endswith(f":{task}"):
+                self._open.pop(identifier).end()
+
+
+def _text_of(chunk: Any) -> str:
+    """Return the text of a chunk, whether its content is text or a list of blocks."""
+    content = chunk.content
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    return "".join(b.get("text", "") if isinstance(b, dict) else str(b) for b in blocks)
+
+
+def push_message(message: Any, *, state_key: str | None = "messages") -> Any:
+    """Send a message to the readers of `stream_mode="messages"`, and write it to the state.
+
+    Args:
+        message: in any form that `add_messages` takes; it must have an id.
+        state_key: the key to write it to when the node ends; None to only stream it.
+    Returns: the message.
+    Raises:
+        InvalidUpdateError: it has no id.
+        OutsideRunError: not called in a node.
+    """
+    try:
+        scope = CURRENT.get()
+    except LookupError:
+        raise OutsideRunError(
+            "push_message() was called outside a node",
+            do="call it in a node, or in a function that a node calls",
+        ) from None
+    (made,) = converted([message])
+    if made.id is None:
+        raise InvalidUpdateError(
+            "Message ID is required: push_message() got a message without an id",
+            do="give it one, such as str(uuid4())",
+        )
+    if scope.messages is not None:
+        scope.messages.offer_new(made, scope.messages.metadata)
+    if state_key is not None:
+        scope.pushed.append((state_key, made))
+    return made

@@ -1,0 +1,1 @@
+"""`ActorSystem`: starting runs, following them, taking over those of a dead process, metrics."""

@@ -1,0 +1,176 @@
+"""The base of an ActorSystem: its construction, the rows of its runs, the making of a run."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any, cast
+
+import msgspec
+
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.savers.adapt import adapt_checkpointer
+from actorgraph.api.savers.hosted import InMemorySaver
+from actorgraph.api.system.run_arguments import StartCall, job_of
+from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.plan.schema import check_graph_name
+from actorgraph.ports import Saver
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.system.actor import SystemActor
+from actorgraph.runtime.system.capacity import SystemLimits
+from actorgraph.runtime.system.job import Job
+from actorgraph.runtime.system.journal import Journal
+from actorgraph.runtime.system.leases import LeaseActor
+from actorgraph.runtime.system.stored_events import EventRetention, Keeper
+from actorgraph.superstep.scheduling import LeaveRun, MisfitRun, decide_takeover
+from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
+
+
+class SystemBase:
+    """Holds the graphs, the saver and the limits of an `ActorSystem`, and its actor."""
+
+    graphs: dict[str, CompiledStateGraph]
+    saver: Saver
+    _loop_limit_s: float | None = None
+
+    def _set_up(
+        self,
+        graphs: Mapping[str, Any],
+        saver: Any,
+        store: Any,
+        limits: SystemLimits,
+        *,
+        max_threads: int | None,
+        kept: EventRetention,
+        ring: int,
+        gc_threshold: int | None,
+    ) -> None:
+        _check(limits, max_threads, ring, gc_threshold)
+        if not graphs:
+            raise InvalidConfigError(
+                "graphs must not be empty", do='use ActorSystem({"name": graph}, ...)'
+            )
+        for name in graphs:
+            check_graph_name(name)
+        given = saver if saver is not None else _common_saver(graphs)
+        self.saver = cast("Saver", adapt_checkpointer(given))
+        if getattr(self.saver, "guards", False):
+            raise InvalidConfigError(
+                "an ActorSystem can't use a GuardedSaver: it renews leases, recovers and lists "
+                "runs for no principal",
+                do="pass the wrapped saver, and check requests in "
+                "GraphRoutes(system, authorize=...), or before start(), run() and cancel()",
+            )
+        self.graphs = {name: g.hosted_by(self.saver, store) for name, g in graphs.items()}
+        self.store: Any = store
+        self._limits = limits
+        self._max_threads = max_threads
+        self._kept = kept
+        self._ring = ring
+        self._gc_threshold = gc_threshold
+        self._keeps: bool = getattr(self.saver, "keeps_runs", False)
+        self._actor = SystemActor(None, limits, keeps=self._keeps, owner=b"")
+        self._stack: AsyncExitStack | None = None
+        self._lease: LeaseActor | None = None
+        self._misfits: dict[bytes, MisfitRun] = {}
+
+    @property
+    def lease_s(self) -> float:
+        """Seconds after which another system may take over a dead process's runs."""
+        return self._limits.lease_s
+
+    @property
+    def _host(self) -> Host:
+        assert self._actor.host is not None
+        return self._actor.host
+
+    async def _row(self, identity: bytes) -> RunRow | None:
+        rows: list[RunRow] = await self._host.reader.ask(ListRuns(run=identity))
+        return self._explained(rows[0]) if rows else None
+
+    def _explained(self, row: RunRow) -> RunRow:
+        """Return a row with the reason why its run can't be run here, if there is one."""
+        if row.alive or row.status not in OPEN_STATUSES:
+            return row
+        known = self._misfits.get(row.run)
+        if known is not None:
+            return msgspec.structs.replace(row, reason=known.reason)
+        verdict = decide_takeover(row, self.graphs, self._limits.attempts_max)
+        reason = verdict.reason if isinstance(verdict, LeaveRun) else row.reason
+        return msgspec.structs.replace(row, reason=reason)
+
+    def _graph(self, name: str) -> CompiledStateGraph:
+        graph = self.graphs.get(name)
+        if graph is None:
+            raise InvalidConfigError(
+                f"the system has no graph {name!r}", do=did_you_mean(name, list(self.graphs))
+            )
+        return graph
+
+    def _job(self, call: StartCall, row: RunRow | None = None, *, first: int = 1) -> Job:
+        """Make a run of this system and its journal; it is not started.
+
+        Args:
+            call: the arguments of `start`.
+            row: of a run that was taken over.
+            first: the offset of its first event.
+        """
+        graph = self._graph(call.name)
+        journal = Journal(
+            frozenset(call.modes), subgraphs=call.subgraphs, ring=self._ring, first=first
+        )
+        owner = self._actor.owner if self._keeps else None
+        job = job_of(graph, call, journal, owner=owner, row=row)
+        if call.resumable:
+            journal.keeper = Keeper(
+                self._host,
+                graph.codec,
+                job.id,
+                job.thread_id,
+                self._actor.owner,
+                kept=self._kept,
+                stored=first - 1,
+                changed=journal.events_stored,
+            )
+        return job
+
+    async def _values(self, graph: str, thread_id: str) -> Any:
+        """Return the current state of a thread."""
+        config = {"configurable": {"thread_id": thread_id}}
+        snapshot = await self._graph(graph).aget_state(config)
+        return snapshot.values
+
+
+def _common_saver(graphs: Mapping[str, Any]) -> Any:
+    """Return the saver that the graphs were compiled with; one in memory if they have none.
+
+    Raises:
+        InvalidConfigError: they have different ones.
+    """
+    savers = {id(g.checkpointer): g.checkpointer for g in graphs.values()}
+    own = [saver for saver in savers.values() if isinstance(saver, Saver)]
+    if len(own) > 1:
+        raise InvalidConfigError(
+            f"the graphs were compiled with {len(own)} savers; a system has one",
+            do="pass saver= to ActorSystem; all graphs run over it",
+        )
+    return own[0] if own else InMemorySaver()
+
+
+def _check(
+    limits: SystemLimits, max_threads: int | None, ring: int, gc_threshold: int | None
+) -> None:
+    numbers = {
+        "max_runs": limits.max_runs,
+        "max_threads": max_threads,
+        "keep_events_in_memory": ring,
+        "gc_threshold": gc_threshold,
+        "attempts_max": limits.attempts_max,
+        "lease_s": limits.lease_s,
+        "max_unsaved_bytes": limits.max_unsaved_bytes,
+    }
+    for name, number in numbers.items():
+        if number is not None and not number > 0:
+            raise InvalidConfigError(f"{name} must be > 0, got {number!r}", do="use 1 or more")
+    counts = {"max_queued": limits.max_queued, "max_waiting": limits.max_waiting}
+    for name, number in {**counts, "drain_timeout_s": limits.drain_timeout_s}.items():
+        if not number >= 0:
+            raise InvalidConfigError(f"{name} must be >= 0, got {number!r}", do="use 0 or more")

@@ -1,0 +1,107 @@
+"""Opening and closing an ActorSystem.
+
+Opening takes a lease and starts the actors that renew it and watch for cancellations and turns.
+Closing drains, then gives the lease back, so that another system can take over the remaining runs.
+"""
+
+import gc
+from contextlib import AsyncExitStack, suppress
+from typing import Any, cast
+
+import anyio
+from anyio.abc import TaskGroup
+
+from actorgraph.api.system.recovery import RecoveryMethods
+from actorgraph.errors import CheckpointError, InvalidConfigError
+from actorgraph.runtime.clock import IDS
+from actorgraph.runtime.mailbox import wait_shielded
+from actorgraph.runtime.saver.hosting import Host, host_of, living_host
+from actorgraph.runtime.system.leases import LeaseActor
+from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
+from actorgraph.runtime.system.peers import CancelWatch, TurnWatch
+from actorgraph.values.systems import DropOwner
+
+CLOSING = "shutdown"
+"""The reason of runs that a closing system leaves for `recover()`."""
+
+
+class LifecycleMethods(RecoveryMethods):
+    """Opens the saver, the lease and the actors of an `ActorSystem`, and closes them."""
+
+    async def _open(self) -> None:
+        if self._actor.group is not None or self._actor.draining is not None:
+            raise InvalidConfigError(
+                "this system has been entered before", do="make a new ActorSystem"
+            )
+        stack = AsyncExitStack()
+        try:
+            if living_host(self.saver) is None:
+                await stack.enter_async_context(cast("Any", self.saver))
+            actor = self._actor
+            host, owner = host_of(self.saver), IDS.run()
+            if self._max_threads is not None:
+                actor.limiter = anyio.CapacityLimiter(self._max_threads)
+            if self._keeps:
+                # Before any run is accepted: rows of runs refer to their owner's lease.
+                self._lease = LeaseActor(host, owner, self._limits.lease_s, self._lost_lease)
+                await self._lease.take()
+            # Pushed before the task group, so run after it: the lease is dropped when no task of
+            # this system can write any more.
+            stack.push_async_callback(self._drop_lease, host)
+            group = await stack.enter_async_context(anyio.create_task_group())
+            actor.open(host, owner, group)
+            if self._lease is not None:
+                group.start_soon(self._lease.serve)
+                watch = CancelWatch(
+                    host, self._limits.lease_s, owner=lambda: actor.owner, cancel=actor.cancel_by_id
+                )
+                group.start_soon(watch.serve)
+                turns = TurnWatch(host, actor, take_up=self._take_up, end=self._end_row)
+                group.start_soon(turns.serve)
+            self._observe(group)
+        except BaseException as error:  # also a cancellation: close all that is open so far
+            await stack.__aexit__(type(error), error, error.__traceback__)
+            raise
+        if self._gc_threshold is not None:
+            stack.callback(gc.set_threshold, *gc.get_threshold())
+            gc.set_threshold(self._gc_threshold, *gc.get_threshold()[1:])
+        self._stack = stack
+
+    def _observe(self, group: TaskGroup) -> None:
+        """Start the watchdog of the event loop, if there is a limit."""
+        if self._loop_limit_s is not None:
+            self._actor.watchdog = LoopWatchdog(self._loop_limit_s)
+            group.start_soon(self._actor.watchdog.serve)
+
+    async def _close(self) -> None:
+        """Drain, stop, give the lease back, close the saver; not interrupted by cancellation."""
+        stack, self._stack = self._stack, None
+        if stack is None:
+            return
+        actor = self._actor
+        assert actor.group is not None
+        try:
+            await wait_shielded(lambda: actor.drain(CLOSING, self._limits.drain_timeout_s))
+        finally:
+            actor.group.cancel_scope.cancel()
+            await stack.aclose()
+
+    async def _drop_lease(self, host: Host) -> None:
+        """Give the lease back, so that another system can take over the remaining runs at once."""
+        if self._keeps:
+            with suppress(CheckpointError):  # then they can be taken over when it expires
+                await host.writer.store(DropOwner(self._actor.owner))
+
+    def _lost_lease(self) -> bytes:
+        """Handle an expired lease: cancel its runs and continue with a new owner id.
+
+        Another system may have taken the runs over, so this one must not write for them.
+
+        Returns: the new owner id.
+        """
+        actor = self._actor
+        for job in list(actor.jobs.values()):
+            job.left_to_others = True
+            actor.cancel(job, "the system's lease was lost")
+        actor.owner = IDS.run()
+        return actor.owner

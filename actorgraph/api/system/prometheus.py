@@ -1,0 +1,122 @@
+"""Metrics of an ActorSystem for Prometheus, in a separate registry. Extra: `metrics`.
+
+```python
+registry = metrics_registry(system)
+text = prometheus_client.generate_latest(registry)
+```
+
+`/metrics` of `actorgraph.web` serves the same.
+"""
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Any
+
+from actorgraph.api.system.system import ActorSystem
+from actorgraph.errors import MissingExtraError
+from actorgraph.runtime.saver.statistics import Distribution, PersistenceStatistics
+from actorgraph.runtime.system.statistics import SystemStatistics
+
+_Figure = tuple[str, str, float]
+
+
+class _Figures:
+    """Reads the system's statistics at each scrape; between scrapes it costs nothing."""
+
+    def __init__(self, system: ActorSystem, core: Any) -> None:
+        self._system = system
+        self._core = core
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the metrics; called by Prometheus's client."""
+        core, now = self._core, self._system.statistics()
+        saver = now.persistence
+        left = core.CounterMetricFamily(
+            "actorgraph_runs", "Ended runs, by status.", labels=["status"]
+        )
+        for status, count in sorted(now.left.items()):
+            left.add_metric([status], count)
+        yield left
+        for name, text, value in (*_counters(now), *(_counters_of(saver) if saver else ())):
+            yield core.CounterMetricFamily(f"actorgraph_{name}", text, value=value)
+        for name, text, value in (*_gauges(now), *(_gauges_of(saver) if saver else ())):
+            yield core.GaugeMetricFamily(f"actorgraph_{name}", text, value=value)
+        if saver is not None:
+            for name, text, found in _histograms_of(saver):
+                yield core.HistogramMetricFamily(
+                    f"actorgraph_{name}", text, buckets=_buckets(found), sum_value=found.total
+                )
+
+
+def _counters(now: SystemStatistics) -> Iterator[_Figure]:
+    yield "runs_started", "Runs accepted.", now.started
+    yield "runs_refused", "Runs refused because of a limit.", now.refused
+    yield "supersteps", "Supersteps executed.", now.supersteps
+    yield "loop_held", "Times that the event loop was blocked for too long.", now.loop_held
+
+
+def _gauges(now: SystemStatistics) -> Iterator[_Figure]:
+    yield "runs_active", "Active runs.", now.active
+    yield "runs_queued", "Runs that wait for a slot or for their thread.", now.queued
+    yield "runs_held", "Runs that wait because another system has their thread.", now.held
+    yield "runs_misfit", "Orphaned runs that this system can't run.", now.misfits
+    yield "threads_active", "Threads with a run.", now.threads
+    yield "mailbox_depth", "Runs in the longest queue of a thread.", now.mailbox_max
+    yield "saturated", "1 if the next run may be refused.", int(now.saturated)
+    yield "draining", "1 if the system is draining.", int(now.draining is not None)
+    yield "unsaved_bytes", "Bytes that wait to be durable.", now.unsaved_bytes
+    if now.worker_threads is not None:
+        yield "worker_threads", "Worker threads in use by sync nodes.", now.worker_threads
+
+
+def _counters_of(saver: PersistenceStatistics) -> Iterator[_Figure]:
+    yield "commits", "Batches committed.", saver.commits
+    yield "commit_requests", "Requests committed.", saver.messages
+    yield "commit_requests_refused", "Requests that were refused.", saver.refused
+
+
+def _gauges_of(saver: PersistenceStatistics) -> Iterator[_Figure]:
+    yield "unsaved_requests", "Requests that wait to be committed.", saver.waiting
+    yield "unsaved_age_seconds", "Age of the oldest request in flight.", saver.age_s
+
+
+def _histograms_of(saver: PersistenceStatistics) -> Iterator[tuple[str, str, Distribution]]:
+    yield "commit_duration_seconds", "Duration of a batch's commit.", saver.commits_s
+    yield "commit_batch_size", "Requests in a batch.", saver.sizes
+    lag = "Time from a batch's oldest request until the batch was durable."
+    yield "durable_lag_seconds", lag, saver.lags_s
+
+
+def _buckets(found: Distribution) -> list[tuple[str, int]]:
+    names = [*(str(float(bound)) for bound in found.bounds), "+Inf"]
+    return list(zip(names, accumulate(found.counts), strict=True))
+
+
+def metrics_registry(system: ActorSystem) -> Any:
+    """Return a Prometheus registry with the metrics of a system, and nothing else.
+
+    Raises:
+        MissingExtraError: prometheus-client is not installed.
+    """
+    try:
+        from prometheus_client import CollectorRegistry, core
+    except ImportError as error:
+        raise MissingExtraError(
+            "metrics for Prometheus need the package prometheus-client",
+            do="pip install 'actorgraph[metrics]'",
+        ) from error
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Figures(system, core))
+    return registry
+
+
+def exposition(system: ActorSystem) -> tuple[bytes, str]:
+    """Return the metrics of a system in Prometheus's format, and its media type.
+
+    Raises:
+        MissingExtraError: prometheus-client is not installed.
+    """
+    registry = metrics_registry(system)
+    from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+    return generate_latest(registry), CONTENT_TYPE_LATEST

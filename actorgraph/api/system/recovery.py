@@ -1,0 +1,193 @@
+"""Recovery of orphaned runs: those whose process died, or drained and left them.
+
+A run is taken over in the saver first; then this system runs it, parks it or gives it back.
+"""
+
+import time
+
+from actorgraph.api.system.base import SystemBase
+from actorgraph.api.system.run_arguments import StartCall, stored_call
+from actorgraph.api.system.run_handle import Run
+from actorgraph.errors import CheckpointError, LeaseLostError, StorageBusyError
+from actorgraph.errors.texts import storable
+from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.system.job import Job, give_back_request
+from actorgraph.runtime.system.peers import delete_replaced_runs
+from actorgraph.runtime.system.stored_events import decode_event
+from actorgraph.superstep.scheduling import (
+    LeaveRun,
+    ParkRun,
+    decide_takeover,
+    misfit_reason,
+    next_misfit,
+)
+from actorgraph.values.ids import as_text
+from actorgraph.values.systems import (
+    AdoptRun,
+    AskCancel,
+    EventRow,
+    ListRuns,
+    ReadEvents,
+    RunRow,
+    SetRun,
+)
+
+
+class RecoveryMethods(SystemBase):
+    """`recover`, and taking single runs over."""
+
+    async def recover(self) -> list[Run]:
+        """Take over orphaned runs: their process died, or drained and left them.
+
+        A run that had started continues from its newest checkpoint; finished tasks are not
+        executed again. One that was queued starts. One during which `attempts_max` processes
+        died is parked: it stays in `runs()` with the status "parked" and the reason. One whose
+        cancellation was requested is cancelled. One that this system can't run is left for
+        another system, e.g. another version of the program: `runs()` has the reason,
+        `statistics().misfits` counts them.
+
+        Other systems on the same saver may call this at the same time; each run goes to one of
+        them. A dead process's runs are orphaned once its lease expires, `lease_s` after its last
+        renewal.
+
+        Returns: the runs that this system has taken over, oldest first.
+        Raises:
+            SystemClosedError: the system is not open.
+            StorageError: the saver can't be read.
+        """
+        if not self._keeps:
+            return []
+        found: list[RunRow] = await self._host.reader.ask(ListRuns(orphaned=True))
+        self._misfits = {r.run: self._misfits[r.run] for r in found if r.run in self._misfits}
+        jobs = [await self._take_up(row) for row in found]
+        return [Run(job, self._actor.cancel) for job in jobs if job is not None]
+
+    async def _take_up(self, row: RunRow) -> Job | None:
+        """Take over an orphaned run, or cancel it if requested; None if it isn't run here."""
+        if row.cancel is not None:
+            await self._end_orphan(row, row.cancel)
+            return None
+        actor, known = self._actor, self._misfits.get(row.run)
+        if row.run in actor.jobs or actor.admission_error("enqueue", row.thread_id):
+            return None
+        verdict = decide_takeover(row, self.graphs, self._limits.attempts_max)
+        if isinstance(verdict, LeaveRun):
+            self._note_misfit(row, verdict.reason)
+            return None
+        if known is not None and known.until > time.monotonic():
+            return None  # it failed to start here a moment ago; wait before the next attempt
+        if not await self._adopt(row, row.attempts + 1):
+            return None
+        # From here on the row belongs to this system, which must run it, park it or give it back.
+        row = await self._row(row.run) or row  # with its payload, as it is stored now
+        if isinstance(verdict, ParkRun):
+            await self._park(row, verdict.reason)
+            return None
+        return await self._restart(row, claimed=row.claimed)
+
+    def _note_misfit(self, row: RunRow, reason: str) -> None:
+        known, now = self._misfits.get(row.run), time.monotonic()
+        if known is None:
+            ids = {"run_id": as_text(row.run), "thread_id": row.thread_id}
+            log_event("warning", "run.misfit", **ids, reason=reason)
+        misfit = next_misfit(known, reason, now, self._limits.lease_s / 3)
+        self._misfits[row.run] = misfit
+
+    async def _adopt(self, row: RunRow, attempts: int) -> bool:
+        """Make this system the owner of an orphaned run; return whether that succeeded."""
+        owner = self._actor.owner
+        request = AdoptRun(row.run, row.thread_id, owner, row.owner, attempts)
+        try:
+            await self._host.writer.store(request)
+        except LeaseLostError:
+            return False
+        except StorageBusyError as error:  # the owner is blocked in the middle of a save
+            log_event("warning", "run.not_taken", run_id=as_text(row.run), error=repr(error))
+            return False
+        return True
+
+    async def _end_orphan(self, row: RunRow, reason: str) -> None:
+        """Cancel an orphaned run, unless another system has taken it over."""
+        if await self._adopt(row, row.attempts):
+            owner = self._actor.owner
+            request = SetRun(row.run, row.thread_id, owner, "cancelled", storable(reason))
+            await self._host.writer.store(request)
+
+    async def _end_row(self, row: RunRow, reason: str) -> None:
+        """Request the cancellation of a run from its owner; cancel an orphaned one."""
+        if row.alive:
+            await self._host.writer.store(AskCancel(row.run, row.thread_id, storable(reason)))
+        else:
+            await self._end_orphan(row, reason)
+
+    async def _park(self, row: RunRow, reason: str) -> None:
+        log_event(
+            "error", "run.parked", thread_id=row.thread_id, run_id=as_text(row.run), reason=reason
+        )
+        # This attempt executes nothing, so it is not counted.
+        request = SetRun(
+            row.run, row.thread_id, self._actor.owner, "parked", storable(reason), row.attempts - 1
+        )
+        await self._host.writer.store(request)
+
+    async def _restart(self, row: RunRow, *, claimed: bool) -> Job | None:
+        """Submit a run that was taken over; None if it was parked, or given back.
+
+        Args:
+            claimed: whether the run had claimed its thread, so that its input is stored there.
+        """
+        try:
+            call, lacks = stored_call(self._graph(row.graph), row, claimed=claimed)
+            if lacks:
+                await self._park(row, f"part of its start arguments could not be stored: {lacks}")
+                return None
+            job = await self._job_of_row(call, row)
+            job.adopted = True
+            if job.if_busy == "rollback" and not claimed:
+                await delete_replaced_runs(self._host, job)
+        except CheckpointError as error:
+            self._note_misfit(row, misfit_reason(error))
+            await self._host.writer.store(give_back_request(row))
+            return None
+        if not self._actor.take_up(job):
+            await self._host.writer.store(give_back_request(row))
+            return None
+        return job
+
+    async def _job_of_row(self, call: StartCall, row: RunRow) -> Job:
+        """Make the run of a row; its events continue after the stored ones."""
+        first, in_order = (
+            await self._next_offset(row) if call.resumable else (_fresh_offset(row), True)
+        )
+        job = self._job(call, row, first=first)
+        values = await self._values(call.name, call.thread_id)
+        job.journal.values = values
+        if call.resumable and call.modes and not in_order:
+            # Events after the newest stored one were lost in the crash; their number is unknown.
+            job.journal.add("gap", {"from": first, "to": None})
+            job.journal.add("values", values)
+        return job
+
+    async def _next_offset(self, row: RunRow) -> tuple[int, bool]:
+        """Return the offset after a run's stored events, and whether they are complete.
+
+        They are complete if its last attempt was drained. The row and the newest event must both
+        say so: an attempt that died before it stored an event leaves the "drain" event of the
+        attempt before as the newest one.
+        """
+        newest: list[EventRow] = await self._host.reader.ask(
+            ReadEvents(row.run, row.thread_id, 0, 1, newest=True)
+        )
+        if not newest:
+            return 1, not row.claimed
+        codec = self._graph(row.graph).codec
+        drained = decode_event(codec, row.run, newest[0]).kind == "drain"
+        return newest[0].place + 1, drained and row.attempts == 1  # a drain counts from 0 again
+
+
+def _fresh_offset(row: RunRow) -> int:
+    """Return an event offset above those of earlier attempts, whose events were not stored.
+
+    The microseconds since the run was accepted: an attempt has fewer events than that.
+    """
+    return max(1, time.time_ns() // 1000 - row.created)

@@ -1,0 +1,369 @@
+"""Start a run of an ActorSystem: its arguments, checked, and their stored form.
+
+The arguments become a call, the call a `Launch` and a `Job`. Its row has the call encoded, so
+that another process can start or resume the run.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
+from typing import Any, cast
+
+import msgspec
+
+from actorgraph.api import config as configs
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.options import CallOptions, call_options
+from actorgraph.api.streams import formats as results
+from actorgraph.codec import encryption as places
+from actorgraph.codec.decode_errors import with_location
+from actorgraph.codec.records import encode_json
+from actorgraph.errors import InvalidConfigError, RunCancelledError, SerializationError
+from actorgraph.runtime.run.launch import Launch
+from actorgraph.runtime.system.job import Job
+from actorgraph.runtime.system.journal import Journal
+from actorgraph.superstep.untracked import storable_update
+from actorgraph.values.commands import RunControl
+from actorgraph.values.from_langgraph import from_langgraph
+from actorgraph.values.ids import as_text
+from actorgraph.values.policies import StreamMode
+from actorgraph.values.run import Cancelled, Interrupted, RunOutcome
+from actorgraph.values.systems import IfBusy, RunRow
+
+_OWN = ("config", "stream_mode", "subgraphs", "metadata", "resumable")
+SHOWN: tuple[StreamMode, ...] = ("values", "updates")
+
+
+class StartOptions(CallOptions, total=False):
+    """Options of `ActorSystem.start`: those of `ainvoke` (`CallOptions`), and these.
+
+    Attributes:
+        config: as for `ainvoke`; callbacks in it are not stored, so a recovered run has none.
+        stream_mode: the modes of the run's events; () for none. Default "values" and "updates".
+        subgraphs: whether to include events of subgraphs. Default False.
+        metadata: JSON values, shown when runs are listed.
+        resumable: store the run's events, so that a late reader gets all of them, even after a
+            restart of the process. Default False: the newest are kept in memory.
+    """
+
+    config: Mapping[str, Any] | None
+    stream_mode: StreamMode | Sequence[StreamMode] | tuple[()]
+    subgraphs: bool
+    metadata: Mapping[str, Any] | None
+    resumable: bool
+
+
+class StartCall(msgspec.Struct, frozen=True):
+    """The validated arguments of one call of `start`.
+
+    Attributes:
+        name: of the graph in the system.
+        thread_id: the thread.
+        given: the input.
+        config: with the thread's id in it.
+        options: those of `ainvoke`.
+        modes: stream modes of its events.
+        subgraphs: whether events of subgraphs are included.
+        resumable: whether its events are stored.
+        metadata: of the run.
+        if_busy: what to do if another run has the thread.
+    """
+
+    name: str
+    thread_id: str
+    given: Any
+    config: dict[str, Any]
+    options: CallOptions
+    modes: tuple[str, ...]
+    subgraphs: bool
+    resumable: bool
+    metadata: dict[str, Any]
+    if_busy: IfBusy = "enqueue"
+
+
+def config_with_thread(config: Mapping[str, Any] | None, thread_id: str) -> dict[str, Any]:
+    """Return a call's config with the thread's id in it.
+
+    Raises:
+        InvalidConfigError: it is not a dict, or its `configurable` is not.
+    """
+    given = dict(configs.checked(config))
+    place = given.get("configurable") or {}
+    if not isinstance(place, Mapping):
+        raise InvalidConfigError(
+            f'config["configurable"] must be a dict, got {place!r}',
+            do="pass a dict, or leave it out",
+        )
+    given["configurable"] = {**place, "thread_id": thread_id}
+    return given
+
+
+def event_modes_of(stream_mode: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the stream modes of a run's events; none for an empty list.
+
+    Raises:
+        InvalidConfigError: one of them doesn't exist.
+    """
+    return configs.modes_of(stream_mode) if stream_mode else ()
+
+
+def checked_call(
+    name: str,
+    thread_id: str,
+    given: Any,
+    options: StartOptions,
+    *,
+    keeps: bool,
+    if_busy: IfBusy = "enqueue",
+) -> StartCall:
+    """Validate the arguments of `start`.
+
+    Args:
+        name: of the graph.
+        thread_id: the thread.
+        given: the input.
+        options: see `StartOptions`.
+        keeps: whether the saver stores events.
+        if_busy: see `ActorSystem.start`.
+    Raises:
+        InvalidConfigError: an argument is invalid.
+    """
+    resumable = options.get("resumable", False)
+    if resumable and not keeps:
+        raise InvalidConfigError(
+            "resumable=True needs a saver that stores events, which the system's saver doesn't",
+            do="use e.g. SqliteSaver, or leave resumable out",
+        )
+    config = config_with_thread(options.get("config"), thread_id)
+    configs.address_of(config, needs_thread=True)
+    rest = {key: value for key, value in options.items() if key not in _OWN}
+    return StartCall(
+        name=name,
+        thread_id=thread_id,
+        given=from_langgraph(given),
+        config=config,
+        options=call_options("start", cast("Any", rest)),
+        modes=event_modes_of(options.get("stream_mode", SHOWN)),
+        subgraphs=options.get("subgraphs", False),
+        resumable=resumable,
+        metadata=_json("metadata", options.get("metadata")),
+        if_busy=if_busy,
+    )
+
+
+def _json(name: str, value: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a dict of JSON values as it will be read back.
+
+    Raises:
+        InvalidConfigError: it has values that JSON doesn't have.
+    """
+    try:
+        return msgspec.json.decode(msgspec.json.encode(dict(value or {})))
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise InvalidConfigError(
+            f"{name} must be a dict of JSON values, got {value!r}: {error}",
+            do="use strings, numbers, lists and dicts",
+        ) from error
+
+
+# The other options are objects of this process, such as `control` and `stores`.
+STORED_OPTIONS = (
+    "durability",
+    "interrupt_before",
+    "interrupt_after",
+    "output_keys",
+    "strict_resume",
+    "context",
+)
+_LOCAL = ("callbacks",)
+
+
+def launch_maker(
+    graph: CompiledStateGraph,
+    call: StartCall,
+    journal: Journal,
+    *,
+    run: bytes | None,
+    owner: bytes | None,
+    control: RunControl,
+) -> Callable[[], Launch]:
+    """Return a function that makes the run's launch.
+
+    Args:
+        graph: the graph.
+        call: the arguments of `start`.
+        journal: gets the run's chunks.
+        run: the run's id, if it has one already.
+        owner: the system's id, if its saver stores runs.
+        control: lets the system stop the run.
+    """
+    options: Any = {**call.options, "control": control}
+    bare = _bare(graph, options.get("output_keys"))
+    keys = graph.plan.output_keys if graph.plan.bare_output else graph.plan.state_keys
+    # The caller's context variables. Each launch gets a copy, since a run changes its own.
+    context = copy_context()
+
+    def make() -> Launch:
+        launch = graph.make_launch(
+            call.given,
+            call.config,
+            place=None,
+            options=options,
+            default_keys=keys,
+            modes=tuple(journal.modes),
+            broadcast=journal,
+        )
+        if bare:
+            launch = launch.with_bare_output()
+        identity = launch.run if run is None else run
+        stored = owner if launch.host is not None else None
+        return msgspec.structs.replace(launch, run=identity, owner=stored, context=context.copy())
+
+    return make
+
+
+def _bare(graph: CompiledStateGraph, keys: object) -> bool:
+    if keys is None:
+        return graph.plan.bare_output or graph.plan.bare_state
+    return isinstance(keys, str)
+
+
+def result_maker(graph: CompiledStateGraph, call: StartCall) -> Callable[[RunOutcome], Any]:
+    """Return a function that turns an outcome into the result, or raises its error."""
+    keys = call.options.get("output_keys")
+    plan = graph.plan
+
+    def shape(outcome: RunOutcome) -> Any:
+        if isinstance(outcome, Cancelled):
+            raise RunCancelledError(
+                f"the run of thread {call.thread_id!r} was cancelled",
+                do="start another run; the thread has what this one did",
+            )
+        values, interrupts = results.output_of(outcome, None)
+        if keys is None and isinstance(values, dict) and not _bare(graph, None):
+            shown = cast("dict[str, Any]", values)
+            values = {key: shown[key] for key in plan.output_keys if key in shown}
+        waits = isinstance(outcome, Interrupted)
+        return results.result_of(plan, (values, interrupts if waits else None), keys, "v1")
+
+    return shape
+
+
+def payload_of(graph: CompiledStateGraph, call: StartCall, run: bytes) -> bytes:
+    """Encode a call, so that another process can start the run.
+
+    A context or a config that can't be encoded is left out, and reported as `lacks`; values of
+    UntrackedValue channels are left out, as everywhere.
+
+    Raises:
+        SerializationError: the input can't be encoded.
+    """
+    codec, place = graph.codec, places.call_of(run)
+    given = storable_update(graph.plan.untracked, call.given)
+    stored: dict[str, Any] = {
+        "input": given,
+        "config": {k: v for k, v in call.config.items() if k not in _LOCAL},
+        "modes": list(call.modes),
+        "subgraphs": call.subgraphs,
+        "resumable": call.resumable,
+    }
+    if call.if_busy in ("interrupt", "rollback"):  # a process that takes the run over needs it
+        stored["if_busy"] = call.if_busy
+    options = {k: v for k, v in call.options.items() if k in STORED_OPTIONS and v is not None}
+    codec.encode(given, "input")  # fails here, so that the error names the input
+    try:
+        return codec.encode({**stored, "options": options}, "the call", place)
+    except SerializationError as error:
+        stored["config"] = {"configurable": {"thread_id": call.thread_id}}
+        return codec.encode({**stored, "options": {}, "lacks": error.what}, "the call", place)
+
+
+def stored_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:
+    """Decode the call of a stored run.
+
+    Args:
+        graph: the graph.
+        row: the run's.
+        claimed: whether its input is stored in the thread already.
+    Returns: the call, and what could not be stored of it; empty if it is complete.
+    Raises:
+        CheckpointError: the stored call can't be decoded; the text names the run.
+    """
+    try:
+        return _decode_call(graph, row, claimed=claimed)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
+        where = f"the start arguments of run {as_text(row.run)} of thread {row.thread_id!r}"
+        raise with_location(error, where) from error.__cause__
+
+
+def _decode_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:
+    stored = graph.codec.decode(row.payload, places.call_of(row.run))
+    call = StartCall(
+        name=row.graph,
+        thread_id=row.thread_id,
+        given=None if claimed else stored["input"],
+        config=stored["config"],
+        options=stored["options"],
+        modes=tuple(stored["modes"]),
+        subgraphs=stored["subgraphs"],
+        resumable=stored["resumable"],
+        metadata=msgspec.json.decode(row.metadata),
+        if_busy=stored.get("if_busy", "enqueue"),
+    )
+    return call, stored.get("lacks", "")
+
+
+def row_of(call: StartCall, run: bytes, owner: bytes, payload: bytes) -> RunRow:
+    """Make the row of a new run."""
+    return RunRow(
+        run=run,
+        thread_id=call.thread_id,
+        graph=call.name,
+        status="pending",
+        attempts=1,
+        claimed=False,
+        owner=owner,
+        created=time.time_ns() // 1000,
+        metadata=encode_json(call.metadata),
+        payload=payload,
+    )
+
+
+def job_of(
+    graph: CompiledStateGraph,
+    call: StartCall,
+    journal: Journal,
+    *,
+    owner: bytes | None,
+    row: RunRow | None = None,
+) -> Job:
+    """Make a job: a run that is validated and can be submitted.
+
+    Args:
+        graph: the graph.
+        call: the arguments of `start`.
+        journal: the run's.
+        owner: the system's id, if its saver stores runs.
+        row: of a run that was taken over; None for a new one.
+    Raises:
+        SerializationError: the input can't be stored.
+        Exception: as `ainvoke` for bad arguments.
+    """
+    control = call.options.get("control") or RunControl()
+    if row is None:
+        # This launch only validates the call and gives the run its id, which the payload needs.
+        identity = launch_maker(graph, call, journal, run=None, owner=owner, control=control)().run
+        payload = payload_of(graph, call, identity) if owner is not None else b""
+        row = row_of(call, identity, owner or b"", payload)
+    make = launch_maker(graph, call, journal, run=row.run, owner=owner, control=control)
+    return Job(
+        row,
+        journal=journal,
+        make=make,
+        shape=result_maker(graph, call),
+        control=control,
+        metadata=call.metadata,
+        if_busy=call.if_busy,
+    )

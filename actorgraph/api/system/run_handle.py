@@ -1,0 +1,454 @@
+"""Run: a run of an ActorSystem, as programs hold it; and the runs of a thread as they start.
+
+`Run` is active in this process or was; `StoredRun` is known from its row alone: it has ended, or
+is active in another process.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any, Protocol, Self
+
+import anyio
+
+from actorgraph.errors import (
+    InvalidConfigError,
+    ResultTimeoutError,
+    RunCancelledError,
+    RunFailedError,
+    SlowReaderError,
+)
+from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.system.actor import SystemActor
+from actorgraph.runtime.system.job import Job
+from actorgraph.runtime.system.journal import EventReader
+from actorgraph.runtime.system.stored_reader import POLL_S, RemoteRun, StoredReader
+from actorgraph.values.ids import as_text
+from actorgraph.values.run import Cancelled
+from actorgraph.values.stream_items import WhenFull
+from actorgraph.values.systems import RunEvent, RunRow, RunStatus
+
+
+class RunEvents(Protocol):
+    """A run's events: iterate once; leave early with `close()`, or use `async with`."""
+
+    @property
+    def offset(self) -> int:
+        """The offset of the last event that the reader has received."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[RunEvent]: ...
+
+    async def __anext__(self) -> RunEvent: ...
+
+    def close(self) -> None:
+        """Stop reading."""
+        ...
+
+
+class Run:
+    """One run. It belongs to the system, not to the task that started it.
+
+    Made by `ActorSystem.start`, `resume`, `recover` and `run`. Dropping it doesn't end the run.
+    """
+
+    def __init__(self, job: Job, cancel: Callable[[Job, str], None]) -> None:
+        self._job = job
+        self._cancel = cancel
+
+    def __repr__(self) -> str:
+        return f"Run({self.id!r}, thread_id={self.thread_id!r}, status={self.status!r})"
+
+    @property
+    def id(self) -> str:
+        """The run's id, a UUIDv7."""
+        return self._job.text
+
+    @property
+    def thread_id(self) -> str:
+        """The id of the thread on which it runs."""
+        return self._job.thread_id
+
+    @property
+    def graph(self) -> str:
+        """The graph's name in the system."""
+        return self._job.row.graph
+
+    @property
+    def status(self) -> RunStatus:
+        """The status; see `RunStatus`."""
+        return self._job.status
+
+    @property
+    def reason(self) -> str:
+        """The reason of a cancelled, drained or parked run, or its error's text; else empty."""
+        return self._job.reason
+
+    @property
+    def attempt(self) -> int:
+        """The number of processes that have executed it so far, including this one."""
+        return self._job.attempt
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata given to `start`."""
+        return self._job.metadata
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was accepted, in UTC."""
+        return datetime.fromtimestamp(self._job.row.created / 1e6, tz=UTC)
+
+    @property
+    def updated_at(self) -> datetime:
+        """Time of its last change of status, in UTC; for a run of another process `created_at`."""
+        return datetime.fromtimestamp(self._job.changed / 1e6, tz=UTC)
+
+    def events(
+        self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"
+    ) -> RunEvents:
+        """Stream the run's events: an async iterator over `RunEvent`.
+
+        Leaving it, by `break`, an error or a cancellation, doesn't affect the run: one that waits
+        for the reader continues. `async with` and `close()` leave it at once; a reader that is
+        kept but not read is disconnected a minute later.
+
+        Args:
+            after: the offset of the last event that the reader has; 0 for all of them.
+            buffer: events by which the reader may be behind before `when_full` applies.
+            when_full: "drop_oldest": events that are neither in memory nor stored are replaced
+                by a "gap" event and a full "values". "block": the run waits for the reader, but
+                at most a minute for one that takes no event at all, which then continues as with
+                "drop_oldest"; a cancelled reader is waited for again when it reads again.
+                "close": the reader raises `SlowReaderError`.
+        Raises:
+            InvalidConfigError: an argument is out of range.
+        """
+        check_reading(after, buffer, when_full)
+        return EventReader(self._job.journal, after, buffer=buffer, when_full=when_full)
+
+    async def wait(self, timeout_s: float | None = None) -> RunStatus:
+        """Wait until the run has ended, and return its status. Cancelling the wait is harmless.
+
+        Args:
+            timeout_s: seconds to wait; default no limit.
+        Raises:
+            ResultTimeoutError: the run is still active after the timeout.
+        """
+        with anyio.move_on_after(timeout_s):
+            await self._job.done.wait()
+        if not self._job.done.is_open:
+            raise ResultTimeoutError(
+                f"run {self.id} is still active after {timeout_s} s",
+                do="wait longer, or read its events; it was not cancelled",
+            )
+        return self.status
+
+    async def result(self, timeout_s: float | None = None) -> Any:
+        """Wait for the run, and return what `ainvoke` would return.
+
+        Args:
+            timeout_s: seconds to wait; default no limit.
+        Raises:
+            ResultTimeoutError: the run is still active after the timeout.
+            RunCancelledError: it was cancelled.
+            GraphDrained: its deadline was reached, or the system closes: `recover()` resumes it.
+            Exception: the error that the run failed with.
+        """
+        await self.wait(timeout_s)
+        job = self._job
+        if job.outcome is None or isinstance(job.outcome, Cancelled):
+            raise RunCancelledError(
+                f"run {self.id} of thread {self.thread_id!r} was cancelled: {job.reason}",
+                do="start another run; the thread has its finished steps, unless it was rolled back"
+                if job.claimed
+                else "start another run; nothing of this one is in the thread",
+                reason=job.reason,
+                input_stored=job.claimed,
+            )
+        return job.shape(job.outcome)
+
+    async def cancel(self, reason: str = "cancelled", *, wait: bool = True) -> RunStatus:
+        """End the run; what its finished tasks did is stored. No-op for one that has ended.
+
+        Args:
+            reason: for `Run.reason` and logs.
+            wait: whether to wait until it has ended.
+        Returns: its status.
+        """
+        self._cancel(self._job, reason)
+        if wait:
+            await self._job.done.wait()
+        return self.status
+
+
+class StoredRun(Run):
+    """A run known from its row alone: it has ended, or is active in another process."""
+
+    def __init__(
+        self,
+        row: RunRow,
+        metadata: dict[str, Any],
+        *,
+        reread: Callable[[], Awaitable[RunRow | None]],
+        page: Callable[[int], Awaitable[list[RunEvent]]],
+        values: Callable[[], Awaitable[Any]],
+        ask_cancel: Callable[[RunRow, str], Awaitable[None]],
+        taken_up: Callable[[], Run | None],
+        draining: Callable[[], str | None],
+    ) -> None:
+        self._row = row
+        self._metadata = metadata
+        self._reread = reread
+        self._page = page
+        self._values = values
+        self._ask_cancel = ask_cancel
+        self._taken_up = taken_up
+        self._draining = draining
+
+    @property
+    def id(self) -> str:
+        """The run's id, a UUIDv7."""
+        return as_text(self._row.run)
+
+    @property
+    def thread_id(self) -> str:
+        """The id of the thread on which it ran."""
+        return self._row.thread_id
+
+    @property
+    def graph(self) -> str:
+        """The graph's name in the system."""
+        return self._row.graph
+
+    @property
+    def status(self) -> Any:
+        """The status when the row was last read; see `RunStatus`."""
+        return self._row.status
+
+    @property
+    def reason(self) -> str:
+        """The reason if it was cancelled or parked, or the text of its error; else empty."""
+        return self._row.reason
+
+    @property
+    def attempt(self) -> int:
+        """The number of processes that have executed it so far."""
+        return self._row.attempts
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata given to `start`."""
+        return self._metadata
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was accepted, in UTC."""
+        return datetime.fromtimestamp(self._row.created / 1e6, tz=UTC)
+
+    @property
+    def updated_at(self) -> datetime:
+        """See `Run.updated_at`."""
+        return self.created_at
+
+    def events(
+        self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"
+    ) -> RunEvents:
+        """Stream its stored events, and new ones as they are stored; see `Run.events`.
+
+        If this system takes the run over, because the process that had it died, events are
+        streamed live from then on.
+        """
+        check_reading(after, buffer, when_full)
+
+        def live(offset: int) -> RunEvents | None:
+            own = self._taken_up()
+            return own and own.events(offset, buffer=buffer, when_full=when_full)
+
+        elsewhere = RemoteRun(
+            page=self._page,
+            is_over=self._is_over,
+            is_alive=lambda: self._row.alive,
+            left=self._final_status,
+            values=self._values,
+            live=live,
+            draining=self._draining,
+        )
+        return StoredReader(elsewhere, after)
+
+    async def wait(self, timeout_s: float | None = None) -> Any:
+        """See `Run.wait`; polls the saver."""
+        with anyio.move_on_after(timeout_s):
+            while not await self._is_over():  # noqa: ASYNC110 - it changes in another process
+                await anyio.sleep(POLL_S)
+            return self.status
+        raise ResultTimeoutError(
+            f"run {self.id} is still active after {timeout_s} s",
+            do="wait longer; it was not cancelled",
+        )
+
+    async def result(self, timeout_s: float | None = None) -> Any:
+        """Wait for the run, and return the state that its thread has then.
+
+        Args:
+            timeout_s: seconds to wait; default no limit.
+        Raises:
+            ResultTimeoutError: the run is still active after the timeout.
+            RunCancelledError: it was cancelled.
+            RunFailedError: it failed, or was parked.
+        """
+        status = await self.wait(timeout_s)
+        if status == "cancelled":
+            raise RunCancelledError(
+                f"run {self.id} was cancelled: {self.reason}",
+                do="start another run; `input_stored` says whether the thread has this one's input",
+                reason=self.reason,
+                input_stored=self._row.claimed,
+            )
+        if status not in ("success", "interrupted"):
+            raise RunFailedError(
+                f"run {self.id} ended with status {status!r}: {self.reason}",
+                do="see the log of the process that ran it; the thread has its finished steps",
+            )
+        return await self._values()
+
+    async def cancel(self, reason: str = "cancelled", *, wait: bool = True) -> RunStatus:
+        """Ask the process that has the run to end it; an orphaned run is cancelled here.
+
+        The request is stored; the process that has the run reads it within a third of its
+        `lease_s`. If it dies before, the process that takes the run over cancels it. The first
+        reason stays.
+
+        Args:
+            reason: for `Run.reason` and logs.
+            wait: whether to wait until it has ended, polling the saver.
+        Returns: its status then; without `wait` that of now.
+        Raises:
+            StorageError: the request can't be stored.
+        """
+        if (own := self._taken_up()) is not None:
+            return await own.cancel(reason, wait=wait)
+        asked = False
+        while not await self._is_over():
+            # Asked once of a living owner; again when the owner died, and then done here.
+            if not asked or not self._row.alive:
+                asked = self._row.alive
+                await self._ask_cancel(self._row, reason)
+                if not wait:
+                    await self._is_over()
+                    break
+            else:
+                await anyio.sleep(POLL_S)
+        return self.status
+
+    async def _is_over(self) -> bool:
+        row = await self._reread()
+        if row is not None:
+            self._row = row
+        return row is None or row.status not in ("pending", "running")
+
+    def _final_status(self) -> dict[str, Any]:
+        if self.status in ("pending", "running"):  # its row is gone
+            return {"status": "cancelled", "reason": "the run was removed"}
+        return {"status": self.status, "reason": self.reason}
+
+
+def check_reading(after: int, buffer: int, when_full: str) -> None:
+    """Check the arguments of a reader of events.
+
+    Raises:
+        InvalidConfigError: one of them is out of range.
+    """
+    if after < 0 or buffer < 1:
+        raise InvalidConfigError(
+            f"after must be >= 0 and buffer >= 1, got after={after!r}, buffer={buffer!r}",
+            do="after=0 reads all events; buffer=256 is the default",
+        )
+    if when_full not in ("block", "drop_oldest", "close"):
+        raise InvalidConfigError(
+            f'unknown when_full={when_full!r}; expected "block", "drop_oldest" or "close"',
+            do='use "block", "drop_oldest" or "close"',
+        )
+
+
+WAITING_MAX = 1000
+"""Runs that may have been started and not been asked for yet."""
+
+
+class _RunQueue:
+    """The runs that a reader has not asked for yet.
+
+    The system refers to this alone, so that a reader that is dropped is freed.
+    """
+
+    def __init__(self, jobs: Iterable[Job], *, over: bool) -> None:
+        self.jobs: deque[Job] = deque(jobs)
+        self.over = over
+        self.slow = False
+        self.more = Gate()
+
+    def put(self, job: Job | None) -> None:
+        """Add a run; None for the end."""
+        if job is None:
+            self.over = True
+        elif len(self.jobs) < WAITING_MAX:
+            self.jobs.append(job)
+        else:
+            self.slow = True
+        self.more.open()
+
+
+class RunFeed(AsyncIterator[Run]):
+    """The runs of one thread; see `ActorSystem.follow`. Iterate it once.
+
+    Leave it by `break`, or with `close()`. At most `WAITING_MAX` runs are queued for a slow
+    reader.
+    """
+
+    def __init__(self, actor: SystemActor, thread_id: str) -> None:
+        self._actor = actor
+        self._thread_id = thread_id
+        jobs = [job for job in actor.jobs.values() if job.thread_id == thread_id]
+        jobs.sort(key=lambda job: job.id)
+        self._queue = _RunQueue(jobs, over=actor.draining is not None)
+        # Kept: each access makes another bound method, and `close` must find this one.
+        self._put = self._queue.put
+        actor.followers.setdefault(thread_id, []).append(self._put)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Run:
+        """Return the next run.
+
+        Raises:
+            StopAsyncIteration: the system drains.
+            SlowReaderError: more than `WAITING_MAX` runs were started meanwhile.
+        """
+        queue = self._queue
+        while not queue.jobs:
+            if queue.slow:
+                self.close()
+                raise SlowReaderError(
+                    f"more than {WAITING_MAX} runs of thread {self._thread_id!r} were started "
+                    "before they were asked for",
+                    do="follow the thread again, and call runs(thread_id=) for those in between",
+                )
+            if queue.over:
+                self.close()
+                raise StopAsyncIteration
+            queue.more = Gate()
+            await queue.more.wait()
+        return Run(queue.jobs.popleft(), self._actor.cancel)
+
+    def close(self) -> None:
+        """Stop following."""
+        self._queue.over = True
+        readers = self._actor.followers.get(self._thread_id, [])
+        if self._put in readers:
+            readers.remove(self._put)
+        if not readers:
+            self._actor.followers.pop(self._thread_id, None)
+
+    def __del__(self) -> None:
+        self.close()

@@ -1,0 +1,376 @@
+"""ActorSystem: runs of thousands of threads in one process, independent of the callers' tasks.
+
+```python
+async with ActorSystem({"chat": graph}, saver=SqliteSaver("runs.db")) as system:
+    run = await system.start("chat", thread_id, {"messages": [...]}, if_busy="enqueue")
+    async for event in run.events():
+        ...
+    print(await run.result())
+```
+"""
+
+import signal
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+import anyio
+import msgspec
+import uuid_utils
+
+from actorgraph.api.system.lifecycle import CLOSING, LifecycleMethods
+from actorgraph.api.system.run_arguments import StartOptions, checked_call
+from actorgraph.api.system.run_handle import Run, RunFeed, StoredRun
+from actorgraph.errors import InvalidConfigError, RunNotFoundError, SystemClosedError, did_you_mean
+from actorgraph.ports import Saver, Store
+from actorgraph.runtime.system.capacity import SystemLimits
+from actorgraph.runtime.system.journal import RING_EVENTS
+from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
+from actorgraph.runtime.system.stored_events import EventRetention, read_page
+from actorgraph.values.commands import Command
+from actorgraph.values.from_langgraph import from_langgraph
+from actorgraph.values.ids import as_bytes
+from actorgraph.values.systems import (
+    OPEN_STATUSES,
+    ForgetRun,
+    IfBusy,
+    ListRuns,
+    RunEvent,
+    RunRow,
+    RunStatus,
+    TrimRuns,
+)
+
+_IF_BUSY = ("reject", "enqueue", "interrupt", "rollback")
+
+
+class ActorSystem(LifecycleMethods):
+    """Runs several graphs over one saver, one run per thread at a time.
+
+    Use it as `async with`, once; its methods belong to the event loop in which it was entered.
+    Leaving the block drains it.
+
+    Args:
+        graphs: name -> compiled graph. They run over the system's saver and store.
+        saver: default the one that the graphs were compiled with, or one in memory. It is opened
+            and closed with the system unless it is open already.
+        store: for the graphs' nodes; default their own.
+        max_runs: the most active runs. Beyond this or the next two limits `start` raises
+            `SystemBusyError`.
+        max_queued: the most runs that wait for a slot or for their thread.
+        max_waiting: the most runs that wait for one thread.
+        max_threads: worker threads for sync nodes; default the process's 256.
+        max_unsaved_bytes: bytes that may wait to be stored before runs are refused.
+        drain_timeout_s: seconds that leaving the block may take.
+        retry_after_s: seconds that a `SystemBusyError` suggests to wait.
+        lease_s: seconds after which another process may take over this one's runs, if this one
+            died or is blocked. The lease is renewed every third of it.
+        attempts_max: processes that may die during one run before `recover` parks it.
+        keep_ended: ended runs that are kept in memory for their result.
+        keep_events_in_memory: events per run.
+        keep_events: stored events per resumable run; older ones are removed.
+        keep_events_s: seconds after which stored events are removed, and the run's row too.
+        gc_threshold: the garbage collector's first threshold while the system is open. Default
+            unchanged. With thousands of runs, 50,000 is faster: with Python's 700 the collector
+            traverses all active runs again and again.
+        loop_limit_s: log a warning, with the node's name, if the event loop is blocked for longer.
+    Raises:
+        InvalidConfigError: an argument is out of range, or the saver is a GuardedSaver.
+    """
+
+    def __init__(
+        self,
+        graphs: Mapping[str, Any],
+        *,
+        saver: Saver | None = None,
+        store: Store | None = None,
+        max_runs: int = 10_000,
+        max_queued: int = 10_000,
+        max_waiting: int = 100,
+        max_threads: int | None = None,
+        max_unsaved_bytes: int = 256 * 1024 * 1024,
+        drain_timeout_s: float = 30.0,
+        retry_after_s: float = 1.0,
+        lease_s: float = 15.0,
+        attempts_max: int = 3,
+        keep_ended: int = 1000,
+        keep_events_in_memory: int = RING_EVENTS,
+        keep_events: int = 10_000,
+        keep_events_s: float = 7 * 86_400.0,
+        gc_threshold: int | None = None,
+        loop_limit_s: float | None = None,
+    ) -> None:
+        limits = SystemLimits(
+            max_runs=max_runs,
+            max_queued=max_queued,
+            max_waiting=max_waiting,
+            max_unsaved_bytes=max_unsaved_bytes,
+            keep_ended=keep_ended,
+            drain_timeout_s=drain_timeout_s,
+            retry_after_s=retry_after_s,
+            lease_s=lease_s,
+            attempts_max=attempts_max,
+        )
+        self._set_up(
+            graphs,
+            saver,
+            store,
+            limits,
+            max_threads=max_threads,
+            kept=EventRetention(keep_events, keep_events_s),
+            ring=keep_events_in_memory,
+            gc_threshold=gc_threshold,
+        )
+        if loop_limit_s is not None and not loop_limit_s > 0:
+            raise InvalidConfigError(
+                f"loop_limit_s must be > 0 or None, got {loop_limit_s!r}",
+                do="use seconds, such as 0.1",
+            )
+        self._loop_limit_s = loop_limit_s
+
+    async def __aenter__(self) -> Self:
+        """Open the saver, take a lease, and accept runs.
+
+        Raises:
+            StorageError: the saver can't be opened.
+        """
+        await self._open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Drain, within `drain_timeout_s`, and close; also when cancelled."""
+        await self._close()
+
+    async def start(
+        self,
+        graph: str,
+        thread_id: str | None,
+        input: Any,
+        *,
+        if_busy: IfBusy = "reject",
+        **options: Unpack[StartOptions],
+    ) -> Run:
+        """Start a run, and return once its acceptance is durable.
+
+        Args:
+            graph: its name in the system.
+            thread_id: the thread; None for a new one.
+            input: as for `ainvoke`: an input, None to continue the thread, or a Command.
+            if_busy: what to do if the thread has a run. "reject": refuse this one. "enqueue":
+                start it when earlier ones have ended. "interrupt": cancel them, keeping what they
+                stored, then start. "rollback": cancel them, remove what the active one stored,
+                then start from the state before it.
+            options: see `StartOptions`.
+        Raises:
+            ThreadBusyError: "reject", and the thread has a run.
+            SystemBusyError: too many runs; `retry_after_s` suggests when to retry.
+            SystemClosedError: the system is draining or closed.
+            OtherLoopError: the system was opened in another thread.
+            InvalidConfigError, InvalidContextError, SerializationError: an invalid argument.
+            StorageError: it could not be stored; it does not run.
+        """
+        if if_busy not in _IF_BUSY:
+            raise InvalidConfigError(
+                f"unknown if_busy={if_busy!r}; expected one of {', '.join(_IF_BUSY)}",
+                do=did_you_mean(if_busy, _IF_BUSY),
+            )
+        self._graph(graph)
+        text = str(uuid_utils.uuid7()) if thread_id is None else str(thread_id)
+        # Validating and encoding a call takes time on the event loop. Callers take turns, so that
+        # a burst of them doesn't starve active runs; a full system refuses before that work.
+        await self._actor.turn(if_busy, text)
+        job = self._job(
+            checked_call(graph, text, input, options, keeps=self._keeps, if_busy=if_busy)
+        )
+        await self._actor.submit(job, if_busy)
+        return Run(job, self._actor.cancel)
+
+    async def resume(
+        self, graph: str, thread_id: str, command: Any, *, if_busy: IfBusy = "reject", **rest: Any
+    ) -> Run:
+        """Start a run that answers the pending interrupts of a thread.
+
+        Args:
+            graph: as for `start`.
+            thread_id: as for `start`.
+            command: a Command, or the answer itself.
+            if_busy: as for `start`.
+            rest: options as for `start`.
+        Raises: as `start`.
+        """
+        command = from_langgraph(command)
+        given = command if isinstance(command, Command) else Command(resume=command)
+        return await self.start(graph, thread_id, given, if_busy=if_busy, **rest)
+
+    async def run(self, run_id: str) -> Run:
+        """Return a run of this system, or one that is stored in its saver.
+
+        Raises:
+            RunNotFoundError: there is no such run.
+        """
+        try:
+            identity = as_bytes(run_id)
+        except ValueError:
+            identity = b""
+        own = self._live(identity)
+        if own is not None and (not self._keeps or identity in self._actor.jobs):
+            return own
+        row = await self._row(identity) if self._keeps and identity else None
+        if row is None:  # unknown, or removed with its thread, even if it is still in memory here
+            raise RunNotFoundError(
+                f"there is no run {run_id!r}", do="take the id from Run.id, or from runs()"
+            )
+        return own or self._stored(row)
+
+    async def runs(
+        self, *, thread_id: str | None = None, statuses: Sequence[RunStatus] = ()
+    ) -> list[Run]:
+        """Return the runs of this system and those stored in its saver, oldest first.
+
+        Args:
+            thread_id: only runs of this thread.
+            statuses: only runs with one of these; default all.
+        """
+        actor = self._actor
+        found: dict[bytes, Run] = {}
+        if self._keeps:
+            rows: list[RunRow] = await self._host.reader.ask(ListRuns(thread_id=thread_id))
+            found = {row.run: self._stored(self._explained(row)) for row in rows}
+        for job in (*actor.ended.values(), *actor.jobs.values()):
+            if job.id in found and self._live(job.id) is None:
+                continue
+            if self._keeps and job.id in actor.ended and job.id not in found:
+                continue  # its row was removed with its thread; the id may be in use again
+            if thread_id in (None, job.thread_id):
+                found[job.id] = Run(job, actor.cancel)
+        runs = [found[identity] for identity in sorted(found)]
+        return [run for run in runs if not statuses or run.status in statuses]
+
+    def follow(self, thread_id: str) -> RunFeed:
+        """Follow a thread: iterate over its open runs, then over each that is started here.
+
+        Returns: an async iterator over `Run`, which ends when the system drains; `close()` it.
+        """
+        return RunFeed(self._actor, thread_id)
+
+    async def cancel(self, run_id: str, reason: str = "cancelled") -> RunStatus:
+        """Cancel a run and wait until it has ended; what its finished tasks did is stored.
+
+        For a run of another process see `StoredRun.cancel`.
+
+        Raises:
+            RunNotFoundError: there is no such run.
+            StorageError: the saver can't be used.
+        """
+        return await (await self.run(run_id)).cancel(reason)
+
+    async def join(self, run_id: str, timeout_s: float | None = None) -> Any:
+        """Wait for a run and return its result; see `Run.result`.
+
+        Raises:
+            RunNotFoundError: there is no such run.
+        """
+        return await (await self.run(run_id)).result(timeout_s)
+
+    def statistics(self) -> SystemStatistics:
+        """Return counts of runs, threads, queues and refusals."""
+        return statistics_of(self._actor, misfits=len(self._misfits))
+
+    async def drain(self, timeout_s: float | None = None) -> None:
+        """Accept no more runs, let active ones finish their superstep, and leave the rest.
+
+        Readers of runs that are left get a "drain" event. `recover` of another system on the
+        saver takes them over at once, this system never. Returns when all have ended or were
+        left, or after the timeout.
+
+        Args:
+            timeout_s: default the system's `drain_timeout_s`.
+        """
+        limit = self._limits.drain_timeout_s if timeout_s is None else timeout_s
+        await self._actor.drain(CLOSING, limit)
+
+    async def drain_at_signal(
+        self, *signals: signal.Signals, timeout_s: float | None = None
+    ) -> signal.Signals:
+        """Wait for a signal, then drain; for programs without a server that handles signals.
+
+        Args:
+            signals: default SIGTERM and SIGINT.
+            timeout_s: as for `drain`.
+        Returns: the signal; leave the `async with` block then.
+        """
+        wanted = signals or (signal.SIGTERM, signal.SIGINT)
+        with anyio.open_signal_receiver(*wanted) as received:
+            async for number in received:
+                await self.drain(timeout_s)
+                return number
+        raise AssertionError("an open signal receiver never ends")
+
+    async def forget(self, run_id: str) -> None:
+        """Remove a run that has ended, and its events. Its thread keeps its results.
+
+        Raises:
+            RunNotFoundError: there is no such run.
+            InvalidConfigError: the run is active.
+        """
+        run = await self.run(run_id)
+        if run.status in OPEN_STATUSES:
+            raise InvalidConfigError(
+                f"run {run_id!r} is still active", do="cancel it first: await run.cancel()"
+            )
+        self._actor.ended.pop(as_bytes(run_id), None)
+        if self._keeps:
+            await self._host.writer.store(ForgetRun(as_bytes(run_id), run.thread_id))
+
+    def spawn(self, function: Callable[..., Coroutine[Any, Any, object]], *args: Any) -> None:
+        """Run an async function in the system's task group, until it returns or the system closes.
+
+        Raises:
+            SystemClosedError: the system is not open.
+        """
+        if self._actor.group is None:
+            raise SystemClosedError(
+                "the system is not open", do="use it inside its `async with` block"
+            )
+        self._actor.group.start_soon(function, *args)
+
+    async def trim(self, older_than_s: float) -> None:
+        """Remove runs that have ended, and their events, if they were accepted that long ago."""
+        if self._keeps:
+            moment = int((time.time() - older_than_s) * 1e6)
+            await self._host.writer.store(TrimRuns(moment))
+
+    def _live(self, identity: bytes) -> Run | None:
+        """Return a run that is in this process's memory and was not left to another system."""
+        actor = self._actor
+        job = actor.jobs.get(identity) or actor.ended.get(identity)
+        if job is None or (job.elsewhere and actor.draining is None):
+            return None
+        return Run(job, actor.cancel)
+
+    def _stored(self, row: RunRow) -> StoredRun:
+        """Return a run that is known from its row alone."""
+        codec = (self.graphs.get(row.graph) or next(iter(self.graphs.values()))).codec
+
+        async def page(after: int) -> list[RunEvent]:
+            return await read_page(self._host, codec, row.run, row.thread_id, after)
+
+        async def values() -> Any:
+            return await self._values(row.graph, row.thread_id)
+
+        return StoredRun(
+            row,
+            msgspec.json.decode(row.metadata),
+            reread=lambda: self._row(row.run),
+            page=page,
+            values=values,
+            ask_cancel=self._end_row,
+            taken_up=lambda: self._live(row.run),
+            draining=lambda: self._actor.draining,
+        )

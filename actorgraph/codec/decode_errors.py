@@ -1,0 +1,166 @@
+"""Errors of decoding: the damaged or forbidden part, its place, and the way out.
+
+Programs can listen for refused types (`register_serde_event_listener`), to raise an alert: a stored
+name that is on no list is either a deployment that forgot a type, or an attack.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import TypedDict
+
+from actorgraph.errors import (
+    ActorGraphError,
+    GraphBuildError,
+    SerializationError,
+    UnknownTypeError,
+    did_you_mean,
+)
+from actorgraph.errors.overrides import overridden_methods
+from actorgraph.values.commits import StoredCheckpoint
+from actorgraph.values.ids import as_text
+
+
+def damaged_error(reason: Exception) -> SerializationError:
+    """Error for stored bytes that could not be decoded."""
+    return SerializationError(
+        f"a stored value can't be decoded: {reason}",
+        do="check the database's integrity, or restore it from a backup",
+    )
+
+
+def unknown_extension_error(code: int) -> UnknownTypeError:
+    """Error for an extension code of a later version of the library."""
+    return UnknownTypeError(
+        f"a stored value has the extension code {code}, which this version doesn't know",
+        do="upgrade actorgraph to the version that wrote it",
+    )
+
+
+def unknown_type_error(name: object, types: Mapping[str, type]) -> UnknownTypeError:
+    """Error for a stored type that is not on the allow-list.
+
+    Args:
+        types: name -> type of those that are.
+    """
+    near = did_you_mean(str(name), list(types)) if types else ""
+    renamed = f"compile(migrations=[Migration(types={{{name!r}: NewType}})]); {near}".rstrip("; ")
+    error = UnknownTypeError(
+        f"a stored value has the type {name!r}, which this program doesn't allow",
+        do="put the type into the graph's schema, or into the saver's "
+        f"Codec(types=[...]); if it was renamed, {renamed}",
+    )
+    error.type_name = str(name)
+    return error
+
+
+def checked_text(text: str, path: str) -> str:
+    """Return the text, if UTF-8 can encode it.
+
+    Raises:
+        SerializationError: it has a lone surrogate.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise SerializationError(
+            f"{path} holds a lone surrogate at position {error.start}, which UTF-8 can't encode",
+            do="decode the text with errors='replace' where it enters the program",
+        ) from error
+    return text
+
+
+def check_codec(kind: type) -> None:
+    """Refuse a subclass of Codec that overrides only methods that storing doesn't call.
+
+    Raises:
+        GraphBuildError: it overrides LangGraph's methods, and not `encode` or `decode`.
+    """
+    theirs = overridden_methods(kind, ("dumps_typed", "loads_typed"))
+    if theirs and not overridden_methods(kind, ("encode", "decode")):
+        raise GraphBuildError(
+            f"{kind.__name__} overrides {', '.join(theirs)}, which a Codec doesn't store with",
+            do="override encode(value, path, place) and decode(payload, place), which those call; "
+            "or write a class of your own with dumps_typed and loads_typed, which a saver also "
+            "takes as its codec",
+        )
+
+
+_LOG = logging.getLogger("actorgraph.codec")
+
+
+class SerdeEvent(TypedDict):
+    """A stored value was refused because of its type.
+
+    Attributes:
+        kind: "msgpack_blocked".
+        module: of the type, as stored.
+        name: of the type, as stored.
+    """
+
+    kind: str
+    module: str
+    name: str
+
+
+Listener = Callable[[SerdeEvent], None]
+
+_LISTENERS: list[Listener] = []
+_LOCK = threading.Lock()
+
+
+def register_serde_event_listener(listener: Listener) -> Callable[[], None]:
+    """Call `listener` for each stored type that is refused, in the thread that decodes.
+
+    Exceptions of the listener are logged, not raised.
+
+    Returns: a function that removes the listener; calling it again does nothing.
+    """
+    with _LOCK:
+        _LISTENERS.append(listener)
+
+    def unregister() -> None:
+        with _LOCK:
+            for place, known in enumerate(_LISTENERS):
+                if known is listener:
+                    del _LISTENERS[place]
+                    break
+
+    return unregister
+
+
+def notify_blocked(type_name: str) -> None:
+    """Call the listeners for a refused type, "module:Name"."""
+    with _LOCK:
+        listeners = tuple(_LISTENERS)
+    module, _, name = type_name.partition(":")
+    for listener in listeners:
+        try:
+            listener({"kind": "msgpack_blocked", "module": module, "name": name})
+        except Exception:  # noqa: BLE001 - a user's function may raise anything
+            _LOG.warning("a listener for refused types failed", exc_info=True)
+
+
+def with_location(error: Exception, where: str) -> ActorGraphError:
+    """Return the error to raise for one that a stored row has caused.
+
+    The library's own errors keep their class, and get `where` in front of their text. Anything
+    else, which bytes that no codec wrote can raise, becomes the cause of a SerializationError.
+    """
+    if isinstance(error, ActorGraphError):
+        if where not in error.what:
+            error.what = f"{where}: {error.what}"
+            error.args = (error.what,)
+        return error
+    found = SerializationError(
+        f"{where} can't be read: {type(error).__name__}: {error}",
+        do="check the database's integrity, or restore it from a backup",
+    )
+    found.__cause__ = error
+    return found
+
+
+def checkpoint_label(stored: StoredCheckpoint) -> str:
+    """Name a checkpoint for the text of an error."""
+    where = f" of namespace {stored.namespace!r}" if stored.namespace else ""
+    return f"checkpoint {as_text(stored.row.id)}{where} of thread {stored.thread_id!r}"

@@ -1,0 +1,291 @@
+"""The types that can be stored besides plain data, and how: one msgpack extension code each.
+
+Built-in types, numpy's arrays and chat messages are always allowed. Types of a program must be on
+the codec's list, or be named in the signature of a `@task` function (`declare`): a task may be
+called in any graph, so what it returns may be stored with any of them.
+
+Codes are part of the stored format: never reuse one. Loading imports nothing: a stored numpy array
+or LangChain message is an error in a program that has not imported the package.
+"""
+
+import dataclasses
+import datetime as dt
+from collections import deque
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from enum import Enum, Flag
+from pathlib import Path, PosixPath, PurePosixPath
+from typing import Any
+from uuid import UUID
+from weakref import WeakValueDictionary
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from actorgraph.codec import arrays
+from actorgraph.codec.bounds import build_dict, build_set
+from actorgraph.messages.conversion import langchain
+from actorgraph.messages.kinds import KINDS
+from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
+from actorgraph.values.commits import Shared
+from actorgraph.values.policies import TimeoutPolicy
+
+PAIRS = 20
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Extension:
+    """The stored form of a type.
+
+    Attributes:
+        code: of the msgpack extension.
+        pack: value -> plain data.
+        build: (type, plain data) -> value.
+        named: whether the type's name is stored with the data.
+    """
+
+    code: int
+    pack: Callable[[Any], Any]
+    build: Callable[[Any, Any], Any]
+    named: bool = False
+
+
+class Packed:
+    """An extension whose bytes are encoded already."""
+
+    __slots__ = ("code", "payload")
+
+    def __init__(self, code: int, payload: bytes) -> None:
+        self.code = code
+        self.payload = payload
+
+
+def name_of(kind: type) -> str:
+    """Return the name under which a type is stored, "module:Name"."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _expect(kind: type, data: Any) -> Any:
+    """Check the type of stored data: bytearray(10**10) would allocate gigabytes."""
+    if type(data) is not kind:
+        msg = f"{kind.__name__} was expected, not {type(data).__name__}"
+        raise ValueError(msg)
+    return data
+
+
+def _pack_set(value: set[Any] | frozenset[Any]) -> list[Any]:
+    """Return the items, if reading could build the set again within its limits."""
+    items = list(value)
+    build_set(items, storing=True)
+    return items
+
+
+def _pack_moment(value: dt.datetime | dt.time) -> list[Any]:
+    """Return text, zone and fold. A zone is a value of its own: unknown kinds are refused."""
+    if value.tzinfo is None or value.tzinfo is dt.UTC:
+        return [value.isoformat(), None, value.fold]
+    return [value.replace(tzinfo=None).isoformat(), value.tzinfo, value.fold]
+
+
+def _build_moment(kind: type[dt.datetime] | type[dt.time]) -> Callable[[Any, Any], Any]:
+    def build(_: Any, data: list[Any]) -> Any:
+        text, zone, fold = data
+        value = kind.fromisoformat(text).replace(fold=fold)
+        return value if zone is None else value.replace(tzinfo=zone)
+
+    return build
+
+
+def _pack_timezone(zone: dt.timezone) -> list[Any]:
+    offset, name = zone.utcoffset(None), zone.tzname(None)
+    return [offset] if dt.timezone(offset).tzname(None) == name else [offset, name]
+
+
+def _pack_zone(zone: ZoneInfo) -> str:
+    if not isinstance(zone.key, str):
+        msg = "a ZoneInfo without a key can't be stored"
+        raise TypeError(msg)
+    return zone.key
+
+
+def _pack_fields(value: Any) -> dict[str, Any]:
+    return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+
+
+def _removed_field_error(kind: type, stored: Iterable[str], fields: Iterable[str]) -> ValueError:
+    """Error for a stored field that the type no longer has: leaving it out would lose data."""
+    gone = min(set(stored).difference(fields))
+    return ValueError(f"{name_of(kind)} has no field {gone!r} any more: see Migration(types=)")
+
+
+def _build_fields(kind: type, data: dict[str, Any]) -> Any:
+    made = object.__new__(kind)
+    known, fields = 0, dataclasses.fields(kind)
+    for f in fields:
+        if f.name in data:
+            value = data[f.name]
+            known += 1
+        elif f.default is not dataclasses.MISSING:
+            value = f.default
+        elif f.default_factory is not dataclasses.MISSING:
+            value = f.default_factory()
+        else:
+            msg = f"{name_of(kind)} has no stored value for its field {f.name!r}"
+            raise ValueError(msg)
+        object.__setattr__(made, f.name, value)
+    if known != len(data):
+        raise _removed_field_error(kind, data, [f.name for f in fields])
+    return made
+
+
+def _pack_struct(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in type(value).__struct_fields__}
+
+
+def _pack_model(value: Any) -> list[Any]:
+    fields = {name: getattr(value, name) for name in type(value).model_fields}
+    private = value.__getstate__()["__pydantic_private__"]
+    return [fields, sorted(value.model_fields_set), dict(value.__pydantic_extra__ or {}), private]
+
+
+def _build_model(kind: Any, data: list[Any]) -> Any:
+    fields, given, extra, private = data
+    if not fields.keys() <= kind.model_fields.keys():
+        raise _removed_field_error(kind, fields, kind.model_fields)
+    made = kind.model_construct(_fields_set=build_set(given), **fields, **extra)
+    # An alias may be another field's name, so the fields are set by their own names once more.
+    made.__dict__.update(fields)
+    if private:
+        private = {**(made.__pydantic_private__ or {}), **private}
+        object.__setattr__(made, "__pydantic_private__", private)
+    return made
+
+
+def _pack_send(send: Send) -> list[Any]:
+    limit = TimeoutPolicy.coerce(send.timeout)
+    timeout = None if limit is None else [limit.run_timeout, limit.idle_timeout, limit.refresh_on]
+    return [send.node, send.arg, timeout]
+
+
+def _build_send(_: Any, data: list[Any]) -> Send:
+    node, arg, timeout = data
+    return Send(node, arg, TimeoutPolicy(*timeout) if isinstance(timeout, list) else timeout)
+
+
+def _pack_interrupt(question: Interrupt) -> list[Any]:
+    schema = question.response_schema
+    return [question.value, question.id, *(() if schema is None else (schema,))]
+
+
+def _pack_enum(value: Enum) -> Any:
+    return value.value if isinstance(value, Flag) else value.name
+
+
+def _build_enum(kind: type[Enum], data: Any) -> Enum:
+    if issubclass(kind, Flag):
+        return kind(data)
+    if data not in kind.__members__:
+        msg = f"{name_of(kind)} has no member {data!r} any more: see Migration(types=)"
+        raise ValueError(msg)
+    return kind[data]
+
+
+DATACLASS = Extension(40, _pack_fields, _build_fields, named=True)
+STRUCT = Extension(41, _pack_struct, lambda kind, data: kind(**data), named=True)
+MODEL = Extension(42, _pack_model, _build_model, named=True)
+ENUM = Extension(43, _pack_enum, _build_enum, named=True)
+NAMED_TUPLE = Extension(44, list, lambda kind, data: kind(*data), named=True)
+
+ARRAY = Extension(18, arrays.pack_array, arrays.build_array)
+SCALAR = Extension(19, arrays.pack_scalar, arrays.build_scalar)
+
+BUILTIN: dict[type, Extension] = {
+    tuple: Extension(1, list, lambda _, d: tuple(d)),
+    set: Extension(2, _pack_set, lambda _, d: build_set(d)),
+    frozenset: Extension(3, _pack_set, lambda _, d: frozenset(build_set(d))),
+    dt.datetime: Extension(4, _pack_moment, _build_moment(dt.datetime)),
+    dt.date: Extension(5, dt.date.isoformat, lambda _, d: dt.date.fromisoformat(d)),
+    dt.time: Extension(6, _pack_moment, _build_moment(dt.time)),
+    dt.timedelta: Extension(
+        7, lambda v: [v.days, v.seconds, v.microseconds], lambda _, d: dt.timedelta(*d)
+    ),
+    dt.timezone: Extension(8, _pack_timezone, lambda _, d: dt.timezone(*d)),
+    UUID: Extension(9, lambda v: v.bytes, lambda _, d: UUID(bytes=d)),
+    Decimal: Extension(10, str, lambda _, d: Decimal(_expect(str, d))),
+    PosixPath: Extension(11, str, lambda _, d: Path(d)),
+    PurePosixPath: Extension(12, str, lambda _, d: PurePosixPath(d)),
+    int: Extension(13, hex, lambda _, d: int(_expect(str, d), 16)),
+    complex: Extension(14, lambda v: [v.real, v.imag], lambda _, d: complex(*d)),
+    deque: Extension(15, lambda v: [list(v), v.maxlen], lambda _, d: deque(d[0], d[1])),
+    ZoneInfo: Extension(16, _pack_zone, lambda _, d: ZoneInfo(d)),
+    bytearray: Extension(17, bytes, lambda _, d: bytearray(_expect(bytes, d))),
+    Send: Extension(30, _pack_send, _build_send),
+    Interrupt: Extension(31, _pack_interrupt, lambda _, d: Interrupt(*d)),
+    Command: Extension(
+        32,
+        lambda v: [v.graph, v.update, v.resume, v.goto],
+        lambda _, d: Command(graph=d[0], update=d[1], resume=d[2], goto=d[3]),
+    ),
+    Overwrite: Extension(33, lambda v: v.value, lambda _, d: Overwrite(d)),
+    Shared: Extension(34, lambda v: v.name, lambda _, d: Shared(d)),
+}
+
+EXTENSIONS: dict[int, Extension] = {
+    **{e.code: e for e in BUILTIN.values()},
+    **{e.code: e for e in (DATACLASS, STRUCT, MODEL, ENUM, NAMED_TUPLE)},
+    **{e.code: e for e in (ARRAY, SCALAR)},
+    PAIRS: Extension(PAIRS, list, lambda _, d: build_dict(d)),
+}
+
+
+def builtin_of(kind: type) -> Extension | None:
+    """Return how an always allowed type is stored; None for any other type."""
+    known = BUILTIN.get(kind)
+    if known is None and kind.__module__ == "numpy":
+        return ARRAY if arrays.is_array(kind) else SCALAR if arrays.is_scalar(kind) else None
+    return known
+
+
+def extension_of(kind: type) -> Extension | None:
+    """Return how a program's type is stored; None if it can't be put on the allow-list."""
+    if issubclass(kind, Enum):
+        return ENUM
+    if issubclass(kind, msgspec.Struct):
+        return STRUCT
+    if hasattr(kind, "model_fields") and hasattr(kind, "model_construct"):
+        return MODEL
+    if dataclasses.is_dataclass(kind):
+        return DATACLASS
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return NAMED_TUPLE
+    return None
+
+
+_DECLARED: WeakValueDictionary[str, type] = WeakValueDictionary()
+
+
+def declare(kinds: Iterable[type]) -> None:
+    """Allow these types in every codec for as long as they exist; unsupported ones are skipped."""
+    for kind in kinds:
+        if extension_of(kind) is not None:
+            _DECLARED[name_of(kind)] = kind
+
+
+def declared(name: str) -> type | None:
+    """Return the declared type of that name, if there is one."""
+    return _DECLARED.get(name)
+
+
+_OURS = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}
+_LANGCHAIN = "langchain_core.messages."
+
+
+def message_type(name: str) -> type | None:
+    """Return the message class with this stored name; None if there is none."""
+    if not name.startswith(_LANGCHAIN):
+        return _OURS.get(name)
+    module = langchain()
+    kind = getattr(module, name.partition(":")[2], None) if module is not None else None
+    if module is None or not isinstance(kind, type) or not issubclass(kind, module.BaseMessage):
+        return None
+    return kind if f"{kind.__module__}:{kind.__qualname__}" == name else None

@@ -1,0 +1,33 @@
+"""Find the methods that a program's subclass overrides, for classes that must call or refuse them.
+
+In this package because every layer needs it, and all of them may import it.
+"""
+
+from collections.abc import Iterable
+
+_PACKAGE = "actorgraph"
+
+
+def overridden_methods(kind: type, names: Iterable[str]) -> list[str]:
+    """Return the names that a class of the program defines before any class of this package."""
+    return [
+        name for name in names if (home := defining_class(kind, name)) and not is_own_class(home)
+    ]
+
+
+def defining_class(kind: type, name: str) -> type | None:
+    """Return the class of the MRO that defines a name; None if none does."""
+    return next((each for each in kind.__mro__ if name in vars(each)), None)
+
+
+def is_own_class(kind: type) -> bool:
+    """Whether a class belongs to this package."""
+    return kind.__module__.partition(".")[0] == _PACKAGE
+
+
+def overrides_sync(kind: type, name: str) -> bool:
+    """Whether a subclass overrides the sync form of a method, and not its async one."""
+    twin, own = defining_class(kind, f"a{name}"), defining_class(kind, name)
+    if twin is None or own is None or not is_own_class(twin) or is_own_class(own):
+        return False
+    return kind.__mro__.index(own) < kind.__mro__.index(twin)

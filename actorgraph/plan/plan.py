@@ -1,0 +1,223 @@
+"""Plan: the compiled graph as data, read by the pure core and the actors during a run.
+
+A `Plan` is immutable and shared by every run of the graph. Everything that can be computed
+once is computed here, because the supervisor reads it at every superstep.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from actorgraph.channels import EMPTY, Channel
+from actorgraph.plan.schema import Managed
+from actorgraph.values.checkpoint import Migration
+from actorgraph.values.constants import PULL, ROOT, START
+from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPlan:
+    """A conditional edge: a router, user code that reads the state and names the next nodes.
+
+    Attributes:
+        path: the user's function.
+        inject: the parameters that the runtime fills in.
+        ends: answer of `path` -> node; None if it returns names of nodes.
+        reads: the channels that `path` gets.
+        coerce: makes them into its schema; None leaves a dict.
+    """
+
+    name: str
+    path: Callable[..., Any]
+    is_async: bool
+    inject: tuple[str, ...]
+    ends: Mapping[Any, str] | None
+    reads: tuple[str, ...]
+    coerce: Callable[..., Any] | None
+    routes: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Answer that names a node -> the channel that makes it due."""
+    own_keys: frozenset[str] = frozenset()
+    """State keys outside of `reads` that `path` gets if its node has just returned them."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """One node.
+
+    Attributes:
+        inject: the parameters that the runtime fills in.
+        triggers: the channels whose change makes the node run.
+        reads: the channels that its input is made of; `("__root__",)` passes the bare value.
+        coerce: makes the input into the node's schema; None leaves a dict.
+        writes: the keys that it may return.
+        targets: `(channel, value)` written after each run: its static edges.
+        ends: declared destinations of its Commands -> label in drawings.
+        hidden: whether streams and "*" breakpoints leave it out.
+        needs_store: whether it, or a router of it, can't be called without a store.
+        timeout: of each attempt, in seconds; None for no limit.
+        retry: the policies for another attempt, the first that matches an error counts.
+        cache: the policy for reusing results; None for no cache.
+        handler: the name of the task that handles its failures; "" for none.
+        trace: the values that an exporter of traces records.
+        own: keys that a subgraph has and this graph hasn't; dropped from its result silently.
+        shape: makes writes of its return value; None if it returns updates of the state.
+        literal: whether `shape` gets Commands and Sends too.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    is_async: bool
+    inject: tuple[str, ...]
+    triggers: tuple[str, ...]
+    reads: tuple[str, ...]
+    coerce: Callable[..., Any] | None
+    writes: frozenset[str]
+    targets: tuple[tuple[str, Any], ...]
+    branches: tuple[BranchPlan, ...]
+    timeout: TimeoutPolicy | None = None
+    max_concurrency: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    ends: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    hidden: bool = False
+    needs_store: bool = False
+    retry: tuple[RetryPolicy, ...] = ()
+    cache: CachePolicy[Any] | None = None
+    handler: str = ""
+    shape: Callable[[Any], Sequence[tuple[str, Any]]] | None = None
+    literal: bool = False
+    trace: TracePolicy | None = None
+    own: frozenset[str] = frozenset()
+    path: tuple[str, str] = field(init=False)
+    """The path of its tasks, except those made by Sends."""
+    bare: bool = field(init=False)
+    """Whether it returns a value instead of a dict: a graph over one value, or with a `shape`."""
+
+    def __post_init__(self) -> None:
+        """Compute the derived fields."""
+        object.__setattr__(self, "path", (PULL, self.name))
+        object.__setattr__(self, "bare", self.writes == {ROOT} or self.shape is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The user's classes: state, input, output, and context (None without one)."""
+
+    state: Any = Any
+    input: Any = Any
+    output: Any = Any
+    context: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole graph. `nodes` is in definition order and includes START.
+
+    Attributes:
+        name: the graph's name, for errors and logs.
+        graph_id: identifies the graph in stored records.
+        channels: the rule of every cell, including edges.
+        output_keys: the keys that `invoke` returns.
+        state_keys: the keys that a snapshot shows.
+        types: user types that the codec may store and load.
+        strict: whether an unknown update key is an error.
+        make_output: makes keyword arguments into the output schema; None leaves a dict.
+        make_state: the same for the state schema.
+        managed: keys that the runtime computes for readers.
+        subgraphs: the nodes that run another graph which stores its state.
+        sources: the classes that the graph was declared with.
+        handlers: the error handlers of nodes, by the name of their tasks.
+        callable: nodes and error handlers, by the name of their tasks.
+        entry: makes the writes of an input in a graph without a node START; else None.
+        bare_output: whether the one output key is shown without its name.
+        bare_state: whether the one state key is shown without its name.
+        migrations: how older checkpoints are read.
+        subscribers: channel -> the nodes that it triggers, by name.
+        clearing: channel with a rule for idle supersteps -> its place in the order.
+        finishing: the channels with a rule for the run's end.
+        opaque: the channels whose cells differ from the values that readers see.
+        consumable: the channels that change when a node they trigger has run.
+        deltas: the DeltaChannels.
+        untracked: the channels whose values are never stored.
+        stamps: channel -> the function that completes its writes before they are stored.
+        order: node -> its place in definition order.
+        firsts: the channels that may have a value before their first write.
+    """
+
+    name: str
+    graph_id: str
+    channels: Mapping[str, Channel[Any]]
+    nodes: Mapping[str, NodePlan]
+    output_keys: tuple[str, ...]
+    state_keys: tuple[str, ...]
+    interrupt_before: tuple[str, ...] = ()
+    interrupt_after: tuple[str, ...] = ()
+    types: tuple[type, ...] = ()
+    strict: bool = False
+    make_output: Callable[..., Any] | None = None
+    make_state: Callable[..., Any] | None = None
+    managed: Mapping[str, type[Managed]] = field(default_factory=dict[str, type[Managed]])
+    subgraphs: frozenset[str] = frozenset()
+    sources: Sources = field(default_factory=Sources)
+    handlers: Mapping[str, NodePlan] = field(default_factory=dict[str, NodePlan])
+    callable: Mapping[str, NodePlan] = field(init=False)
+    entry: NodePlan | None = None
+    bare_output: bool = False
+    bare_state: bool = False
+    migrations: tuple[Migration, ...] = ()
+    subscribers: Mapping[str, tuple[str, ...]] = field(init=False)
+    clearing: Mapping[str, int] = field(init=False)
+    finishing: tuple[str, ...] = field(init=False)
+    opaque: frozenset[str] = field(init=False)
+    consumable: frozenset[str] = field(init=False)
+    deltas: frozenset[str] = field(init=False)
+    untracked: frozenset[str] = field(init=False)
+    stamps: Mapping[str, Callable[[Any, str], Any]] = field(init=False)
+    order: Mapping[str, int] = field(init=False)
+    firsts: Mapping[str, Channel[Any]] = field(init=False)
+    dumping: frozenset[str] = field(init=False)
+    """The channels whose stored value is not the cell's own."""
+    start: NodePlan = field(init=False)
+    """The hidden node that moves a run's input into the state; without one, `entry`."""
+    needs_store: str = field(init=False)
+    """The first node that can't be called without a store; "" for none."""
+
+    def __post_init__(self) -> None:
+        """Compute the tables."""
+        everyone = {**self.nodes, **self.handlers}
+        subscribers: dict[str, list[str]] = {}
+        for node in self.nodes.values():
+            for channel in node.triggers:
+                subscribers.setdefault(channel, []).append(node.name)
+        tables: dict[str, Any] = {
+            "callable": everyone,
+            "subscribers": {c: tuple(sorted(n)) for c, n in subscribers.items()},
+            "clearing": {n: i for i, (n, c) in enumerate(self.channels.items()) if c.clears},
+            "finishing": tuple(n for n, c in self.channels.items() if c.finishes),
+            "opaque": frozenset(n for n, c in self.channels.items() if not c.transparent),
+            "stamps": {n: c.stamp for n, c in self.channels.items() if c.stamp is not None},
+            "deltas": frozenset(n for n, c in self.channels.items() if c.delta),
+            "untracked": frozenset(n for n, c in self.channels.items() if not c.stored),
+            "consumable": frozenset(n for n, c in self.channels.items() if c.consumable),
+            "firsts": {n: c for n, c in self.channels.items() if _may_have_a_first(c)},
+            "dumping": frozenset(
+                n for n, c in self.channels.items() if type(c).dump is not Channel.dump
+            ),
+            "start": self.entry or self.nodes.get(START),
+            "needs_store": next(
+                (n.name for n in (*self.nodes.values(), *self.handlers.values()) if n.needs_store),
+                "",
+            ),
+            "bare_state": self.bare_state or self.state_keys == (ROOT,),
+            "order": {name: place for place, name in enumerate(self.nodes)},
+        }
+        for name, table in tables.items():
+            object.__setattr__(self, name, table)
+
+    def initial_values(self) -> dict[str, Any]:
+        """Make the cells of a thread that has never run: reducers' first values."""
+        made = ((name, channel.initial()) for name, channel in self.firsts.items())
+        return {name: value for name, value in made if value is not EMPTY}
+
+
+def _may_have_a_first(channel: Channel[Any]) -> bool:
+    return type(channel).initial is not Channel.initial

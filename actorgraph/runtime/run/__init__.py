@@ -1,0 +1,1 @@
+"""One run: its launch, its supervisor, its node actors and attempts, its spans."""

@@ -1,0 +1,481 @@
+"""Node actors: they run the tasks of one run, one actor per node or `@task` function.
+
+Receives   tasks, from the supervisor, only as many as the run's and the node's limits allow
+Sends      exactly one event per task: succeeded, failed, interrupted, drained, escaped, cancelled
+Order      a task that comes while another one runs is run concurrently, in a child task
+Ends       when the run ends; `cancel` stops running calls, and each task still sends its event
+"""
+
+import asyncio
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import msgspec
+from anyio.abc import TaskGroup
+
+from actorgraph.errors import NodeCancelledError, ParentCommand
+from actorgraph.errors.texts import add_note
+from actorgraph.loops import on_trio
+from actorgraph.plan.plan import NodePlan, Plan
+from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.runtime.run.attempts import (
+    call_within,
+    listen_for_progress,
+    start_attempt,
+    wait_for_retry,
+)
+from actorgraph.runtime.task.calling import (
+    InContext,
+    NodeWrites,
+    call_cached,
+    call_node,
+    real_error,
+)
+from actorgraph.runtime.task.interop import Inherit, runnable_here, translated
+from actorgraph.runtime.task.live import LiveStream, Writer
+from actorgraph.runtime.task.messages import attach_tap, offer_returned_messages
+from actorgraph.runtime.task.scope import (
+    CURRENT,
+    Lineage,
+    TaskCalls,
+    TaskScope,
+    warn_of_lost_errors,
+)
+from actorgraph.values.constants import CALL, PREVIOUS
+from actorgraph.values.run import (
+    Event,
+    StartHandler,
+    StartTask,
+    Task,
+    TaskCancelled,
+    TaskDrained,
+    TaskEscaped,
+    TaskFailed,
+    TaskInterrupted,
+    TaskResult,
+    TaskSucceeded,
+)
+
+UNBROKEN_CALLS_MAX = 32
+
+
+class RunEnvironment(msgspec.Struct):
+    """The parts of a run that all its tasks share.
+
+    Attributes:
+        plan: the compiled graph.
+        values: returns the run's state; it changes only between supersteps, when no task runs.
+        config: the caller's.
+        context: the caller's; every task runs in a copy.
+        write: sends custom chunks.
+        bare: answers without an interrupt id, for the first question asked.
+        lineage: the run, as its tasks and subgraphs see it.
+        report: takes the events.
+        warn: takes a kind and a text; see `warn_of_node`.
+        live: takes live chunks; None if they aren't read.
+        inherit: passes a task's config to the LangChain calls in it; None if it needn't.
+    """
+
+    plan: Plan
+    values: Callable[[], dict[str, Any]]
+    config: dict[str, Any]
+    context: Context
+    write: Writer
+    bare: list[Any]
+    lineage: Lineage
+    report: Callable[[Event], None]
+    warn: Callable[[str, str], None]
+    live: LiveStream | None
+    inherit: Inherit | None = None
+
+
+class NodeActorStatistics(msgspec.Struct, frozen=True):
+    """Figures of one node actor.
+
+    Attributes:
+        calls: calls that have ended.
+        running: calls that run now.
+        running_max: most calls that ran at the same time.
+        abandoned: calls of a sync node that were cancelled and continue in their thread.
+    """
+
+    calls: int
+    running: int
+    running_max: int
+    abandoned: int
+
+
+class NodeActor:
+    """Runs the tasks of one node of one run; see the module's docstring."""
+
+    def __init__(self, node: NodePlan, environment: RunEnvironment, group: TaskGroup) -> None:
+        self._node = runnable_here(node) if "langchain_core" in sys.modules else node
+        self._environment = environment
+        self._group = group
+        self._inbox: Mailbox[StartTask | None] = Mailbox()
+        self._scopes: set[anyio.CancelScope] = set()
+        self._cancellation = anyio.get_cancelled_exc_class()
+        self._idle = True
+        self._cancelled = False
+        self._calls = self._running = self._running_max = self._abandoned = 0
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self._node.name
+
+    def assign(self, start: StartTask) -> None:
+        """Give it a task. Never waits."""
+        self._running += 1
+        self._running_max = max(self._running_max, self._running)
+        # Most nodes have one task at a time: the actor's own task runs it, without a new one.
+        if self._idle:
+            self._idle = False
+            self._inbox.put(start)
+        else:
+            self._group.start_soon(self._child, start)
+
+    def cancel(self) -> None:
+        """Stop all calls; tasks that have not begun are reported as cancelled too."""
+        self._cancelled = True
+        for scope in tuple(self._scopes):
+            scope.cancel()
+        while (start := self._inbox.get_nowait()) is not None:
+            self._end(TaskCancelled(start.task.id))
+        self.stop()
+
+    def stop(self) -> None:
+        """End once idle."""
+        self._inbox.put(None)
+
+    def statistics(self) -> NodeActorStatistics:
+        """Its figures so far."""
+        return NodeActorStatistics(self._calls, self._running, self._running_max, self._abandoned)
+
+    async def serve(self) -> None:
+        """Run one assigned task after the other."""
+        unbroken = 0
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            items = self._inbox.items
+            while True:
+                try:
+                    start = items.popleft() if items else await self._inbox.get()
+                    if start is None:
+                        return
+                    await self._perform(start, first=True)
+                    # A node that never waits must not block the event loop for everything else.
+                    unbroken += 1
+                    if unbroken == UNBROKEN_CALLS_MAX:
+                        unbroken = 0
+                        await anyio.lowlevel.checkpoint()
+                except self._cancellation:
+                    if was_requested():
+                        raise
+
+    async def _child(self, start: StartTask) -> None:
+        if self._cancelled:
+            self._end(TaskCancelled(start.task.id))
+            return
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            await self._perform(start)
+        self._scopes.discard(scope)
+
+    def _end(self, event: Event, *, first: bool = False) -> None:
+        self._idle = self._idle or first  # before the report, which may assign the next task
+        self._running -= 1
+        self._calls += 1
+        self._environment.report(event)
+
+    async def _perform(self, start: StartTask, *, first: bool = False) -> None:
+        """Call the node, again if its policy says so, and send exactly one event."""
+        task, environment = start.task, self._environment
+        scope: TaskScope | None = None
+        try:
+            while True:
+                scope, calling = self._begin_attempt(start, scope)
+                try:
+                    made = (
+                        calling
+                        if task.timeout is None
+                        else call_within(task.timeout, scope, calling)
+                    )
+                    event = self._success_event(task, scope, await made)
+                except self._cancellation as error:
+                    scope.cancelled = True  # for `abandoned`: a sync node continues in its thread
+                    self._abandoned += not self._node.is_async
+                    if was_requested():
+                        self._end(TaskCancelled(task.id))
+                        raise
+                    event = TaskFailed(task.id, _own_cancellation(task, error))
+                except BaseException as error:  # noqa: BLE001 - the run decides what it means
+                    event = self._failure_event(task, scope, error)
+                if not self._node.retry or not await self._retries(scope, event):
+                    break
+            scope.over = task.timeout is not None or scope.has_called
+        except self._cancellation:
+            raise
+        except BaseException as error:  # noqa: BLE001 - of a policy's function, or of a callback
+            event = TaskFailed(task.id, error)
+        if environment.live is None:
+            self._end(event, first=first)
+            return
+        # The event brings the next superstep: a reader that is behind holds the run here.
+        try:
+            await environment.live.pace()
+        except self._cancellation:
+            if was_requested():
+                raise
+        finally:
+            self._end(event, first=first)
+
+    def _begin_attempt(
+        self, start: StartTask, before: TaskScope | None
+    ) -> tuple[TaskScope, InContext[NodeWrites]]:
+        """Make the scope and the context of an attempt.
+
+        Args:
+            before: the scope of the attempt before; None for the first.
+        Returns: the scope, and the call of the node, to be awaited.
+        """
+        environment, node = self._environment, self._node
+        scope = TaskScope(
+            start.task, environment.config, environment.write, environment.bare, environment.lineage
+        )
+        if type(start) is StartHandler:
+            scope.error = start.error
+        context = environment.context.copy()
+        if start.task.path[-1] == CALL and environment.lineage.calls is not None:
+            called = environment.lineage.calls[start.task.id]
+            scope.caller, context = called.caller, called.context.copy()
+            scope.progress = called.caller.progress
+        context.run(CURRENT.set, scope)
+        live = environment.live
+        if node.retry or start.task.timeout is not None or scope.progress is not None:
+            live = start_attempt(scope, live, before)
+        if environment.inherit is not None:
+            environment.inherit(scope, context)
+        if live is not None:
+            attach_tap(live, node, scope, context, start.given)
+        if start.task.timeout is not None:
+            listen_for_progress(start.task.timeout, scope, context)
+        if scope.progress is not None:
+            scope.progress()
+        values = environment.values()
+        if PREVIOUS in values:
+            scope.previous = values[PREVIOUS]
+        cached = node.cache is not None and environment.lineage.cache is not None
+        calling = call_cached if cached else call_node
+        call = calling(environment.plan, node, values, start.given, scope)
+        return scope, InContext(context, call, environment.live)
+
+    async def _retries(self, scope: TaskScope, event: Event) -> bool:
+        """Wait for the next attempt. Returns False if there is none."""
+        if type(event) is not TaskFailed:
+            return False
+        try:
+            return await wait_for_retry(self._node.retry, scope, event.error)
+        except self._cancellation:
+            if was_requested():
+                self._end(TaskCancelled(event.task))
+                raise
+            return False
+
+    def _success_event(self, task: Task, scope: TaskScope, made: NodeWrites) -> Event:
+        """The event for a call that has returned."""
+        writes, dropped = made
+        # A question was asked, so the node has caught its exception: it pauses nevertheless.
+        if scope.raised:
+            self._environment.warn("swallowed", task.name)
+            return _interrupted(task, scope)
+        if scope.drained is not None:
+            return TaskDrained(task.id, scope.drained)
+        for sentence in dropped:
+            self._environment.warn("dropped", sentence)
+        if scope.failed_calls:
+            warn_of_lost_errors(scope)
+        if scope.messages is not None:
+            offer_returned_messages(scope, self._node, self._environment.plan, writes)
+        answers = tuple(scope.answers)
+        return TaskSucceeded(
+            TaskResult(task.id, tuple(writes), answers, scope.took_bare, scope.cached)
+        )
+
+    def _failure_event(self, task: Task, scope: TaskScope, error: BaseException) -> Event:
+        """The event for a call that has raised."""
+        error = translated(error)
+        counts = real_error(error)
+        if isinstance(counts, ParentCommand):
+            return TaskEscaped(task.id, counts.command)
+        if counts is None:
+            scope.adopt_questions(error)
+            return _interrupted(task, scope)
+        if scope.drained is not None:
+            return TaskDrained(task.id, scope.drained)
+        if isinstance(counts, Exception):
+            note_missing(counts, task, self._node, self._environment.values())
+            add_note(counts, f"During task with name {task.name!r} and id {task.id!r}")
+        return TaskFailed(task.id, counts)
+
+
+def _interrupted(task: Task, scope: TaskScope) -> TaskInterrupted:
+    return TaskInterrupted(task.id, tuple(scope.raised), tuple(scope.answers), scope.took_bare)
+
+
+def _own_cancellation(task: Task, error: BaseException) -> NodeCancelledError:
+    raised = NodeCancelledError(
+        f"node {task.name!r} raised {type(error).__name__}, but the run was not cancelled",
+        do="don't cancel the current task inside a node; use a task group of its own",
+        node=task.name,
+    )
+    raised.__cause__ = error
+    return raised
+
+
+class CallActor(NodeActor):
+    """A node actor whose calls can be stopped one by one. It ends with the run's task group."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._open: dict[str, anyio.CancelScope] = {}
+
+    def assign(self, start: StartTask) -> None:
+        """Start a call. Never waits."""
+        self._running += 1
+        self._running_max = max(self._running_max, self._running)
+        scope = self._open[start.task.id] = anyio.CancelScope()
+        self._group.start_soon(self._call, start, scope)
+
+    def stop_call(self, identifier: str) -> None:
+        """Stop one call, if it runs here."""
+        scope = self._open.get(identifier)
+        if scope is not None:
+            scope.cancel()
+
+    def cancel(self) -> None:
+        """Stop all calls."""
+        for scope in self._open.values():
+            scope.cancel()
+
+    async def _call(self, start: StartTask, scope: anyio.CancelScope) -> None:
+        identifier = start.task.id
+        if scope.cancel_called:
+            self._forget(identifier, scope)
+            self._end(TaskCancelled(identifier))
+            return
+        try:
+            with scope:
+                await self._perform(start)
+        finally:
+            self._forget(identifier, scope)
+
+    def _forget(self, identifier: str, scope: anyio.CancelScope) -> None:
+        """Remove the scope of a call that has ended."""
+        # The report of its end may have started the same call anew, with another scope.
+        if self._open.get(identifier) is scope:
+            del self._open[identifier]
+
+
+class TaskActors:
+    """Starts actors at their first task, and assigns tasks to them.
+
+    Args:
+        nodes: the graph's, by name.
+        environment: of the run's tasks.
+        calls: the run's `@task` calls.
+    """
+
+    def __init__(
+        self, nodes: Mapping[str, NodePlan], environment: RunEnvironment, calls: TaskCalls
+    ) -> None:
+        self._nodes = nodes
+        self._environment = environment
+        self._calls = calls
+        self._of_nodes: dict[str, NodeActor] = {}
+        self._of_calls: dict[int, CallActor] = {}
+
+    def assign(self, start: StartTask, group: TaskGroup) -> None:
+        """Assign a task to its actor. Never waits."""
+        if start.task.path[-1] == CALL:
+            self._of_function(self._calls[start.task.id].node, group).assign(start)
+            return
+        name = start.task.name
+        actor = self._of_nodes.get(name)
+        if actor is None:
+            actor = self._of_nodes[name] = NodeActor(self._nodes[name], self._environment, group)
+            group.start_soon(actor.serve)
+        actor.assign(start)
+
+    def _of_function(self, node: NodePlan, group: TaskGroup) -> CallActor:
+        actor = self._of_calls.get(id(node))  # an actor holds its node, so no other one has its id
+        if actor is None:
+            actor = self._of_calls[id(node)] = CallActor(node, self._environment, group)
+        return actor
+
+    def cancel(self, only: Sequence[str] = ()) -> None:
+        """Stop all tasks, or only some calls; each sends its event.
+
+        Args:
+            only: ids of the calls; none for all tasks.
+        """
+        for identifier in only:
+            called = self._calls.get(identifier)
+            if called is not None and id(called.node) in self._of_calls:
+                self._of_calls[id(called.node)].stop_call(identifier)
+        if not only:
+            for actor in (*self._of_nodes.values(), *self._of_calls.values()):
+                actor.cancel()
+
+    def stop(self) -> None:
+        """End each actor once it is idle."""
+        for actor in self._of_nodes.values():
+            actor.stop()
+
+    def statistics(self) -> dict[str, NodeActorStatistics]:
+        """Figures of each actor, by node name; those of functions under `name()`."""
+        found = {name: actor.statistics() for name, actor in self._of_nodes.items()}
+        for actor in self._of_calls.values():
+            found[f"{actor.name}()"] = actor.statistics()
+        return found
+
+
+def was_requested() -> bool:
+    """Whether a caught cancellation ends the run; clears a stray one, which does not.
+
+    On asyncio a node may cancel its own task, which is its actor's. That raises one exception, at
+    the task's next `await`, maybe after the node. A request to end the run cancels a scope
+    instead, which stays cancelled.
+    """
+    if anyio.current_effective_deadline() == -math.inf:
+        return True
+    task = None if on_trio() else asyncio.current_task()
+    while task is not None and task.cancelling():  # else task groups of the next node count it
+        task.uncancel()
+    return False
+
+
+def note_missing(
+    error: BaseException, task: Task, node: NodePlan, values: Mapping[str, Any]
+) -> None:
+    """Add a note to a node's KeyError if its key is a state key without a value.
+
+    Other keys, such as those of a dict of the node's own, get no note; nor do tasks of a Send,
+    which does not read the state.
+
+    Args:
+        values: the state that the task has read.
+    """
+    key = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else None
+    if isinstance(key, str) and key in node.reads and key not in values and task.input is None:
+        add_note(
+            error,
+            f"The state has no {key!r} yet: no input and no node has given it a value.\n"
+            f"  Do this: pass it in the input, let a node before {task.name!r} return it, or read "
+            f"it with state.get({key!r})",
+        )

@@ -1,0 +1,380 @@
+"""Start a run: load its thread's checkpoint, begin or resume, set up its supervisor."""
+
+import sys
+import warnings
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from actorgraph.codec import Codec
+from actorgraph.codec.handoff import HandOff
+from actorgraph.codec.restore import Placement, open_claim, parent_writes, restore
+from actorgraph.errors import CheckpointNotFoundError, OtherGraphWarning
+from actorgraph.plan.compatibility import check_fits, other_graph
+from actorgraph.plan.plan import Plan
+from actorgraph.runtime.clock import IDS
+from actorgraph.runtime.log import imported_module
+from actorgraph.runtime.run.callbacks import lifecycle_of
+from actorgraph.runtime.run.launch import Address, Launch, RunSpans
+from actorgraph.runtime.run.supervisor import Supervisor, warn_of_node
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.saver.time_travel import (
+    TimeTravel,
+    checkpoint_before,
+    is_first_visit,
+    recorded_after,
+    time_travel_of,
+)
+from actorgraph.runtime.task.nested import NestedPlace, depth_of, never_stored
+from actorgraph.runtime.task.scope import Lineage
+from actorgraph.superstep.begin import begin
+from actorgraph.superstep.begin import restore as restore_state
+from actorgraph.superstep.nesting import fixed_id, stable_namespace
+from actorgraph.superstep.playback import play_back
+from actorgraph.superstep.replay import is_replay, replay, transplant
+from actorgraph.superstep.resume import go_on_with
+from actorgraph.superstep.run_state import Mint, RunState
+from actorgraph.values.checkpoint import Restored, StoredWrite
+from actorgraph.values.commits import LoadCheckpoint, Loaded
+from actorgraph.values.ids import as_text
+from actorgraph.values.policies import RunPolicy
+from actorgraph.values.run import NOTHING_ROUTED, Effect
+
+
+class LoadedThread(msgspec.Struct, frozen=True):
+    """A thread as it was loaded.
+
+    Attributes:
+        epoch: of the thread.
+        restored: its checkpoint; None if it has none.
+        placement: where the checkpoint's values are stored; None to store all values anew.
+        elsewhere: whether the checkpoint is of another namespace, to be copied into this one.
+        again: whether to begin with it regardless of the input.
+        holder: id of the run that has the thread's claim; None if there is none.
+        parents: pending writes of the checkpoint's parent, if they were read too.
+    """
+
+    epoch: int
+    restored: Restored | None
+    placement: Placement | None
+    elsewhere: bool = False
+    again: bool = False
+    holder: bytes | None = None
+    parents: tuple[StoredWrite, ...] | None = None
+
+
+async def load(
+    host: Host,
+    codec: Codec,
+    plan: Plan,
+    address: Address,
+    *,
+    nested: bool = False,
+    parents: bool = False,
+) -> LoadedThread:
+    """Read a checkpoint, after waiting for a cancelled run of the thread to leave.
+
+    Args:
+        nested: whether it is for a subgraph's run, which belongs to the run on the thread.
+        parents: whether to read the pending writes of its parent too.
+    Raises:
+        CheckpointNotFoundError: the address names a checkpoint that the thread doesn't have.
+        SchemaMismatchError: the graph lacks channels or nodes that the checkpoint needs.
+    """
+    # A cancelled run still stores its finished work: a read before that is out of date.
+    # A gate that is open belongs to a run that has left meanwhile.
+    while not nested and (leaving := host.leaving.get(address.thread_id)) and not leaving.is_open:
+        await leaving.wait()
+    place = (address.thread_id, address.namespace, address.checkpoint)
+    query = LoadCheckpoint(*place, ancestors=True, parent=parents)
+    loaded: Loaded = await host.reader.ask(query)
+    holder = None if loaded.open_run is None else loaded.open_run.run
+    found = None if loaded.checkpoint is None else restore(codec, plan, loaded)
+    if found is None:
+        if address.checkpoint is not None:
+            raise CheckpointNotFoundError(
+                f"thread {address.thread_id!r} has no checkpoint {as_text(address.checkpoint)}",
+                do="take an id from get_state_history()",
+            )
+        # A nested run finds the claim of its own root run: that run has not died.
+        unsaved = None if nested or holder is None else _unsaved(codec, loaded, address)
+        return LoadedThread(loaded.epoch, unsaved, None, holder=holder)
+    check_fits(plan, found[0], address.thread_id)
+    strange = other_graph(plan, found[0], address.thread_id)
+    if strange is not None:
+        warnings.warn(strange, OtherGraphWarning, stacklevel=2)
+    writes = parent_writes(codec, loaded.checkpoint)
+    return LoadedThread(loaded.epoch, *found, holder=holder, parents=writes)
+
+
+def _unsaved(codec: Codec, loaded: Any, address: Address) -> Restored | None:
+    """The input of a thread whose first run claimed it, with durability "exit", and died.
+
+    Returns: a state made from the claim, as there is no checkpoint; None if there is no claim.
+    """
+    claim = open_claim(codec, loaded, address.thread_id)
+    if claim is None:
+        return None
+    return Restored(
+        id=b"",
+        parent=None,
+        sequence=0,
+        namespace="",
+        step=-2,
+        source="input",
+        created=0,
+        run=claim.run,
+        graph="",
+        values={},
+        versions={},
+        seen={},
+        updated=None,
+        next=(),
+        metadata={},
+        claim=claim,
+    )
+
+
+async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
+    """Set up a run.
+
+    Returns: its supervisor and the first effects to carry out.
+    Raises: the errors of loading and of `begin`, before anything is written.
+    """
+    if launch.spans is None and "opentelemetry.trace" in sys.modules:
+        spans = begin_spans(launch)
+        if spans is not None:
+            return await _prepare_traced(spans)
+    host, address, place = launch.host, launch.address, launch.place
+    policy = launch.policy if place is None and launch.broadcast is None else _policy(launch)
+    mint = IDS.checkpoint if place is None else _mint(place)
+    state = RunState(launch.plan, policy, mint, has_saver=host is not None)
+    state.thread_id = address.thread_id
+    state.namespace = address.namespace
+    state.nested = None if place is None else place.nested
+    state.stopping = launch.stopping.reason
+    time_travel: TimeTravel | None = None
+    if host is None or place is not None or address.checkpoint is not None:
+        found, time_travel = await _find(launch)
+    else:
+        found = await load(host, launch.codec, launch.plan, address)
+    if launch.recorded and host is not None and found.restored is not None:
+        return await _prepare_recorded(launch, host, state, found.restored)
+    if launch.spans is not None and found.restored is not None:
+        launch.spans.link_resumed(found.restored)
+    untracked = launch.plan.untracked if place is None else never_stored(launch.plan, place)
+    handoff = None if host is None else _handoff(launch, found, untracked)
+    effects = _first_effects(state, found, launch.given)
+    for sentence in state.dropped:
+        warn_of_node("dropped", sentence)
+    supervisor = Supervisor(
+        state,
+        config=launch.config,
+        context=launch.context,
+        lineage=_lineage(launch, state, found, untracked, time_travel),
+        bare=list(state.bare_answer) if place is None else place.scope.bare,
+        handoff=handoff,
+    )
+    if launch.spans is not None:
+        supervisor.observe(launch.spans)
+    callbacks = launch.config.get("callbacks")
+    if callbacks:
+        supervisor.lifecycle = lifecycle_of(callbacks, state, launch.run)
+    if supervisor.lifecycle is not None and found.restored is not None:
+        await supervisor.lifecycle.notify_resumed(found.restored.id)
+    return supervisor, effects
+
+
+async def _prepare_traced(spans: RunSpans) -> tuple[Supervisor, list[Any]]:
+    """As `prepare`, for a run with spans, which end if it is refused."""
+    try:
+        return await prepare(spans.launch)
+    except BaseException as error:
+        spans.end(error)
+        raise
+
+
+def begin_spans(launch: Launch) -> RunSpans | None:
+    """Begin the span of a run; None if the program doesn't trace, or this run isn't sampled.
+
+    A program traces if it has set a tracer provider of OpenTelemetry's.
+    """
+    api = imported_module("opentelemetry.trace")
+    if api is None:
+        return None  # not imported, so no provider is set
+    if isinstance(api.get_tracer_provider(), api.ProxyTracerProvider):
+        return None  # imported by some package, but no provider is set
+    from actorgraph.runtime.run.tracing import begin
+
+    return begin(launch)
+
+
+def _handoff(launch: Launch, found: LoadedThread, untracked: frozenset[str]) -> HandOff:
+    return HandOff(
+        launch.codec,
+        launch.plan,
+        thread_id=launch.address.thread_id,
+        namespace=launch.address.namespace,
+        run=launch.run,
+        epoch=found.epoch,
+        owner=launch.owner,
+        placed=found.placement,
+        holder=found.holder,
+        untracked=untracked,
+    )
+
+
+async def _prepare_recorded(
+    launch: Launch, host: Host, state: RunState, start: Restored
+) -> tuple[Supervisor, list[Any]]:
+    """Set up a replay that runs no nodes; as `prepare`."""
+    thread_id = launch.address.thread_id
+    chain = await recorded_after(host, launch.codec, launch.plan, start, thread_id)
+    effects = play_back(state, chain)
+    untracked = never_stored(launch.plan, launch.place)
+    lineage = _lineage(launch, state, LoadedThread(1, None, None), untracked, None)
+    supervisor = Supervisor(
+        state, config=launch.config, context=launch.context, lineage=lineage, bare=[]
+    )
+    if launch.spans is not None:
+        supervisor.observe(launch.spans)
+    return supervisor, effects
+
+
+async def _find(launch: Launch) -> tuple[LoadedThread, TimeTravel | None]:
+    """Load the thread that a run starts from, and the time travel that it is part of."""
+    host, place = launch.host, launch.place
+    time_travel = place.scope.lineage.time_travel if place else None
+    if host is None:
+        return LoadedThread(1, None, None), time_travel
+    if place is not None and not place.nested.claims:
+        return await _find_below(launch, host, place), time_travel
+    address = launch.address
+    found = await load(host, launch.codec, launch.plan, address, nested=place is not None)
+    if address.checkpoint is None:
+        return found, time_travel
+    own = await time_travel_of(host, address.thread_id, found.restored, address.named)
+    return found, own or time_travel
+
+
+async def _find_below(launch: Launch, host: Host, place: NestedPlace) -> LoadedThread:
+    """Load the state that a nested run starts from.
+
+    In time travel, at the namespace's first visit, that is an old checkpoint: the one that the
+    config names; else, of a stateful subgraph, the newest from before the parent's.
+    """
+    lineage, address = place.scope.lineage, launch.address
+    time_travel = lineage.time_travel
+    if time_travel is not None and is_first_visit(time_travel, address.namespace):
+        named = time_travel.named.get(stable_namespace(address.namespace))
+        if named is not None:
+            return await _at(launch, host, *named, again=True)
+        if place.nested.stateful and time_travel.before is not None:
+            found = await _remembered(launch, host, time_travel.before)
+            if found is not None:
+                return found
+    if place.fresh:
+        return LoadedThread(lineage.epoch, None, None)
+    return await load(host, launch.codec, launch.plan, address, nested=True)
+
+
+async def _remembered(launch: Launch, host: Host, before: int) -> LoadedThread | None:
+    """A stateful subgraph's state as it was before a sequence number; None if it has none.
+
+    A subgraph whose oldest checkpoint is younger starts with an empty state.
+    """
+    thread_id, namespace = launch.address.thread_id, launch.address.namespace
+    while (stored := await checkpoint_before(host, thread_id, namespace, before)) is not None:
+        with suppress(CheckpointNotFoundError):  # deleted between the two reads: look again
+            found = await _at(launch, host, namespace, stored.row.id)
+            return found if stored.sequence < before else _emptied(found)
+    return None
+
+
+async def _at(
+    launch: Launch, host: Host, namespace: str, checkpoint: bytes, *, again: bool = False
+) -> LoadedThread:
+    address = Address(launch.address.thread_id, namespace, checkpoint)
+    found = await load(host, launch.codec, launch.plan, address, nested=True)
+    if namespace == launch.address.namespace:
+        return msgspec.structs.replace(found, again=again)
+    return msgspec.structs.replace(found, placement=None, elsewhere=True)
+
+
+def _emptied(found: LoadedThread) -> LoadedThread:
+    """The loaded checkpoint's place in the namespace, with an empty state.
+
+    Without the placement of the values either: the next checkpoint would refer to it.
+    """
+    assert found.restored is not None
+    restored = msgspec.structs.replace(found.restored, values={}, deltas={}, ledger=())
+    return msgspec.structs.replace(found, restored=restored, placement=None)
+
+
+def _first_effects(state: RunState, found: LoadedThread, given: Any) -> list[Effect]:
+    restored = found.restored
+    if restored is None or not (found.elsewhere or found.again):
+        return begin(state, restored, given)
+    restore_state(state, restored)
+    if found.elsewhere:
+        return transplant(state)
+    return replay(state, restored) if is_replay(restored) else go_on_with(state, restored)
+
+
+def _policy(launch: Launch) -> RunPolicy:
+    """The run's policy, with its parents' checkpoints in the metadata of a nested run's."""
+    policy = launch.policy
+    if launch.broadcast is not None and launch.broadcast.is_stored:
+        policy = msgspec.structs.replace(policy, stored_stream=True)
+    if launch.place is None:
+        return policy
+    metadata = {**policy.metadata, **launch.place.nested.metadata}
+    return msgspec.structs.replace(policy, metadata=metadata)
+
+
+def _mint(place: NestedPlace) -> Mint:
+    if place.host is not None:
+        return IDS.checkpoint
+    # Nothing of this run is stored, so each attempt starts anew: with fixed ids its tasks have
+    # the same ids again, and answers to their interrupts are found.
+    base = place.scope.lineage.base()
+    return lambda step, _: fixed_id(place.namespace, base, step)
+
+
+def _lineage(
+    launch: Launch,
+    state: RunState,
+    found: LoadedThread,
+    untracked: frozenset[str],
+    time_travel: TimeTravel | None,
+) -> Lineage:
+    place, above = launch.place, state.nested.parents if state.nested else {}
+    keys = launch.plan.state_keys
+    return Lineage(
+        thread_id=state.thread_id,
+        namespace=state.namespace,
+        run=launch.run,
+        # The claim of a system's run raises the thread's epoch.
+        epoch=found.epoch if launch.owner is None else found.epoch + 1,
+        time_travel=time_travel,
+        host=launch.host,
+        policy=launch.policy,
+        broadcast=launch.broadcast,
+        untracked=untracked,
+        parents=lambda: {**above, state.namespace: as_text(state.checkpoint)},
+        base=lambda: state.checkpoint,
+        step=lambda: state.step + 1,
+        loaded=None if found.restored is None else found.restored.id,
+        routed=state.nested.routed if state.nested else NOTHING_ROUTED,
+        resources=launch.resources,
+        values=lambda: {key: state.values[key] for key in keys if key in state.values},
+        above=None if place is None else place.scope,
+        owns=state.nested is None or state.nested.claims,
+        progress=None if place is None else place.scope.progress,
+        stopping=launch.stopping,
+        cache=launch.cache,
+        depth=0
+        if place is None
+        else depth_of(place, launch.plan.name, launch.policy.nesting_limit),
+    )

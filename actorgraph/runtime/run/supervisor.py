@@ -1,0 +1,508 @@
+"""The supervisor: the loop around `advance`. One per run; the only owner of the run's state.
+
+Receives   events: from node actors, from the persistence actor, and requests to cancel
+Sends      tasks to node actors, encoded saves to the persistence actor, chunks to the broadcast
+Order      one event at a time, and its effects in the order in which the core gives them: a
+           save is encoded before the next task starts
+Ends       with the core's `Finish`. A cancellation from outside becomes an event: the run stops
+           its tasks and stores their results under a shield, within a deadline
+"""
+
+import sys
+import threading
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import Context
+from functools import partial
+from typing import Any, assert_never
+
+import anyio
+import anyio.lowlevel
+import msgspec
+from anyio.abc import TaskGroup
+
+from actorgraph.codec.handoff import HandOff
+from actorgraph.errors import DrainTimeoutError, SwallowedInterruptWarning, UnknownChannelWarning
+from actorgraph.errors.texts import error_repr
+from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.mailbox import Gate, Mailbox
+from actorgraph.runtime.run.callbacks import Lifecycle
+from actorgraph.runtime.run.launch import RunSpans
+from actorgraph.runtime.run.node_actor import NodeActorStatistics, RunEnvironment, TaskActors
+from actorgraph.runtime.saver.hosting import DRAIN_TIMEOUT_S
+from actorgraph.runtime.saver.persistence import Receipts
+from actorgraph.runtime.task.calling import thread_limiter
+from actorgraph.runtime.task.interop import inheritance_of
+from actorgraph.runtime.task.live import NO_WRITER, LiveStream, Writer, live_stream_of
+from actorgraph.runtime.task.log_context import bind_log_ids, run_log_ids
+from actorgraph.runtime.task.scope import Lineage, TaskCalls
+from actorgraph.superstep.advance import advance
+from actorgraph.superstep.run_state import RunState
+from actorgraph.superstep.task_failures import may_begin_again
+from actorgraph.superstep.tasks import visible
+from actorgraph.values.run import (
+    AnswerCall,
+    Cancelled,
+    CancelRequested,
+    CancelTasks,
+    Effect,
+    Emit,
+    Event,
+    Failed,
+    Finish,
+    RunOutcome,
+    Save,
+    SaveFailed,
+    StartTask,
+    StepTimedOut,
+)
+from actorgraph.values.stream_items import namespace_of
+
+
+class SupervisorStatistics(msgspec.Struct, frozen=True):
+    """A run so far.
+
+    Attributes:
+        step: of the newest checkpoint.
+        sent: saves handed over.
+        durable: saves acknowledged.
+        running: tasks running now.
+        nodes: node name -> figures of its actor.
+    """
+
+    step: int
+    sent: int
+    durable: int
+    running: int
+    nodes: dict[str, NodeActorStatistics]
+
+
+class Supervisor:
+    """Supervises one run; see the module's docstring.
+
+    Args:
+        state: the run's, as `begin` has set it up.
+        config: the caller's.
+        context: the caller's; every task runs in a copy of it.
+        lineage: the run's saver, reader and place; passed on to subgraphs.
+        bare: answers without an interrupt id, for the first question of this run or below it.
+        handoff: encodes the saves; None without a saver.
+        drain_timeout_s: seconds that a cancelled run may take to store its work.
+
+    Attributes:
+        lifecycle: the caller's handlers of pauses; None without any.
+    """
+
+    lifecycle: Lifecycle | None = None
+    _spans: RunSpans | None = None
+    _crash: BaseException | None = None
+
+    def __init__(
+        self,
+        state: RunState,
+        *,
+        config: dict[str, Any],
+        context: Context,
+        lineage: Lineage,
+        bare: list[Any],
+        handoff: HandOff | None = None,
+        drain_timeout_s: float = DRAIN_TIMEOUT_S,
+    ) -> None:
+        self._state = state
+        self._run, self._owns, self._host = lineage.run, lineage.owns, lineage.host
+        self._context = context.copy()  # of the event handling, which may be called from any task
+        self._handoff = handoff
+        broadcast = self._broadcast = lineage.broadcast
+        self._drain_timeout_s = drain_timeout_s
+        self._inbox: Mailbox[Event | None] = Mailbox()
+        self._receipts = Receipts(self._deliver)
+        self._effects: deque[Effect] = deque()  # to be carried out, in order
+        self._caused: deque[Event] = deque()  # events that effects have caused in this thread
+        self._slices: Iterator[None] | None = None  # the rest of a long save
+        self._thread = 0
+        self._parked = self._stepping = False  # waiting for an event; carrying out effects
+        self._group: TaskGroup | None = None
+        limit = state.policy.step_timeout_s
+        self._timer = None if limit is None else StepTimer(limit, self._deliver)
+        self._saves_failed = self._has_left = False
+        self._drain_scope: anyio.CancelScope | None = None
+        self._left_gate = Gate()
+        self._calls = TaskCalls(self._deliver, state.namespace, lambda: state.returned)
+        lineage.calls = self._calls
+        live: LiveStream | None = None
+        if broadcast is not None:
+            live = live_stream_of(broadcast, state.namespace, lambda: state.step + 1)
+        inherits = "langchain_core" in sys.modules or "structlog" in sys.modules
+        self._environment = RunEnvironment(
+            plan=state.plan,
+            values=partial(visible, state),
+            config=config,
+            context=context,
+            write=NO_WRITER if live is None else Writer(live),
+            bare=bare,
+            lineage=lineage,
+            report=self._deliver,
+            warn=warn_of_node,
+            live=live,
+            inherit=bind_log_ids(inheritance_of(config), context, lineage) if inherits else None,
+        )
+        self._actors = TaskActors(state.plan.callable, self._environment, self._calls)
+
+    def observe(self, spans: RunSpans) -> None:
+        """Make spans of the run; call it before the run begins."""
+        self._spans = spans
+        spans.watch(self._environment, lambda: self._state.checkpoint)
+
+    def withdraw(self) -> None:
+        """Release the run without running it: it was cancelled before."""
+        self._release(Cancelled())
+
+    def cancel(self, *, to_others: bool = False) -> None:
+        """Request that the run end, from any thread. Its finished work is stored first.
+
+        Args:
+            to_others: whether another system will continue it, so that its last save must leave
+                it open.
+        """
+        self._announce_leaving()
+        self._inbox.put(CancelRequested(to_others))
+
+    def _announce_leaving(self) -> None:
+        """Make the next call on this thread wait until the run has left."""
+        if self._host is not None and not self._has_left and self._owns:
+            self._host.leaving[self._state.thread_id] = self._left_gate
+
+    @property
+    def step(self) -> int:
+        """The step of the newest checkpoint."""
+        return self._state.step
+
+    def statistics(self) -> SupervisorStatistics:
+        """The run's figures so far."""
+        state = self._state
+        return SupervisorStatistics(
+            state.step,
+            state.sent,
+            state.durable,
+            len(state.running),
+            self._actors.statistics(),
+        )
+
+    async def run(self, effects: Sequence[Effect]) -> RunOutcome:
+        """Carry out effects and handle events until the run has left.
+
+        If it has paused, the caller's handlers are called then.
+
+        Returns: its outcome; errors of the run are data here.
+        Raises: only a cancellation from outside, once everything is stored.
+        """
+        # A run with nothing to do needs no task group.
+        if len(effects) == 1 and isinstance(effects[0], Finish):
+            outcome = effects[0].outcome
+            self._release(outcome)
+            break_cycles(self._environment, self._calls, self._receipts)
+            await self._notify(outcome)
+            return outcome
+        outcome = Cancelled()
+        self._thread = threading.get_ident()
+        self._calls.limiter = thread_limiter()
+        self._effects.extend(effects)
+        async with anyio.create_task_group() as self._group:
+            try:
+                with anyio.CancelScope() as self._drain_scope:
+                    outcome = await self._drive()
+                # The deadline that a CancelRequested has set: tasks that still run are abandoned.
+                if self._drain_scope.cancelled_caught:
+                    self._log_undrained()
+                    self._group.cancel_scope.cancel()
+            except anyio.get_cancelled_exc_class():
+                await self._leave_cancelled()
+                raise
+            except GeneratorExit:  # the event loop was closed: nothing can be awaited any more
+                raise
+            except BaseException as error:  # noqa: BLE001 - a bug of ours must not hang the run
+                self._crash = error
+                self._group.cancel_scope.cancel()
+            finally:
+                self._actors.stop()
+                if self._timer is not None:
+                    self._timer.stop()
+                self._release(self._crash or outcome)
+        break_cycles(self._environment, self._calls, self._receipts)
+        if self._crash is not None:
+            raise self._crash
+        if "structlog" in sys.modules:  # else `log_event` would drop it
+            left = {"outcome": type(outcome).__name__, "step": self._state.step}
+            log_event("info", "run.left", **run_log_ids(self._environment.lineage), **left)
+        if self.lifecycle is not None:
+            await self._notify(outcome)
+        return outcome
+
+    @property
+    def failure(self) -> BaseException | None:
+        """The error of the save whose refusal has ended the run; None otherwise."""
+        return self._state.failure
+
+    async def _notify(self, outcome: RunOutcome) -> None:
+        if self.lifecycle is not None and not may_begin_again(self.failure):
+            await self.lifecycle.notify_left(outcome)
+
+    async def _drive(self) -> RunOutcome:
+        """Carry out effects and wait for events until the core's `Finish`."""
+        self._carry_out()
+        while True:
+            while self._effects:
+                effect = self._effects[0]
+                if isinstance(effect, Finish):
+                    return effect.outcome
+                await self._wait_for(effect)
+                self._carry_out()
+            # From here until an event arrives, `_deliver` may handle events in place of this task.
+            self._parked = True
+            event = await self._inbox.get()
+            self._parked = False
+            if self._crash is not None:
+                raise self._crash
+            if isinstance(event, CancelRequested) and self._drain_scope is not None:
+                self._drain_scope.deadline = anyio.current_time() + self._drain_timeout_s
+            # None: `_deliver` has handled an event, and left effects that have to wait.
+            if event is not None:
+                self._effects.extend(advance(self._state, event))
+                self._carry_out()
+
+    def _deliver(self, event: Event) -> None:
+        """Take an event, from any thread.
+
+        If the supervisor waits in this thread, the event is handled inside this call: that saves
+        a task switch, of which a superstep has few. Effects that have to wait are left to the
+        supervisor's task; events that come before it has run are queued behind them.
+        """
+        if threading.get_ident() != self._thread:
+            self._inbox.put(event)
+        elif self._stepping:
+            self._caused.append(event)
+        elif not self._parked or self._inbox.items:  # queued events came first
+            self._inbox.put(event)
+        else:
+            # Not parked while it handles, so that an event that is reported meanwhile queues up
+            # and starts no nested round.
+            self._parked = False
+            try:
+                # In the caller's context, not in that of the task that reports the event.
+                self._context.run(self._handle, event)
+            except BaseException as error:  # noqa: BLE001 - a bug of ours: the run's task raises it
+                self._crash = error
+            if self._effects or self._crash is not None:
+                self._inbox.put(None)
+            else:
+                self._parked = True
+
+    def _handle(self, event: Event) -> None:
+        self._effects.extend(advance(self._state, event))
+        self._carry_out()
+
+    def _carry_out(self) -> None:
+        """Carry out effects, and handle events that they cause, up to one that has to wait."""
+        effects, caused = self._effects, self._caused
+        self._stepping = True
+        try:
+            while True:
+                # All effects of one event before the next event: that is the core's order.
+                while effects:
+                    if not self._execute(effects[0]):
+                        return
+                    effects.popleft()
+                if not caused:
+                    return
+                effects.extend(advance(self._state, caused.popleft()))
+        finally:
+            self._stepping = False
+            # Their effects may not overtake the one that has to wait: the mailbox comes after it.
+            while caused:
+                self._inbox.put(caused.popleft())
+
+    def _execute(self, effect: Effect) -> bool:
+        """Carry out one effect. Returns False if it has to wait, or is the run's end."""
+        match effect:
+            case Save():
+                return self._save(effect)
+            case StartTask():
+                assert self._group is not None
+                if self._timer is not None:
+                    self._timer.begin(self._state.step, self._group)
+                self._actors.assign(effect, self._group)
+            case AnswerCall():
+                self._calls.answer(effect)
+            case Emit():
+                return self._broadcast is None or self._broadcast.try_publish(effect.chunks)
+            case CancelTasks(only):
+                self._actors.cancel(only)
+            case Finish():
+                return False
+            case _:
+                assert_never(effect)
+        return True
+
+    async def _wait_for(self, effect: Effect) -> None:
+        """Wait for an effect that could not be carried out at once.
+
+        A chunk waits for its slow reader; a long save lets other tasks run between two slices.
+        """
+        if isinstance(effect, Emit) and self._broadcast is not None:
+            await self._broadcast.publish(effect.chunks)
+            self._effects.popleft()
+        else:
+            with anyio.CancelScope(shield=True):  # a save is handed over whole or not at all
+                await anyio.lowlevel.checkpoint()
+
+    def _save(self, save: Save) -> bool:
+        """Encode a save, or its next slice; hand it over after the last one.
+
+        Returns: whether the save is done with. One that can't be encoded ends the run's saves.
+        """
+        # Later saves build on the failed one; the core gets its event and ends the run.
+        if self._saves_failed:
+            return True
+        assert self._host is not None
+        assert self._handoff is not None
+        try:
+            # A save is encoded in one go, or in slices, between which other tasks may run.
+            commit = None if self._slices is not None else self._handoff.commit_small(save)
+            if commit is None:
+                if self._slices is None:
+                    self._slices = self._handoff.slices(save)
+                try:
+                    next(self._slices)
+                except StopIteration as done:
+                    self._slices, commit = None, done.value
+                else:
+                    return False
+        except BaseException as error:  # noqa: BLE001 - user types may raise anything while encoded
+            self._slices, self._saves_failed = None, True
+            self._host.writer.mark_failed(self._run, self._state.namespace, error)
+            self._deliver(SaveFailed(save.number, error))
+            return True
+        self._host.writer.post(commit, self._receipts)
+        return True
+
+    async def _leave_cancelled(self) -> None:
+        """Stop the tasks and store their work under a shield, within the deadline."""
+        self._announce_leaving()
+        if self._broadcast is not None:  # a slow reader must not delay this
+            if self._broadcast.root == namespace_of(self._state.namespace):
+                self._broadcast.leave()
+            self._broadcast = None  # that of a parent run stays open: its run may go on
+        self._parked = False
+        with anyio.move_on_after(self._drain_timeout_s, shield=True) as limit:
+            self._inbox.put(CancelRequested())
+            outcome = await self._drive_on(limit)
+            if isinstance(outcome, Failed):
+                ids = run_log_ids(self._environment.lineage)
+                log_event("error", "run.lost", **ids, error=error_repr(outcome.error))
+        if limit.cancelled_caught:
+            self._log_undrained()
+
+    async def _drive_on(self, limit: anyio.CancelScope) -> RunOutcome:
+        """As `_drive`, but ignore further cancellations until the deadline.
+
+        On asyncio `task.cancel()` and `asyncio.timeout()` pass through anyio's shield.
+        """
+        while True:
+            try:
+                return await self._drive()
+            except anyio.get_cancelled_exc_class():
+                if limit.cancel_called:
+                    raise
+                self._parked = False  # the cancelled wait had set it
+
+    def _log_undrained(self) -> None:
+        ids = run_log_ids(self._environment.lineage)
+        error = str(undrained_error(self._state, self._drain_timeout_s))
+        log_event("error", "run.undrained", **ids, error=error)
+
+    def _release(self, outcome: RunOutcome | BaseException) -> None:
+        """End what the run holds: its spans, its calls, its thread; let the next run begin."""
+        # Set first: a `cancel` in another thread must not announce a run that has left.
+        self._has_left = True
+        if self._spans is not None:
+            self._spans.end(outcome)
+        self._calls.close()
+        if self._host is not None and self._owns:
+            thread_id = self._state.thread_id
+            self._host.writer.forget(thread_id, self._run)
+            if self._host.leaving.get(thread_id) is self._left_gate:
+                del self._host.leaving[thread_id]
+        self._left_gate.open()
+
+
+class StepTimer:
+    """Limits the time of each superstep; one per run whose graph has a `step_timeout`."""
+
+    def __init__(self, seconds: float, report: Callable[[Event], None]) -> None:
+        self._seconds = seconds
+        self._report = report
+        self._step: int | None = None
+        self._waiting: anyio.CancelScope | None = None
+
+    def begin(self, step: int, group: TaskGroup) -> None:
+        """Start the time of the superstep after a step; called for each of its tasks."""
+        if step != self._step:
+            self.stop()
+            self._step = step
+            self._waiting = anyio.CancelScope()
+            group.start_soon(self._wait, step, self._waiting)
+
+    def stop(self) -> None:
+        """Stop the running timer."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    async def _wait(self, step: int, scope: anyio.CancelScope) -> None:
+        with scope:
+            await anyio.sleep(self._seconds)
+            self._report(StepTimedOut(step))
+
+
+def break_cycles(environment: RunEnvironment, calls: TaskCalls, receipts: Receipts) -> None:
+    """Drop the references from a run's parts to its supervisor; later reports are ignored."""
+    # The supervisor holds its parts and they hold its `_deliver`. Left to the garbage collector,
+    # finished runs pile up, and each collection has to look at every open run to find them.
+    environment.report = receipts.deliver = _ignore
+    calls.report = _ignore
+
+
+def undrained_error(state: RunState, timeout_s: float) -> DrainTimeoutError:
+    """Make the error of a run whose saves were not acknowledged in time."""
+    return DrainTimeoutError(
+        f"saves {state.durable + 1} to {state.sent} of thread {state.thread_id!r} were not "
+        f"acknowledged within {timeout_s} s",
+        do="ainvoke(None, config) resumes from the last stored checkpoint",
+    )
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+_DROPPED = (
+    "\n  Do this: give only known keys, or add the key to the state schema; "
+    "compile(strict=True) makes this an error"
+)
+
+
+def warn_of_node(kind: str, text: str) -> None:
+    """Warn of a key that was dropped, or of an interrupt that a node caught.
+
+    Args:
+        kind: "dropped" or "swallowed".
+        text: the sentence about the dropped key, or the node's name.
+    """
+    if kind == "dropped":
+        warnings.warn(f"{text}{_DROPPED}", UnknownChannelWarning, stacklevel=2)
+    else:
+        warnings.warn(
+            f"node {text!r} caught the exception of interrupt(); the run pauses nevertheless",
+            SwallowedInterruptWarning,
+            stacklevel=2,
+        )

@@ -1,0 +1,293 @@
+"""OpenTelemetry spans of runs, supersteps and nodes. Extra: `otel`.
+
+Receives   each attempt of a task as it begins, each event of a task, the run's end
+Sends      spans to the program's tracer provider; node spans become current in the node's own
+           context, so that spans opened by a node, its tasks and its threads are their children
+Order      a superstep's span ends with its last task; a run's after the spans of all its tasks
+Links      a run that resumes is linked to the one that made its checkpoint, whose `traceparent`
+           is in the checkpoint's metadata (docs/decisions/0044)
+Ends       with the run: no span is left open. An error of a sampler or a
+           processor is logged, and changes nothing for the run
+
+No span holds a value of the state, an input or a result.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from contextvars import Context
+from typing import Any, TypeVar
+
+import msgspec
+from opentelemetry import context as contexts
+from opentelemetry import trace
+from opentelemetry.trace import Span, SpanContext, Status, StatusCode
+from opentelemetry.trace import TraceFlags as Flags
+
+from actorgraph.errors import GraphDrained
+from actorgraph.errors.texts import error_text, error_traceback
+from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.run.launch import Launch
+from actorgraph.runtime.run.node_actor import RunEnvironment
+from actorgraph.runtime.task.interop import Inherit
+from actorgraph.runtime.task.scope import TaskScope
+from actorgraph.superstep.nesting import TRACE_KEY
+from actorgraph.values.checkpoint import Restored
+from actorgraph.values.commands import Command
+from actorgraph.values.constants import CALL
+from actorgraph.values.ids import as_text
+from actorgraph.values.run import (
+    STATUS,
+    Event,
+    Failed,
+    RunOutcome,
+    TaskCancelled,
+    TaskDrained,
+    TaskEscaped,
+    TaskFailed,
+    TaskInterrupted,
+    TaskSucceeded,
+)
+
+T = TypeVar("T")
+Report = Callable[[Event], None]
+
+_PREFIX = "actorgraph."
+
+
+class RunTrace:
+    """The spans of one run. Its methods are called in the thread of the run's supervisor.
+
+    Attributes:
+        launch: the run's launch, with the span in its context and in its checkpoints' metadata.
+        base: returns the id of the run's newest checkpoint.
+    """
+
+    base: Callable[[], bytes] = bytes
+    launch: Launch
+
+    def __init__(self, tracer: trace.Tracer, span: Span, launch: Launch) -> None:
+        self._tracer = tracer
+        self._span = span
+        self._ids: dict[str, Any] = span_ids(launch)
+        self._inside = launch.context.run(contexts.get_current)
+        self._nodes: dict[str, Span] = {}
+        self._superstep: Span | None = None
+        self._step: int | None = None
+        self._begun_on = b""
+        self._last_ns = 0
+        self._failed: BaseException | None = None
+        metadata = {TRACE_KEY: address_of(span.get_span_context()), **launch.policy.metadata}
+        policy = msgspec.structs.replace(launch.policy, metadata=metadata)
+        self.launch = msgspec.structs.replace(launch, policy=policy, spans=self)
+
+    def link_resumed(self, restored: Restored) -> None:
+        """See `RunSpans.link_resumed`."""
+        quietly(self._link, restored)
+
+    def _link(self, restored: Restored) -> None:
+        launch = self.launch
+        if launch.place is not None or not (
+            launch.given is None or isinstance(launch.given, Command)
+        ):
+            return
+        before = span_at(restored.metadata)
+        if before is not None:
+            kind = {_PREFIX + "link": "resumes", _PREFIX + "checkpoint_id": as_text(restored.id)}
+            self._span.add_link(before, kind)
+
+    def watch(self, environment: RunEnvironment, base: Callable[[], bytes]) -> None:
+        """See `RunSpans.watch`."""
+        self.base = base
+        environment.inherit = self._inherit(environment.inherit)
+        environment.report = self._reporting(environment.report)
+
+    def _inherit(self, inherit: Inherit | None) -> Inherit:
+        """A function that calls `inherit` and begins the node's span in an attempt's context."""
+
+        def both(scope: TaskScope, context: Context) -> None:
+            if inherit is not None:
+                inherit(scope, context)
+            quietly(self._begin_task, scope, context)
+
+        return both
+
+    def _reporting(self, report: Report) -> Report:
+        """A function that ends the span of a task that ends, and then reports the event."""
+
+        def reports(event: Event) -> None:
+            quietly(self._end_task, event)
+            report(event)
+
+        return reports
+
+    def _begin_task(self, scope: TaskScope, context: Context) -> None:
+        task = scope.task
+        span = self._nodes.get(task.id)
+        if span is not None:
+            span.add_event("retry", {_PREFIX + "attempt": scope.attempt})
+        else:
+            # The parent of a `@task` call's span is its caller's, which is current in the context.
+            called = task.path[-1] == CALL
+            above = None if called else self._inside_superstep(scope.lineage.step())
+            span = self._nodes[task.id] = context.run(
+                self._tracer.start_span, task.name, context=above, attributes=self._of_task(scope)
+            )
+        context.run(enter, span)
+
+    def _of_task(self, scope: TaskScope) -> dict[str, Any]:
+        task = scope.task
+        place = {"node": task.name, "step": scope.lineage.step(), "task_id": task.id}
+        return self._ids | named(place) | self._on(self.base())
+
+    def _on(self, checkpoint: bytes) -> dict[str, str]:
+        return {_PREFIX + "checkpoint_id": as_text(checkpoint)} if checkpoint else {}
+
+    def _inside_superstep(self, step: int) -> contexts.Context:
+        if self._superstep is None or self._step != step:
+            self._end_superstep()
+            self._step, self._begun_on = step, self.base()
+            attributes = self._ids | named({"step": step}) | self._on(self._begun_on)
+            self._superstep = self._tracer.start_span(
+                "superstep", context=self._inside, attributes=attributes
+            )
+        return trace.set_span_in_context(self._superstep, self._inside)
+
+    def _end_task(self, event: Event) -> None:
+        task = event.result.task if isinstance(event, TaskSucceeded) else getattr(event, "task", "")
+        span = self._nodes.get(task) if isinstance(task, str) else None
+        if span is None:
+            return
+        match event:
+            case TaskSucceeded(result):
+                status = "success"
+                if result.cached:
+                    span.set_attribute(_PREFIX + "cached", value=True)
+            case TaskFailed(_, error):
+                status, self._failed = "error", error
+                fail(span, error)
+            case TaskInterrupted():
+                status = "interrupted"
+            case TaskCancelled():
+                status = "cancelled"
+            case TaskDrained():
+                status = "drained"
+            case TaskEscaped():
+                status = "success"
+            case _:
+                return  # not an event that ends a task
+        del self._nodes[task]
+        self._last_ns = time.time_ns()
+        close(span, status, self._last_ns)
+
+    def _end_superstep(self) -> None:
+        span, self._superstep = self._superstep, None
+        if span is None:
+            return
+        made = self.base()
+        if made != self._begun_on:
+            span.set_attribute(_PREFIX + "made_checkpoint_id", as_text(made))
+        if self._failed is not None:
+            span.set_status(Status(StatusCode.ERROR, type(self._failed).__name__))
+        close(span, "success" if self._failed is None else "error", self._last_ns or None)
+        self._failed = None
+
+    def end(self, outcome: RunOutcome | BaseException) -> None:
+        """See `RunSpans.end`."""
+        quietly(self._end, outcome)
+
+    def _end(self, outcome: RunOutcome | BaseException) -> None:
+        for span in self._nodes.values():
+            close(span, "cancelled", None)
+        self._nodes.clear()
+        self._end_superstep()
+        span, made = self._span, self.base()
+        if made:
+            span.set_attribute(_PREFIX + "made_checkpoint_id", as_text(made))
+        error = outcome.error if isinstance(outcome, Failed) else outcome
+        status = STATUS.get(type(outcome), "error")
+        if isinstance(error, GraphDrained):
+            status = "drained"
+            span.set_attribute(_PREFIX + "reason", error.reason)
+        elif isinstance(error, BaseException):
+            fail(span, error)
+        close(span, status, None)
+
+
+def begin(launch: Launch) -> RunTrace | None:
+    """Begin the span of a run, as a child of the span that is current in its context.
+
+    Returns: None for a run that is not sampled; its subgraphs are then not sampled either.
+    """
+    return quietly(_begin, launch)
+
+
+def quietly(act: Callable[..., T], *args: Any) -> T | None:
+    """Call a function, and log its error: samplers and processors must not fail a run.
+
+    Returns: its return value; None if it raised.
+    """
+    try:
+        return act(*args)
+    except Exception as error:  # noqa: BLE001 - foreign samplers may raise anything
+        log_event("warning", "trace.failed", error=repr(error))
+        return None
+
+
+def _begin(launch: Launch) -> RunTrace | None:
+    tracer = trace.get_tracer("actorgraph")
+    attributes = span_ids(launch) | named({"durability": launch.policy.durability})
+    span = launch.context.run(tracer.start_span, f"run {launch.plan.name}", attributes=attributes)
+    launch.context.run(enter, span)
+    return RunTrace(tracer, span, launch) if span.is_recording() else None
+
+
+def span_ids(launch: Launch) -> dict[str, Any]:
+    """Attributes of all spans of a run."""
+    address = launch.address
+    found = named({"graph": launch.plan.name, "run_id": as_text(launch.run)})
+    if address.thread_id:
+        found |= named({"thread_id": address.thread_id})
+    if address.namespace:
+        found |= named({"checkpoint_ns": address.namespace})
+    return found
+
+
+def named(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes with our prefix."""
+    return {_PREFIX + name: value for name, value in values.items()}
+
+
+def enter(span: Span) -> None:
+    """Make a span the current one of the running context."""
+    contexts.attach(trace.set_span_in_context(span))
+
+
+def fail(span: Span, error: BaseException) -> None:
+    """Record an error in a span and set its status."""
+    # The text that OpenTelemetry makes of an error may be one that no exporter can encode.
+    texts = {"exception.message": error_text(error), "exception.stacktrace": error_traceback(error)}
+    span.record_exception(error, attributes=texts)
+    span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error_text(error)}"))
+
+
+def close(span: Span, status: str, end_ns: int | None) -> None:
+    """End a span with our status; `end_ns` is its time, None for now."""
+    span.set_attribute(_PREFIX + "status", status)
+    span.end(end_ns)
+
+
+def address_of(span: SpanContext) -> str:
+    """A span's address as text: the "traceparent" of W3C Trace Context."""
+    return f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
+
+
+def span_at(metadata: Mapping[str, Any]) -> SpanContext | None:
+    """The span whose address is in a checkpoint's metadata; None if there is none."""
+    try:
+        _, trace_id, span_id, flags = str(metadata.get(TRACE_KEY)).split("-")
+        found = SpanContext(
+            int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=Flags(int(flags, 16))
+        )
+    except ValueError:
+        return None
+    return found if found.is_valid else None

@@ -1,0 +1,1 @@
+"""A saver in its event loop: the actors that commit and read, the host that runs them."""

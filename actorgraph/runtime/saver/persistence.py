@@ -1,0 +1,465 @@
+"""The persistence actor: the only task that commits to a saver.
+
+Receives   encoded commits and deletes from every run of this saver; `post` from any thread
+Sends      to each run the number of its newest durable save, or the error of its first failure
+Order      one mailbox, first in first out. All waiting requests go into ONE transaction, so a
+           checkpoint is never durable before the writes it was built from. Lease renewals and
+           requests to cancel come first, in a batch of their own: a system must not lose its
+           lease because saves pile up or wait for a lock
+Guards     a thread has one active run in this process: a second claim is refused without
+           asking the store. After a failed save of a run its later saves are refused too, and
+           those of its subgraphs: they name a checkpoint that isn't stored
+Bounds     a batch is at most 512 messages and 8 MB; answers go out in slices of 8 or 2 ms,
+           because a run continues inside the call that delivers its answer
+Ends       when stopped and drained, or at the drain's deadline; a commit in flight is awaited
+"""
+
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import msgspec
+
+from actorgraph.errors import (
+    AlreadyResumedError,
+    CheckpointError,
+    ConflictError,
+    DrainTimeoutError,
+    SaverBrokenError,
+    SaverClosedError,
+    StorageError,
+)
+from actorgraph.errors.texts import combine_errors
+from actorgraph.ports import Saver, Watch
+from actorgraph.runtime.log import event
+from actorgraph.runtime.mailbox import Mailbox, wait_shielded
+from actorgraph.runtime.saver.statistics import SECONDS, SIZES, Histogram, PersistenceStatistics
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
+from actorgraph.values.constants import NAMESPACE_SEPARATOR
+from actorgraph.values.ids import as_text
+from actorgraph.values.run import Saved, SaveFailed
+from actorgraph.values.systems import AskCancel, RenewOwner
+
+BATCH_MESSAGES_MAX = 512
+BATCH_BYTES_MAX = 8 * 1024 * 1024
+ANSWERS_SLICE = 8
+ANSWERS_SLICE_S = 0.002
+RETRIES_MAX = 3
+"""Attempts to commit a batch, in all; only for errors that the saver marks as retryable."""
+
+_URGENT = (RenewOwner, AskCancel)
+"""Requests that go before all others."""
+
+
+class Receipts:
+    """Delivers the outcomes of a run's saves to it.
+
+    Args:
+        deliver: called with `Saved` or `SaveFailed`; from any thread.
+
+    Attributes:
+        failed: the error of the first request that failed; later ones are refused with it.
+        stored: the outcome of the newest durable request.
+    """
+
+    __slots__ = ("deliver", "failed", "stored")
+
+    def __init__(self, deliver: Callable[[Saved | SaveFailed], None]) -> None:
+        self.deliver = deliver
+        self.failed: BaseException | None = None
+        self.stored: Committed | None = None
+
+
+class Posted(msgspec.Struct, frozen=True, gc=False):
+    """A request in the mailbox.
+
+    Attributes:
+        receipts: take the answer.
+        since: when it was handed over, by `time.perf_counter`; 0 for immediate savers.
+        number: the run's number of the save; 0 for a request that no run made.
+    """
+
+    request: Request
+    receipts: Receipts
+    since: float = 0.0
+    number: int = 0
+
+
+class PersistenceActor:
+    """Group commit over one saver; see the module's docstring."""
+
+    def __init__(self, saver: Saver) -> None:
+        self._saver = saver
+        self._immediate = saver.immediate
+        self._watch: Watch | None = getattr(saver, "watch", None)
+        self._inbox: Mailbox[Posted | None] = Mailbox()
+        self._active: dict[str, bytes] = {}
+        self._failed_runs: dict[bytes, dict[str, BaseException]] = {}
+        self._lock = threading.RLock()
+        self._closed: CheckpointError | None = None
+        self._batch: Sequence[Posted] = ()
+        self._messages = self._commits = self._refused = self._largest = 0
+        self._commit_s = self._last_s = 0.0
+        self._commits_s, self._lags_s = Histogram(SECONDS), Histogram(SECONDS)
+        self._sizes = Histogram(SIZES)
+        # Two counters, not one: `+=` isn't atomic, and each of these has one writing side
+        # (senders under the lock; the actor).
+        self._bytes_in = self._bytes_out = 0
+
+    def post(self, request: Request, receipts: Receipts) -> None:
+        """Hand over a request. Never waits; the answer comes through the receipts."""
+        since = 0.0 if self._immediate else time.perf_counter()
+        number = request.number if isinstance(request, Commit) else 0
+        posted = Posted(request, receipts, since, number)
+        # Watched here, in the caller's context: in the actor's the caller's could not be seen.
+        if self._watch is not None:
+            refused = self._watch.handed_over(request)
+            if refused is not None:
+                self._fail(posted, refused)
+                return
+        if self._immediate:
+            # Reentrant: the answer may make the run post its next save inside this call.
+            with self._lock:
+                self._commit_now(posted)
+            return
+        # Under the lock, so that nothing enters the mailbox behind the None that `stop` puts.
+        with self._lock:
+            if self._closed is None:
+                self._bytes_in += request.size
+                if isinstance(request, _URGENT):
+                    self._inbox.put_first(posted)
+                else:
+                    self._inbox.put(posted)
+                return
+        self._fail(posted, self._closed)
+
+    async def store(self, *requests: Request) -> list[Committed]:
+        """Hand over requests from outside a run, and wait until they are durable.
+
+        A cancellation of the caller is raised after the answers, so that no request takes effect
+        after this has returned.
+
+        Returns: one outcome per request.
+        Raises: the error of the first request that failed, with those of others as notes; the
+            requests that did not fail are stored.
+        """
+        outcomes = await self.store_each(*requests)
+        if failed := [outcome for outcome in outcomes if not isinstance(outcome, Committed)]:
+            raise combine_errors(failed)
+        return [outcome for outcome in outcomes if isinstance(outcome, Committed)]
+
+    async def store_each(self, *requests: Request) -> list[Committed | BaseException]:
+        """As `store`, but return the error of each request that failed in its place."""
+        box: Mailbox[Saved | SaveFailed] = Mailbox()
+        # One object per request: the saves of one object are acknowledged together, by the newest.
+        receipts = [Receipts(box.put) for _ in requests]
+        for request, receipt in zip(requests, receipts, strict=True):
+            self.post(request, receipt)
+        for _ in requests:
+            await wait_shielded(box.get)
+        return [receipt.failed or receipt.stored or Committed() for receipt in receipts]
+
+    @property
+    def waiting(self) -> int:
+        """Number of requests that wait to be taken into a batch."""
+        return len(self._inbox)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the requests that wait to be committed."""
+        return self._bytes_in - self._bytes_out
+
+    def check_open(self) -> None:
+        """Raise the error with which saves are refused now, if they are."""
+        if self._closed is not None:
+            raise self._closed
+
+    def stop(self, error: CheckpointError | None = None) -> None:
+        """Refuse later requests; `serve` ends when the waiting ones are stored.
+
+        Args:
+            error: for later requests; default SaverClosedError.
+        """
+        with self._lock:
+            # The first error stays: that of a broken saver says more than "closed".
+            self._closed = self._closed or error or closed_error()
+            self._inbox.put(None)
+
+    def forget(self, thread_id: str, run: bytes) -> None:
+        """Release the thread of a run that has left, for another run."""
+        with self._lock:
+            self._free(thread_id, run)
+            self._failed_runs.pop(run, None)
+
+    def mark_failed(self, run: bytes, namespace: str, error: BaseException) -> None:
+        """Note that a save of a run failed: later saves of its subgraphs are refused."""
+        with self._lock:
+            self._failed_runs.setdefault(run, {}).setdefault(namespace, error)
+
+    def _free(self, thread_id: str, run: bytes) -> None:
+        if self._active.get(thread_id) == run:
+            del self._active[thread_id]
+
+    def statistics(self) -> PersistenceStatistics:
+        """Its figures so far."""
+        mean = self._messages / self._commits if self._commits else 0.0
+        batch = self._batch
+        return PersistenceStatistics(
+            messages=self._messages,
+            commits=self._commits,
+            refused=self._refused,
+            waiting=len(self._inbox),
+            batch_size_mean=mean,
+            batch_size_max=self._largest,
+            active_runs=len(self._active),
+            commit_s=self._commit_s,
+            last_s=self._last_s,
+            age_s=time.perf_counter() - batch[0].since if batch else 0.0,
+            commits_s=self._commits_s.distribution(),
+            sizes=self._sizes.distribution(),
+            lags_s=self._lags_s.distribution(),
+        )
+
+    async def serve(self) -> None:
+        """Commit waiting requests together and answer each; a refused one leaves the others."""
+        stopping, items = False, self._inbox.items
+        while not stopping:
+            if not items:
+                await self._inbox.wait()
+                continue
+            batch, stopping = self._take()
+            if batch:
+                # A commit that was broken off could be durable without its runs knowing it.
+                with anyio.CancelScope(shield=True):
+                    self._batch = batch
+                    await self._answer(batch, await self._commit(batch))
+                    self._batch = ()
+            elif not stopping:  # all were refused: nothing awaited yet, so let others run
+                await anyio.lowlevel.checkpoint()
+
+    def withdraw(self, error: CheckpointError | None = None) -> int:
+        """Refuse all waiting requests: at a drain's deadline, or because the actor died.
+
+        Args:
+            error: for each of them; default DrainTimeoutError.
+        Returns: how many waited in the mailbox.
+        """
+        count = 0
+        for posted in self._batch:  # in flight when the actor died
+            self._fail(posted, error or _undrained_error(posted.number, posted.request.thread_id))
+        self._batch = ()
+        while (posted := self._inbox.get_nowait()) is not None:
+            number, thread = posted.number, posted.request.thread_id
+            self._fail(posted, error or _undrained_error(number, thread))
+            self._bytes_out += posted.request.size
+            count += 1
+        return count
+
+    def _take(self) -> tuple[list[Posted], bool]:
+        """Take a batch from the mailbox, up to the bounds.
+
+        Returns: the admitted requests, and whether the actor is to end after them.
+        """
+        batch: list[Posted] = []
+        size, items = 0, self._inbox.items
+        while len(batch) < BATCH_MESSAGES_MAX and size < BATCH_BYTES_MAX and items:
+            posted = items.popleft()
+            if posted is None:
+                # Each call of `stop` puts one; the last of them ends the actor.
+                if items:
+                    continue
+                return batch, True
+            self._bytes_out += posted.request.size
+            refusal = self._check_admission(posted)
+            if refusal is not None:
+                self._fail(posted, refusal)
+                continue
+            size += posted.request.size
+            batch.append(posted)
+            if isinstance(posted.request, _URGENT):
+                break  # alone: a renewal must not take as long as a full batch of saves
+        return batch, False
+
+    def _check_admission(self, posted: Posted) -> BaseException | None:
+        """The error with which a request is refused without asking the store, or None.
+
+        Also registers the runs that claim threads, and removes those that end.
+        """
+        if posted.receipts.failed is not None:
+            return posted.receipts.failed
+        request = posted.request
+        if not isinstance(request, Commit) or request.run is None:
+            return None
+        if self._failed_runs and (error := self._failure_above(request, request.run)) is not None:
+            return error
+        if request.claim is None and request.ends is None:
+            return None
+        # Registered in the order of the mailbox: a claim that was posted after another run's last
+        # save is admitted, though that save is not durable yet: the store gets them in this order.
+        with self._lock:
+            if request.claim is not None:
+                owner = self._active.setdefault(request.thread_id, request.run)
+                if owner != request.run:
+                    return _busy_thread_error(request)
+            if request.ends is not None:
+                self._free(request.thread_id, request.run)
+        return None
+
+    def _failure_above(self, commit: Commit, run: bytes) -> BaseException | None:
+        """The error of a failed save of a parent run, on which this one builds; None if none."""
+        for namespace, error in self._failed_runs.get(run, {}).items():
+            # The empty namespace is the root run's, the parent of all.
+            if not namespace or commit.namespace.startswith(namespace + NAMESPACE_SEPARATOR):
+                return error
+        return None
+
+    async def _commit(self, batch: Sequence[Posted]) -> Sequence[CommitOutcome | BaseException]:
+        """Commit a batch, again if the error is retryable. Returns one outcome per request."""
+        requests = [posted.request for posted in batch]
+        attempt, began = 1, time.perf_counter()
+        while True:
+            try:
+                outcomes = await self._saver.commit(requests)
+            except Exception as error:  # noqa: BLE001 - a foreign saver may raise anything
+                # No pause: `retryable` means that the same batch may be sent again at once.
+                if not _retryable(error) or attempt == RETRIES_MAX:
+                    return self._failed(batch, error)
+                attempt += 1
+                continue
+            ended = time.perf_counter()
+            self._count(len(batch))
+            self._last_s = ended - began
+            self._commit_s += self._last_s
+            self._commits_s.add(self._last_s)
+            self._sizes.add(len(batch))
+            self._lags_s.add(ended - batch[0].since)
+            return outcomes
+
+    def _failed(self, batch: Sequence[Posted], error: Exception) -> list[BaseException]:
+        event("error", "commit.failed", messages=len(batch), error=repr(error))
+        # Whether the batch is durable is unknown: nothing may be committed on top of it.
+        if isinstance(error, SaverBrokenError):
+            self._closed = error
+        return [error] * len(batch)
+
+    def _commit_now(self, posted: Posted) -> None:
+        refusal = self._closed or self._check_admission(posted)
+        if refusal is not None:
+            self._fail(posted, refusal)
+            return
+        saver: Any = self._saver  # only immediate savers have `commit_now`
+        try:
+            (outcome,) = saver.commit_now([posted.request])
+        except Exception as error:  # noqa: BLE001 - a foreign saver may raise anything
+            (outcome,) = self._failed([posted], error)
+        else:
+            self._count(1)
+        if isinstance(outcome, Committed):
+            posted.receipts.stored = outcome
+            posted.receipts.deliver(Saved(posted.number))
+        else:
+            self._fail(posted, outcome.error if isinstance(outcome, Refused) else outcome)
+
+    def _count(self, size: int) -> None:
+        self._messages += size
+        self._commits += 1
+        self._largest = max(self._largest, size)
+
+    async def _answer(
+        self, batch: Sequence[Posted], outcomes: Sequence[CommitOutcome | BaseException]
+    ) -> None:
+        """Deliver to each run its newest durable number, once, in slices."""
+        # A number acknowledges all saves before it: one call per run, not one per save.
+        newest: dict[Receipts, int] = {}
+        for posted, outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, Committed):
+                posted.receipts.stored = outcome
+                newest[posted.receipts] = posted.number
+            else:
+                self._fail(posted, outcome.error if isinstance(outcome, Refused) else outcome)
+        began = time.perf_counter()
+        for count, (receipts, number) in enumerate(newest.items(), 1):
+            receipts.deliver(Saved(number))
+            if count % ANSWERS_SLICE == 0 or time.perf_counter() - began > ANSWERS_SLICE_S:
+                await anyio.lowlevel.checkpoint()
+                began = time.perf_counter()
+
+    def _fail(self, posted: Posted, error: BaseException) -> None:
+        """Refuse a request. The first refusal of a run is delivered; later ones say the same."""
+        self._refused += 1
+        request = posted.request
+        if isinstance(request, Commit) and request.run is not None:
+            # Released before the run gets the event: its caller may start the next run at once.
+            with self._lock:
+                self._free(request.thread_id, request.run)
+            self.mark_failed(request.run, request.namespace, error)
+        if posted.receipts.failed is None:
+            posted.receipts.failed = error
+            posted.receipts.deliver(SaveFailed(posted.number, error))
+            if isinstance(error, StorageError):
+                log_failed_save(request, error)
+
+
+def _retryable(error: Exception) -> bool:
+    return isinstance(error, StorageError) and error.retryable
+
+
+def closed_error() -> SaverClosedError:
+    """Make the error for requests made after the saver was closed."""
+    return SaverClosedError(
+        "the saver has been closed", do="use it inside its `with` block, or make a new one"
+    )
+
+
+def _undrained_error(number: int, thread_id: str) -> DrainTimeoutError:
+    return DrainTimeoutError(
+        f"save {number} of thread {thread_id!r} was not stored before the drain's deadline",
+        do="raise drain_timeout_s; ainvoke(None, config) resumes from the last stored checkpoint",
+    )
+
+
+def _busy_thread_error(request: Commit) -> ConflictError:
+    if request.claim is not None and request.claim.resumes:
+        return AlreadyResumedError(
+            f"another run is answering the interrupt of thread {request.thread_id!r}",
+            do="wait for that run; get_state(config) shows how it went on",
+        )
+    return ConflictError(
+        f"thread {request.thread_id!r} has an active run in this process",
+        do="wait for that run to end, or use another thread_id",
+    )
+
+
+def log_failed_save(request: Request, error: StorageError) -> None:
+    """Log one failed request: its thread, and the checkpoint and step that are not stored."""
+    fields: dict[str, object] = {"thread_id": request.thread_id, "error": error.what}
+    if isinstance(request, Commit):
+        fields["checkpoint_ns"] = request.namespace
+        if request.run:
+            fields["run_id"] = as_text(request.run)
+        if request.checkpoints:
+            newest = request.checkpoints[-1]
+            fields["checkpoint_id"], fields["step"] = as_text(newest.id), newest.step
+        elif request.ledger:
+            fields["checkpoint_id"] = as_text(request.ledger[-1].base)
+    event("error", "save.failed", **fields)
+
+
+def post_request(writer: PersistenceActor, request: Request) -> Callable[[], Awaitable[None]]:
+    """Hand a request over to the persistence actor.
+
+    Returns: an async function that waits until the request is durable, and raises its error if
+        it was refused.
+    """
+    box: Mailbox[Saved | SaveFailed] = Mailbox()
+    writer.post(request, Receipts(box.put))
+
+    async def wait() -> None:
+        answer = await wait_shielded(box.get)
+        if isinstance(answer, SaveFailed):
+            raise answer.error
+
+    return wait

@@ -1,0 +1,149 @@
+"""StoredReader: reads the events of a run that is in another process, or has ended.
+
+It reads the stored events, a page at a time. When this system takes the run up, because the other
+process has died, it continues with the journal. When this system drains, it ends with "drain".
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Protocol, Self
+
+import anyio
+import msgspec
+
+from actorgraph.runtime.broadcast import Closing
+from actorgraph.runtime.system.journal import gap
+from actorgraph.values.systems import RunEvent
+
+POLL_S = 0.2
+LAST_LOOKS = 10
+"""Polls for the "end" event of a run whose row says that it has ended: the row is stored first."""
+
+
+class LiveReader(Protocol):
+    """A reader of a run that is in this process."""
+
+    def __aiter__(self) -> AsyncIterator[RunEvent]: ...
+
+    async def __anext__(self) -> RunEvent: ...
+
+    def close(self) -> None:
+        """Stop reading."""
+        ...
+
+
+class RemoteRun(msgspec.Struct, frozen=True):
+    """Functions for a reader of a run that is not in this process.
+
+    Attributes:
+        page: reads stored events after an offset.
+        is_over: whether the run writes no more.
+        is_alive: whether the process that had it is alive.
+        left: its outcome, `{"status": ..., "reason": ...}`; called when it is over.
+        values: reads the thread's state, for gaps.
+        live: makes a reader after an offset, if the run is in this process; else None.
+        draining: why this system drains; None if it doesn't.
+    """
+
+    page: Callable[[int], Awaitable[list[RunEvent]]]
+    is_over: Callable[[], Awaitable[bool]]
+    is_alive: Callable[[], bool]
+    left: Callable[[], dict[str, Any]]
+    values: Callable[[], Awaitable[Any]]
+    live: Callable[[int], LiveReader | None]
+    draining: Callable[[], str | None]
+
+
+class StoredReader(Closing, AsyncIterator[RunEvent]):
+    """The events of a run that is not in this process; see the module's docstring.
+
+    Args:
+        elsewhere: functions to read of the run.
+        after: offset of the last event that the reader has.
+    """
+
+    def __init__(self, elsewhere: RemoteRun, after: int) -> None:
+        self.offset = after
+        self._elsewhere = elsewhere
+        self._events: deque[RunEvent] = deque()
+        self._live: LiveReader | None = None
+        self._ended = False
+        self._looks_left = LAST_LOOKS
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> RunEvent:
+        """Wait for the next event.
+
+        Raises:
+            StopAsyncIteration: there are no more.
+            SlowReaderError: as `EventReader`, once the run is in this process.
+        """
+        while not self._events:
+            if self._ended:
+                raise StopAsyncIteration
+            if self._live is None:
+                self._live = self._elsewhere.live(self.offset)
+            if self._live is not None:
+                event = await anext(self._live)
+                self.offset = event.offset
+                return event
+            await self._look()
+        event = self._events.popleft()
+        self.offset = event.offset
+        self._ended = self._ended or event.ends
+        return event
+
+    async def _look(self) -> None:
+        """Read a page; if it is empty, wait, or add the end of a run that is over."""
+        elsewhere = self._elsewhere
+        # Asked before the page is read: an empty page after that means that there is no more.
+        over = await elsewhere.is_over()
+        await self._turn_page()
+        if self._events:
+            return
+        if over:
+            await self._look_for_the_end()
+        elif (reason := elsewhere.draining()) is not None:
+            self._events.append(RunEvent(self.offset, "drain", {"reason": reason}))
+            self._ended = True
+        else:
+            await anyio.sleep(POLL_S)
+
+    async def _turn_page(self) -> None:
+        page = await self._elsewhere.page(self.offset)
+        if page and page[0].offset > self.offset + 1:
+            self._events.extend(gap(self.offset, page[0].offset, await self._elsewhere.values()))
+        self._events.extend(page)
+
+    async def _look_for_the_end(self) -> None:
+        """Find or make the end of a run that is over and has no events after the reader's."""
+        page = await self._elsewhere.page(self.offset - 1) if self.offset else []
+        if page and page[0].offset == self.offset and page[0].ends:
+            self._ended = True
+        elif page and self._looks_left and self._elsewhere.is_alive():
+            self._looks_left -= 1
+            await anyio.sleep(POLL_S)
+        else:
+            self._events.extend(await self._unstored_end())
+
+    async def _unstored_end(self) -> list[RunEvent]:
+        """The end of a run that has ended without storing it: a gap, the state, the end."""
+        left, following = self._elsewhere.left(), self.offset + 2
+        events = gap(self.offset, following, await self._elsewhere.values())
+        if left["status"] == "error":
+            kind, _, message = left["reason"].partition(": ")
+            events.append(RunEvent(following - 1, "error", {"error": kind, "message": message}))
+        return [*events, RunEvent(following, "end", left)]
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._ended = True
+        self._events.clear()
+        if self._live is not None:
+            self._live.close()
+
+    async def aclose(self) -> None:
+        """See `close`."""
+        self.close()

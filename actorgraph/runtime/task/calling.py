@@ -1,0 +1,312 @@
+"""Call a node: with its injected arguments, in its own context, in a thread if it is sync.
+
+An exception group of a node counts as its interrupts if it holds nothing else; otherwise as its
+other errors. Cached nodes: the node's own writes are cached, and its conditional edges are
+evaluated anew, with the graph and the state of the run that uses them.
+"""
+
+import inspect
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import contextmanager
+from contextvars import Context, ContextVar
+from dataclasses import replace
+from threading import get_ident
+from typing import Any, Generic, TypeVar
+
+import anyio.lowlevel
+import anyio.to_thread
+
+from actorgraph.errors import GraphInterrupt, ParentCommand
+from actorgraph.plan.plan import NodePlan, Plan
+from actorgraph.runtime.task.functions import injected
+from actorgraph.runtime.task.interop import translated
+from actorgraph.runtime.task.live import LiveStream, Writer
+from actorgraph.runtime.task.runtime import RunResources
+from actorgraph.runtime.task.scope import CURRENT, Lineage, TaskScope
+from actorgraph.superstep.results import branch_targets, branch_view, stamped, writes_of
+from actorgraph.superstep.run_state import RunState
+from actorgraph.superstep.untracked import is_storable
+from actorgraph.values.constants import INTERRUPT
+from actorgraph.values.ids import as_text, task_id
+from actorgraph.values.run import NOTHING_ROUTED, Task, Write
+
+T = TypeVar("T")
+NodeWrites = tuple[list[Write], list[str]]
+"""The task's writes, and a sentence for each key that was dropped from the node's result."""
+
+MAX_THREADS = 256
+"""Worker threads for sync nodes, per event loop. Anyio's default of 40, shared with the
+application, deadlocks when 40 sync nodes each wait for a subgraph with a sync node."""
+
+_LIMITER: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("actorgraph_threads")
+SYSTEM_LIMITER: ContextVar[anyio.CapacityLimiter | None] = ContextVar(
+    "actorgraph_system_threads", default=None
+)
+"""Set in the runs of an ActorSystem with `max_threads`."""
+
+_BUSY: dict[int, TaskScope | None] = {}
+"""Id of a worker thread that runs a user's function -> the task that it runs for."""
+
+
+def thread_limiter() -> anyio.CapacityLimiter:
+    """The limiter for sync nodes: the ActorSystem's, or the running loop's."""
+    own = SYSTEM_LIMITER.get()
+    if own is not None:
+        return own
+    try:
+        return _LIMITER.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(MAX_THREADS)
+        _LIMITER.set(limiter)
+        return limiter
+
+
+class InContext(Generic[T]):
+    """Awaits a coroutine in a context of its own, inside the running task.
+
+    An actor's task runs node after node; without this, a contextvar that one node sets would
+    leak into the next, and a task started per call costs a third of the throughput.
+    With `live`, the coroutine resumes only when the reader of its chunks has caught up.
+    """
+
+    __slots__ = ("_context", "_coroutine", "_live")
+
+    def __init__(
+        self, context: Context, coroutine: Coroutine[Any, Any, T], live: LiveStream | None = None
+    ) -> None:
+        self._context = context
+        self._coroutine = coroutine
+        self._live = live
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        run, coroutine, live = self._context.run, self._coroutine, self._live
+        try:
+            trap = run(coroutine.send, None)
+        except StopIteration as done:  # the coroutine has returned without waiting
+            return done.value
+        try:
+            while True:
+                try:
+                    answer = yield trap
+                    if live is not None and live.lags:
+                        yield from live.pace_shielded().__await__()
+                except GeneratorExit:
+                    raise
+                except BaseException as error:  # noqa: BLE001 - cancellations pass through too
+                    trap = run(coroutine.throw, error)
+                else:
+                    trap = run(coroutine.send, answer)
+        except StopIteration as done:
+            return done.value
+        finally:
+            run(coroutine.close)  # its `finally` blocks see their own context too
+
+
+async def call_node(
+    plan: Plan, node: NodePlan, values: dict[str, Any], given: Any, scope: TaskScope
+) -> NodeWrites:
+    """Run a node and its conditional edges.
+
+    Args:
+        values: the state at the start of the superstep; conditional edges see it with this
+            task's own writes. Not modified.
+        given: the node's input.
+    Returns: the task's writes, and a sentence for each dropped key.
+    Raises: the node's error.
+    """
+    try:
+        if node.is_async and not node.inject:
+            returned = await node.call(given)
+        else:
+            returned = await call_function(
+                node.call, node.is_async, given, injected(node.inject, scope)
+            )
+    except (ParentCommand, Exception) as error:
+        up = translated(error)
+        # A subgraph's `Command(graph=PARENT)` is this node's result. Not in a `@task` call, which
+        # has no edges: there it goes on to the node that made the call.
+        if not isinstance(up, ParentCommand) or scope.caller is not None:
+            raise
+        returned = replace(up.command, graph=None)
+    writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.above is not None)
+    if scope.pushed:
+        writes.extend(scope.pushed)
+    if node.cache is not None:
+        scope.made = list(writes)
+    if plan.stamps:
+        writes = stamped(plan, writes, scope.task.id)
+    if node.branches:
+        writes.extend(await branch_writes(plan, node, values, writes, scope))
+    return writes, dropped
+
+
+async def branch_writes(
+    plan: Plan,
+    node: NodePlan,
+    values: dict[str, Any],
+    writes: list[Write],
+    scope: TaskScope | None = None,
+) -> list[Write]:
+    """Evaluate the conditional edges of a node. Returns the writes that trigger their targets.
+
+    Args:
+        values: the state at the start of the superstep. Not modified.
+        writes: the node's own; the edges see the state with them.
+        scope: for injected parameters; None injects none.
+    """
+    targets: list[Write] = []
+    for branch in node.branches:
+        seen = branch_view(plan, values, branch, writes)
+        if branch.is_async and not branch.inject:
+            answer = await branch.path(seen)
+        else:
+            extra = injected(branch.inject, scope) if scope else {}
+            answer = await call_function(branch.path, branch.is_async, seen, extra)
+        targets.extend(branch_targets(plan, node.name, branch, answer))
+    return targets
+
+
+async def call_cached(
+    plan: Plan, node: NodePlan, values: dict[str, Any], given: Any, scope: TaskScope
+) -> NodeWrites:
+    """Run a node as `call_node` does, unless its writes for this input are cached."""
+    cache, policy = scope.lineage.cache, node.cache
+    assert cache is not None
+    assert policy is not None
+    key = cache.key_of(policy, node, given)
+    if key is None:
+        return await call_node(plan, node, values, given, scope)
+    kept = _usable(plan, node, await cache.find(node.name, key))
+    if kept is not None:
+        return await _cached_writes(plan, node, values, kept, scope)
+    made = await call_node(plan, node, values, given, scope)
+    # Answers of a person don't follow from the input, and a question is not a result.
+    if not (scope.answers or scope.took_bare or scope.raised or scope.drained or scope.routed):
+        own = _own_writes(node, scope)
+        # Untracked values may not be stored, and without them the result would be incomplete.
+        if not plan.untracked or is_storable(plan.untracked, own):
+            await cache.keep(node.name, key, [list(write) for write in own], policy.ttl)
+    return made
+
+
+async def _cached_writes(
+    plan: Plan, node: NodePlan, values: dict[str, Any], kept: list[Write], scope: TaskScope
+) -> NodeWrites:
+    scope.cached = True
+    writes = [*kept, *node.targets]
+    if plan.stamps:
+        writes = stamped(plan, writes, scope.task.id)
+    if node.branches:
+        writes.extend(await branch_writes(plan, node, values, writes, scope))
+    return writes, []
+
+
+def _own_writes(node: NodePlan, scope: TaskScope) -> list[Write]:
+    """The node's writes without those of its static edges, which come before the pushed ones."""
+    made, pushed = scope.made, len(scope.pushed)
+    end = len(made) - pushed
+    return [*made[: end - len(node.targets)], *made[end:]]
+
+
+def _usable(plan: Plan, node: NodePlan, kept: Any) -> list[Write] | None:
+    """The cached writes, if this graph still has all channels that they go to; else None."""
+    if not isinstance(kept, list):
+        return None
+    writes: list[Write] = [(channel, value) for channel, value in kept]
+    known = all(channel in node.writes or channel in plan.channels for channel, _ in writes)
+    return writes if known else None
+
+
+async def call_function(
+    function: Callable[..., Any], is_async: bool, given: Any, extra: dict[str, Any]
+) -> Any:
+    """Call a user's function: here if it is async, in a worker thread if it is sync.
+
+    Args:
+        given: the positional argument.
+        extra: keyword arguments.
+    Returns: its return value; an awaitable that a sync function returns is awaited.
+    Raises: its error.
+    """
+    if is_async:
+        return await function(given, **extra)
+
+    # A tuple, because trio refuses a bare coroutine as a thread's result.
+    def work() -> tuple[Any, GeneratorExit | None]:
+        thread = get_ident()
+        _BUSY[thread] = CURRENT.get(None)
+        try:
+            return (function(given, **extra) if extra else function(given)), None
+        except GeneratorExit as error:  # thrown into asyncio's task, it would end the actor
+            return None, error
+        finally:
+            del _BUSY[thread]
+
+    # A thread can't be stopped: a cancelled call is abandoned and its result dropped.
+    returned, exited = await anyio.to_thread.run_sync(
+        work, abandon_on_cancel=True, limiter=thread_limiter()
+    )
+    if exited is not None:
+        raise exited
+    return await returned if inspect.isawaitable(returned) else returned
+
+
+def abandoned() -> list[str]:
+    """Names of the nodes of cancelled runs that still run in threads, which can't be stopped."""
+    scopes = list(_BUSY.values())
+    return sorted(scope.task.name for scope in scopes if scope is not None and scope.cancelled)
+
+
+def real_error(error: BaseException) -> BaseException | None:
+    """The error in an exception; None if it holds only interrupts.
+
+    Of a group, its part without interrupts; a lone ParentCommand is taken out of its group.
+    """
+    if isinstance(error, GraphInterrupt):
+        return None
+    if isinstance(error, BaseExceptionGroup):
+        _, rest = error.split(GraphInterrupt)
+        return rest.exceptions[0] if rest and _only_parent_commands(rest) else rest
+    return error
+
+
+def _only_parent_commands(group: BaseExceptionGroup[BaseException]) -> bool:
+    return group.split(ParentCommand)[1] is None and len(group.exceptions) == 1
+
+
+@contextmanager
+def edge_scope(
+    state: RunState, name: str, *, run: bytes, config: dict[str, Any], resources: RunResources
+) -> Generator[TaskScope]:
+    """Set up the scope of a node's conditional edges during an update as that node.
+
+    They see the config and the stores; chunks that they send are dropped.
+
+    Args:
+        name: of the node.
+        run: id of the run that the update counts as.
+        config: the caller's.
+    """
+    identifier = task_id(state.checkpoint, state.namespace, name, INTERRUPT)
+    task = Task(identifier, name, (INTERRUPT, name), (), None, within=state.namespace)
+    lineage = Lineage(
+        thread_id=state.thread_id,
+        namespace=state.namespace,
+        run=run,
+        epoch=0,
+        host=None,
+        policy=state.policy,
+        broadcast=None,
+        parents=lambda: {state.namespace: as_text(state.checkpoint)},
+        base=lambda: state.checkpoint,
+        step=lambda: state.step + 1,
+        loaded=None,
+        routed=NOTHING_ROUTED,
+        resources=resources,
+    )
+    scope = TaskScope(task, config, Writer(None), [], lineage)
+    token = CURRENT.set(scope)
+    try:
+        yield scope
+    finally:
+        CURRENT.reset(token)

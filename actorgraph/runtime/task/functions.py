@@ -1,0 +1,262 @@
+"""Functions for code inside a node, and the values of a node's injected parameters.
+
+get_runtime, get_store   of the running task
+interrupt                pause the run with a question
+astep, step              perform a side effect once per task, even if its node runs again
+get_idempotency_key      for requests to services that drop duplicates
+
+A node may run again: after a crash, a failure, an interrupt. The result of a step is stored, and
+the next attempt gets it instead of performing the step. A crash is still possible between an
+effect and the storing of its result; a service that gets the task's idempotency key drops the
+second request then.
+"""
+
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast, overload
+
+import msgspec
+
+from actorgraph.channels import EMPTY
+from actorgraph.errors import InvalidConfigError, InvalidResumeError, RunningLoopError
+from actorgraph.loops import in_event_loop
+from actorgraph.plan.json_schema import json_schema
+from actorgraph.ports import Store
+from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.task.runtime import ContextT, Runtime, beat_nothing
+from actorgraph.runtime.task.scope import TaskCalls, TaskScope, current
+from actorgraph.superstep.calls import step_id
+from actorgraph.values.commands import Interrupt, mark_invalid_resume
+from actorgraph.values.ids import as_text, interrupt_id
+from actorgraph.values.run import ExecutionInfo
+
+
+def injected(names: tuple[str, ...], scope: TaskScope) -> dict[str, Any]:
+    """Values for a node's injected parameters, by name."""
+    return {name: _PROVIDERS[name](scope) for name in names}
+
+
+def get_runtime(context_schema: type[ContextT] | None = None) -> Runtime[ContextT]:
+    """Get the `Runtime` of the running task: its context, store, stream writer and more.
+
+    Args:
+        context_schema: the type of `context`, for type checkers only.
+    Raises:
+        OutsideRunError: not called in a node.
+    """
+    del context_schema
+    return runtime_of(current("get_runtime()"))
+
+
+def get_store() -> Store | None:
+    """Get the store of `compile(store=...)`, of this graph or its parent; None if there is none.
+
+    Raises:
+        OutsideRunError: not called in a node.
+    """
+    return current("get_store()").lineage.resources.store
+
+
+def runtime_of(scope: TaskScope) -> Runtime[Any]:
+    """The `Runtime` of a task; made at the first request of each attempt."""
+    runtime = getattr(scope, "runtime", None)
+    if runtime is None or runtime.execution_info.node_attempt != scope.attempt:
+        runtime = scope.runtime = _make_runtime(scope)
+    return runtime
+
+
+def _make_runtime(scope: TaskScope) -> Runtime[Any]:
+    resources = scope.lineage.resources
+    return Runtime(
+        context=resources.context,
+        store=resources.store,
+        stream_writer=scope.write,
+        heartbeat=getattr(scope, "heartbeat", beat_nothing),
+        previous=getattr(scope, "previous", None),
+        execution_info=_execution_info(scope),
+        server_info=resources.server_info,
+        control=scope.lineage.control,
+        stores=resources.stores,
+    )
+
+
+def _execution_info(scope: TaskScope) -> ExecutionInfo:
+    lineage, task = scope.lineage, scope.task
+    began = getattr(scope, "first_attempt_time", None)
+    if began is None:
+        began = scope.first_attempt_time = time.time()
+    thread_id = lineage.thread_id or None
+    run_id = scope.base_config.get("run_id")
+    return ExecutionInfo(
+        checkpoint_id=as_text(lineage.base()),
+        checkpoint_ns=task.namespace,
+        task_id=task.id,
+        thread_id=thread_id,
+        run_id=as_text(lineage.run) if run_id is None else str(run_id),
+        node_attempt=scope.attempt,
+        node_first_attempt_time=began,
+        idempotency_key=f"{thread_id}/{task.id}" if thread_id else task.id,
+    )
+
+
+_PROVIDERS: dict[str, Any] = {
+    "config": lambda scope: scope.config,
+    "error": lambda scope: getattr(scope, "error", None),
+    "previous": lambda scope: getattr(scope, "previous", None),
+    "runtime": runtime_of,
+    "store": lambda scope: scope.lineage.resources.store,
+    "writer": lambda scope: scope.write,
+}
+
+
+T = TypeVar("T")
+
+
+@overload
+def interrupt(value: Any, *, response_schema: type[T]) -> T: ...
+@overload
+def interrupt(value: Any, *, response_schema: dict[str, Any] | None = None) -> Any: ...
+def interrupt(value: Any, *, response_schema: type | dict[str, Any] | None = None) -> Any:
+    """Pause the run with a question; return its answer once the thread is resumed.
+
+    The first call raises, and the run ends with the question in `__interrupt__`. When the
+    thread is resumed with `Command(resume=answer)` the node runs again from its top, and the
+    call returns the answer. The n-th call of a node gets its n-th answer.
+
+    Args:
+        value: the question; any value that can be stored.
+        response_schema: the schema of the answer. A dict is a JSON schema that is shown with the
+            question and checks nothing. A pydantic model, TypedDict, dataclass or msgspec Struct
+            is shown as a JSON schema, checks the answer and converts it to that type.
+    Returns: the answer.
+    Raises:
+        GraphInterrupt: there is no answer yet. It is a BaseException, so that
+            `except Exception` doesn't catch it.
+        InvalidResumeError, pydantic.ValidationError: the answer doesn't fit the schema. It is
+            dropped, and the question stays open; see `is_invalid_resume`.
+        OutsideRunError: not called in a node.
+    """
+    scope = current("interrupt()")
+    if response_schema is None:
+        return scope.ask(value)
+    if isinstance(response_schema, dict):
+        return scope.ask(value, response_schema)
+    shown = json_schema(response_schema, title=response_schema.__name__)
+    number = scope.asked
+    answer = scope.ask(value, shown)
+    return _convert_answer(answer, response_schema, lambda: _question(scope, number, value, shown))
+
+
+def _question(scope: TaskScope, number: int, value: Any, schema: dict[str, Any]) -> Interrupt:
+    return Interrupt(value, interrupt_id(scope.task.namespace + scope.key, number), schema)
+
+
+def _convert_answer(answer: Any, kind: Any, question: Callable[[], Interrupt]) -> Any:
+    """Convert an answer to its type; an object of that type stays as it is."""
+    try:
+        if hasattr(kind, "model_validate"):
+            return kind.model_validate(answer)
+        return msgspec.convert(answer, kind)
+    except msgspec.ValidationError as error:
+        refused = InvalidResumeError(
+            f"the answer to {question().id} is not a valid {kind.__name__}: {error}",
+            do="resume again with an answer that fits interrupt.response_schema",
+        )
+        mark_invalid_resume(refused, question())
+        raise refused from error
+    except ValueError as error:  # pydantic's ValidationError
+        mark_invalid_resume(error, question())
+        raise
+
+
+ResultT = TypeVar("ResultT")
+
+
+@overload
+async def astep(key: str, function: Callable[[], Awaitable[ResultT]]) -> ResultT: ...
+@overload
+async def astep(key: str, function: Callable[[], ResultT]) -> ResultT: ...
+async def astep(key: str, function: Callable[[], Awaitable[ResultT] | ResultT]) -> ResultT:
+    """Perform a side effect once for the running task, even if its node runs again.
+
+    The result is stored before this returns (with durability "exit" when the run ends), and a
+    later attempt of the task gets it without a call: `receipt = await astep("charge", charge)`. An
+    error of `function` is raised and not stored.
+
+    Args:
+        key: distinguishes the task's steps; the same key gives the same result.
+        function: async or sync; a sync one runs in the event loop, so it must be quick.
+    Returns: the result; any value that can be stored.
+    Raises:
+        OutsideRunError: not called in a node.
+        InvalidConfigError: the key is not a str, or is empty.
+    """
+    scope, calls, identifier = _task_and_step("astep()", key)
+    # Concurrent code of the same node may be performing this step: its result is ours too.
+    while (gate := calls.running_steps.get(identifier)) is not None:
+        await gate.wait()
+    known = calls.step_result(identifier)
+    if known is not EMPTY:
+        return known
+    gate = calls.running_steps[identifier] = Gate()
+    try:
+        value = function()
+        made = await value if inspect.isawaitable(value) else value
+        await calls.store_step(scope, identifier, key, made)
+    finally:
+        del calls.running_steps[identifier]
+        gate.open()
+    return cast("ResultT", made)
+
+
+def step(key: str, function: Callable[[], ResultT]) -> ResultT:
+    """The blocking twin of `astep`, for sync nodes.
+
+    Raises:
+        RunningLoopError: called in async code, whose event loop it would block.
+        OutsideRunError: not called in a node.
+        InvalidConfigError: the key is not a str, or is empty.
+    """
+    if in_event_loop():
+        raise RunningLoopError(
+            f"step({key!r}) was called in async code", do=f"`await astep({key!r}, ...)`"
+        )
+    scope, calls, identifier = _task_and_step("step()", key)
+    known = calls.step_result(identifier)
+    if known is not EMPTY:
+        return known
+    made = function()
+    calls.store_step(scope, identifier, key, made).result()
+    return made
+
+
+def get_idempotency_key(part: str = "") -> str:
+    """Get a key for a request to a service that drops duplicates with the same key.
+
+    It is the same for every attempt of the running task, also after a crash, and different for
+    every other task.
+
+    Args:
+        part: distinguishes several requests of one task.
+    Raises:
+        OutsideRunError: not called in a node.
+    """
+    info = runtime_of(current("get_idempotency_key()")).execution_info
+    assert info is not None
+    return f"{info.idempotency_key}/{part}" if part else info.idempotency_key
+
+
+def _task_and_step(what: str, key: str) -> tuple[TaskScope, TaskCalls, str]:
+    """The running task, the calls and steps of its run, and the id of the step."""
+    scope = current(what)
+    if not isinstance(key, str) or not key:
+        raise InvalidConfigError(
+            f"the key of {what} must be a non-empty str, got {key!r}",
+            do='name the step, as in astep("charge", charge)',
+        )
+    if scope.progress is not None:
+        scope.progress()
+    calls = scope.lineage.calls
+    assert calls is not None
+    return scope, calls, step_id(scope.task, key)

@@ -1,0 +1,48 @@
+"""Ids bound to the log records of nodes, in programs that have configured structlog.
+
+They are bound in the contexts of the run and its tasks, so that tasks and worker threads which
+nodes start have them too, but the caller's code hasn't.
+"""
+
+from contextvars import Context
+from typing import Any
+
+from actorgraph.runtime.log import imported_module
+from actorgraph.runtime.task.interop import Inherit
+from actorgraph.runtime.task.scope import Lineage, TaskScope
+from actorgraph.values.ids import as_text
+
+
+def bind_log_ids(inherit: Inherit | None, context: Context, lineage: Lineage) -> Inherit | None:
+    """Bind a run's ids, and return a function that binds node and step in each task's context.
+
+    Args:
+        inherit: called first by the returned function.
+        context: the run's; its thread and run ids are bound there.
+    Returns: `inherit` itself if structlog is not configured.
+    """
+    structlog = imported_module("structlog")
+    if structlog is None or not structlog.is_configured():
+        return inherit
+    context.run(structlog.contextvars.bind_contextvars, **run_log_ids(lineage))
+
+    def both(scope: TaskScope, inner: Context) -> None:
+        if inherit is not None:
+            inherit(scope, inner)
+        inner.run(
+            structlog.contextvars.bind_contextvars, node=scope.task.name, step=scope.lineage.step()
+        )
+
+    return both
+
+
+def run_log_ids(lineage: Lineage) -> dict[str, str]:
+    """Log fields that identify a run: its id, and its thread's if it has one."""
+    own = {"run_id": as_text(lineage.run)}
+    return {"thread_id": lineage.thread_id, **own} if lineage.thread_id else own
+
+
+def task_log_ids(scope: TaskScope) -> dict[str, Any]:
+    """Log fields that identify a task: those of its run, its node and its step."""
+    place = {"node": scope.task.name, "step": scope.lineage.step()}
+    return {**run_log_ids(scope.lineage), **place}

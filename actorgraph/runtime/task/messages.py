@@ -1,0 +1,105 @@
+"""Messages on their way to the readers of `stream_mode="messages"`.
+
+They come from three sources: code that calls `get_message_writer()`; LangChain's chat models,
+through a callback handler; and the messages that a node returns, unless they were in its input
+or have been streamed already.
+"""
+
+import dataclasses
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextvars import Context
+from typing import Any, cast
+
+import msgspec
+
+from actorgraph.errors import OutsideRunError
+from actorgraph.plan.plan import NodePlan, Plan
+from actorgraph.runtime.task.live import (
+    LiveStream,
+    MessageTap,
+    MessageWriter,
+    message_id,
+    messages_in,
+    user_tags,
+)
+from actorgraph.runtime.task.scope import CURRENT, TaskScope, task_metadata
+from actorgraph.values.run import Write
+
+
+def get_message_writer() -> MessageWriter:
+    """Get a function that sends pieces of messages to the readers of `stream_mode="messages"`.
+
+    For models that are not LangChain's; LangChain's are streamed without it.
+
+    Raises:
+        OutsideRunError: not called in a node.
+    """
+    try:
+        return MessageWriter(CURRENT.get().messages)
+    except LookupError:
+        raise OutsideRunError(
+            "get_message_writer() was called outside of a node",
+            do="call it in a node, or in a function that a node calls",
+        ) from None
+
+
+def attach_tap(
+    live: LiveStream, node: NodePlan, scope: TaskScope, context: Context, given: Any
+) -> None:
+    """Give a task its message tap, if messages are read.
+
+    Args:
+        context: the task's own; LangChain's callbacks are set in it.
+        given: the node's input, whose messages readers are assumed to have.
+    """
+    if "messages" not in live.modes:
+        return
+    live.seen.update(message_id(m) for m in _messages_of(given) if m.id is not None)
+    tags = user_tags([*(scope.config.get("tags") or ()), *node.metadata.get("tags", ())])
+    tap = MessageTap(live, scope.task, metadata_of(scope, node, live.step()), tags)
+    scope.messages = tap
+    if "langchain_core" in sys.modules:
+        from actorgraph.runtime.task.langchain import stream_models
+
+        stream_models(tap, scope, context)
+
+
+def offer_returned_messages(
+    scope: TaskScope, node: NodePlan, plan: Plan, writes: Iterable[Write]
+) -> None:
+    """Send the messages that a node has returned, unless the node is hidden."""
+    if scope.messages is not None and not node.hidden:
+        broadcast = scope.lineage.broadcast
+        # A stored stream is on disk: values of untracked channels must not get there.
+        if plan.untracked and broadcast is not None and broadcast.is_stored:
+            writes = [write for write in writes if write[0] not in plan.untracked]
+        scope.messages.offer_returned(writes)
+
+
+def metadata_of(scope: TaskScope, node: NodePlan, step: int) -> dict[str, Any]:
+    """Describe a message's origin: the caller's metadata, the thread, the task, the node's."""
+    config, task = scope.config, scope.task
+    metadata: dict[str, Any] = dict(config.get("metadata") or {})
+    thread = (config.get("configurable") or {}).get("thread_id")
+    if thread is not None:
+        metadata["thread_id"] = thread
+    metadata.update(task_metadata(task, step))
+    metadata.update((k, v) for k, v in node.metadata.items() if k != "tags")
+    return metadata
+
+
+def _messages_of(state: Any) -> Iterator[Any]:
+    """The messages of a node's input, one level deep."""
+    if isinstance(state, Mapping):
+        values: Iterable[Any] = cast("Mapping[str, Any]", state).values()
+    elif dataclasses.is_dataclass(state) and not isinstance(state, type):
+        values = [getattr(state, field.name) for field in dataclasses.fields(state)]
+    elif isinstance(state, msgspec.Struct):
+        values = [getattr(state, name) for name in state.__struct_fields__]
+    elif fields := getattr(type(state), "model_fields", None):
+        values = [getattr(state, name) for name in fields]
+    else:
+        values = [state]
+    for value in values:
+        yield from messages_in(value)

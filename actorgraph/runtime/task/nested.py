@@ -1,0 +1,137 @@
+"""The place of a subgraph that is run in a node: its thread, saver, namespace and answers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Never
+
+import msgspec
+
+from actorgraph.errors import GraphDrained, GraphInterrupt
+from actorgraph.plan.plan import Plan
+from actorgraph.ports import Saver
+from actorgraph.runtime.saver.hosting import Host, host_of
+from actorgraph.runtime.task.scope import TaskScope
+from actorgraph.superstep.limits import check_depth
+from actorgraph.superstep.nesting import Nested, nested_namespace
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.configs import nested_config
+
+Config = Mapping[str, Any]
+_PLACE = ("checkpoint_ns", "checkpoint_id", "checkpoint_map", "langgraph_task_id")
+"""Keys of a config that address a run; a nested run's follow from its task instead."""
+
+
+class NestedPlace(msgspec.Struct, frozen=True):
+    """The place of a nested run.
+
+    Attributes:
+        scope: the task that it runs in.
+        host: of its saver; None if it is not stored.
+        namespace: in the parent's thread.
+        nested: what the core needs to know of the parent.
+        fresh: whether its namespace can't hold a checkpoint yet, so that it need not be read.
+    """
+
+    scope: TaskScope
+    host: Host | None
+    namespace: str
+    nested: Nested
+    fresh: bool
+
+
+def belongs(scope: TaskScope | None, config: Config | None) -> bool:
+    """Whether a call made in a task runs as a subgraph of it.
+
+    A config with another thread's id starts an independent run instead.
+
+    Args:
+        scope: the running task; None outside of a node.
+    """
+    if scope is None:
+        return False
+    thread_id = ((config or {}).get("configurable") or {}).get("thread_id")
+    return thread_id is None or str(thread_id) == scope.lineage.thread_id
+
+
+def nested_place(scope: TaskScope, saver: Saver | bool | None) -> NestedPlace:
+    """The place of the next subgraph that a task runs.
+
+    Args:
+        saver: the subgraph's. None inherits the run's; True does too, and keeps state from task
+            to task; False stores nothing; another saver stores it there.
+    """
+    lineage = scope.lineage
+    host = lineage.host
+    claims = False
+    if saver is False:
+        host = None
+    elif saver is not None and saver is not True and not (host and host.saver is saver):
+        host, claims = host_of(saver), True
+    stateful = saver is True
+    namespace = nested_namespace(scope.task.namespace, scope.next_graph(), stateful=stateful)
+    nested = Nested(lineage.parents(), scope.routed, stateful, claims, scope.task.id)
+    # The namespace contains the task's id, which depends on the checkpoint that the task builds
+    # on. If this run has made that one itself, only an earlier attempt can have stored anything.
+    fresh = _is_first(scope) and lineage.base() != lineage.loaded
+    return NestedPlace(scope, host, namespace, nested, fresh and not (stateful or claims))
+
+
+def _is_first(scope: TaskScope) -> bool:
+    """Whether this run makes its first attempt of a task, and of the tasks that called it."""
+    return scope.attempt == 1 and (scope.caller is None or _is_first(scope.caller))
+
+
+def never_stored(plan: Plan, place: NestedPlace | None) -> frozenset[str]:
+    """Keys that are not stored of a run: its untracked channels, and those of its parents.
+
+    A parent's state is the input of a subgraph. A channel of the subgraph with the same name is
+    another channel, which is stored.
+    """
+    above = place.scope.lineage.untracked if place is not None else frozenset[str]()
+    return plan.untracked.union(above.difference(plan.channels))
+
+
+def raise_above(place: NestedPlace, interrupts: Sequence[Interrupt]) -> Never:
+    """Pause the task whose subgraph has paused: the questions become the task's.
+
+    Raises:
+        GraphInterrupt: always.
+    """
+    place.scope.raised.extend(interrupts)
+    raise GraphInterrupt(interrupts)
+
+
+def note_end(place: NestedPlace | None, error: BaseException) -> None:
+    """Note in the task whose subgraph has ended if it was drained, as the task is then too."""
+    if place is not None and isinstance(error, GraphDrained):
+        place.scope.drained = error
+
+
+def inherited_config(scope: TaskScope, config: Config | None) -> dict[str, Any]:
+    """The config of a nested run: its parent's, updated with the call's."""
+    merged = nested_config(scope.base_config, config)
+    place = dict(merged.get("configurable") or {})
+    for key in _PLACE:
+        place.pop(key, None)
+    return {**merged, "configurable": place}
+
+
+def other_thread_config(scope: TaskScope, config: Config | None) -> dict[str, Any]:
+    """The config of an independent run that a node starts on another thread.
+
+    It inherits callbacks, tags, metadata and limits, but not `configurable`, which addresses the
+    run of the node.
+    """
+    return nested_config(
+        {k: v for k, v in scope.base_config.items() if k != "configurable"}, config
+    )
+
+
+def depth_of(place: NestedPlace, name: str, limit: int) -> int:
+    """The number of runs above a nested run.
+
+    Raises:
+        GraphRecursionError: it is above the limit.
+    """
+    depth = place.scope.lineage.depth + 1
+    check_depth(name, depth, limit)
+    return depth

@@ -1,0 +1,125 @@
+"""ResultCache: results of cached nodes, by function and input.
+
+A cache that fails counts as a miss, with a warning; it never fails a run.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from secrets import token_hex
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from actorgraph.codec import Codec
+from actorgraph.codec.encryption import entry_at
+from actorgraph.codec.fingerprint import fingerprint
+from actorgraph.errors import CacheWarning
+from actorgraph.errors.texts import error_repr
+from actorgraph.plan.plan import NodePlan
+from actorgraph.ports import Cache
+from actorgraph.values.constants import RETURN
+from actorgraph.values.policies import CachePolicy
+
+_NO_MORE: Mapping[str, Any] = {}
+MARK = "__actorgraph_writes__"
+Key = tuple[tuple[str, ...], str]
+
+
+def cache_namespace(policy: CachePolicy[Any], owner: str, name: str) -> tuple[str, ...]:
+    """The cache namespace of the results of a node, or of a `@task`."""
+    return (MARK, "named", policy.name) if policy.name else (MARK, owner, name)
+
+
+class Identities:
+    """Fingerprints of the functions of one graph, each computed once."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Callable[..., Any], str] = WeakKeyDictionary()
+
+    def of(self, function: Callable[..., Any], codec: Codec) -> str:
+        """A function's fingerprint; if it can't have one, an identity of this function object."""
+        try:
+            known = self._known.get(function)
+            if known is None:
+                known = self._known[function] = _identity(function, codec)
+        except TypeError:  # an object without a hash, or without weak references
+            return _identity(function, codec)
+        return known
+
+
+class ResultCache:
+    """A cache as the nodes of one graph see it.
+
+    Args:
+        codec: the graph's, which knows its types.
+        owner: the graph's id.
+        identities: fingerprints of the graph's functions.
+    """
+
+    def __init__(self, cache: Cache, codec: Codec, owner: str, identities: Identities) -> None:
+        self.cache = cache
+        self._codec = codec
+        self._owner = owner
+        self._identities = identities
+
+    def key_of(self, policy: CachePolicy[Any], node: NodePlan, given: Any) -> Key | None:
+        """The key of a node's input; None, with a warning, if it can't be made."""
+        called = RETURN in node.writes  # a `@task`, whose input is its arguments
+        args, more = given if called else ((given,), _NO_MORE)
+        try:
+            identity = "" if policy.name else self._identities.of(node.call, self._codec)
+            if policy.key_func is not None:
+                key = policy.key_func(*args, **more)
+            else:
+                key = self._codec.encode_plainly([_ordered(arg) for arg in (*args, dict(more))])
+            text = key.encode() if isinstance(key, str) else bytes(key)
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+            _warn(node.name, "has no key: its input can't be encoded", error)
+            return None
+        hashed = blake2b(text, digest_size=16, key=identity.encode()[:64]).hexdigest()
+        return cache_namespace(policy, "@task" if called else self._owner, node.name), hashed
+
+    async def find(self, name: str, key: Key) -> Any:
+        """The value under a key; None if there is none or it can't be read."""
+        try:
+            payload = (await self.cache.aget([key])).get(key)
+            return (
+                None if payload is None else self._codec.decode(payload, entry_at("result", *key))
+            )
+        except Exception as error:  # noqa: BLE001 - a failing cache counts as a miss
+            _warn(name, "could not be read", error)
+            return None
+
+    async def keep(self, name: str, key: Key, value: Any, ttl: int | None) -> None:
+        """Store a value under a key.
+
+        Args:
+            name: of the node, for the warning if it fails.
+            ttl: time to live in seconds; None for no limit.
+        """
+        place = entry_at("result", *key)
+        try:
+            await self.cache.aset({key: (self._codec.encode(value, name, place), ttl)})
+        except Exception as error:  # noqa: BLE001 - a failing cache never fails a run
+            _warn(name, "could not be stored", error)
+
+
+def _identity(function: Callable[..., Any], codec: Codec) -> str:
+    return fingerprint(function, codec) or f"process:{token_hex(16)}"
+
+
+def _ordered(value: Any) -> Any:
+    """A dict with its keys sorted, so that equal dicts have equal keys in the cache."""
+    if type(value) is dict:
+        pairs = sorted(value.items(), key=lambda pair: repr(pair[0]))
+        return {key: _ordered(inner) for key, inner in pairs}
+    return value
+
+
+def _warn(name: str, what: str, error: Exception) -> None:
+    warnings.warn(
+        f"the cached result of node {name!r} {what}: {error_repr(error)}\n"
+        "  Do this: check the cache, or give the node's CachePolicy a key_func; the node was run",
+        CacheWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,248 @@
+"""Runs, events and leases of ActorSystems, in dicts."""
+
+import time
+from typing import Any
+
+import msgspec
+
+from actorgraph.savers.integrity import event_sum, system_sum
+from actorgraph.savers.systems import (
+    is_asked,
+    is_leased,
+    is_orphan,
+    refusal,
+    refused_claim,
+    refused_row,
+    row_of,
+    status_after,
+)
+from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
+from actorgraph.values.systems import (
+    OPEN_STATUSES,
+    AdoptRun,
+    AskCancel,
+    DropOwner,
+    EventRow,
+    ForgetRun,
+    ListRuns,
+    OpenRun,
+    PutRun,
+    ReadEvents,
+    RenewOwner,
+    RunRow,
+    SealRun,
+    SetRun,
+    StoreEvents,
+    SystemQuery,
+    SystemRequest,
+    TrimRuns,
+)
+
+
+class MemorySystems:
+    """Runs, events and leases by their keys; guarded by the saver's lock.
+
+    Leases end by `time.monotonic()`.
+    """
+
+    def __init__(self) -> None:
+        self._runs: dict[bytes, RunRow] = {}
+        # thread id -> its open runs: each claim asks for these, however many runs have ended.
+        self._open: dict[str, set[bytes]] = {}
+        self._events: dict[bytes, dict[int, EventRow]] = {}
+        self._leases: dict[bytes, float] = {}
+
+    def is_alive(self, owner: bytes | None) -> bool:
+        """Whether an owner's lease is valid now."""
+        return owner is not None and self._leases.get(owner, 0.0) > time.monotonic()
+
+    def is_leased(self, thread_id: str, owner: bytes) -> bool:
+        """Whether `owner` still leases a thread: its lease is valid and its run has not ended."""
+        return self.is_alive(owner) and is_leased(owner, self.open_runs(thread_id))
+
+    def open_runs(self, thread_id: str) -> list[OpenRun]:
+        """The open runs of a thread, oldest first."""
+        return [
+            OpenRun(run, row.owner, row.claimed, self.is_alive(row.owner))
+            for run in sorted(self._open.get(thread_id, ()))
+            for row in (self._runs[run],)
+        ]
+
+    def refused(self, commit: Commit) -> Refused | None:
+        """Refuse a claim if another system owns the run, or has a run whose turn comes first."""
+        known, owner = self.owner_of(commit.run or b"")
+        others = self.open_runs(commit.thread_id) if commit.claim is not None else ()
+        error = refused_claim(commit, owner, known=known, others=others)
+        return None if error is None else Refused(error)
+
+    def committed(self, commit: Commit) -> None:
+        """Update the status of an owned run whose commit was accepted."""
+        self.noted(commit.run or b"", claimed=commit.claim is not None, ends=commit.ends)
+
+    def noted(self, run: bytes, *, claimed: bool, ends: str | None) -> None:
+        """Set a run's status to "running" at its claim, and to how it ended at its last save."""
+        row = self._runs.get(run)
+        if row is None:
+            return
+        if claimed:
+            row = msgspec.structs.replace(row, status="running", claimed=True)
+        if ends is not None:
+            row = msgspec.structs.replace(row, status=status_after(ends))
+        self._write(row)
+
+    def owner_of(self, run: bytes) -> tuple[bool, bytes | None]:
+        """Whether the run is stored, and its owner."""
+        row = self._runs.get(run)
+        return (False, None) if row is None else (True, row.owner)
+
+    def in_order(self) -> list[RunRow]:
+        """All runs, oldest first."""
+        return [self._runs[run] for run in sorted(self._runs)]
+
+    def events(self, run: bytes) -> tuple[EventRow, ...]:
+        """All events of a run, in order."""
+        events = self._events.get(run, {})
+        return tuple(events[place] for place in sorted(events))
+
+    @property
+    def count(self) -> int:
+        """Number of runs and events."""
+        return len(self._runs) + sum(map(len, self._events.values()))
+
+    def forget_thread(self, thread_id: str) -> None:
+        """Remove the runs of a deleted thread, with their events."""
+        for run in [row.run for row in self._runs.values() if row.thread_id == thread_id]:
+            self._remove(run)
+
+    def apply(self, request: SystemRequest) -> CommitOutcome:
+        """Carry out one request about runs or leases."""
+        match request:
+            case PutRun():
+                return self._put(request)
+            case RenewOwner(owner, lease_s):
+                self._leases[owner] = time.monotonic() + lease_s
+            case DropOwner(owner):
+                self._leases.pop(owner, None)
+            case AskCancel(run, _, reason):
+                row = self._runs.get(run)
+                if row is not None and row.status in OPEN_STATUSES and row.cancel is None:
+                    self._write(msgspec.structs.replace(row, cancel=reason))
+            case SealRun():
+                self._seal(request)
+            case TrimRuns(older_than):  # like ForgetRun it leaves open runs
+                for run in [r.run for r in self._runs.values() if r.created < older_than]:
+                    self._forget(run)
+            case ForgetRun(run):
+                self._forget(run)
+            case _:
+                return self._change(request)
+        return Committed()
+
+    def _put(self, request: PutRun) -> CommitOutcome:
+        row = request.row
+        refused = refused_row(request, self.open_runs(row.thread_id))
+        if refused is not None:
+            return Refused(refused)
+        if row.run not in self._runs:
+            self._write(row)
+        return Committed()
+
+    def _forget(self, run: bytes) -> None:
+        if run in self._runs and self._runs[run].status not in OPEN_STATUSES:
+            self._remove(run)
+
+    def _seal(self, request: SealRun) -> None:
+        row, events = self._runs.get(request.run), self._events.get(request.run, {})
+        if row is not None and request.payload is not None:
+            self._write(msgspec.structs.replace(row, payload=request.payload))
+        for event in request.events:
+            if event.place in events:
+                events[event.place] = event
+
+    def rows(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Database rows by table, for a backup; leases are left out."""
+        # A lease ends by this process's monotonic clock, which means nothing to a reader of the
+        # file: there every run is an orphan, to be recovered.
+        return {
+            "system_runs": [(*row_of(row), system_sum(row)) for row in self._runs.values()],
+            "events": [
+                (run, event.place, event.created, event.payload, event_sum(run, event))
+                for run, events in self._events.items()
+                for event in events.values()
+            ],
+            "cancels": [(r.run, r.cancel) for r in self._runs.values() if r.cancel is not None],
+        }
+
+    def answer(self, query: SystemQuery) -> list[Any]:
+        """Answer a query for runs or events."""
+        if isinstance(query, ReadEvents):
+            events = self._events.get(query.run, {})
+            places = sorted(place for place in events if place > query.after)
+            wanted = places[-1:] if query.newest else places[: query.limit]
+            return [events[place] for place in wanted]
+        rows = self._found(query)
+        shown = (msgspec.structs.replace(row, alive=self.is_alive(row.owner)) for row in rows)
+        return [row for row in shown if _matches(row, query)]
+
+    def _found(self, query: ListRuns) -> list[RunRow]:
+        if query.open_of:
+            runs = (run for thread in query.open_of for run in self._open.get(thread, ()))
+            return [msgspec.structs.replace(self._runs[r], payload=b"") for r in sorted(runs)]
+        return self.in_order()
+
+    def _change(self, request: SetRun | AdoptRun | StoreEvents) -> CommitOutcome:
+        row = self._runs.get(request.run)
+        refused = refusal(request, row.owner if row else None, known=row is not None)
+        if refused is not None or row is None:
+            return Refused(refused or AssertionError())
+        match request:
+            case StoreEvents(run, _, _, rows, keep, older_than):
+                events = self._events.setdefault(run, {})
+                events.update({event.place: event for event in rows if event.place not in events})
+                self._drop(events, keep, older_than)
+            case AdoptRun(_, _, owner, _, attempts):
+                self._write(msgspec.structs.replace(row, owner=owner, attempts=attempts))
+            case SetRun(_, _, _, status, reason, attempts):
+                count = row.attempts if attempts is None else attempts
+                changed = msgspec.structs.replace(row, status=status, reason=reason)
+                self._write(msgspec.structs.replace(changed, attempts=count))
+        return Committed()
+
+    @staticmethod
+    def _drop(events: dict[int, EventRow], keep: int, older_than: int) -> None:
+        """Remove events that are over the limits, oldest first; the newest one always stays."""
+        # Events are stored in the order of their places, and dicts keep that order.
+        last = next(reversed(events), 0)
+        while (place := next(iter(events), last)) != last:
+            if place > last - keep and events[place].created >= older_than:
+                return
+            del events[place]
+
+    def _write(self, row: RunRow) -> None:
+        self._runs[row.run] = row
+        if row.status in OPEN_STATUSES:
+            self._open.setdefault(row.thread_id, set()).add(row.run)
+        else:
+            self._close(row)
+
+    def _close(self, row: RunRow) -> None:
+        open_runs = self._open.get(row.thread_id, set())
+        open_runs.discard(row.run)
+        if not open_runs:
+            self._open.pop(row.thread_id, None)
+
+    def _remove(self, run: bytes) -> None:
+        row = self._runs.pop(run, None)
+        if row is not None:
+            self._close(row)
+        self._events.pop(run, None)
+
+
+def _matches(row: RunRow, query: ListRuns) -> bool:
+    return (
+        query.run in (None, row.run)
+        and query.thread_id in (None, row.thread_id)
+        and (not query.statuses or row.status in query.statuses)
+        and (not query.orphaned or is_orphan(row))
+        and (query.asked_of is None or is_asked(row, query.asked_of))
+    )

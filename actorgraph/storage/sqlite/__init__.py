@@ -1,0 +1,1 @@
+"""SQLite files: opening, locks, WAL, private permissions, translation of errors."""

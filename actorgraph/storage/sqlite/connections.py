@@ -1,0 +1,179 @@
+"""SQLite connections in a thread: run a function over one, from asyncio or trio.
+
+On asyncio the thread is aiosqlite's; on trio, where aiosqlite can't run, a worker thread of
+anyio. Both run the same plain function over a `sqlite3.Connection`, one hop for a whole batch.
+Cancellation doesn't reach the thread: the persistence actor is the only caller, and it shields
+the hop.
+"""
+
+import sqlite3
+import sys
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+
+class Driver(Protocol):
+    """Runs functions over one connection, one at a time, in one thread."""
+
+    async def run(self, work: Work[T]) -> T:
+        """Run a function over the connection; return its result, or raise its exception."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connection and end the thread."""
+        ...
+
+
+def _on_trio() -> bool:
+    if "trio" not in sys.modules:
+        return False
+    import trio
+
+    return trio.lowlevel.in_trio_run()
+
+
+class _Hop(msgspec.Struct):
+    """A function for the connection's thread, and its result."""
+
+    work: Work[Any]
+    result: Any = None
+
+
+class HopConnection(sqlite3.Connection):
+    """A connection whose `executescript` also runs a `_Hop`.
+
+    aiosqlite passes the arguments of its public methods to the connection, in its thread. So a
+    whole batch goes through one of them at the cost of one statement.
+    """
+
+    def executescript(self, script: Any, /) -> sqlite3.Cursor:
+        """Run a script, or a hop's function over this connection."""
+        if isinstance(script, _Hop):
+            script.result = script.work(self)
+            return self.cursor()
+        return super().executescript(script)
+
+
+class ConnectionSettings(msgspec.Struct, frozen=True):
+    """Settings of a connection.
+
+    Attributes:
+        path: a file, or a URI.
+        uri: whether `path` is a URI.
+        timeout_s: seconds to wait for another process's lock.
+        connection: class of the connection; tests pass one that injects failures.
+        prepare: called with the new connection, in its thread.
+    """
+
+    path: str
+    uri: bool
+    timeout_s: float
+    connection: type[HopConnection]
+    prepare: Work[None]
+
+
+async def open_driver(settings: ConnectionSettings) -> Driver:
+    """Open a connection with the driver of the running event loop, and prepare it."""
+    kind = ThreadDriver if _on_trio() else AiosqliteDriver
+    return await kind.open(settings)
+
+
+class AiosqliteDriver:
+    """Runs functions in the thread of an aiosqlite connection; asyncio only."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    @classmethod
+    async def open(cls, settings: ConnectionSettings) -> "AiosqliteDriver":
+        """Connect and prepare the connection, both in its thread."""
+        import aiosqlite
+
+        failures: list[sqlite3.Error] = []
+
+        def connected(_: Any, *arguments: Any, **options: Any) -> sqlite3.Connection:
+            # After a failed connect aiosqlite doesn't wait for its thread, which may then call
+            # into an event loop that has ended. So connect to a database in memory instead, and
+            # close that connection below, which does wait.
+            try:
+                return settings.connection(settings.path, *arguments, **options)
+            except sqlite3.Error as error:
+                failures.append(error)
+                return settings.connection(":memory:", *arguments, **options)
+
+        connection: Any = None
+        with anyio.CancelScope(shield=True):
+            connection = await aiosqlite.connect(
+                settings.path,
+                factory=connected,
+                isolation_level=None,
+                uri=settings.uri,
+                timeout=settings.timeout_s,
+                cached_statements=256,
+            )
+        driver = cls(connection)
+        try:
+            if failures:
+                raise failures[0]
+            await driver.run(settings.prepare)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await driver.close()
+            raise
+        return driver
+
+    async def run(self, work: Work[T]) -> T:
+        """See `Driver.run`."""
+        hop = _Hop(work)
+        await self._connection.executescript(hop)
+        return hop.result
+
+    async def close(self) -> None:
+        """See `Driver.close`."""
+        await self._connection.close()
+
+
+class ThreadDriver:
+    """Runs functions in a worker thread of anyio, one at a time; trio, and any other loop."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._limiter = anyio.CapacityLimiter(1)
+
+    @classmethod
+    async def open(cls, settings: ConnectionSettings) -> "ThreadDriver":
+        """Connect and prepare the connection, both in a worker thread."""
+
+        def connect() -> sqlite3.Connection:
+            connection = sqlite3.connect(
+                settings.path,
+                factory=settings.connection,
+                isolation_level=None,
+                uri=settings.uri,
+                timeout=settings.timeout_s,
+                cached_statements=256,
+                check_same_thread=False,
+            )
+            try:
+                settings.prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+        return cls(await anyio.to_thread.run_sync(connect))
+
+    async def run(self, work: Work[T]) -> T:
+        """See `Driver.run`."""
+        return await anyio.to_thread.run_sync(work, self._connection, limiter=self._limiter)
+
+    async def close(self) -> None:
+        """See `Driver.close`."""
+        await anyio.to_thread.run_sync(self._connection.close, limiter=self._limiter)

@@ -1,0 +1,81 @@
+"""SQLite's errors, translated for callers: by what they can do about them.
+
+Stores and caches use `translate`; savers, which must also know whether a failed commit may be
+durable, use `translate_for_saver`.
+"""
+
+import sqlite3
+
+from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError, StorageFullError
+
+
+def translate(error: sqlite3.Error, owner: str) -> StorageError:
+    """Translate SQLite's error to the one that the caller of a store or cache sees.
+
+    Args:
+        owner: "store" or "cache", for the error's text.
+    """
+    primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StorageBusyError(
+            f"the {owner} is locked by another process: {error}",
+            do="let that process finish its transaction, or raise busy_timeout_s",
+        )
+    if primary == sqlite3.SQLITE_FULL:
+        return StorageFullError(
+            f"no space is left for the {owner}: {error}",
+            do=f"free some space and try again; the {owner} stays usable",
+        )
+    return StorageError(f"SQLite refused a statement: {error}", do="see the cause below")
+
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_CLOSED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+_BROKEN = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def is_invalid_utf8(error: sqlite3.Error) -> bool:
+    """Whether a row could not be read because its text is not valid UTF-8."""
+    return "Could not decode to UTF-8" in str(error)
+
+
+def file_damaged(error: sqlite3.Error) -> StorageError:
+    """Return the error of a query that failed because the file is damaged."""
+    found = StorageError(
+        f"SQLite can't read the rows: {error}",
+        do="check the file with `PRAGMA integrity_check`, or restore it from a backup",
+    )
+    found.__cause__ = error
+    return found
+
+
+def translate_for_saver(error: sqlite3.Error, *, committing: bool) -> StorageError:
+    """Translate SQLite's error to the one that the caller of a saver sees.
+
+    Args:
+        committing: whether COMMIT itself failed, so that the outcome is unknown.
+    """
+    code = getattr(error, "sqlite_errorcode", None)
+    primary = None if code is None else code & 0xFF
+    if primary in _BUSY:
+        return StorageBusyError(
+            f"the database is locked by another process: {error}",
+            do="let that process finish its transaction, or raise busy_timeout_s",
+        )
+    if primary == sqlite3.SQLITE_FULL:
+        return StorageFullError(
+            f"no space is left for the database: {error}",
+            do="free some space and run again; the saver stays usable",
+        )
+    if committing or primary in _BROKEN:
+        return SaverBrokenError(
+            f"SQLite failed in a way that leaves the last commit's outcome unknown: {error}",
+            do="check the disk, then close and open the saver again; it verifies the file",
+        )
+    if primary in _CLOSED:
+        return StorageError(
+            f"the database can't be written: {error}",
+            do="check the permissions of the file and of its folder, where SQLite keeps its log, "
+            "and that the disk isn't mounted read-only; nothing of this save was stored",
+        )
+    return StorageError(f"SQLite refused a statement: {error}", do="see the cause below")

@@ -1,0 +1,160 @@
+"""Pending writes: the rows beside a checkpoint (its ledger), read as attempts of its tasks.
+
+A task is finished when it has writes of its own. Errors, questions and answers are control
+rows: the highest generation of each kind counts. A question of the task's own waits until
+answers of a later generation exist; a question of its subgraph waits until some generation has
+routed an answer to its id.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from actorgraph.values.checkpoint import StoredWrite
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.constants import (
+    CONTROL_INDEX,
+    ERROR,
+    ERROR_SOURCE_NODE,
+    INTERRUPT,
+    NO_WRITES,
+    NULL_TASK,
+    RESUME,
+    ROUTED,
+)
+from actorgraph.values.ids import interrupt_id
+from actorgraph.values.run import NOTHING_ROUTED, Task, TaskPath, Write
+
+
+class Attempt(msgspec.Struct):
+    """The stored state of one task.
+
+    Attributes:
+        path: of its first row.
+        writes: its own, or None while it has not finished.
+        error: the text of its last error, even if it has finished since; or None.
+        interrupts: its last questions.
+        waiting: whether they are unanswered.
+        answers: the resume values that it has got so far, in the order of its questions.
+        routed: answers to questions of its subgraph, by interrupt id.
+        handled: whether the error was left to the node's error handler.
+    """
+
+    path: TaskPath = ()
+    writes: tuple[Write, ...] | None = None
+    error: str | None = None
+    interrupts: tuple[Interrupt, ...] = ()
+    waiting: bool = False
+    answers: tuple[Any, ...] = ()
+    routed: Mapping[str, Any] = NOTHING_ROUTED
+    handled: bool = False
+
+
+def attempts(ledger: Iterable[StoredWrite]) -> dict[str, Attempt]:
+    """Read the attempt of every task in the ledger, by task id; rows without a task are skipped."""
+    found: dict[str, Attempt] = {}
+    newest: dict[str, dict[int, StoredWrite]] = {}
+    routed: list[StoredWrite] = []
+    for row in ledger:
+        if row.task == NULL_TASK:
+            continue
+        attempt = found.setdefault(row.task, Attempt(path=row.path))
+        if row.index >= 0:
+            own = tuple(w for w in row.writes if w[0] != NO_WRITES)
+            attempt.writes = (attempt.writes or ()) + own
+            continue
+        if row.index == CONTROL_INDEX[ROUTED]:
+            routed.append(row)
+            continue
+        controls = newest.setdefault(row.task, {})
+        known = controls.get(row.index)
+        if known is None or known.generation <= row.generation:
+            controls[row.index] = row
+    for task, attempt in found.items():
+        _read_controls(attempt, newest.get(task, {}))
+    for row in sorted(routed, key=_generation):
+        merged = {**found[row.task].routed, **row.writes[0][1]}
+        # None takes a refused answer back.
+        found[row.task].routed = {i: answer for i, answer in merged.items() if answer is not None}
+    return found
+
+
+def newest(ledger: Iterable[StoredWrite]) -> list[StoredWrite]:
+    """Drop superseded rows: of each kind of control row of a task the newest one stays."""
+    rows = list(ledger)
+    last: dict[tuple[str, int], int] = {}
+    for row in rows:
+        if row.index < 0 and row.index != CONTROL_INDEX[ROUTED]:
+            place = (row.task, row.index)
+            last[place] = max(row.generation, last.get(place, 0))
+    return [r for r in rows if r.generation == last.get((r.task, r.index), r.generation)]
+
+
+def open_questions(task: Task, attempt: Attempt) -> tuple[Interrupt, ...]:
+    """The unanswered questions of a task, its own and those of its subgraph."""
+    if attempt.writes is not None:
+        return ()
+    asked = attempt.interrupts
+    own = own_ids(task, len(attempt.answers) + len(asked))
+    return tuple(
+        i for i in asked if (attempt.waiting if i.id in own else i.id not in attempt.routed)
+    )
+
+
+def own_ids(task: Task, count: int) -> dict[str, int]:
+    """Make the ids of a task's own first `count` questions -> their number, from 0."""
+    return {interrupt_id(task.namespace, place): place for place in range(count)}
+
+
+def _read_controls(attempt: Attempt, rows: dict[int, StoredWrite]) -> None:
+    asked = rows.get(CONTROL_INDEX[INTERRUPT])
+    answered = rows.get(CONTROL_INDEX[RESUME])
+    failed = rows.get(CONTROL_INDEX[ERROR])
+    if answered is not None:
+        attempt.answers = tuple(answered.writes[0][1])
+    if asked is not None:
+        attempt.interrupts = tuple(asked.writes[0][1])
+        attempt.waiting = attempt.writes is None and (
+            answered is None or asked.generation >= answered.generation
+        )
+    if failed is not None:
+        attempt.error = str(failed.writes[0][1])
+        attempt.handled = CONTROL_INDEX[ERROR_SOURCE_NODE] in rows
+
+
+def accepted(ledger: Iterable[StoredWrite]) -> list[tuple[Write, ...]]:
+    """Read the writes of each Command that was given as input at the checkpoint, in order."""
+    rows = sorted((r for r in ledger if r.task == NULL_TASK and r.index >= 0), key=_index)
+    return [tuple(write for write in row.writes if write[0] != NO_WRITES) for row in rows]
+
+
+def bare_answer(ledger: Iterable[StoredWrite]) -> list[Any]:
+    """Read an unused answer that was given before any question waited: [answer], or []."""
+    rows = [r for r in ledger if r.task == NULL_TASK and r.index == CONTROL_INDEX[RESUME]]
+    return list(max(rows, key=_generation).writes[0][1]) if rows else []
+
+
+def fold_error(ledger: Iterable[StoredWrite]) -> str | None:
+    """Read the error of a superstep whose tasks all finished but could not be folded; or None."""
+    rows = [r for r in ledger if r.task == NULL_TASK and r.index == CONTROL_INDEX[ERROR]]
+    return str(max(rows, key=_generation).writes[0][1]) if rows else None
+
+
+def next_generation(ledger: Iterable[StoredWrite]) -> int:
+    """The generation for the control rows of a new run: above every stored one."""
+    return 1 + max((row.generation for row in ledger), default=0)
+
+
+def next_null_index(ledger: Iterable[StoredWrite]) -> int:
+    """The index for the row of the next Command's writes."""
+    indexes = [row.index for row in ledger if row.task == NULL_TASK and row.index >= 0]
+    return max(indexes, default=-1) + 1
+
+
+def _index(row: StoredWrite) -> int:
+    return row.index
+
+
+def _generation(row: StoredWrite) -> int:
+    return row.generation

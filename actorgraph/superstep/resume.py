@@ -1,0 +1,141 @@
+"""Resume at a thread's head: finished tasks keep their writes, the others run.
+
+The pending writes of the checkpoint are matched with the tasks that it makes due: results, answers,
+and failures that an error handler handles. A run from any other checkpoint is a replay
+(`superstep.replay`).
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from actorgraph.superstep import chunks
+from actorgraph.superstep import pending_writes as pending
+from actorgraph.superstep.advance import go_on, leave, new_superstep, next_superstep
+from actorgraph.superstep.apply import apply_command
+from actorgraph.superstep.calls import take_back as take_back_calls
+from actorgraph.superstep.deltas import note_left_over
+from actorgraph.superstep.pending_writes import Attempt
+from actorgraph.superstep.run_state import RunState
+from actorgraph.superstep.saves import new_checkpoint, save
+from actorgraph.superstep.task_failures import is_handled, take_back_failure, with_handlers
+from actorgraph.superstep.tasks import due_tasks
+from actorgraph.values.checkpoint import Restored, StoredWrite
+from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT, NULL_TASK, RESUME, ROUTED
+from actorgraph.values.run import (
+    ClaimIntent,
+    Effect,
+    LedgerEntry,
+    NewCheckpoint,
+    Succeeded,
+    Task,
+    TaskResult,
+)
+
+
+def go_on_with(
+    state: RunState,
+    restored: Restored,
+    entries: tuple[LedgerEntry, ...] = (),
+    resumes: tuple[str, ...] = (),
+) -> list[Effect]:
+    """Go on from the head.
+
+    Args:
+        entries: the rows that this run brings: answers, and the writes of a Command.
+        resumes: the ids of the questions that it answers.
+    """
+    head = state.head
+    own = tuple(w for e in entries if e.task == NULL_TASK and e.index >= 0 for w in e.writes)
+    changed = apply_command(state, own) if own else set[str]()
+    tasks = due_tasks(state, None)
+    state.has_output = True
+    if not tasks and not own:
+        return nothing_due(state)
+    # The breakpoint that the thread has stopped at must not pause this run again.
+    state.seen[INTERRUPT] = dict(state.versions)
+    stored: tuple[NewCheckpoint, ...] = ()
+    if not tasks:
+        tasks = new_superstep(state, "update", changed)
+        entries = ()
+        stored = (new_checkpoint(state, tasks),) if state.has_saver else ()
+    take_back(state, tasks, restored.ledger, entries)
+    effects: list[Effect] = []
+    if state.has_saver and (stored or entries or state.nested is None or state.nested.claims):
+        claim = ClaimIntent(head, state.policy.durability.value, resumes=resumes)
+        ends = None if tasks else "success"
+        effects.append(save(state, claim=claim, checkpoints=stored, ledger=entries, ends=ends))
+        state.unsaved_steps.clear()  # no step starts before the claim is durable
+    return set_out(state, tasks, effects, restored.ledger)
+
+
+def nothing_due(state: RunState) -> list[Effect]:
+    """End the run at a finished checkpoint, with its values and without a write."""
+    if chunks.wants(state, "values"):
+        chunks.hold(state, "values", chunks.output(state))
+    chunks.hold_checkpoint(state, [])
+    return leave(state, Succeeded(chunks.output(state)), saved=True)
+
+
+def set_out(
+    state: RunState, tasks: list[Task], effects: list[Effect], ledger: Iterable[StoredWrite]
+) -> list[Effect]:
+    """Queue the chunks of the checkpoint that a run starts from, and start its tasks.
+
+    Args:
+        tasks: those that follow the checkpoint, finished or not.
+        effects: go in front of the new ones.
+        ledger: the checkpoint's pending writes.
+    """
+    if chunks.wants(state, "values"):
+        chunks.hold(state, "values", chunks.output(state))
+    chunks.hold_checkpoint(state, tasks, pending.attempts(ledger))
+    chunks.hold_restored(state)
+    if tasks and not state.due:
+        return effects + go_on(state)
+    return next_superstep(state, effects, resuming=True)
+
+
+def take_back(
+    state: RunState,
+    tasks: list[Task],
+    rows: Iterable[StoredWrite],
+    entries: tuple[LedgerEntry, ...],
+) -> None:
+    """Match pending writes with the tasks: the finished ones are results, the others are due.
+
+    Args:
+        rows: stored beside the checkpoint.
+        entries: the rows that this run brings.
+    """
+    known = pending.attempts(rows)
+    state.tasks, state.results, state.due, state.handled = {}, {}, deque(), {}
+    fresh = _fresh(entries, RESUME)
+    routed = _fresh(entries, ROUTED)
+    for task in with_handlers(state, tasks, known):
+        attempt = known.get(task.id, Attempt())
+        if attempt.handled and is_handled(state.plan, task, known):
+            state.tasks[task.id] = task
+            take_back_failure(state, task, attempt)
+            continue
+        given = tuple(fresh.get(task.id, attempt.answers))
+        below = {**attempt.routed, **routed.get(task.id, {})}
+        ready = task
+        if given or below:
+            ready = msgspec.structs.replace(task, answers=given, routed=below)
+        state.tasks[task.id] = ready
+        if attempt.writes is not None:
+            state.results[task.id] = TaskResult(task.id, attempt.writes, given)
+        else:
+            state.due.append(ready)
+    take_back_calls(state, known)
+    if state.plan.deltas:
+        note_left_over(state, known)
+
+
+def _fresh(entries: tuple[LedgerEntry, ...], kind: str) -> dict[str, Any]:
+    """The values of this run's own control rows of one kind, by task."""
+    index = CONTROL_INDEX[kind]
+    return {e.task: e.writes[0][1] for e in entries if e.index == index and e.task != NULL_TASK}

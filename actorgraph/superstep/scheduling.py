@@ -1,0 +1,294 @@
+"""Scheduling of an ActorSystem: the queue of runs of each thread, and takeover of orphaned runs.
+
+A thread has one run at a time. Each function takes the lane of a thread, its queue, and returns
+the new lane with the steps to carry out, in order.
+
+A run whose process has died is taken over, parked, or left to another system (`decide_takeover`).
+"""
+
+from collections.abc import Collection
+from typing import Literal, assert_never
+
+import msgspec
+
+from actorgraph.errors.texts import error_text
+from actorgraph.values.ids import as_text
+from actorgraph.values.systems import IfBusy, OpenRun, RunRow
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """The queue of one thread.
+
+    Attributes:
+        active: the run that has the thread; None if it is free.
+        ending: whether the active run is being cancelled for another one.
+        rollback: whether the rows of the active run are removed when it has left.
+        erasing: whether it has left, and its rows are being removed.
+        waiting: the runs that come after it, in order.
+        held: whether the active run waits, because another system has the thread.
+    """
+
+    active: bytes | None = None
+    ending: bool = False
+    rollback: bool = False
+    erasing: bool = False
+    waiting: tuple[bytes, ...] = ()
+    held: bool = False
+
+
+class BeginRun(msgspec.Struct, frozen=True):
+    """Begin the run: it has the thread now."""
+
+    run: bytes
+
+
+class CancelRun(msgspec.Struct, frozen=True):
+    """Cancel the active run; its finished work is stored.
+
+    Attributes:
+        by: the run that takes its place.
+    """
+
+    run: bytes
+    by: bytes
+
+
+class DropRun(msgspec.Struct, frozen=True):
+    """Cancel a waiting run: it never begins.
+
+    Attributes:
+        by: the run that takes its place.
+    """
+
+    run: bytes
+    by: bytes
+
+
+class EraseRun(msgspec.Struct, frozen=True):
+    """Remove the rows of a run that has left; the next one begins after `erased`."""
+
+    run: bytes
+
+
+class RefuseBusy(msgspec.Struct, frozen=True):
+    """Refuse the run: `active` has the thread."""
+
+    active: bytes
+
+
+class RefuseFull(msgspec.Struct, frozen=True):
+    """Refuse the run: the queue is full.
+
+    Attributes:
+        waiting: how many runs wait.
+    """
+
+    waiting: int
+
+
+LaneStep = BeginRun | CancelRun | DropRun | EraseRun | RefuseBusy | RefuseFull
+LaneDecision = tuple[Lane, tuple[LaneStep, ...]]
+
+FREE = Lane()
+
+
+def arrived(lane: Lane, run: bytes, if_busy: IfBusy, waiting_max: int) -> LaneDecision:
+    """Handle a new run of the thread.
+
+    Args:
+        if_busy: what to do if another run has the thread; see `IfBusy`.
+        waiting_max: runs that may wait for one thread.
+    """
+    active = lane.active
+    if active is None:
+        return msgspec.structs.replace(lane, active=run), (BeginRun(run),)
+    if lane.erasing and not lane.waiting:
+        return msgspec.structs.replace(lane, waiting=(run,)), ()
+    match if_busy:
+        case "reject":
+            return lane, (RefuseBusy(lane.waiting[0] if lane.erasing else active),)
+        case "enqueue":
+            if len(lane.waiting) >= waiting_max:
+                return lane, (RefuseFull(len(lane.waiting)),)
+            return msgspec.structs.replace(lane, waiting=(*lane.waiting, run)), ()
+        case "interrupt" | "rollback" if lane.held:
+            dropped = (active, *lane.waiting)
+            return Lane(run), (*(DropRun(other, run) for other in dropped), BeginRun(run))
+        case "interrupt" | "rollback":
+            return _replaced(lane, active, run, rollback=if_busy == "rollback")
+        case _:
+            assert_never(if_busy)
+
+
+def _replaced(lane: Lane, active: bytes, run: bytes, *, rollback: bool) -> LaneDecision:
+    """Let a run take the place of all that came before it."""
+    dropped = tuple(DropRun(waiting, run) for waiting in lane.waiting)
+    end = () if lane.ending else (CancelRun(active, run),)
+    # An earlier "rollback" still holds, also if this run asks for "interrupt" only.
+    rollback = rollback or lane.rollback
+    then = Lane(active, ending=True, rollback=rollback, erasing=lane.erasing, waiting=(run,))
+    return then, (*dropped, *end)
+
+
+def taken_up(lane: Lane, run: bytes) -> LaneDecision:
+    """Handle a run taken over from another system, which has died or given it back.
+
+    It was accepted before, so it is never refused, and its id gives its place in the queue.
+    """
+    active = lane.active
+    if active is None:
+        return msgspec.structs.replace(lane, active=run), (BeginRun(run),)
+    if lane.held and run < active:
+        waiting = tuple(sorted((active, *lane.waiting)))
+        return Lane(run, waiting=waiting), (BeginRun(run),)
+    return msgspec.structs.replace(lane, waiting=tuple(sorted((*lane.waiting, run)))), ()
+
+
+def held(lane: Lane) -> Lane:
+    """Note that the active run could not begin, because another system has the thread."""
+    return msgspec.structs.replace(lane, held=True)
+
+
+def freed(lane: Lane) -> LaneDecision:
+    """Begin the active run if it was held: no other system has the thread any more."""
+    if not lane.held or lane.active is None:
+        return lane, ()
+    return msgspec.structs.replace(lane, held=False), (BeginRun(lane.active),)
+
+
+def is_ahead(run: bytes, owner: bytes | None, other: OpenRun | RunRow) -> bool:
+    """Whether an open run of another system comes before `run` on their thread.
+
+    Ids grow with time, so all processes see the runs of a thread in one order. A younger run that
+    is running elsewhere has the thread all the same. A system orders its own runs by its lanes.
+
+    Args:
+        owner: the system of `run`.
+    """
+    if other.owner == owner or other.run == run:
+        return False
+    return other.run < run or (other.claimed and other.alive)
+
+
+def action_on_rival(if_busy: IfBusy, other: RunRow) -> Literal["wait", "end", "take_up"]:
+    """Choose what to do about a run of another system that is ahead of a waiting one.
+
+    "end" asks its system to cancel it, or cancels it if that system is dead; "take_up" continues
+    it here, because no other system may ever do so.
+    """
+    if other.cancel is not None:
+        return "wait" if other.alive else "end"
+    if if_busy in ("interrupt", "rollback"):
+        return "end"
+    return "wait" if other.alive else "take_up"
+
+
+def replacement_reason(run: bytes) -> str:
+    """Make the reason stored with runs that were cancelled in favour of this one."""
+    return f"run {as_text(run)} took its place"
+
+
+def left(lane: Lane, run: bytes) -> LaneDecision:
+    """Handle a run that has left the thread, or does not wait for it any more."""
+    if lane.active != run:
+        waiting = tuple(other for other in lane.waiting if other != run)
+        return msgspec.structs.replace(lane, waiting=waiting), ()
+    if lane.rollback:
+        return Lane(run, ending=True, erasing=True, waiting=lane.waiting), (EraseRun(run),)
+    return _following(lane)
+
+
+def erased(lane: Lane) -> LaneDecision:
+    """Handle the completion of a rollback, whether it succeeded or failed."""
+    return _following(lane)
+
+
+def _following(lane: Lane) -> LaneDecision:
+    if not lane.waiting:
+        return FREE, ()
+    following, *rest = lane.waiting
+    return Lane(following, waiting=tuple(rest)), (BeginRun(following),)
+
+
+class TakeOver(msgspec.Struct, frozen=True):
+    """Run the orphan.
+
+    Attributes:
+        go_on: whether its input is in the thread already, so that it goes on from there.
+    """
+
+    go_on: bool
+
+
+class ParkRun(msgspec.Struct, frozen=True):
+    """Give the orphan up until an operator resumes or cancels it.
+
+    Attributes:
+        reason: shown to the operator.
+    """
+
+    reason: str
+
+
+class LeaveRun(msgspec.Struct, frozen=True):
+    """Leave the orphan to another system.
+
+    Attributes:
+        reason: why this system can't run it.
+    """
+
+    reason: str
+
+
+def decide_takeover(
+    row: RunRow, graphs: Collection[str], attempts_max: int
+) -> TakeOver | ParkRun | LeaveRun:
+    """Decide about an orphan.
+
+    Args:
+        row: its stored row.
+        graphs: names of the graphs that this system has.
+        attempts_max: processes that may die while they run it.
+    """
+    if row.graph not in graphs:
+        return LeaveRun(f"waits for a process that has the graph {row.graph!r}")
+    if row.attempts >= attempts_max:
+        return ParkRun(f"{row.attempts} processes have ended while they ran it")
+    return TakeOver(row.claimed)
+
+
+def misfit_reason(error: BaseException) -> str:
+    """Make the reason for which a run waits whose thread this process can't go on with."""
+    return f"waits for a process that can go on with it; this one can't: {error_text(error)}"
+
+
+class MisfitRun(msgspec.Struct, frozen=True):
+    """An orphan that this system can't run.
+
+    Attributes:
+        reason: why.
+        tries: how often it was tried.
+        until: when it is tried again, in seconds of the clock that `next_misfit` is given.
+    """
+
+    reason: str
+    tries: int
+    until: float
+
+
+def next_misfit(known: MisfitRun | None, reason: str, now: float, pause_s: float) -> MisfitRun:
+    """Record a failed try; the pause before the next one is twice as long each time.
+
+    Only a change of the thread can help, and while this system tries, others can't take the run.
+
+    Args:
+        known: of the try before; None at the first.
+        now: seconds.
+        pause_s: the first pause.
+    """
+    tries = 1 if known is None else known.tries + 1
+    return MisfitRun(reason, tries, now + pause_s * 2 ** min(tries - 1, LONGEST_PAUSE))
+
+
+LONGEST_PAUSE = 6
+"""Maximum number of doublings of the pause."""

@@ -1,0 +1,20 @@
+"""Many runs in one process: `ActorSystem`, its runs and metrics, ids of threads.
+
+Nothing is defined here.
+"""
+
+from actorgraph.api.system.prometheus import metrics_registry
+from actorgraph.api.system.run_handle import Run
+from actorgraph.api.system.system import ActorSystem
+from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
+from actorgraph.values.systems import RunEvent
+
+__all__ = [
+    "ActorSystem",
+    "Run",
+    "RunEvent",
+    "metrics_registry",
+    "new_thread_id",
+    "parse_thread_id",
+    "thread_id_for",
+]

@@ -1,0 +1,106 @@
+"""Conversion of LangGraph's objects to ours, for programs that use both libraries.
+
+LangGraph is never imported here: while its module isn't loaded, no object can be of its classes.
+"""
+
+import sys
+from typing import Any, cast
+
+from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
+from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy
+
+_TYPES = "langgraph.types"
+_NO_ID = "placeholder-id"
+
+
+def from_langgraph(thing: Any) -> Any:
+    """Convert a Command, Send, Interrupt, Overwrite or policy of LangGraph's, also in a list.
+
+    Anything else is returned as it is.
+    """
+    theirs = sys.modules.get(_TYPES)
+    if theirs is None:
+        return thing
+    if isinstance(thing, (list, tuple)) and not hasattr(thing, "_fields"):
+        parts = cast("list[Any]", thing)
+        return [_one(theirs, part) for part in parts] if _any_of(theirs, parts) else parts
+    return _one(theirs, thing)
+
+
+def is_langgraph_command(kind: Any) -> bool:
+    """Whether a class is LangGraph's Command."""
+    return kind is not None and kind is _named(sys.modules.get(_TYPES), "Command")
+
+
+def is_langgraph_interrupt(thing: Any) -> bool:
+    """Whether a value is LangGraph's Interrupt, or a list with one."""
+    kind = _named(sys.modules.get(_TYPES), "Interrupt")
+    parts = cast("list[Any]", thing) if isinstance(thing, (list, tuple)) else [thing]
+    return kind is not None and any(isinstance(part, kind) for part in parts)
+
+
+def _any_of(theirs: Any, parts: Any) -> bool:
+    kinds = tuple(filter(None, (_named(theirs, name) for name in _MAKERS)))
+    return any(isinstance(part, kinds) for part in parts)
+
+
+def _one(theirs: Any, thing: Any) -> Any:
+    for name, make in _MAKERS.items():
+        kind = _named(theirs, name)
+        if kind is not None and isinstance(thing, kind):
+            return make(thing)
+    return thing
+
+
+def _named(module: Any, name: str) -> Any:
+    found = getattr(module, name, None)
+    return found if isinstance(found, type) else None
+
+
+def _command(given: Any) -> Command[Any]:
+    update = given.update
+    if isinstance(update, dict):
+        update = {
+            key: from_langgraph(value) for key, value in cast("dict[Any, Any]", update).items()
+        }
+    return Command(
+        graph=given.graph, update=update, resume=given.resume, goto=from_langgraph(given.goto)
+    )
+
+
+def _send(given: Any) -> Send:
+    return Send(given.node, given.arg, from_langgraph(getattr(given, "timeout", None)))
+
+
+def _interrupt(given: Any) -> Interrupt:
+    schema = getattr(given, "response_schema", None)
+    identifier = "" if given.id == _NO_ID else given.id
+    return Interrupt(given.value, identifier, schema if isinstance(schema, dict) else None)
+
+
+def _overwrite(given: Any) -> Overwrite:
+    return Overwrite(given.value)
+
+
+def _retry(given: Any) -> RetryPolicy:
+    return RetryPolicy(*given)
+
+
+def _cache(given: Any) -> CachePolicy[Any]:
+    return CachePolicy(given.key_func, given.ttl)
+
+
+def _timeout(given: Any) -> TimeoutPolicy:
+    return TimeoutPolicy(given.run_timeout, given.idle_timeout, given.refresh_on)
+
+
+_MAKERS = {
+    "Command": _command,
+    "Send": _send,
+    "Interrupt": _interrupt,
+    "Overwrite": _overwrite,
+    "RetryPolicy": _retry,
+    "CachePolicy": _cache,
+    "TimeoutPolicy": _timeout,
+}
+"""Name of LangGraph's class -> the function that converts its objects."""

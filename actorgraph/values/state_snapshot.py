@@ -1,0 +1,111 @@
+"""StateSnapshot: the state of a thread as callers get it."""
+
+from typing import Any, NamedTuple
+
+from actorgraph.values.commands import Interrupt
+from actorgraph.values.run import TaskPath
+
+
+class PregelTask(NamedTuple):
+    """One task of the next superstep, with its stored state.
+
+    Attributes:
+        path: its place in the superstep.
+        error: the text of its error, or None.
+        interrupts: its questions; in a live view only the open ones.
+        state: the config of its subgraph's state, with `subgraphs=True` its snapshot; or None.
+        result: key -> value that it wrote, once it has finished; else None.
+    """
+
+    id: str
+    name: str
+    path: TaskPath
+    error: str | None = None
+    interrupts: tuple[Interrupt, ...] = ()
+    state: Any = None
+    result: Any = None
+
+
+class StateSnapshot(NamedTuple):
+    """The state of a thread at one checkpoint.
+
+    Attributes:
+        values: the state: a dict, or the bare value of a graph over one.
+        next: the nodes that run next; () at the end.
+        config: addresses this checkpoint.
+        metadata: source, step, parents, run_id, writes, and the caller's own.
+        created_at: ISO 8601 UTC.
+        parent_config: addresses its parent, or None.
+        tasks: the tasks of the next superstep.
+        interrupts: the questions of all tasks.
+    """
+
+    values: Any
+    next: tuple[str, ...]
+    config: dict[str, Any]
+    metadata: dict[str, Any] | None
+    created_at: str | None
+    parent_config: dict[str, Any] | None
+    tasks: tuple[PregelTask, ...]
+    interrupts: tuple[Interrupt, ...]
+
+    @property
+    def next_nodes(self) -> tuple[str, ...]:
+        """Another name of `next`."""
+        return self.next
+
+    @property
+    def pending_interrupts(self) -> tuple[Interrupt, ...]:
+        """Another name of `interrupts`."""
+        return self.interrupts
+
+    @property
+    def failed_node(self) -> str | None:
+        """The node at which the thread failed: `retry()` runs it again. None if none failed."""
+        failed = self._failed
+        return failed.name if failed else None
+
+    @property
+    def error(self) -> str | None:
+        """The text of the failed node's error; None if none failed."""
+        failed = self._failed
+        return failed.error if failed else None
+
+    @property
+    def _failed(self) -> PregelTask | None:
+        failed = [task for task in self.tasks if task.error is not None and task.result is None]
+        return next(iter(failed), self.tasks[0] if self.is_stuck else None)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether all tasks have finished but their writes conflict.
+
+        Going on fails in the same way; `retry()` runs the tasks again, `update_state()` as one
+        of them goes on with its update alone.
+        """
+        done = any(task.result is not None for task in self.tasks)
+        waits = len(self.next) == len(self.tasks)  # else `next` leaves out the finished tasks
+        return done and waits and all(task.error is not None for task in self.tasks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The snapshot as plain data, in the shape of LangGraph's server."""
+        return {
+            "values": self.values,
+            "next": list(self.next),
+            "config": self.config,
+            "metadata": self.metadata,
+            "created_at": self.created_at,
+            "parent_config": self.parent_config,
+            "tasks": [_task_dict(task) for task in self.tasks],
+        }
+
+
+def _task_dict(task: PregelTask) -> dict[str, Any]:
+    asked = [_question_dict(question) for question in task.interrupts]
+    return {"id": task.id, "name": task.name, "error": task.error, "interrupts": asked}
+
+
+def _question_dict(question: Interrupt) -> dict[str, Any]:
+    shown = {"value": question.value, "id": question.id}
+    schema = question.response_schema
+    return shown if schema is None else {**shown, "response_schema": schema}

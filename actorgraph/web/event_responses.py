@@ -1,0 +1,320 @@
+"""Responses that stay open: a run's events (`EventStream`) or its output (`ResultResponse`).
+
+A response only reads: the run lives in the system. It ends with the run, with the client's
+disconnect, or with the server. A disconnect raises no error, and with `on_disconnect="cancel"` it
+cancels the run. Source of the format: WHATWG HTML, "Server-sent events".
+"""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Any, Literal
+
+import anyio
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from actorgraph.api.system.run_handle import Run, check_reading
+from actorgraph.errors import ActorGraphError, SlowReaderError
+from actorgraph.errors.texts import error_text
+from actorgraph.loops import shielded
+from actorgraph.runtime.log import event
+from actorgraph.values.stream_items import WhenFull
+from actorgraph.values.systems import RunEvent
+from actorgraph.web.jsonable import dumps, encode_plain
+from actorgraph.web.problems import public_reason, public_text
+from actorgraph.web.stream_events import EventTranslator
+
+PING_S = 10.0
+CANCEL_S = 5.0
+"""Seconds that a request waits for the end of a run that it cancels; the run ends anyway."""
+
+
+async def send_parts(
+    parts: AsyncGenerator[bytes],
+    start: Message,
+    receive: Receive,
+    send: Send,
+    *,
+    ping: bytes,
+    ping_s: float,
+    lasts_s: float | None = None,
+) -> bool:
+    """Send parts of a body as they come; returns whether the client stayed connected to the end.
+
+    An exception while parts are made ends the response early and is logged: its status is sent
+    already, and the client of an event stream reconnects.
+
+    Args:
+        start: the ASGI message that starts the response.
+        ping: a meaningless part, sent every `ping_s` seconds.
+        lasts_s: seconds after which the response ends; None for no limit.
+    """
+    lock = anyio.Lock()
+    gone = False
+    async with anyio.create_task_group() as group, aclosing(parts):
+
+        def leave() -> None:
+            nonlocal gone
+            gone = True
+            group.cancel_scope.cancel()
+
+        async def say(message: Message) -> None:
+            async with lock:
+                try:
+                    await send(message)
+                except OSError:  # the client disconnected during the write
+                    leave()
+
+        await say(start)
+        group.start_soon(_listen, receive, leave)
+        group.start_soon(_repeat, say, _body(ping), ping_s)
+        try:
+            with anyio.move_on_after(lasts_s):
+                async for part in parts:
+                    await say(_body(part))
+        except SlowReaderError:
+            pass  # as configured (`when_full`); it reconnects after the last event that it has
+        except Exception as error:  # noqa: BLE001 - the status is sent: only the log is left
+            event("error", "web.broken_off", error=repr(error))
+        await say({"type": "http.response.body", "body": b"", "more_body": False})
+        group.cancel_scope.cancel()
+    return not gone
+
+
+async def cancel_abandoned(run: Run) -> None:
+    """Cancel a run whose client has disconnected. A run of another process goes on there."""
+    await shielded(lambda: _cancel_run(run))
+
+
+async def _cancel_run(run: Run) -> None:
+    with anyio.move_on_after(CANCEL_S):
+        try:
+            await run.cancel("the client has gone")
+        except ActorGraphError as error:
+            event("warning", "web.not_cancelled", run_id=run.id, error=str(error))
+
+
+async def _listen(receive: Receive, leave: Callable[[], None]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    leave()
+
+
+async def _repeat(say: Send, message: Message, seconds: float) -> None:
+    while True:
+        await anyio.sleep(seconds)
+        await say(message)
+
+
+def _body(part: bytes) -> Message:
+    return {"type": "http.response.body", "body": part, "more_body": True}
+
+
+PING = b": ping\n\n"
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class EventStream(Response):
+    """The events of a run, as `text/event-stream`.
+
+    The first event is `metadata` with the run's id, the last `end`; between them one event per
+    chunk, named after its stream mode, with its offset as `id`, and `error` if the run fails. A
+    client that reconnects with `Last-Event-ID` continues after that event; if events are no longer
+    available, it gets `gap` and then the whole `values`. `drain` means that the server shuts down:
+    reconnect, the run goes on.
+
+    Args:
+        run: as returned by `system.start()`.
+        request: the one to respond to; its `Last-Event-ID` header is read.
+        on_disconnect: "continue" (default) lets the run go on when the client disconnects;
+            "cancel" cancels it, after storing its finished work.
+        stream_mode: modes to send; default: all that the run streams.
+        subgraphs: whether to send chunks of subgraphs; their events are named `mode|namespace`.
+        buffer: events by which the client may be behind.
+        when_full: what happens when it is further behind, as for `Run.events`: "drop_oldest" drops
+            events and sends `gap`, "block" makes the run wait, "close" ends the stream, and the
+            client reconnects.
+        ping_s: seconds between comments, which keep proxies from closing the connection.
+        lasts_s: seconds after which the stream ends, and the client reconnects; default: never.
+        last_event_id: the last event that the client has, if it doesn't say so in the header,
+            which takes precedence.
+    Raises:
+        InvalidConfigError: `buffer` or `when_full` is invalid.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self,
+        run: Run,
+        request: Request,
+        *,
+        on_disconnect: Literal["continue", "cancel"] = "continue",
+        stream_mode: Sequence[str] | None = None,
+        subgraphs: bool = False,
+        buffer: int = 256,
+        when_full: WhenFull = "drop_oldest",
+        ping_s: float = PING_S,
+        lasts_s: float | None = None,
+        last_event_id: str | None = None,
+    ) -> None:
+        check_reading(0, buffer, when_full)
+        super().__init__(headers=HEADERS)
+        del self.headers["content-length"]
+        self._run = run
+        self._cancels = on_disconnect == "cancel"
+        self._translator = EventTranslator(stream_mode, subgraphs=subgraphs)
+        self._buffer = buffer
+        self._when_full: WhenFull = when_full
+        self._ping_s = ping_s
+        self._lasts_s = lasts_s
+        self._after = offset_of(request.headers.get("last-event-id", last_event_id))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the run ends or the client disconnects."""
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        parts = _no_parts() if scope["method"] == "HEAD" else self._frames()
+        ping_s, lasts_s = self._ping_s, self._lasts_s
+        stayed = False
+        try:
+            stayed = await send_parts(
+                parts, start, receive, send, ping=PING, ping_s=ping_s, lasts_s=lasts_s
+            )
+        finally:  # servers and middleware may cancel the request of a disconnected client
+            if not stayed and self._cancels:
+                await cancel_abandoned(self._run)
+
+    def _frames(self) -> AsyncGenerator[bytes]:
+        return frames(
+            self._run,
+            self._translator,
+            self._after,
+            buffer=self._buffer,
+            when_full=self._when_full,
+        )
+
+
+async def _no_parts() -> AsyncGenerator[bytes]:
+    """Make a body of no parts: the answer to a HEAD request."""
+    return
+    yield
+
+
+async def frames(
+    run: Run,
+    translator: EventTranslator,
+    after: int,
+    *,
+    buffer: int,
+    when_full: WhenFull,
+    prefix: str = "",
+) -> AsyncGenerator[bytes]:
+    """Encode the events of a run after an offset as server-sent events.
+
+    Args:
+        prefix: of the events' ids.
+    Raises:
+        SlowReaderError: `when_full` is "close", and the client is too far behind.
+    """
+    events = run.events(after, buffer=buffer, when_full=when_full)
+    seen = min(after, events.offset)  # a client may send an offset that the run hasn't reached
+    if again := translator.is_stateful and seen > 0:
+        # `messages` sends each message as far as it has come. To continue in the middle of one,
+        # the translator needs the chunks from the beginning; those already seen aren't sent.
+        events.close()
+        events = run.events(0, buffer=buffer, when_full=when_full)
+    try:
+        async for event in events:
+            told = list(translator.events(event.namespace, event.kind, event.data))
+            if again and _last(event) <= seen:
+                translator.acknowledge_gap()
+                continue
+            for name, data in told[:-1]:
+                yield frame(name, data)
+            # Only the last event of a chunk has its id: a client that reconnects before it gets
+            # all events of the chunk again.
+            for name, data in told[-1:]:
+                yield frame(name, data, f"{prefix}{max(event.offset, seen)}")
+    finally:
+        events.close()
+
+
+def _last(event: RunEvent) -> int:
+    """Return the newest offset that an event covers: that of a gap is its end."""
+    missing = event.data["to"] if event.kind == "gap" else None
+    return event.offset if missing is None else missing
+
+
+def frame(name: str, data: Any, identifier: str | None = None) -> bytes:
+    """Encode one event: its name, its JSON on one line, and its id.
+
+    Names contain node names, which may have line breaks: they are replaced, so that no name can
+    forge another event.
+
+    Args:
+        data: as `to_plain` returns it.
+    """
+    if not name.isprintable():
+        name = "".join(part if part.isprintable() else " " for part in name)
+    said = f"id: {identifier}\n".encode() if identifier is not None else b""
+    again = b"retry: 1000\n" if name == "drain" else b""
+    return said + again + b"event: " + name.encode() + b"\ndata: " + encode_plain(data) + b"\n\n"
+
+
+def offset_of(text: str | None) -> int:
+    """Parse the offset of a client's last event; 0 for a new client, or if it isn't a number."""
+    known = text is not None and text.isascii() and text.isdecimal() and len(text) < 16
+    return int(text) if known and text is not None else 0
+
+
+class ResultResponse(Response):
+    """A run's output with its interrupts, or `{"__error__": ...}`, as JSON when the run has ended.
+
+    The headers are sent at once, with the run's location. Until the run ends, blanks (which JSON
+    allows before a value) keep proxies from closing the connection.
+
+    Args:
+        on_disconnect: "cancel" stops the run when the client disconnects; "continue" doesn't.
+        shows: whether to send the output; else null.
+        ping_s: seconds between blanks.
+    """
+
+    media_type = "application/json"
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        on_disconnect: Literal["continue", "cancel"] = "continue",
+        shows: bool = True,
+        ping_s: float = PING_S,
+    ) -> None:
+        super().__init__(headers={"Cache-Control": "no-store"})
+        del self.headers["content-length"]
+        self._run = run
+        self._cancels = on_disconnect == "cancel"
+        self._shows = shows
+        self._ping_s = ping_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Wait for the run until it ends or the client disconnects."""
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        parts = self._parts(headers_only=scope["method"] == "HEAD")
+        stayed = False
+        try:
+            stayed = await send_parts(parts, start, receive, send, ping=b" ", ping_s=self._ping_s)
+        finally:  # servers and middleware may cancel the request of a disconnected client
+            if not stayed and self._cancels:
+                await cancel_abandoned(self._run)
+
+    async def _parts(self, *, headers_only: bool) -> AsyncGenerator[bytes]:
+        if headers_only:
+            return
+        try:
+            output = await self._run.result()
+        except Exception as error:  # noqa: BLE001 - the run's error is the response
+            name, text = type(error).__name__, error_text(error)
+            text = text.replace(self._run.reason, public_reason(self._run.reason))
+            output = {"__error__": {"error": name, "message": public_text(name, text)}}
+        yield dumps(output if self._shows else None)

@@ -1,0 +1,145 @@
+"""Limits of requests: size, time and depth of bodies, rates, open streams. Counting only, no I/O.
+
+A body above a limit is answered with 413 (size), 408 (time) or 422 (depth, number of values); a
+rate or too many open streams with 429 and `Retry-After`.
+"""
+
+import math
+from collections import OrderedDict
+from typing import Any, cast
+
+from msgspec import Struct
+
+from actorgraph.api.system.run_handle import check_reading
+from actorgraph.errors import InvalidConfigError
+from actorgraph.values.stream_items import WhenFull
+
+
+class Limits(Struct, frozen=True):
+    """Limits of requests, streams and rates.
+
+    Attributes:
+        body_bytes: bytes of a request's body; default 4 MiB.
+        body_s: seconds within which the whole body must arrive; default 30. Headers are bounded by
+            the server's own setting.
+        depth: levels of lists and objects in a body; default 64.
+        values: values in a body; default 100,000.
+        requests_per_s: rate of one principal, or of one address if unauthenticated; None (default)
+            for no limit.
+        burst: requests that may come at once; default 20.
+        streams: open event streams and waits for runs, of all clients; default 1,000.
+        stream_s: seconds after which an event stream ends, and its client reconnects with
+            `Last-Event-ID`; None (default) for no limit.
+        buffer: events by which a stream's client may be behind; default 256.
+        when_full: what happens to a client that is further behind: "drop_oldest" (default) drops
+            events and sends `gap`, "block" makes the run wait, "close" ends the stream, and the
+            client reconnects.
+        clients: number of clients whose rates are tracked; default 10,000.
+    """
+
+    body_bytes: int = 4 * 1024 * 1024
+    body_s: float = 30.0
+    depth: int = 64
+    values: int = 100_000
+    requests_per_s: float | None = None
+    burst: int = 20
+    streams: int = 1_000
+    stream_s: float | None = None
+    buffer: int = 256
+    when_full: WhenFull = "drop_oldest"
+    clients: int = 10_000
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            InvalidConfigError: a number is out of range.
+        """
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is None and name in _UNBOUNDED:
+                continue
+            if name != "when_full" and not (isinstance(value, int | float) and value > 0):
+                or_none = " or None" if name in _UNBOUNDED else ""
+                raise InvalidConfigError(
+                    f"Limits: {name} must be > 0{or_none}, got {value!r}",
+                    do=f"use a number above 0{or_none}",
+                )
+        check_reading(0, self.buffer, self.when_full)
+
+
+_UNBOUNDED = ("requests_per_s", "stream_s")
+
+
+class Rates:
+    """A token bucket per client. The least recently active client is dropped first."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._rate = limits.requests_per_s
+        self._burst = float(limits.burst)
+        self._most = limits.clients
+        self._buckets: OrderedDict[Any, tuple[float, float]] = OrderedDict()
+
+    def wait_s(self, client: Any, now: float) -> float:
+        """Take a token; returns 0, or the seconds until there is one.
+
+        Args:
+            now: seconds of a monotonic clock.
+        """
+        if self._rate is None:
+            return 0.0
+        tokens, before = self._buckets.pop(client, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - before) * self._rate)
+        allowed = tokens >= 1
+        self._buckets[client] = (tokens - allowed, now)
+        if len(self._buckets) > self._most:
+            self._buckets.popitem(last=False)
+        return 0.0 if allowed else (1 - tokens) / self._rate
+
+
+def retry_after(seconds: float) -> str:
+    """Return the value of a `Retry-After` header: whole seconds, at least 1."""
+    return str(max(1, math.ceil(seconds)))
+
+
+def excess(value: Any, limits: Limits) -> str | None:
+    """Describe which limit a decoded body exceeds; None if none. Iterates level by level."""
+    left = limits.values
+    level: list[Any] = [value]
+    for _ in range(limits.depth + 1):
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                inner.extend(cast("dict[str, Any]", one).values())
+            elif isinstance(one, list):
+                inner.extend(cast("list[Any]", one))
+        left -= len(inner)
+        if left < 0:
+            return f"the body has more than {limits.values} values"
+        if not inner:
+            return None
+        level = inner
+    return f"the body is nested more than {limits.depth} levels deep"
+
+
+class StreamSlots:
+    """Counts open streams up to a limit.
+
+    Args:
+        most: the limit; None for no limit.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self.taken = 0
+
+    def try_acquire(self) -> bool:
+        """Take a slot; returns False if none is free."""
+        if self._most is not None and self.taken >= self._most:
+            return False
+        self.taken += 1
+        return True
+
+    def release(self) -> None:
+        """Give a slot back."""
+        self.taken -= 1

@@ -1,0 +1,28 @@
+"""All routes: the OpenAPI document, the application and the tests of access are made of them."""
+
+from typing import Any
+
+from actorgraph.web.assistants import ENDPOINTS as ASSISTANTS
+from actorgraph.web.endpoint import ApiCall, Endpoint
+from actorgraph.web.meta import ENDPOINTS as META
+from actorgraph.web.meta import VERSION
+from actorgraph.web.openapi import document
+from actorgraph.web.runs import ENDPOINTS as RUNS
+from actorgraph.web.store import ENDPOINTS as STORE
+from actorgraph.web.thread_streams import ENDPOINTS as THREAD_STREAMS
+from actorgraph.web.threads import ENDPOINTS as THREADS
+from actorgraph.web.threads import SEARCH_ENDPOINTS
+
+
+async def openapi(_: ApiCall) -> Any:
+    """Return the OpenAPI document of all routes."""
+    return document(ENDPOINTS, version=VERSION)
+
+
+ENDPOINTS = (
+    *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *RUNS, *ASSISTANTS, *STORE, *META),
+    Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="Get this document"),
+)
+
+ACTIONS = tuple(sorted({e.action for e in ENDPOINTS if e.action is not None}))
+"""The names of all actions that `authorize` may be called with."""

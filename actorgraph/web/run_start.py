@@ -1,0 +1,215 @@
+"""Start runs and apply updates: convert the requests of clients to what a system and graph take."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+from actorgraph.api.system.run_handle import Run
+from actorgraph.errors import ActorGraphError
+from actorgraph.loops import shielded
+from actorgraph.runtime.log import event
+from actorgraph.values.commands import Command, Send, StateUpdate
+from actorgraph.web import bodies
+from actorgraph.web.endpoint import ApiCall
+from actorgraph.web.graph_choice import graph_of_assistant, graph_of_thread
+from actorgraph.web.problems import HttpProblem, NotFound, Unprocessable
+from actorgraph.web.stream_events import graph_modes
+from actorgraph.web.thread_registry import GRAPH, StoredThread, thread_metadata_of
+from actorgraph.web.thread_state import check_thread_id, checkpoint_config, config_of
+
+
+async def write_supersteps(
+    call: ApiCall, thread: StoredThread, supersteps: Sequence[bodies.Superstep]
+) -> None:
+    """Create the state of a new thread: one checkpoint per superstep, all of them or none.
+
+    Raises:
+        NotFound: the thread's graph is unknown.
+        Unprocessable: an update has values and a command, or the graph can't apply it.
+    """
+    graph = graph_of_thread(call, thread)
+    steps = [[_update(one) for one in step.updates] for step in supersteps]
+    with graph_errors_as_problems():
+        await graph.abulk_update_state(config_of(thread.thread_id, {}), steps)
+
+
+@contextmanager
+def graph_errors_as_problems() -> Generator[None]:
+    """Turn exceptions of the graph's code about a client's values into a 422.
+
+    Raises:
+        Unprocessable: a reducer, or other code of the graph that reads the values, failed.
+    """
+    try:
+        yield
+    except (ActorGraphError, HttpProblem, OSError):
+        raise
+    except Exception as error:
+        event("warning", "web.update_failed", error=repr(error))
+        text = f"the graph refused the values: {type(error).__name__}: {error}"
+        raise Unprocessable(text) from error
+
+
+def _update(said: bodies.SuperstepUpdate) -> StateUpdate:
+    if said.command is None:
+        return StateUpdate(said.values, said.as_node)
+    if said.values is not None:
+        raise Unprocessable("values and command can't be combined; send one of them")
+    return StateUpdate(command_of(said.command), said.as_node)
+
+
+def command_of(command: bodies.CommandBody) -> Command[Any]:
+    """Convert a client's command."""
+    said: dict[str, Any] = {}
+    if command.answers:
+        said["resume"] = command.resume
+    if command.update is not None:
+        said["update"] = command.update
+    if command.goto is not None:
+        goto = command.goto if isinstance(command.goto, list) else [command.goto]
+        said["goto"] = [g if isinstance(g, str) else Send(g.node, g.input) for g in goto]
+    return Command(**said)
+
+
+KEPT = "actorgraph.web"
+"""The key in a run's metadata for the request's stream modes and strategy."""
+
+_RESERVED = ("thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map")
+
+
+async def start_run(call: ApiCall) -> Run:
+    """Start the run of a request, on the path's thread or on a new one.
+
+    An invalid request is refused before anything is written.
+    """
+    body: bodies.RunBody = call.body
+    name, _ = graph_of_assistant(call, body.assistant_id)
+    given, options = _input(body), _options(body)
+    thread_id = call.thread_id if "thread_id" in call.path else str(uuid4())
+    started: list[Run] = []
+
+    async def start(thread: StoredThread) -> None:
+        run = await call.server.system.start(name, thread_id, given, **options)
+        started.append(run)
+        if thread.temporary:
+            call.server.temporary.remove_after(run)
+
+    try:
+        thread = await _thread(call, thread_id, name)
+        await shielded(lambda: start(thread))  # not interruptible: a started run must be known here
+        (run,) = started
+        if not thread.temporary:
+            await _check_thread(call, thread, run)
+    except BaseException:
+        await shielded(lambda: _clean_up(call, thread_id, started))
+        raise
+    return run
+
+
+async def _check_thread(call: ApiCall, thread: StoredThread, run: Run) -> None:
+    """Cancel a run whose thread was removed while it was started; see `remove_thread`.
+
+    Raises:
+        NotFound: the thread was removed.
+    """
+    threads = call.server.threads
+    if await threads.is_still(thread):
+        return
+    await run.cancel("its thread was removed")
+    if await threads.registered(thread.thread_id) is None:
+        await call.server.saver.adelete_thread(thread.thread_id)
+    raise NotFound.thread(thread.thread_id)
+
+
+async def _clean_up(call: ApiCall, thread_id: str, started: Sequence[Run]) -> None:
+    """Undo a start that failed, or whose client disconnected meanwhile."""
+    for run in started:
+        if call.body.on_disconnect == "cancel":
+            await run.cancel("the client has gone", wait=False)
+    if not started and "thread_id" not in call.path:
+        await call.server.threads.forget(thread_id)
+
+
+def check_run(call: ApiCall, body: bodies.RunBody) -> None:
+    """Check a run of a batch before any of them is started.
+
+    Raises:
+        NotFound: the graph is unknown.
+        Unprocessable: input or options are invalid.
+    """
+    graph_of_assistant(call, body.assistant_id)
+    _input(body)
+    _options(body)
+
+
+async def _thread(call: ApiCall, thread_id: str, graph: str) -> StoredThread:
+    """Return the thread for a run: the path's, or a new one. Registers it if necessary."""
+    body: bodies.RunBody = call.body
+    threads = call.server.threads
+    known = thread_metadata_of(graph)
+    if "thread_id" not in call.path:
+        goes = body.on_completion == "delete"
+        return (await threads.make(thread_id, {**known, **call.wanted}, temporary=goes))[1]
+    if call.thread is None:
+        check_thread_id(call.thread_id)
+        _, made = await threads.make(
+            call.thread_id, {**known, **call.wanted}, if_exists="do_nothing"
+        )
+        made.must_hold(call.wanted)  # another request may have created it meanwhile
+        return made
+    if call.thread.metadata.get(GRAPH) != graph:  # reads use the graph of the newest run
+        return await threads.merge(call.thread, known)
+    if not call.thread.registered:
+        return await threads.merge(call.thread, {})
+    return call.thread
+
+
+def _options(body: bodies.RunBody) -> dict[str, Any]:
+    modes = modes_of(body.stream_mode)
+    kept: dict[str, Any] = {"if_busy": body.multitask_strategy, "stream_mode": modes}
+    kept["subgraphs"] = body.stream_subgraphs
+    if body.webhook is not None:
+        raise Unprocessable("webhooks are not supported; join or stream the run instead")
+    options: dict[str, Any] = {
+        "if_busy": body.multitask_strategy,
+        "durability": body.durability,
+        "config": _config(body),
+        "context": body.context,
+        "metadata": {**(body.metadata or {}), KEPT: kept},
+        "stream_mode": graph_modes(modes),
+        "subgraphs": body.stream_subgraphs,
+        "resumable": body.stream_resumable,
+        "interrupt_before": body.interrupt_before,
+        "interrupt_after": body.interrupt_after,
+        "strict_resume": body.strict_resume,
+    }
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def _input(body: bodies.RunBody) -> Any:
+    command = body.command
+    if command is None:
+        return body.input
+    if body.input is not None:
+        raise Unprocessable("input and command can't be combined; send one of them")
+    return command_of(command)
+
+
+def _config(body: bodies.RunBody) -> dict[str, Any]:
+    """Return the client's config, without keys that could address another thread."""
+    said = body.config or bodies.ConfigBody()
+    place = {k: v for k, v in (said.configurable or {}).items() if k not in _RESERVED}
+    if body.checkpoint is not None:
+        place |= checkpoint_config(body.checkpoint)
+    if body.checkpoint_id is not None:
+        place["checkpoint_id"] = body.checkpoint_id
+    config: dict[str, Any] = {"configurable": place, "metadata": said.metadata, "tags": said.tags}
+    if said.recursion_limit is not None:
+        config["recursion_limit"] = said.recursion_limit
+    return {key: value for key, value in config.items() if value}
+
+
+def modes_of(modes: str | Sequence[str]) -> list[str]:
+    """Return a client's stream modes as a list."""
+    return [modes] if isinstance(modes, str) else list(modes)

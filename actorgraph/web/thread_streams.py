@@ -1,0 +1,167 @@
+"""ThreadStream: all runs of a thread as one stream of server-sent events.
+
+It ends with the client's disconnect or the server's drain. Event ids are `<run>.<offset>`: a client
+that reconnects gets the rest of that run and the runs started since, then new ones.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from msgspec import Struct
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from actorgraph.api.system.run_handle import Run
+from actorgraph.errors import RunNotFoundError
+from actorgraph.web.endpoint import ApiCall, Endpoint
+from actorgraph.web.event_responses import (
+    HEADERS,
+    PING,
+    PING_S,
+    frame,
+    frames,
+    offset_of,
+    send_parts,
+)
+from actorgraph.web.graph_choice import with_graph
+from actorgraph.web.jsonable import to_plain
+from actorgraph.web.problems import NotFound, Unprocessable
+from actorgraph.web.run_start import KEPT
+from actorgraph.web.stream_events import EventTranslator
+from actorgraph.web.thread_registry import StoredThread
+from actorgraph.web.thread_state import config_of
+
+MODES = ("run_modes", "lifecycle")
+
+
+class StreamQuery(Struct):
+    """Stream modes, separated by commas: run_modes (default) or lifecycle.
+
+    `last_event_id` is for clients that can't set the header, such as a new `EventSource` of a page.
+    """
+
+    stream_mode: str | None = None
+    last_event_id: str | None = None
+
+
+async def thread_stream(call: ApiCall) -> Response:
+    """Stream the events of all runs of a thread, as they come."""
+    asked = call.request.query_params.getlist("stream_mode")
+    modes = [mode for text in asked for mode in text.split(",") if mode] or [MODES[0]]
+    for mode in modes:
+        if mode not in MODES:
+            served = ", ".join(MODES)
+            raise Unprocessable(f"stream_mode must be one of {served}, got {mode!r}")
+    assert call.thread is not None
+    return ThreadStream(call, call.thread, modes)
+
+
+class ThreadStream(Response):
+    """The events of all runs of a thread, as `text/event-stream`.
+
+    Args:
+        modes: "run_modes" for all that the runs stream, "lifecycle" for their begin and end only.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, call: ApiCall, thread: StoredThread, modes: Sequence[str]) -> None:
+        super().__init__(headers=HEADERS)
+        del self.headers["content-length"]
+        self._call = call
+        self._server = call.server
+        self._principal = call.principal
+        self._thread = thread
+        self._chunks = "run_modes" in modes
+        self._seen = call.request.headers.get("last-event-id", call.query.last_event_id or "")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send events until the client disconnects or the system drains."""
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        parts = self._frames(headers_only=scope["method"] == "HEAD")
+        lasts_s = self._server.limits.stream_s
+        await send_parts(parts, start, receive, send, ping=PING, ping_s=PING_S, lasts_s=lasts_s)
+
+    async def _frames(self, *, headers_only: bool) -> AsyncGenerator[bytes]:
+        if headers_only:
+            return
+        system = self._server.system
+        coming = system.follow(self._thread.thread_id)
+        try:
+            last, missed = await self._missed()
+            if self._seen and not missed:
+                yield frame("gap", {"from": None, "to": None})
+                yield frame("values", to_plain(await self._values()))
+            for run, after in missed:
+                async with aclosing(self._of(run, after)) as parts:
+                    async for part in parts:
+                        yield part
+                last = run.id
+            async for run in coming:
+                if run.id <= last:
+                    continue
+                if not await self._may_go_on():
+                    return
+                async with aclosing(self._of(run, 0)) as parts:
+                    async for part in parts:
+                        yield part
+                last = run.id
+                if system.statistics().draining is not None:
+                    return
+            yield frame("drain", to_plain({"reason": system.statistics().draining}))
+        finally:
+            coming.close()
+
+    async def _missed(self) -> tuple[str, list[tuple[Run, int]]]:
+        """Return the run of the client's last event, if known, and the runs started since."""
+        identifier, _, offset = self._seen.rpartition(".")
+        system, thread_id = self._server.system, self._thread.thread_id
+        try:
+            run = await system.run(identifier)
+        except RunNotFoundError:
+            return "", []
+        if run.thread_id != thread_id:
+            return "", []
+        later = [one for one in await system.runs(thread_id=thread_id) if one.id > run.id]
+        return run.id, [(run, offset_of(offset)), *((one, 0) for one in later)]
+
+    def _of(self, run: Run, after: int) -> AsyncGenerator[bytes]:
+        said, limits = run.metadata.get(KEPT, {}), self._server.limits
+        modes = said.get("stream_mode") if self._chunks else ()
+        return frames(
+            run,
+            EventTranslator(modes, subgraphs=bool(said.get("subgraphs"))),
+            after,
+            buffer=limits.buffer,
+            when_full=limits.when_full,
+            prefix=f"{run.id}.",
+        )
+
+    async def _may_go_on(self) -> bool:
+        """Whether the thread still exists and the principal may still read it."""
+        threads, access = self._server.threads, self._server.access
+        if not await threads.is_still(self._thread):
+            return False
+        now = await threads.get(self._thread.thread_id)
+        return now is not None and await access.allows(self._principal, "threads.read", now)
+
+    async def _values(self) -> object:
+        try:
+            config = config_of(self._thread.thread_id, {})
+            found = await with_graph(self._call, self._thread, lambda g: g.aget_state(config))
+        except NotFound:
+            return {}
+        return found.values
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/threads/{thread_id}/stream",
+        "threads.read",
+        thread_stream,
+        query=StreamQuery,
+        summary="Stream all runs of a thread",
+        streams=True,
+    ),
+)

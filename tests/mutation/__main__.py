@@ -1,0 +1,209 @@
+"""Mutation testing: change the code in small ways, and see whether the tests notice.
+
+    make mutants                              # every room of tests/mutation/rooms.toml: hours
+    make mutants ARGS='judge'                 # one room
+    make mutants ARGS='superstep/failures'    # the files whose path has this text: minutes
+    make mutants ARGS='--list'                # which files are in which room
+
+mutmut makes the mutants and runs them, in a copy of the tree: for each mutant only the tests of
+the room that call the mutated function, in a process of its own. Hashes and Hypothesis's examples
+are the same at each run. A mutant that runs into mutmut's time limit counts as killed.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.source_files import ROOT
+
+HERE = Path(__file__).parent
+COPIED = (
+    "actorgraph",
+    "tests",
+    "examples",
+    "docs",
+    ".ci",
+    "Makefile",
+    "pyproject.toml",
+    "README.md",
+)
+NOTICED = {"killed", "timeout", "segfault", "caught by type check"}
+CLASS = "ǁ"
+"""The characters that mutmut puts around the name of a method's class."""
+
+SETTINGS = """
+[tool.mutmut]
+source_paths = ["actorgraph"]
+only_mutate = {code}
+also_copy = {copied}
+pytest_add_cli_args = {options}
+pytest_add_cli_args_test_selection = {tests}
+# Its other way runs pytest several times in one process, which Hypothesis refuses.
+process_isolation = "forkserver"
+timeout_constant = 5.0
+timeout_multiplier = 10.0
+track_dependencies = false
+use_git_change_detection = false
+"""
+
+
+@dataclass(frozen=True)
+class Room:
+    """Files that are mutated together, and the tests that must notice."""
+
+    name: str
+    code: tuple[str, ...]
+    tests: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Survivor:
+    """A mutant that no test noticed: its function, and the lines taken out and put in."""
+
+    module: str
+    function: str
+    change: str
+    status: str
+    """`survived`, or `no tests` where no test of the room calls the function."""
+
+    def __str__(self) -> str:
+        """The entry that tests/mutation/survivors.toml would have, to be completed."""
+        text = (
+            f"[[survivor]]  # {self.module}: {self.status}\nfunction = {json.dumps(self.function)}"
+        )
+        return f"{text}\nchange = '''\n{self.change}\n'''\nwhy = \"\"\n"
+
+
+def rooms() -> list[Room]:
+    """The rooms of rooms.toml, with the files that are there now."""
+    made: list[Room] = []
+    for name, parts in tomllib.loads((HERE / "rooms.toml").read_text("utf-8")).items():
+        files = [file for glob in parts["code"] for file in sorted(ROOT.glob(glob))]
+        code = [f.relative_to(ROOT).as_posix() for f in files if f.name != "__init__.py"]
+        made.append(Room(name, tuple(code), tuple(parts["tests"]), tuple(parts.get("options", ()))))
+    return made
+
+
+def explained() -> dict[tuple[str, str], str]:
+    """(function, change) -> why no test needs to notice it."""
+    entries = tomllib.loads((HERE / "survivors.toml").read_text("utf-8")).get("survivor", [])
+    return {(entry["function"], entry["change"].strip()): entry["why"] for entry in entries}
+
+
+def chosen(wanted: str | None) -> Iterator[Room]:
+    """The rooms of that name, or with the files whose path has that text."""
+    for room in rooms():
+        code = (
+            room.code if wanted in {None, room.name} else tuple(f for f in room.code if wanted in f)
+        )
+        if code:
+            yield Room(room.name, code, room.tests, room.options)
+
+
+def copy(room: Room, folder: Path) -> None:
+    """The tree as mutmut is to see it, with its settings."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+    for name in COPIED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        else:
+            shutil.copy(ROOT / name, folder / name)
+    settings = SETTINGS.format(
+        code=json.dumps(room.code),
+        copied=json.dumps(COPIED),
+        options=json.dumps(["-p", "no:cacheprovider", "-p", "no:xdist", *room.options]),
+        tests=json.dumps(room.tests),
+    )
+    with (folder / "pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write(settings)
+
+
+def mutmut(folder: Path, *arguments: str) -> str:
+    """Run mutmut there; what it prints."""
+    environment = {**os.environ, "CI": "true", "PYTHONHASHSEED": "0"}
+    environment.pop("PYTHONPATH", None)  # it would lead to the code that is not mutated
+    command = [sys.executable, "-m", "mutmut", *arguments]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False
+    )
+    if done.returncode:
+        sys.exit(f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}\nmutmut {arguments[0]} failed")
+    return done.stdout
+
+
+def place(mutant: str) -> tuple[str, str]:
+    """(module, function) of a mutant's name, `package.module.x_function__mutmut_3`."""
+    module, _, name = mutant.partition("__mutmut_")[0].rpartition(".")
+    return module, name.removeprefix("x_").removeprefix(f"x{CLASS}").replace(CLASS, ".")
+
+
+def change(diff: str) -> str:
+    """The lines of a diff that differ, without their indentation."""
+    lines = [line for line in diff.splitlines() if line[:1] in {"-", "+"}]
+    return "\n".join(f"{x[0]} {x[1:].strip()}" for x in lines if not x.startswith(("---", "+++")))
+
+
+def run(room: Room, workers: int, folder: Path) -> tuple[dict[str, Counter[str]], list[Survivor]]:
+    """Module -> how many mutants became what; and the survivors."""
+    copy(room, folder)
+    mutmut(folder, "run", "--max-children", str(workers))
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    survivors: list[Survivor] = []
+    for line in mutmut(folder, "results", "--all", "true").splitlines():
+        mutant, _, status = line.strip().partition(": ")
+        if not status:
+            continue
+        module, function = place(mutant)
+        counts[module][status] += 1
+        if status not in NOTICED:
+            diff = mutmut(folder, "show", mutant)
+            survivors.append(Survivor(module, function, change(diff), status))
+    return counts, survivors
+
+
+def report(counts: dict[str, Counter[str]], survivors: Iterable[Survivor]) -> int:
+    """Print a line per module and the survivors without a word; how many these are."""
+    words = explained()
+    print(f"{'module':50} {'mutants':>8} {'killed':>8} {'survived':>9} {'no tests':>9} {'%':>6}")
+    for module, each in [*sorted(counts.items()), ("all", sum(counts.values(), Counter[str]()))]:
+        noticed = sum(each[status] for status in NOTICED)
+        row = f"{module:50} {each.total():8} {noticed:8} {each['survived']:9} {each['no tests']:9}"
+        print(f"{row} {100 * noticed / max(1, each.total()):6.1f}")
+    for survivor in survivors:
+        if why := words.get((survivor.function, survivor.change)):
+            print(f"\nexplained: {survivor.module}.{survivor.function}: {why}\n{survivor.change}")
+    unexplained = [s for s in survivors if not words.get((s.function, s.change))]
+    print(*(f"\n{survivor}" for survivor in unexplained), sep="")
+    return len(unexplained)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("what", nargs="?", help="a room, or a part of a file's path")
+    parser.add_argument("--list", action="store_true", help="print the rooms and their files")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    found = list(chosen(options.what))
+    if options.list or not found:
+        print("\n".join(f"{room.name}: {file}" for room in rooms() for file in room.code))
+        return
+    unexplained = 0
+    for room in found:
+        print(f"room {room.name}, {len(room.code)} files", flush=True)
+        with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+            unexplained += report(*run(room, options.workers, Path(folder)))
+    sys.exit(f"{unexplained} survivors without a word" if unexplained else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Write the tables of docs/reference/langgraph.md: what is here, and which tests show it.
+
+The words come from langgraph.toml beside this file, the tests from docstrings that say
+"LangGraph: F-C9.", the names from the codemod's table. The page's own text stays as it is: a table
+is between `<!-- table: NAME -->` and `<!-- end -->`.
+"""
+
+import ast
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from actorgraph.cli.codemod import exists
+from actorgraph.cli.name_map import NAMES
+from tests.support.promises import Subject, collect, numbers_of
+from tests.support.source_files import ROOT, sources
+
+PAGE = ROOT / "docs" / "reference" / "langgraph.md"
+ONE_ROW = r"(?:F-[A-Z]\d+|L\d+)"
+MENTION = re.compile(rf"\bLangGraph:\s*({ONE_ROW}(?:\s*,\s*{ONE_ROW})*)")
+PLACE = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def words() -> dict[str, Any]:
+    """langgraph.toml: features and rules by section; better, left, different by id."""
+    return tomllib.loads(Path(__file__).with_name("langgraph.toml").read_text("utf-8"))
+
+
+def rows_in(docstring: str | None) -> list[str]:
+    """The rows that a docstring claims to show."""
+    return [i for claim in MENTION.findall(docstring or "") for i in re.findall(ONE_ROW, claim)]
+
+
+def rows_of(subject: Subject) -> list[str]:
+    """The rows that a test, class or file shows, also the rules among its promises."""
+    rules = [number for number in numbers_of(subject) if re.fullmatch(r"L\d+", number)]
+    return rows_in(ast.get_docstring(subject)) + rules
+
+
+def shown() -> dict[str, list[str]]:
+    """Row -> the tests that show it."""
+    return collect(sources("tests"), rows_of)
+
+
+def known(data: Mapping[str, Any]) -> list[str]:
+    """Every row of the data file, in order."""
+    return [i for kind in ("features", "rules") for s in data[kind].values() for i in s]
+
+
+def cell(tests: list[str]) -> str:
+    """The tests of a row, or that there are none."""
+    return "<br>".join(f"`{test}`" for test in tests) or "gap"
+
+
+def features(data: Mapping[str, Any], found: Mapping[str, list[str]]) -> list[str]:
+    """A table per group of features."""
+    lines: list[str] = []
+    for title, rows in data["features"].items():
+        lines += ["", f"### {title}", "", "| row | feature | here | tests |", "|---|---|---|---|"]
+        for i, phrase in rows.items():
+            if i in data["left"]:
+                lines.append(f"| {i} | {phrase} | left out: {data['left'][i]} | |")
+                continue
+            here = f"better: {data['better'][i]}" if i in data["better"] else "same"
+            here = data["different"].get(i, here)
+            lines.append(f"| {i} | {phrase} | {here} | {cell(found.get(i, []))} |")
+    return [*lines, ""]
+
+
+def rules(data: Mapping[str, Any], found: Mapping[str, list[str]]) -> list[str]:
+    """A table per group of exact rules."""
+    lines: list[str] = []
+    for title, rows in data["rules"].items():
+        lines += [
+            "",
+            f"### {title}",
+            "",
+            "| rule | behaviour | here | tests |",
+            "|---|---|---|---|",
+        ]
+        for i, phrase in rows.items():
+            here = data["different"].get(i, "better" if int(i[1:]) >= FIRST_DEFECT else "same")
+            lines.append(f"| {i} | {phrase} | {here} | {cell(found.get(i, []))} |")
+    return [*lines, ""]
+
+
+FIRST_DEFECT = 105
+
+
+def names(data: Mapping[str, Any], found: Mapping[str, list[str]]) -> list[str]:
+    """A table of modules: each name with its home here."""
+    lines = ["", "| LangGraph | here |", "|---|---|"]
+    for module, homes in NAMES.items():
+        told = [f"`{home}`" if exists(home) else f"`{home}` (gap)" for home in homes.values()]
+        lines.append(f"| `{module}` | {', '.join(told)} |")
+    return [*lines, ""]
+
+
+def summary(data: Mapping[str, Any], found: Mapping[str, list[str]]) -> list[str]:
+    """How many rows have a test."""
+    rows = [i for i in known(data) if i not in data["left"]]
+    with_tests = sum(i in found for i in rows)
+    return ["", f"{with_tests} of {len(rows)} rows are shown by at least one test.", ""]
+
+
+TABLES: dict[str, Callable[[Mapping[str, Any], Mapping[str, list[str]]], list[str]]] = {
+    "features": features,
+    "rules": rules,
+    "names": names,
+    "summary": summary,
+}
+
+
+def renewed(text: str) -> str:
+    """The page with its tables as they should be now."""
+    data, found = words(), shown()
+
+    def table(place: re.Match[str]) -> str:
+        made = "\n".join(TABLES[place[1]](data, found))
+        return f"<!-- table: {place[1]} -->\n{made}\n<!-- end -->"
+
+    return PLACE.sub(table, text)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(renewed(PAGE.read_text("utf-8")), "utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")

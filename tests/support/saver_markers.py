@@ -1,0 +1,84 @@
+"""The markers `every_saver` and `every_loop`: the kinds of storage and the event loops of a test.
+
+A test of the fixtures `store`, `saver` or `place` is collected for every kind and both event loops.
+Most need not run on all of them, so without a marker it runs on memory, SQLite on both loops, and
+on SQLite in memory on asyncio. The other cases are deselected, and pytest counts them as such.
+
+every_saver            on PostgreSQL and JSON lines too, which are slower, on asyncio
+every_loop             on trio too, on each kind that it runs on
+every_loop("jsonl")    on trio too, on the kinds named
+
+The marker nearest to the test counts: on the function, its class, or the module (`pytestmark`).
+A test of `shelf` (stores for long-term memory) runs on every kind, on PostgreSQL only with asyncio.
+"""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.support.every_saver import KINDS
+
+SLOW_KINDS = {"jsonl", "postgres"}
+"""The kinds that a test runs on only if it is marked `every_saver`."""
+
+ASYNCIO_KINDS = {"store": {"sqlite-memory", *SLOW_KINDS}, "shelf": {"postgres"}}
+"""Fixture -> the kinds on which a test runs on trio only if it is marked `every_loop`."""
+
+ASYNCIO_KINDS["place"] = ASYNCIO_KINDS["store"]
+NAMES = ("every_saver", "every_loop")
+
+
+def is_needed(item: pytest.Item) -> bool:
+    """Whether a case must run: its kind of storage and its event loop are asked for."""
+    fixture = _fixture_of(item)
+    if fixture is None:
+        return True
+    params = item.callspec.params  # type: ignore[attr-defined]
+    kind = params[fixture]
+    if fixture != "shelf" and kind in SLOW_KINDS and not item.get_closest_marker("every_saver"):
+        return False
+    if params.get("anyio_backend") != "trio" or kind not in ASYNCIO_KINDS[fixture]:
+        return True
+    loops = item.get_closest_marker("every_loop")
+    return loops is not None and (not loops.args or kind in loops.args)
+
+
+def check(items: Sequence[pytest.Item], *, whole_files: bool) -> None:
+    """Refuse markers that have no effect.
+
+    Args:
+        items: what was collected, before anything is deselected.
+        whole_files: whether all tests of each file are in `items`; only then can a marker of a
+            class or a module be found to mark nothing.
+
+    Raises: pytest.UsageError.
+    """
+    marked = dict[pytest.Item | pytest.Collector, bool]()
+    for item in items:
+        has_kinds = _fixture_of(item) is not None
+        for node in item.listchain():
+            marks = [mark for mark in getattr(node, "own_markers", ()) if mark.name in NAMES]
+            for mark in marks:
+                _check_arguments(node, mark)
+            if marks and (whole_files or node is item):
+                marked[node] = marked.get(node, False) or has_kinds
+    if useless := sorted(node.nodeid for node, has_kinds in marked.items() if not has_kinds):
+        raise pytest.UsageError(
+            "every_saver and every_loop mark tests of the fixtures store, saver, place and shelf; "
+            f"these have none: {', '.join(useless)}"
+        )
+
+
+def _fixture_of(item: pytest.Item) -> str | None:
+    """The fixture by which a case has its kind of storage; None: it has none."""
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    return next((fixture for fixture in ASYNCIO_KINDS if params.get(fixture) in KINDS), None)
+
+
+def _check_arguments(node: pytest.Item | pytest.Collector, mark: pytest.Mark) -> None:
+    known = KINDS if mark.name == "every_loop" else []
+    if mark.kwargs or not set(mark.args) <= set(known):
+        raise pytest.UsageError(
+            f"{node.nodeid}: {mark.name} takes {', '.join(known) or 'no arguments'}, "
+            f"got {mark.args} {mark.kwargs or ''}"
+        )
