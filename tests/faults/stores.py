@@ -17,8 +17,7 @@ from typing import Any
 from actorgraph import InMemorySaver, JsonlSaver, SqliteSaver
 from actorgraph.savers.jsonl.files import Files
 from actorgraph.storage.sqlite.connections import HopConnection
-from actorgraph.testing import FaultPlan, FaultySaver, failing_connection
-from actorgraph.testing import faults as failing_files
+from actorgraph.testing import FaultPlan, FaultySaver, failing_connection, failing_files
 from tests.faults.oracle import Oracle
 
 STORES = ("memory", "memory, by actor", "sqlite", "sqlite port", "json lines")

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from actorgraph import InMemorySaver
-from actorgraph.errors import SaverBrokenError
+from actorgraph.errors import CheckpointError, SaverBrokenError
 from actorgraph.testing import FaultPlan, FaultySaver, failing_connection, sqlite_failure
 from tests.faults.cancelled_keepers import cancel_case
 from tests.faults.cancelled_readers import QUICK
@@ -19,6 +19,7 @@ from tests.faults.crowds import many_threads, one_thread, resumes
 from tests.faults.kills import kill_often
 from tests.faults.oracle import Oracle
 from tests.faults.scenarios import CONFIG, INPUT, MODES, NAMED, chain, scenarios_of
+from tests.faults.stores import STORES, Store
 from tests.faults.test_cancelled_awaits import CALLS, HOW
 
 CHAIN, FAN_OUT, QUESTION, LOOP = (NAMED[n] for n in ("chain", "fan-out", "interrupt", "loop"))
@@ -58,6 +59,20 @@ class TestDoubles:
         assert connection.execute("SELECT a FROM t").fetchall() == [(2,)]
         assert plan.operations[:2] == ["CREATE TABLE t", "INSERT INTO t"]
         connection.close()
+
+    @pytest.mark.parametrize("kind", STORES)
+    async def test_each_store_of_the_fault_tests_can_fail(self, kind, tmp_path):
+        """
+        Each kind of store fails at its first operation, and its caller gets an error.
+        """
+        oracle, plan = Oracle(), FaultPlan(1)
+        store = Store(kind, tmp_path / "store.db", oracle)
+
+        with pytest.raises(CheckpointError):
+            async with store.saver(plan) as saver:
+                await chain(oracle).compile(checkpointer=saver).ainvoke(INPUT, CONFIG)
+
+        assert plan.fired
 
 
 class TestCrashPoints:
