@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -72,3 +73,22 @@ async def in_thread(work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work)
 
     return await shielded(hop)
+
+
+class Home:
+    """The thread that runs an event loop; of most loops always the same one.
+
+    Attributes:
+        thread: its id; 0 while no thread runs the loop.
+    """
+
+    __slots__ = ("thread",)
+
+    def __init__(self, thread: int) -> None:
+        self.thread = thread
+
+
+def home() -> Home:
+    """The home of the running event loop."""
+    found: Home | None = getattr(asyncio._get_running_loop(), "home", None)
+    return Home(threading.get_ident()) if found is None else found

@@ -1,21 +1,24 @@
 """Run async methods from sync code: the entry point of every method of the sync API.
 
-A call runs in the portal's loop, a background thread of the process. Inside a sync node it runs
-as a child task on the loop of the node's run, and the node's thread slot is given back while it
-waits. Inside a running event loop it is refused, except in the cells of a notebook: their loop
-has nothing else to do.
+A call that runs plain functions only gets a loop in the calling thread; any other one runs in the
+portal's loop, a background thread of the process, which lasts: clients of async functions belong
+to it. Inside a sync node a call runs as a child of the node's task, on the loop of its run; in a
+worker thread the node's slot is given back while it waits. Inside a running event loop a call is
+refused, except in the cells of a notebook: their loop has nothing else to do.
 """
 
 import sys
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
+from functools import partial
 from typing import TypeVar
 
 import anyio.from_thread
 
 from actorgraph.errors import RunningLoopError
 from actorgraph.loops import in_event_loop
-from actorgraph.runtime import portal
+from actorgraph.runtime import caller, portal
+from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.scope import CURRENT
 
@@ -32,11 +35,12 @@ def may_block() -> bool:
     return "ipykernel" in sys.modules and CURRENT.get(None) is None and not portal.is_here()
 
 
-def block_on(name: str, function: Callable[[], Awaitable[T]]) -> T:
+def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = False) -> T:
     """Run an async function and return its result.
 
     Args:
         name: the async method, for the error's advice.
+        plain: whether it calls no async function of the program.
     Raises:
         RunningLoopError: the caller runs inside an event loop, which this would block.
     """
@@ -47,6 +51,9 @@ def block_on(name: str, function: Callable[[], Awaitable[T]]) -> T:
         )
     if in_event_loop():
         return portal.call(function)
+    runner = current_runner()
+    if runner is not None:
+        return runner.wait(function if plain else partial(portal.acall, function))
     if CURRENT.get(None) is not None:
         try:
             ended = anyio.from_thread.run(_as_child, function)
@@ -56,6 +63,8 @@ def block_on(name: str, function: Callable[[], Awaitable[T]]) -> T:
             pass
         else:
             return ended.value()
+    if plain:
+        return caller.run(function)
     context = copy_context()
     return portal.call(lambda: context.run(function))
 
@@ -84,3 +93,31 @@ def refuse_in_loop(name: str) -> None:
             "a blocking method was called inside a running event loop",
             do=f"use `graph.{name}(...)`",
         )
+
+
+class StreamWaiting:
+    """Waits for the items of one blocking stream, always in the same event loop.
+
+    Args:
+        plain: as in `block_on`.
+    """
+
+    def __init__(self, *, plain: bool) -> None:
+        self._runner = current_runner()
+        here = plain and self._runner is None and not in_event_loop()
+        self._loop = caller.take() if here and CURRENT.get(None) is None else None
+
+    def wait(self, function: Callable[[], Awaitable[T]]) -> T:
+        """Run an async function and return its result."""
+        if self._loop is not None:
+            return self._loop.wait(function)
+        runner = current_runner()
+        if runner is not None and runner is self._runner:
+            return runner.wait(partial(portal.acall, function))
+        return portal.call(function)
+
+    def end(self) -> None:
+        """Give the loop back: the stream has ended."""
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            caller.give_back(loop)

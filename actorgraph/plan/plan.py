@@ -180,6 +180,8 @@ class Plan:
     """The hidden node that moves a run's input into the state; without one, `entry`."""
     needs_store: str = field(init=False)
     """The first node that can't be called without a store; "" for none."""
+    plain: bool = field(init=False)
+    """Whether no function of it, or of its subgraphs, is async."""
 
     def __post_init__(self) -> None:
         """Compute the tables."""
@@ -209,6 +211,7 @@ class Plan:
             ),
             "bare_state": self.bare_state or self.state_keys == (ROOT,),
             "order": {name: place for place, name in enumerate(self.nodes)},
+            "plain": all(map(_is_plain, everyone.values())),
         }
         for name, table in tables.items():
             object.__setattr__(self, name, table)
@@ -217,6 +220,13 @@ class Plan:
         """Make the cells of a thread that has never run: reducers' first values."""
         made = ((name, channel.initial()) for name, channel in self.firsts.items())
         return {name: value for name, value in made if value is not EMPTY}
+
+
+def _is_plain(node: NodePlan) -> bool:
+    if any(branch.is_async for branch in node.branches):
+        return False
+    below = getattr(getattr(node.call, "__self__", None), "plan", None)
+    return below.plain if isinstance(below, Plan) else not node.is_async
 
 
 def _may_have_a_first(channel: Channel[Any]) -> bool:

@@ -17,9 +17,11 @@ from typing import Any, Generic, TypeVar
 
 import anyio
 
-from actorgraph.loops import on_trio
+from actorgraph.loops import Home, home, on_trio
 
 T = TypeVar("T")
+
+_NO_HOME = Home(0)
 
 
 class Mailbox(Generic[T]):
@@ -29,13 +31,13 @@ class Mailbox(Generic[T]):
         items: the queued items. The reader may look at them, and take them from the left itself.
     """
 
-    __slots__ = ("_future", "_loop", "_parked", "_thread", "items")
+    __slots__ = ("_future", "_home", "_loop", "_parked", "items")
 
     def __init__(self) -> None:
         self.items: deque[T] = deque()
         self._parked: Any = None
         self._loop: Any = None
-        self._thread = 0
+        self._home: Home = _NO_HOME
         self._future: Callable[[], asyncio.Future[None]] | None = None
 
     def __len__(self) -> int:
@@ -96,8 +98,8 @@ class Mailbox(Generic[T]):
             self._parked = None
 
     def _bind(self) -> None:
-        """Remember the reader's loop and thread, for senders in other threads."""
-        self._thread = threading.get_ident()
+        """Remember the reader's loop and its thread, for senders in other threads."""
+        self._home = home()
         if "trio" in sys.modules and on_trio():
             import trio
 
@@ -125,7 +127,7 @@ class Mailbox(Generic[T]):
             self._wake_trio()
             return
         try:
-            if threading.get_ident() == self._thread:
+            if threading.get_ident() == self._home.thread:
                 place = self._parked
                 if place is not None and not place.done():
                     place.set_result(None)
@@ -139,7 +141,7 @@ class Mailbox(Generic[T]):
         import trio
 
         with suppress(trio.RunFinishedError):  # a finished loop's reader waits no more
-            if threading.get_ident() == self._thread and trio.lowlevel.in_trio_run():
+            if threading.get_ident() == self._home.thread and trio.lowlevel.in_trio_run():
                 self._wake_on_trio()
             else:
                 self._loop.run_sync_soon(self._wake_on_trio)

@@ -7,10 +7,11 @@ blocking versions of their methods, changed copies, the cache, and its use in La
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self, cast, overload
 
 from actorgraph.api import config as configs
-from actorgraph.api.blocking import block_on, refuse_in_loop
+from actorgraph.api.blocking import StreamWaiting, refuse_in_loop
 from actorgraph.api.graph.arguments import stores_of
 from actorgraph.api.graph.describe import DescriptionMethods
 from actorgraph.api.graph.invoke import RunMethods
@@ -22,7 +23,6 @@ from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.errors import InvalidConfigError, MissingExtraError, did_you_mean
 from actorgraph.loops import in_event_loop
 from actorgraph.ports import Cache
-from actorgraph.runtime import portal
 from actorgraph.runtime.task.result_cache import cache_namespace
 from actorgraph.values.checkpoint import ResumeTarget
 from actorgraph.values.commands import Command
@@ -46,7 +46,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
 
     def invoke(self, input: Any, config: Config | None = None, **options: Any) -> Any:
         """Blocking version of `ainvoke`, with the same options. Refused inside an event loop."""
-        return block_on("ainvoke", lambda: self.ainvoke(input, config, **options))
+        return self._block_on("ainvoke", lambda: self.ainvoke(input, config, **options))
 
     def stream(self, input: Any, config: Config | None = None, **options: Any) -> Iterator[Any]:
         """Blocking version of `astream`, with the same options. Refused inside an event loop."""
@@ -57,9 +57,10 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         self, input: Any, config: Config | None, options: Mapping[str, Any]
     ) -> Iterator[Any]:
         stream = self.astream(input, config, **options)
+        waiting = StreamWaiting(plain=self.plan.plain)
         end = object()
         try:
-            while (chunk := portal.call(_next, stream, end)) is not end:
+            while (chunk := waiting.wait(partial(_next, stream, end))) is not end:
                 yield chunk
         finally:
             # The generator may be freed by the garbage collector where nothing may block: inside
@@ -67,7 +68,8 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
             if in_event_loop() or sys.is_finalizing():
                 stream.abandon()
             else:
-                portal.call(stream.aclose)
+                waiting.wait(stream.aclose)
+                waiting.end()
 
     @overload
     def get_state(
@@ -84,7 +86,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
     def get_state(self, config: Any = None, checkpoint_id: Any = None, **options: Any) -> Any:
         """Blocking version of `aget_state`."""
         call: Any = self.aget_state
-        return block_on("aget_state", lambda: call(config, checkpoint_id, **options))
+        return self._block_on("aget_state", lambda: call(config, checkpoint_id, **options))
 
     def get_state_history(
         self, config: Config | str | None = None, **options: Any
@@ -99,13 +101,13 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
             pages = cast("Pages[StateSnapshot]", history)
             return pages, await pages.page()
 
-        pages, first = block_on("aget_state_history", begun)
+        pages, first = self._block_on("aget_state_history", begun)
 
         def rest() -> Iterator[StateSnapshot]:
             page = first
             while page:
                 yield from page
-                page = block_on("aget_state_history", pages.page)
+                page = self._block_on("aget_state_history", pages.page)
 
         return rest()
 
@@ -118,7 +120,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         **options: Any,
     ) -> dict[str, Any]:
         """Blocking version of `aupdate_state`, with the same options."""
-        return block_on(
+        return self._block_on(
             "aupdate_state",
             lambda: self.aupdate_state(config, values, as_node, task_id, **options),
         )
@@ -127,7 +129,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         self, config: Config | str | None = None, supersteps: Any = (), **options: Any
     ) -> dict[str, Any]:
         """Blocking version of `abulk_update_state`, with the same options."""
-        return block_on(
+        return self._block_on(
             "abulk_update_state", lambda: self.abulk_update_state(config, supersteps, **options)
         )
 
@@ -138,7 +140,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         **options: Any,
     ) -> dict[str, Any]:
         """Blocking version of `afork_state`, with the same options."""
-        return block_on(
+        return self._block_on(
             "afork_state", lambda: self.afork_state(source, target_thread_id, **options)
         )
 
@@ -150,7 +152,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         **options: Any,
     ) -> Any:
         """Blocking version of `aresume_from`, with the same options."""
-        return block_on(
+        return self._block_on(
             "aresume_from", lambda: self.aresume_from(thread, target, command, **options)
         )
 
@@ -158,11 +160,11 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         self, thread: Config | str, command: Command[Any] | None = None, **options: Any
     ) -> Any:
         """Blocking version of `aresume`, with the same options."""
-        return block_on("aresume", lambda: self.aresume(thread, command, **options))
+        return self._block_on("aresume", lambda: self.aresume(thread, command, **options))
 
     def retry(self, thread: Config | str, **options: Any) -> Any:
         """Blocking version of `aretry`, with the same options."""
-        return block_on("aretry", lambda: self.aretry(thread, **options))
+        return self._block_on("aretry", lambda: self.aretry(thread, **options))
 
     # --- changed copies; the graph itself stays as it is ---
 
@@ -236,7 +238,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
 
     def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
         """Blocking version of `aclear_cache`."""
-        block_on("aclear_cache", lambda: self.aclear_cache(nodes))
+        self._block_on("aclear_cache", lambda: self.aclear_cache(nodes))
 
     def _cached_nodes(self) -> list[str]:
         return [node.name for node in self.plan.nodes.values() if node.cache is not None]

@@ -9,7 +9,7 @@ import anyio
 import msgspec
 
 from actorgraph.api import config as configs
-from actorgraph.api.blocking import block_on, refuse_in_loop
+from actorgraph.api.blocking import refuse_in_loop
 from actorgraph.api.graph.setup import CompiledBase, Config, stopping_for
 from actorgraph.api.options import CallOptions, StreamOptions, call_options, stream_options
 from actorgraph.api.streams import formats as results
@@ -212,7 +212,7 @@ class RunMethods(CompiledBase):
 
     def batch(self, inputs: Sequence[Any], config: Any = None, **options: Any) -> list[Any]:
         """Blocking version of `abatch`."""
-        return block_on("abatch", lambda: self.abatch(inputs, config, **options))
+        return self._block_on("abatch", lambda: self.abatch(inputs, config, **options))
 
     @overload
     def astream_events(

@@ -2,15 +2,16 @@
 
 import copy
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 import msgspec
 
 from actorgraph.api import config as configs
+from actorgraph.api.blocking import block_on
 from actorgraph.api.config import seconds
 from actorgraph.api.graph.arguments import check_profile, resources_of, stores_of
 from actorgraph.api.graph.subgraphs import graph_at, subgraphs_of, types_below
@@ -39,6 +40,9 @@ from actorgraph.values.configs import Config, merge_configs
 from actorgraph.values.from_langgraph import from_langgraph
 from actorgraph.values.policies import Durability, StreamMode
 from actorgraph.values.stream_items import namespace_of
+
+
+T = TypeVar("T")
 
 
 class AddressedGraph(msgspec.Struct, frozen=True):
@@ -122,6 +126,10 @@ class CompiledBase:
         self._durability = durability
         self.stored_types = (*plan.types, *types_below(self.subgraphs))
         self.codec = self.codec_for(self.checkpointer)
+
+    def _block_on(self, name: str, function: Callable[[], Awaitable[T]]) -> T:
+        """Run an async method of this graph and return its result; see `block_on`."""
+        return block_on(name, function, plain=self.plan.plain)
 
     def codec_for(self, saver: object) -> Codec:
         """Return the codec of the graph's values in a saver; for the package's own use."""

@@ -79,6 +79,7 @@ class RunEnvironment(msgspec.Struct):
         warn: takes a kind and a text; see `warn_of_node`.
         live: takes live chunks; None if they aren't read.
         inherit: passes a task's config to the LangChain calls in it; None if it needn't.
+        in_threads: whether the loop has something to do while a plain function runs.
     """
 
     plan: Plan
@@ -92,6 +93,7 @@ class RunEnvironment(msgspec.Struct):
     warn: Callable[[str, str], None]
     live: LiveStream | None
     inherit: Inherit | None = None
+    in_threads: bool = False
 
 
 class NodeActorStatistics(msgspec.Struct, frozen=True):
@@ -248,6 +250,8 @@ class NodeActor:
         scope = TaskScope(
             start.task, environment.config, environment.write, environment.bare, environment.lineage
         )
+        if environment.in_threads:
+            scope.in_thread = True
         if type(start) is StartHandler:
             scope.error = start.error
         context = environment.context.copy()

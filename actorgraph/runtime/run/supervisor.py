@@ -25,6 +25,7 @@ from anyio.abc import TaskGroup
 from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import DrainTimeoutError, SwallowedInterruptWarning, UnknownChannelWarning
 from actorgraph.errors.texts import error_repr
+from actorgraph.loops import Home, home
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.run.callbacks import Lifecycle
@@ -120,7 +121,7 @@ class Supervisor:
         self._effects: deque[Effect] = deque()  # to be carried out, in order
         self._caused: deque[Event] = deque()  # events that effects have caused in this thread
         self._slices: Iterator[None] | None = None  # the rest of a long save
-        self._thread = 0
+        self._home = Home(0)
         self._parked = self._stepping = False  # waiting for an event; carrying out effects
         self._group: TaskGroup | None = None
         limit = state.policy.step_timeout_s
@@ -146,6 +147,10 @@ class Supervisor:
             warn=warn_of_node,
             live=live,
             inherit=bind_log_ids(inheritance_of(config), context, lineage) if inherits else None,
+            # A function in the loop's thread would hold up live chunks and time limits.
+            in_threads=live is not None
+            or limit is not None
+            or (lineage.above is not None and lineage.above.in_thread),
         )
         self._actors = TaskActors(state.plan.callable, self._environment, self._calls)
 
@@ -205,7 +210,7 @@ class Supervisor:
             await self._notify(outcome)
             return outcome
         outcome = Cancelled()
-        self._thread = threading.get_ident()
+        self._home = home()
         self._calls.limiter = thread_limiter()
         self._effects.extend(effects)
         async with anyio.create_task_group() as self._group:
@@ -278,7 +283,7 @@ class Supervisor:
         a task switch, of which a superstep has few. Effects that have to wait are left to the
         supervisor's task; events that come before it has run are queued behind them.
         """
-        if threading.get_ident() != self._thread:
+        if threading.get_ident() != self._home.thread:
             self._inbox.put(event)
         elif self._stepping:
             self._caused.append(event)

@@ -6,10 +6,11 @@ evaluated anew, with the graph and the state of the run that uses them.
 """
 
 import inspect
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import replace
+from functools import partial
 from threading import get_ident
 from typing import Any, Generic, TypeVar
 
@@ -18,6 +19,8 @@ import anyio.to_thread
 
 from actorgraph.errors import GraphInterrupt, ParentCommand
 from actorgraph.plan.plan import NodePlan, Plan
+from actorgraph.runtime import portal
+from actorgraph.runtime.caller import calls_here
 from actorgraph.runtime.task.functions import injected
 from actorgraph.runtime.task.interop import translated
 from actorgraph.runtime.task.live import LiveStream, Writer
@@ -118,8 +121,9 @@ async def call_node(
         if node.is_async and not node.inject:
             returned = await node.call(given)
         else:
+            extra = injected(node.inject, scope)
             returned = await call_function(
-                node.call, node.is_async, given, injected(node.inject, scope)
+                node.call, node.is_async, given, extra, inline=not scope.in_thread
             )
     except (ParentCommand, Exception) as error:
         up = translated(error)
@@ -161,7 +165,8 @@ async def branch_writes(
             answer = await branch.path(seen)
         else:
             extra = injected(branch.inject, scope) if scope else {}
-            answer = await call_function(branch.path, branch.is_async, seen, extra)
+            here = scope is not None and not scope.in_thread
+            answer = await call_function(branch.path, branch.is_async, seen, extra, inline=here)
         targets.extend(branch_targets(plan, node.name, branch, answer))
     return targets
 
@@ -218,18 +223,29 @@ def _usable(plan: Plan, node: NodePlan, kept: Any) -> list[Write] | None:
 
 
 async def call_function(
-    function: Callable[..., Any], is_async: bool, given: Any, extra: dict[str, Any]
+    function: Callable[..., Any],
+    is_async: bool,
+    given: Any,
+    extra: dict[str, Any],
+    *,
+    inline: bool = False,
 ) -> Any:
-    """Call a user's function: here if it is async, in a worker thread if it is sync.
+    """Call a user's function: here if it is async, in a worker thread if it is plain.
 
     Args:
         given: the positional argument.
         extra: keyword arguments.
+        inline: whether a plain one may be called here, if the loop is a caller's.
     Returns: its return value; an awaitable that a sync function returns is awaited.
     Raises: its error.
     """
     if is_async:
         return await function(given, **extra)
+
+    calls = calls_here() if inline else None
+    if calls is not None:
+        returned = await calls.call(partial(function, given, **extra))
+        return await _awaited_in_portal(returned) if inspect.isawaitable(returned) else returned
 
     # A tuple, because trio refuses a bare coroutine as a thread's result.
     def work() -> tuple[Any, GeneratorExit | None]:
@@ -249,6 +265,15 @@ async def call_function(
     if exited is not None:
         raise exited
     return await returned if inspect.isawaitable(returned) else returned
+
+
+async def _awaited_in_portal(returned: Awaitable[T]) -> T:
+    """Await what a plain function has returned where clients of async code live."""
+
+    async def work() -> T:
+        return await returned
+
+    return await portal.acall(work)
 
 
 def abandoned() -> list[str]:

@@ -149,6 +149,7 @@ class TaskScope:
         messages: sends the messages that the task streams; None if they aren't read.
         progress: called at each sign of progress; None without an idle timeout.
         heartbeat: postpones the idle timeout; set only if there is one.
+        in_thread: whether plain functions may not be called in the thread of the event loop.
         error: the error that an error handler handles; set only for one.
         previous: the return value that the thread's last run saved; set only if there is one.
         runtime: the node's `Runtime`; set when it is first needed.
@@ -165,6 +166,7 @@ class TaskScope:
     failed_calls: "tuple[TaskFuture[Any], ...]" = ()
     graphs: int = 0
     has_called: bool = False
+    in_thread: bool = False
     key: str = ""
     messages: "MessageTap | None" = None
     over: bool = False

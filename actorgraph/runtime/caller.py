@@ -1,0 +1,149 @@
+"""Event loops of calling threads: a blocking call runs its graph right where it was made.
+
+A call takes an idle loop, or makes one, and gives it back at its end. The loop runs only while
+the call, or a `next()` of its stream, is being waited for; each of these may come from another
+thread. Plain functions of the graph are called in that thread; see `inline`.
+
+Ctrl-C in the main thread is raised inside a running function, as in any program. Elsewhere it
+cancels the call, which stores its finished work before it raises KeyboardInterrupt. A second one
+is raised at once.
+"""
+
+import asyncio
+import atexit
+import os
+import signal
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import Context, copy_context
+from types import FrameType
+from typing import Any, Final, TypeVar
+
+from actorgraph.loops import Home
+from actorgraph.runtime.inline import InlineCalls
+from actorgraph.runtime.portal import CallResult, call_result
+
+T = TypeVar("T")
+
+IDLE_MAX: Final = 16
+"""Idle loops that are kept. Each has an epoll and two sockets."""
+
+
+class CallerLoop(asyncio.SelectorEventLoop):
+    """A loop that runs only while a call waits for it; see the module's docstring.
+
+    Attributes:
+        calls: makes the calls of plain functions.
+        home: the thread that runs it now.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = InlineCalls(self)
+        self.home = Home(0)
+        self._waited_for: asyncio.Task[Any] | None = None
+        self._interrupted = False
+
+    def wait(self, function: Callable[[], Awaitable[T]], context: Context | None = None) -> T:
+        """Run the loop until an async function has returned.
+
+        Args:
+            context: to run it in; default a copy of the caller's.
+        Returns: its value.
+        Raises:
+            KeyboardInterrupt: Ctrl-C, after the function has handled its cancellation.
+            BaseException: the function's error.
+        """
+        self.home.thread = threading.get_ident()
+        context = context or copy_context()
+        task = self._waited_for = self.create_task(call_result(function), context=context)
+        handler = self._take_sigint()
+        try:
+            return self._run(task).value()
+        finally:
+            if handler is not None:
+                signal.signal(signal.SIGINT, handler)
+            self._waited_for, self._interrupted, self.home.thread = None, False, 0
+
+    def _run(self, task: "asyncio.Task[CallResult[T]]") -> CallResult[T]:
+        try:
+            return self.run_until_complete(task)
+        except asyncio.CancelledError:
+            if self._interrupted:
+                raise KeyboardInterrupt from None
+            raise
+        except BaseException:
+            # Raised by a handler of signals: the task has not seen it, but must end first.
+            if not task.done():
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    self.run_until_complete(task)
+            raise
+
+    def _take_sigint(self) -> Any:
+        """Handle Ctrl-C here, unless the program handles it. Returns the handler before."""
+        if threading.current_thread() is not threading.main_thread():
+            return None
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            return None
+        return signal.signal(signal.SIGINT, self._on_sigint)
+
+    def _on_sigint(self, _number: int, _frame: FrameType | None) -> None:
+        task = self._waited_for
+        if self.calls.is_inside or self._interrupted or task is None:
+            raise KeyboardInterrupt
+        self._interrupted = True
+        self.call_soon_threadsafe(task.cancel)
+
+
+_IDLE: list[CallerLoop] = []
+_INHERITED: list[CallerLoop] = []
+
+
+def take() -> CallerLoop:
+    """An idle loop, for one call or stream."""
+    with suppress(IndexError):  # another thread may take the last one
+        while _IDLE:
+            loop = _IDLE.pop()
+            if not loop.is_closed():
+                return loop
+    return CallerLoop()
+
+
+def give_back(loop: CallerLoop) -> None:
+    """Keep a loop for later calls."""
+    if len(_IDLE) < IDLE_MAX:
+        _IDLE.append(loop)
+    else:
+        loop.close()
+
+
+@atexit.register
+def _close_idle() -> None:
+    while _IDLE:
+        _IDLE.pop().close()
+
+
+def _forget_idle() -> None:
+    # A forked child shares the parent's epoll: closing it here would change the parent's.
+    _INHERITED.extend(_IDLE)
+    _IDLE.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_idle)
+
+
+def run(function: Callable[[], Awaitable[T]]) -> T:
+    """Run an async function in the calling thread; see `CallerLoop.wait`."""
+    loop = take()
+    try:
+        return loop.wait(function)
+    finally:
+        give_back(loop)
+
+
+def calls_here() -> InlineCalls | None:
+    """What makes inline calls in the running loop; None if it isn't a caller's."""
+    return getattr(asyncio._get_running_loop(), "calls", None)
