@@ -10,6 +10,7 @@ While it runs, the loop and its task are hidden from it: `asyncio.run()`, `anyio
 """
 
 import asyncio
+import threading
 from asyncio.tasks import _enter_task, _leave_task  # documented for loops of third parties
 from collections.abc import Awaitable, Callable
 from contextvars import Context
@@ -30,17 +31,18 @@ class Runner(greenlet):
     each its own piece of stack.
     """
 
-    def __init__(self, calls: "InlineCalls") -> None:
+    def __init__(self) -> None:
         super().__init__(self._serve)
-        self._calls = calls
+        self.calls: InlineCalls
+        """Of the loop for which it runs a function now."""
         self.driver: greenlet = getcurrent()
         """The greenlet of the coroutine whose call it runs."""
         self.waits: Callable[[], Awaitable[Any]] | None = None
         """Makes what its function waits for; None if the function has ended."""
 
     def _serve(self, function: Callable[[], Any]) -> Any:
-        calls = self._calls
         while True:
+            calls = self.calls
             try:
                 calls.is_inside = True
                 outcome: Outcome = function(), None
@@ -62,13 +64,21 @@ class Runner(greenlet):
         Returns: its result.
         Raises: its error; a cancellation too.
         """
-        calls, self.waits = self._calls, waits
+        calls, self.waits = self.calls, waits
         calls.is_inside = False
-        value, error = cast("Outcome", self.driver.switch(None))
+        answer = cast("Outcome", self.driver.switch(None))
         calls.is_inside = True
-        if error is not None:
-            raise error
-        return cast("T", value)
+        return _value(answer)
+
+
+class _Idle(threading.local):
+    """The idle runners of a thread: a greenlet belongs to the thread that has made it."""
+
+    def __init__(self) -> None:
+        self.runners: list[Runner] = []
+
+
+_IDLE = _Idle()
 
 
 class InlineCalls:
@@ -76,45 +86,44 @@ class InlineCalls:
 
     Attributes:
         is_inside: whether the thread is inside a user's function now.
+        waiting: how many functions wait in `Runner.wait`; they can go on only in this thread.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._idle: list[Runner] = []
         self.is_inside = False
+        self.waiting = 0
 
     async def call(self, function: Callable[[], T]) -> T:
         """Call a function that may block, in this thread. Returns its value, or raises its error.
 
         A cancellation that comes while the function waits in `Runner.wait` is raised there.
         """
-        runner = self._idle.pop() if self._idle else Runner(self)
-        driver = runner.driver = getcurrent()
-        runner.gr_context = cast("Context", driver.gr_context)
+        idle = _IDLE.runners
+        runner = idle.pop() if idle else Runner()
+        runner.calls = self
         outcome = self._switch(runner, function)
         while runner.waits is not None:
+            self.waiting += 1
             try:
                 awaited: Outcome = await runner.waits(), None
             except GeneratorExit:  # the loop was closed: nothing can be awaited any more
                 raise
             except BaseException as error:  # noqa: BLE001 - raised inside the function
                 awaited = None, error
-            # A coroutine is resumed by whichever greenlet runs the loop now.
-            driver = runner.driver = getcurrent()
-            runner.gr_context = cast("Context", driver.gr_context)
-            outcome = self._switch(runner, awaited)
-        runner.gr_context = None  # the task's context may hold what is to be freed
-        self._idle.append(runner)
-        value, error = outcome
-        if error is not None:
-            try:
-                raise error
             finally:
-                del error, outcome, awaited  # a traceback must not keep itself alive
-        return cast("T", value)
+                self.waiting -= 1
+            outcome = self._switch(runner, awaited)
+            del awaited
+        runner.gr_context = None  # the task's context may hold what is to be freed
+        idle.append(runner)
+        return _value(outcome)
 
     def _switch(self, runner: Runner, given: Any) -> Outcome:
         """Let the function run until it waits or ends; the loop is hidden meanwhile."""
+        # Looked up each time: a coroutine is resumed by whichever greenlet runs the loop then.
+        driver = runner.driver = getcurrent()
+        runner.gr_context = cast("Context", driver.gr_context)
         loop = self._loop
         task = asyncio.current_task(loop)
         if task is not None:
@@ -126,6 +135,16 @@ class InlineCalls:
             asyncio._set_running_loop(loop)
             if task is not None:
                 _enter_task(loop, task)
+
+
+def _value(outcome: Outcome) -> Any:
+    value, error = outcome
+    if error is None:
+        return value
+    try:
+        raise error
+    finally:
+        del error, outcome  # an error whose traceback leads to itself is freed late
 
 
 def current_runner() -> Runner | None:
