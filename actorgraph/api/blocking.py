@@ -54,6 +54,9 @@ def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = F
     runner = current_runner()
     if runner is not None:
         return runner.wait(function if plain else partial(portal.acall, function))
+    helping = caller.helping_here()
+    if helping is not None:
+        return helping.run(function) if plain else portal.call(function)
     if CURRENT.get(None) is not None:
         try:
             ended = anyio.from_thread.run(_as_child, function)

@@ -66,6 +66,17 @@ class CallerLoop(asyncio.SelectorEventLoop):
                 signal.signal(signal.SIGINT, handler)
             self._waited_for, self._interrupted, self.home.thread = None, False, 0
 
+    def soon(self, function: Callable[[], None]) -> None:
+        """Call a function in the loop, from any thread; never if the loop runs no more."""
+        with suppress(RuntimeError):  # closed
+            self.call_soon_threadsafe(function)
+
+    def cancel(self) -> None:
+        """Cancel what is waited for, from any thread."""
+        task = self._waited_for
+        if task is not None:
+            self.soon(task.cancel)
+
     def _run(self, task: "asyncio.Task[CallResult[T]]") -> CallResult[T]:
         try:
             return self.run_until_complete(task)
@@ -142,6 +153,52 @@ def run(function: Callable[[], Awaitable[T]]) -> T:
         return loop.wait(function)
     finally:
         give_back(loop)
+
+
+class Helping:
+    """Plain functions called in a thread that helps a caller's; use it with `with`."""
+
+    def __init__(self) -> None:
+        self._loop: CallerLoop | None = None
+
+    def __enter__(self) -> None:
+        _HERE.helping = self
+
+    def __exit__(self, *_: object) -> None:
+        _HERE.helping = None
+
+    def run(self, function: Callable[[], Awaitable[T]]) -> T:
+        """Run an async function on a loop of this thread."""
+        loop = self._loop = take()
+        try:
+            return loop.wait(function)
+        finally:
+            self._loop = None
+            give_back(loop)
+
+    def cancel(self) -> None:
+        """Cancel what the thread waits for; a function itself can't be stopped."""
+        loop = self._loop
+        if loop is not None:
+            loop.cancel()
+
+
+class _Here(threading.local):
+    helping: Helping | None = None
+
+
+_HERE = _Here()
+
+
+def helping_here() -> Helping | None:
+    """What this thread helps with; None in other threads."""
+    return _HERE.helping
+
+
+def loop_here() -> CallerLoop | None:
+    """The running loop, if it is a caller's."""
+    loop = asyncio._get_running_loop()
+    return loop if isinstance(loop, CallerLoop) else None
 
 
 def calls_here() -> InlineCalls | None:

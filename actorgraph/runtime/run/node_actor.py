@@ -9,19 +9,19 @@ Ends       when the run ends; `cancel` stops running calls, and each task still 
 import asyncio
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import anyio.lowlevel
 import msgspec
-from anyio.abc import TaskGroup
 
 from actorgraph.errors import NodeCancelledError, ParentCommand
 from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan, Plan
+from actorgraph.runtime.caller import helping_here, loop_here
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.runtime.run.attempts import (
     call_within,
@@ -96,6 +96,22 @@ class RunEnvironment(msgspec.Struct):
     in_threads: bool = False
 
 
+class Spawns(Protocol):
+    """Starts tasks, as anyio's TaskGroup does."""
+
+    def start_soon(self, func: Callable[..., Awaitable[Any]], *args: Any) -> object:
+        """Start a task."""
+        ...
+
+
+class Here(Protocol):
+    """Performs tasks in the caller's thread; see `InlineTasks`."""
+
+    def assign(self, actor: "NodeActor", start: StartTask) -> None:
+        """Add a task. Never waits."""
+        ...
+
+
 class NodeActorStatistics(msgspec.Struct, frozen=True):
     """Figures of one node actor.
 
@@ -115,15 +131,14 @@ class NodeActorStatistics(msgspec.Struct, frozen=True):
 class NodeActor:
     """Runs the tasks of one node of one run; see the module's docstring."""
 
-    def __init__(self, node: NodePlan, environment: RunEnvironment, group: TaskGroup) -> None:
+    def __init__(self, node: NodePlan, environment: RunEnvironment) -> None:
         self._node = runnable_here(node) if "langchain_core" in sys.modules else node
         self._environment = environment
-        self._group = group
         self._inbox: Mailbox[StartTask | None] = Mailbox()
         self._scopes: set[anyio.CancelScope] = set()
         self._cancellation = anyio.get_cancelled_exc_class()
         self._idle = True
-        self._cancelled = False
+        self._serves = self._in_threads = self._cancelled = False
         self._calls = self._running = self._running_max = self._abandoned = 0
 
     @property
@@ -131,16 +146,35 @@ class NodeActor:
         """The node's name."""
         return self._node.name
 
-    def assign(self, start: StartTask) -> None:
+    def assign(self, start: StartTask, group: Spawns) -> None:
         """Give it a task. Never waits."""
-        self._running += 1
-        self._running_max = max(self._running_max, self._running)
+        self.begin_here()
+        self._in_threads = True  # if the loop is a caller's, other tasks need it meanwhile
+        if not self._serves:
+            self._serves = True
+            group.start_soon(self.serve)
         # Most nodes have one task at a time: the actor's own task runs it, without a new one.
         if self._idle:
             self._idle = False
             self._inbox.put(start)
         else:
-            self._group.start_soon(self._child, start)
+            group.start_soon(self._child, start)
+
+    @property
+    def can_be_helped(self) -> bool:
+        """Whether another thread may perform its tasks: its outcome never has to wait."""
+        node = self._node
+        cached = node.cache is not None and self._environment.lineage.cache is not None
+        return not (node.is_async or node.retry or cached)
+
+    def begin_here(self) -> None:
+        """Count a task that is performed by `outcome`, outside of the actor's own task."""
+        self._running += 1
+        self._running_max = max(self._running_max, self._running)
+
+    def end_here(self, event: Event) -> None:
+        """Send the event of a task that began with `begin_here`."""
+        self._end(event)
 
     def cancel(self) -> None:
         """Stop all calls; tasks that have not begun are reported as cancelled too."""
@@ -196,8 +230,32 @@ class NodeActor:
         self._environment.report(event)
 
     async def _perform(self, start: StartTask, *, first: bool = False) -> None:
-        """Call the node, again if its policy says so, and send exactly one event."""
-        task, environment = start.task, self._environment
+        """Call the node and send exactly one event."""
+        try:
+            event = await self.outcome(start)
+        except self._cancellation:
+            self._end(TaskCancelled(start.task.id))
+            raise
+        live = self._environment.live
+        if live is None:
+            self._end(event, first=first)
+            return
+        # The event brings the next superstep: a reader that is behind holds the run here.
+        try:
+            await live.pace()
+        except self._cancellation:
+            if was_requested():
+                raise
+        finally:
+            self._end(event, first=first)
+
+    async def outcome(self, start: StartTask) -> Event:
+        """Call the node, again if its policy says so.
+
+        Returns: the event for its end; errors are data here.
+        Raises: a cancellation that ends the run.
+        """
+        task = start.task
         scope: TaskScope | None = None
         try:
             while True:
@@ -213,7 +271,6 @@ class NodeActor:
                     scope.cancelled = True  # for `abandoned`: a sync node continues in its thread
                     self._abandoned += not self._node.is_async
                     if was_requested():
-                        self._end(TaskCancelled(task.id))
                         raise
                     event = TaskFailed(task.id, _own_cancellation(task, error))
                 except BaseException as error:  # noqa: BLE001 - the run decides what it means
@@ -225,17 +282,7 @@ class NodeActor:
             raise
         except BaseException as error:  # noqa: BLE001 - of a policy's function, or of a callback
             event = TaskFailed(task.id, error)
-        if environment.live is None:
-            self._end(event, first=first)
-            return
-        # The event brings the next superstep: a reader that is behind holds the run here.
-        try:
-            await environment.live.pace()
-        except self._cancellation:
-            if was_requested():
-                raise
-        finally:
-            self._end(event, first=first)
+        return event
 
     def _begin_attempt(
         self, start: StartTask, before: TaskScope | None
@@ -250,7 +297,7 @@ class NodeActor:
         scope = TaskScope(
             start.task, environment.config, environment.write, environment.bare, environment.lineage
         )
-        if environment.in_threads:
+        if environment.in_threads or self._in_threads:
             scope.in_thread = True
         if type(start) is StartHandler:
             scope.error = start.error
@@ -287,7 +334,6 @@ class NodeActor:
             return await wait_for_retry(self._node.retry, scope, event.error)
         except self._cancellation:
             if was_requested():
-                self._end(TaskCancelled(event.task))
                 raise
             return False
 
@@ -349,12 +395,12 @@ class CallActor(NodeActor):
         super().__init__(*args)
         self._open: dict[str, anyio.CancelScope] = {}
 
-    def assign(self, start: StartTask) -> None:
+    def assign(self, start: StartTask, group: Spawns) -> None:
         """Start a call. Never waits."""
-        self._running += 1
-        self._running_max = max(self._running_max, self._running)
+        self.begin_here()
+        self._in_threads = True  # its caller waits for it in the loop's thread
         scope = self._open[start.task.id] = anyio.CancelScope()
-        self._group.start_soon(self._call, start, scope)
+        group.start_soon(self._call, start, scope)
 
     def stop_call(self, identifier: str) -> None:
         """Stop one call, if it runs here."""
@@ -404,22 +450,36 @@ class TaskActors:
         self._of_nodes: dict[str, NodeActor] = {}
         self._of_calls: dict[int, CallActor] = {}
 
-    def assign(self, start: StartTask, group: TaskGroup) -> None:
-        """Assign a task to its actor. Never waits."""
+    def assign(
+        self, start: StartTask, group: Spawns, here: Here | None, *, alone: bool
+    ) -> None:
+        """Assign a task to its actor. Never waits.
+
+        Args:
+            group: starts the actor's task.
+            here: performs tasks in the caller's thread; None in other loops.
+            alone: whether no other task is due.
+        """
         if start.task.path[-1] == CALL:
-            self._of_function(self._calls[start.task.id].node, group).assign(start)
+            self._of_function(self._calls[start.task.id].node).assign(start, group)
             return
-        name = start.task.name
+        actor = self._of_node(start.task.name)
+        if here is not None and (alone or actor.can_be_helped):
+            here.assign(actor, start)
+        else:
+            actor.assign(start, group)
+
+    def _of_node(self, name: str) -> NodeActor:
+        """The actor of a node, or of an error handler."""
         actor = self._of_nodes.get(name)
         if actor is None:
-            actor = self._of_nodes[name] = NodeActor(self._nodes[name], self._environment, group)
-            group.start_soon(actor.serve)
-        actor.assign(start)
+            actor = self._of_nodes[name] = NodeActor(self._nodes[name], self._environment)
+        return actor
 
-    def _of_function(self, node: NodePlan, group: TaskGroup) -> CallActor:
+    def _of_function(self, node: NodePlan) -> CallActor:
         actor = self._of_calls.get(id(node))  # an actor holds its node, so no other one has its id
         if actor is None:
-            actor = self._of_calls[id(node)] = CallActor(node, self._environment, group)
+            actor = self._of_calls[id(node)] = CallActor(node, self._environment)
         return actor
 
     def cancel(self, only: Sequence[str] = ()) -> None:
@@ -456,8 +516,12 @@ def was_requested() -> bool:
     the task's next `await`, maybe after the node. A request to end the run cancels a scope
     instead, which stays cancelled.
     """
+    if helping_here() is not None:
+        return False  # raised by a function in a helper's thread
     if anyio.current_effective_deadline() == -math.inf:
         return True
+    if loop_here() is not None and (task := asyncio.current_task()) and task.cancelling():
+        return True  # its functions don't see the task that runs them
     task = None if on_trio() else asyncio.current_task()
     while task is not None and task.cancelling():  # else task groups of the next node count it
         task.uncancel()

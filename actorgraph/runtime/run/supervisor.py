@@ -28,9 +28,11 @@ from actorgraph.errors.texts import error_repr
 from actorgraph.loops import Home, home
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
+from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.run.callbacks import Lifecycle
+from actorgraph.runtime.run.inline_tasks import InlineTasks, LateGroup
 from actorgraph.runtime.run.launch import RunSpans
-from actorgraph.runtime.run.node_actor import NodeActorStatistics, RunEnvironment, TaskActors
+from actorgraph.runtime.run.node_actor import NodeActorStatistics, RunEnvironment, Spawns, TaskActors
 from actorgraph.runtime.saver.hosting import DRAIN_TIMEOUT_S
 from actorgraph.runtime.saver.persistence import Receipts
 from actorgraph.runtime.task.calling import thread_limiter
@@ -123,7 +125,8 @@ class Supervisor:
         self._slices: Iterator[None] | None = None  # the rest of a long save
         self._home = Home(0)
         self._parked = self._stepping = False  # waiting for an event; carrying out effects
-        self._group: TaskGroup | None = None
+        self._group: TaskGroup | LateGroup | None = None
+        self._here: InlineTasks | None = None
         limit = state.policy.step_timeout_s
         self._timer = None if limit is None else StepTimer(limit, self._deliver)
         self._saves_failed = self._has_left = False
@@ -213,7 +216,10 @@ class Supervisor:
         self._home = home()
         self._calls.limiter = thread_limiter()
         self._effects.extend(effects)
-        async with anyio.create_task_group() as self._group:
+        loop = None if self._environment.in_threads else loop_here()
+        if loop is not None:
+            self._here = InlineTasks(loop)
+        async with anyio.create_task_group() if loop is None else LateGroup() as self._group:
             try:
                 with anyio.CancelScope() as self._drain_scope:
                     outcome = await self._drive()
@@ -263,6 +269,11 @@ class Supervisor:
                     return effect.outcome
                 await self._wait_for(effect)
                 self._carry_out()
+            if self._here and not self._inbox.items:
+                self._parked = True
+                await self._here.work(lambda: self._parked)
+                self._parked = False
+                continue
             # From here until an event arrives, `_deliver` may handle events in place of this task.
             self._parked = True
             event = await self._inbox.get()
@@ -336,13 +347,16 @@ class Supervisor:
                 assert self._group is not None
                 if self._timer is not None:
                     self._timer.begin(self._state.step, self._group)
-                self._actors.assign(effect, self._group)
+                alone = len(self._state.running) == 1 and not self._here
+                self._actors.assign(effect, self._group, self._here, alone=alone)
             case AnswerCall():
                 self._calls.answer(effect)
             case Emit():
                 return self._broadcast is None or self._broadcast.try_publish(effect.chunks)
             case CancelTasks(only):
                 self._actors.cancel(only)
+                if self._here is not None and not only:
+                    self._here.cancel()
             case Finish():
                 return False
             case _:
@@ -450,7 +464,7 @@ class StepTimer:
         self._step: int | None = None
         self._waiting: anyio.CancelScope | None = None
 
-    def begin(self, step: int, group: TaskGroup) -> None:
+    def begin(self, step: int, group: Spawns) -> None:
         """Start the time of the superstep after a step; called for each of its tasks."""
         if step != self._step:
             self.stop()

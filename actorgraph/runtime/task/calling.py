@@ -20,7 +20,7 @@ import anyio.to_thread
 from actorgraph.errors import GraphInterrupt, ParentCommand
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime import portal
-from actorgraph.runtime.caller import calls_here
+from actorgraph.runtime.caller import calls_here, helping_here
 from actorgraph.runtime.task.functions import injected
 from actorgraph.runtime.task.interop import translated
 from actorgraph.runtime.task.live import LiveStream, Writer
@@ -246,6 +246,11 @@ async def call_function(
     if calls is not None:
         returned = await calls.call(partial(function, given, **extra))
         return await _awaited_in_portal(returned) if inspect.isawaitable(returned) else returned
+    if inline and helping_here() is not None:
+        returned = function(given, **extra)
+        if inspect.isawaitable(returned):
+            return portal.call(partial(_awaited, returned))
+        return returned
 
     # A tuple, because trio refuses a bare coroutine as a thread's result.
     def work() -> tuple[Any, GeneratorExit | None]:
@@ -269,11 +274,11 @@ async def call_function(
 
 async def _awaited_in_portal(returned: Awaitable[T]) -> T:
     """Await what a plain function has returned where clients of async code live."""
+    return await portal.acall(_awaited, returned)
 
-    async def work() -> T:
-        return await returned
 
-    return await portal.acall(work)
+async def _awaited(returned: Awaitable[T]) -> T:
+    return await returned
 
 
 def abandoned() -> list[str]:

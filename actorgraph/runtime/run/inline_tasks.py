@@ -1,0 +1,205 @@
+"""Tasks of a blocking call: performed one after the other in the thread that made the call.
+
+Order      the tasks of a superstep in the core's order, each stepped by the run's own task
+Helpers    while tasks wait behind one that lasts, worker threads take them: the first after half
+           a millisecond, then twice as many for as long as none ends. So short functions cost no
+           thread, and long ones run side by side. A helper steps the same coroutine of the same
+           actor; of a plain function without retries and cache it never has to wait
+Ends       with the superstep. `cancel` interrupts the task that waits, drops those that have not
+           begun, and abandons those in helpers, whose threads can't be stopped
+"""
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, Final, Self
+
+import anyio
+from anyio.abc import TaskGroup
+
+from actorgraph.runtime import threads
+from actorgraph.runtime.caller import CallerLoop, Helping
+from actorgraph.runtime.mailbox import Gate, wait_shielded
+from actorgraph.runtime.run.node_actor import NodeActor
+from actorgraph.runtime.task.calling import MAX_THREADS
+from actorgraph.values.run import Event, StartTask, TaskCancelled
+
+PATIENCE_S: Final = 0.0005
+"""Seconds that a task may last before others that wait for it get a thread."""
+
+Due = tuple[NodeActor, StartTask]
+
+
+class InlineTasks:
+    """The due tasks of one run; see the module's docstring.
+
+    Args:
+        loop: of the call.
+    """
+
+    def __init__(self, loop: CallerLoop) -> None:
+        self._loop = loop
+        self._due: deque[Due] = deque()  # helpers take from it too
+        self._current: Due | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._helped: dict[str, tuple[NodeActor, Helping]] = {}
+        self._lock = threading.Lock()
+        self._ended = 0
+        self._watched = False
+
+    def __bool__(self) -> bool:
+        """Whether a task waits to be begun."""
+        return bool(self._due)
+
+    def assign(self, actor: NodeActor, start: StartTask) -> None:
+        """Add a task. Never waits."""
+        actor.begin_here()
+        self._due.append((actor, start))
+
+    async def work(self, goes_on: Callable[[], bool]) -> None:
+        """Perform tasks until none waits.
+
+        Args:
+            goes_on: asked before each task.
+        Raises: a cancellation from outside; the task that it has interrupted ends with `cancel`.
+        """
+        with anyio.CancelScope() as self._scope:
+            while goes_on() and (due := self._next()) is not None:
+                if self._due and not self._watched:
+                    self._watched = True
+                    threads.start(self._watch)
+                self._current = due
+                actor, start = due
+                event = await actor.outcome(start)
+                self._current = None
+                self._ended += 1
+                actor.end_here(event)
+        self._scope = None
+        self._report_interrupted()
+
+    def _next(self) -> Due | None:
+        try:
+            return self._due.popleft()
+        except IndexError:  # a helper may have taken the last one
+            return None
+
+    def cancel(self) -> None:
+        """Stop all tasks; each sends its event."""
+        while (due := self._next()) is not None:
+            actor, start = due
+            actor.end_here(TaskCancelled(start.task.id))
+        with self._lock:
+            helped, self._helped = self._helped, {}
+        for identifier, (actor, helping) in helped.items():
+            helping.cancel()
+            actor.end_here(TaskCancelled(identifier))
+        if self._scope is not None:
+            self._scope.cancel()  # `work` reports it when it has unwound
+        else:
+            self._report_interrupted()
+
+    def _report_interrupted(self) -> None:
+        if self._current is not None:
+            (actor, start), self._current = self._current, None
+            actor.end_here(TaskCancelled(start.task.id))
+
+    # --- in worker threads ---
+
+    def _watch(self) -> None:
+        """Lend threads while tasks wait and none ends."""
+        seen, lent, free = self._ended, 1, MAX_THREADS
+        while self._due and free > 0:
+            time.sleep(PATIENCE_S)
+            if self._ended != seen:
+                seen = self._ended
+                continue
+            count = min(lent, len(self._due), free)
+            for _ in range(count):
+                threads.start(self._help)
+            lent, free = 2 * lent, free - count
+        self._watched = False
+
+    def _help(self) -> None:
+        """Perform tasks that wait."""
+        while True:
+            with self._lock:
+                try:
+                    actor, start = self._due.popleft()
+                except IndexError:
+                    return
+                helping = Helping()
+                self._helped[start.task.id] = actor, helping
+            with helping:
+                event = _stepped(actor.outcome(start))
+            self._ended += 1
+            self._loop.soon(partial(self._end, actor, start, event))
+
+    def _end(self, actor: NodeActor, start: StartTask, event: Event) -> None:
+        """Report a helper's task, in the loop; unless it has been abandoned."""
+        with self._lock:
+            known = self._helped.pop(start.task.id, None)
+        if known is not None:
+            actor.end_here(event)
+
+
+def _stepped(coroutine: Coroutine[Any, Any, Event]) -> Event:
+    """Run a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    coroutine.close()
+    msg = "a task in a helper thread tried to wait"
+    raise AssertionError(msg)
+
+
+class LateGroup:
+    """A task group that opens in a task of its own when the first task is started.
+
+    Most blocking runs need none. The caller's task can't open one later: its scopes would close
+    in the wrong order.
+    """
+
+    def __init__(self) -> None:
+        self.cancel_scope = anyio.CancelScope()
+        self._group: TaskGroup | None = None
+        self._waiting: list[tuple[Callable[..., Awaitable[Any]], tuple[Any, ...]]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._leaving = Gate()
+
+    def start_soon(self, func: Callable[..., Awaitable[Any]], *args: Any) -> None:
+        """Start a task."""
+        if self._group is not None:
+            self._group.start_soon(func, *args)
+            return
+        self._waiting.append((func, args))
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._serve())
+
+    async def _serve(self) -> None:
+        with self.cancel_scope:
+            async with anyio.create_task_group() as self._group:
+                for func, args in self._waiting:
+                    self._group.start_soon(func, *args)
+                await self._leaving.wait()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Wait for all tasks, even if the caller is cancelled; raises their errors."""
+        if self._task is None:
+            return
+        self._leaving.open()
+        task = self._task
+
+        async def ended() -> None:
+            await asyncio.wait((task,))
+
+        try:
+            await wait_shielded(ended)
+        finally:
+            task.result()
