@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Final, Self
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from actorgraph.runtime import threads
@@ -29,6 +30,9 @@ from actorgraph.values.run import Event, StartTask, TaskCancelled
 
 PATIENCE_S: Final = 0.0005
 """Seconds that a task may last before others that wait for it get a thread."""
+
+UNBROKEN_S: Final = 0.005
+"""Seconds after which other callbacks of the loop get a turn."""
 
 Due = tuple[NodeActor, StartTask]
 
@@ -66,6 +70,7 @@ class InlineTasks:
             goes_on: asked before each task.
         Raises: a cancellation from outside; the task that it has interrupted ends with `cancel`.
         """
+        began = time.perf_counter()
         with anyio.CancelScope() as self._scope:
             while goes_on() and (due := self._next()) is not None:
                 if self._due and not self._watched:
@@ -77,6 +82,10 @@ class InlineTasks:
                 self._current = None
                 self._ended += 1
                 actor.end_here(event)
+                # Functions that never wait must not keep a Ctrl-C or an answer from the loop.
+                if time.perf_counter() - began > UNBROKEN_S:
+                    await anyio.lowlevel.checkpoint()
+                    began = time.perf_counter()
         self._scope = None
         self._report_interrupted()
 
