@@ -29,19 +29,22 @@ async def test_left_iterators_do_not_add_up(scene, leave, tmp_path, request, any
     times = TIMES.get(leave.__name__, 200)
     async with scene.opened(tmp_path) as (make, finish):
         await leave(make)
-        before, threads, running = ours(), threading.active_count(), tasks()
-        for _ in range(times):
-            await leave(make)
-        gc.collect()
-        with anyio.move_on_after(PATIENCE_S):  # runs of left streams store what they did
-            while tasks() > running:
-                await anyio.lowlevel.checkpoint()
-        grown = {
-            kind: count
-            for kind, count in (ours() - before).items()
-            if count > FREE and not kind.startswith(STORED)
-        }
-        figures = (tasks() - running, threading.active_count() - threads)
+        for _ in range(2):  # what adds up does so again; the process may hold others' objects
+            before, threads, running = ours(), threading.active_count(), tasks()
+            for _ in range(times):
+                await leave(make)
+            gc.collect()
+            with anyio.move_on_after(PATIENCE_S):  # runs of left streams store what they did
+                while tasks() > running:
+                    await anyio.lowlevel.checkpoint()
+            grown = {
+                kind: count
+                for kind, count in (ours() - before).items()
+                if count > FREE and not kind.startswith(STORED)
+            }
+            figures = (tasks() - running, threading.active_count() - threads)
+            if not grown and max(figures) <= 2:
+                break
         await finish()
 
     line = row(scene.name, leave.__name__, anyio_backend, times, sum(grown.values()), *figures)

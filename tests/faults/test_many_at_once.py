@@ -75,8 +75,9 @@ async def test_runs_of_several_processes_lose_no_update(mode, tmp_path, request,
     what = f"20 runs on one thread, {mode}, {PROCESSES} savers of one file"
     report(request.config, "many at once", row(what, anyio_backend, dict(seen)))
     assert seen["won"] + seen["lost"] == 20
-    assert (seen["won"] >= 1, seen["steps lost"]) == (True, 0)
-    assert seen["updates lost"] <= 0  # one that was taken over may have stored its input
+    assert seen["won"] >= 1
+    # One that was taken over may have stored its input and first steps: there may be more.
+    assert max(seen["updates lost"], seen["steps lost"]) <= 0
 
 
 @pytest.mark.promise("B4")
