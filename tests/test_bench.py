@@ -140,7 +140,7 @@ class TestVerdict:
 
     def test_what_was_not_measured_is_not_passed(self):
         """
-        Without LangGraph's side there is no ratio, and the verdict says so.
+        Without LangGraph's side the ratio is missing, and the verdict says so.
         """
         outcome = outcome_of("loop", **{SUBJECT: [90]})
         (bar,) = outcome.measure.comparisons

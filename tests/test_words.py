@@ -54,10 +54,16 @@ EVERYWHERE = (
         ("Each client reads it.",),
     ),
     Wording(
-        r"(?<!there )(?<!There )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|matter\b)\w",
+        r"\b(?:is|are|was|were)\s+no\s+(?!longer\b|more\b|less\b|matter\b)\S",
         'write "isn\'t a ..." or "must be ..., got ..."',
-        ("limit=-1 is no number", "They are no nodes."),
-        ("There is no run.", "It is no longer open.", "It is not a number."),
+        ("limit=-1 is no number", "They are\nno nodes.", "It is no `Send`."),
+        ("It is no longer open.", "It is not a number."),
+    ),
+    Wording(
+        r"(?i)\bthere\s+(?:is|are|was|were)\s+(?:no|none)\b(?!\s+longer)",
+        'name the thing: "the graph has no store", "None if absent", "unknown run ..."',
+        ("There is no such run.", "None if there\nwere none.", "there are no more"),
+        ("The saver has no such run.", "None is there.", "There is one."),
     ),
     Wording(
         r"(?i)\b(tells?|told|telling)\b",
@@ -110,6 +116,8 @@ STRICT = (
 ALLOWED = {
     ("actorgraph/codec/records.py", "stands"): "a key of stored records",
     ("actorgraph/codec/placement.py", "stands"): "the same key",
+    ("actorgraph/superstep/begin.py", "is no p"): "LangGraph's message",
+    ("actorgraph/superstep/begin.py", "There is no"): "the same message",
 }
 
 

@@ -260,7 +260,7 @@ class TestChecks:
 class TestThreads:
     async def test_the_input_is_the_first_checkpoint(self):
         """
-        There is no START node: the input checkpoint holds the input's channels. LangGraph: F-A18.
+        It has no START node: the input checkpoint holds the input's channels. LangGraph: F-A18.
         """
         graph = doubling(checkpointer=InMemorySaver())
         await graph.ainvoke("x", at())

@@ -84,7 +84,7 @@ class TestUpdate:
     @pytest.mark.every_saver
     async def test_an_unclear_updater_leaves_what_is_due(self, saver):
         """
-        After a parallel step there is no single last updater: what was due stays due.
+        After a parallel step no node alone is the last updater: due tasks stay due.
         LangGraph: F-G13, L75.
         """
         edges = [(START, "a"), (START, "b"), (["a", "b"], "c")]

@@ -209,7 +209,7 @@ def test_publishing_nothing_makes_no_topic_available(channel, before):
 )
 def test_a_reducer_begins_with_its_types_own_zero(typ, first):
     """
-    The first value is `typ()`, an abstract type counts as its concrete one, else there is none.
+    The first value is `typ()`, an abstract type counts as its concrete one, else it is missing.
     LangGraph: F-B8.
     """
     made = BinaryOperatorAggregate(typ, operator.add).initial()

@@ -39,7 +39,7 @@ class TestMermaid:
 
     def test_plain_text_has_edges_only(self):
         """
-        Without styles there are no settings, no nodes' lines and no classes.
+        Without styles the text has no settings, no nodes' lines and no classes.
         """
         text = mermaid(shape(graph("a")), with_styles=False)
 

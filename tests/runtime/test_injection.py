@@ -129,7 +129,7 @@ class TestParameters:
 
     async def test_an_optional_store_is_none(self):
         """
-        `store: BaseStore | None` is filled with None where there is no store.
+        `store: BaseStore | None` is filled with None if the graph has none.
         LangGraph: F-A6.
         """
         seen: list = []

@@ -243,7 +243,7 @@ class TestKeysForServices:
 class TestRefused:
     async def test_outside_of_a_node(self):
         """
-        There is no task to keep the result for.
+        A call outside of tasks has no result to keep.
         """
         with pytest.raises(OutsideRunError, match="astep"):
             await astep("k", lambda: 1)

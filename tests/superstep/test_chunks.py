@@ -66,7 +66,7 @@ class TestValues:
 
     def test_a_run_that_writes_nothing_returns_none(self):
         """
-        Without a changed output key there is no output. LangGraph: L97.
+        Without a changed output key no output is sent. LangGraph: L97.
         """
         run = Script(chain(State, "a"))
         run.begin({})

@@ -50,7 +50,7 @@ def known(data: Mapping[str, Any]) -> list[str]:
 
 
 def cell(tests: list[str]) -> str:
-    """The tests of a row, or that there are none."""
+    """The tests of a row, or "gap"."""
     return "<br>".join(f"`{test}`" for test in tests) or "gap"
 
 

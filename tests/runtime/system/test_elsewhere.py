@@ -181,7 +181,7 @@ class TestWaiting:
 
     async def test_however_many_wait_the_store_is_asked_once(self, place: Store, monkeypatch):
         """
-        One query per look covers the runs of all threads; without such runs there is none.
+        One query per look covers the runs of all threads; without such runs none is sent.
         """
         slow = Turnstile({"bar": ["a"]})
         graph = turnstile_first(slow)

@@ -32,7 +32,7 @@ class Forgetful(InMemorySaver):
         lost = [self.loses and isinstance(request, StoreEvents) for request in batch]
         kept = [request for request, gone in zip(batch, lost, strict=True) if not gone]
         outcomes = iter(super().commit_now(kept))
-        error = StorageError("there is no room for events", do="make some")
+        error = StorageError("the disk is full", do="make room")
         return [Refused(error) if gone else next(outcomes) for gone in lost]
 
 
