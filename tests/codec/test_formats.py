@@ -1,4 +1,4 @@
-"""Records of every format; tests/savers/test_going_on.py has them stored."""
+"""Records of every format; tests/savers/test_resume_from_rows.py has them stored."""
 
 import json
 from pathlib import Path

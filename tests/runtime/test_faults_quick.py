@@ -11,8 +11,8 @@ import pytest
 from actorgraph import InMemorySaver
 from actorgraph.errors import SaverBrokenError
 from actorgraph.testing import FaultPlan, FaultySaver, failing_connection, sqlite_failure
-from tests.faults.cancelled_keepers import cancel_case
 from tests.faults.cancelled_readers import QUICK
+from tests.faults.cancelled_stores import cancel_case
 from tests.faults.cancels import JUDGED, cancel_everywhere
 from tests.faults.crashes import check, crash_everywhere
 from tests.faults.crowds import many_threads, one_thread, resumes

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from actorgraph import StreamTransformer, UpdatesTransformer
-from tests.api.test_event_plugins import Counter
+from tests.api.test_stream_transformers import Counter
 from tests.support.gates import PATIENCE_S, settled
 from tests.support.graphs import ab
 

@@ -16,7 +16,7 @@ from actorgraph.runtime.clock import IDS
 from actorgraph.storage.sqlite.connections import HopConnection
 from actorgraph.testing import GatedSaver
 from tests.savers.full_disk import SIZES
-from tests.savers.test_wrapped import noise
+from tests.savers.test_saver_wrappers import noise
 from tests.support.gates import PATIENCE_S, Box, patient_group
 from tests.support.graphs import ab, at, history
 from tests.support.source_files import ROOT

@@ -1,9 +1,9 @@
-"""Stores, caches, sessions, readers, cancelled at each suspension: see `cancelled_keepers.py`."""
+"""Stores, caches, sessions, readers, cancelled at each suspension: see `cancelled_stores.py`."""
 
 import pytest
 
-from tests.faults.cancelled_keepers import OPERATIONS, cancel_case, store_case
 from tests.faults.cancelled_readers import CASES
+from tests.faults.cancelled_stores import OPERATIONS, cancel_case, store_case
 from tests.faults.crashes import report, row
 from tests.faults.test_cancelled_awaits import HOW
 from tests.support.every_store import Shelf
