@@ -48,10 +48,10 @@ class TestSources:
         assert None not in runs
 
     @pytest.mark.promise("C16")
+    @pytest.mark.langgraph("L13", "L69")
     async def test_steps_count_from_minus_one(self, saver):
         """
         The input is -1, the first superstep 0; a branch counts on from where it parts.
-        LangGraph: L13, L69.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())

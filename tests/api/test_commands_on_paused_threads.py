@@ -43,9 +43,10 @@ def sent(name: str) -> Command[Any]:
 
 
 class TestGoto:
+    @pytest.mark.langgraph("F-C7", "L30")
     async def test_sends_replace_the_sends_that_wait(self):
         """
-        A Command whose goto is a Send takes the place of the pending ones. LangGraph: F-C7, L30.
+        A Command whose goto is a Send takes the place of the pending ones.
         """
         waiting = graph(asks=False, interrupt_before=["work"])
         await waiting.ainvoke({"log": []}, at())
@@ -54,9 +55,10 @@ class TestGoto:
 
         assert await waiting.ainvoke(last, at()) == {"log": ["fan", "new"]}
 
+    @pytest.mark.langgraph("F-C7", "L29", "L30")
     async def test_a_name_is_added_to_them(self):
         """
-        A goto by name runs beside pending Sends. LangGraph: F-C7, L29, L30.
+        A goto by name runs beside pending Sends.
         """
         waiting = graph(asks=False, interrupt_before=["work"])
         await waiting.ainvoke({"log": []}, at())
@@ -67,9 +69,10 @@ class TestGoto:
 
 
 class TestReplacedSends:
+    @pytest.mark.langgraph("L116")
     async def test_the_state_lists_the_new_ones_only(self):
         """
-        After a replacement no task of the replaced Sends is left in the state. LangGraph: L116.
+        After a replacement no task of the replaced Sends is left in the state.
         """
         waiting = graph(asks=True)
         await waiting.ainvoke({"log": []}, at())
@@ -80,10 +83,10 @@ class TestReplacedSends:
         assert [i.value for i in state.interrupts] == ["new?"]
         assert state.next == ("work",)
 
+    @pytest.mark.langgraph("L9", "L116")
     async def test_a_new_send_has_nothing_of_the_old_one(self):
         """
         A Send in the place of one that has finished runs, and asks its own question.
-        LangGraph: L9, L116.
         """
         waiting = graph(asks=True)
         await waiting.ainvoke({"log": []}, at())
@@ -96,11 +99,12 @@ class TestReplacedSends:
         final = await waiting.ainvoke(Command(resume=" answered"), at())
         assert final == {"log": ["fan", "new answered"]}
 
+    @pytest.mark.langgraph("L30", "L116")
     @pytest.mark.parametrize("times", [2, 3])
     async def test_the_last_replacement_counts(self, times):
         """
         However often Sends are replaced, those of the last Command are what is due, also for a
-        reader of the stored thread. LangGraph: L30, L116.
+        reader of the stored thread.
         """
         waiting = graph(asks=True)
         await waiting.ainvoke({"log": []}, at())

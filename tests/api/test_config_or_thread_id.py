@@ -132,9 +132,10 @@ class TestHistory:
         return graph, await history(graph, at())
 
     @pytest.mark.promise("S130", "C5")
+    @pytest.mark.langgraph("F-G6")
     async def test_by_default_it_has_all_branches(self, saver):
         """
-        Newest first, the abandoned branch too. LangGraph: F-G6.
+        Newest first, the abandoned branch too.
         """
         _, found = await self.branched(saver)
 
@@ -158,11 +159,11 @@ class TestHistory:
         assert [s.parent_config for s in ours[:-1]] == [s.config for s in ours[1:]]
 
     @pytest.mark.promise("S128", "S131", "S132")
+    @pytest.mark.langgraph("F-G6")
     @pytest.mark.parametrize("lineage", [False, True])
     async def test_its_arguments_combine(self, saver, lineage):
         """
         `before`, `limit` and `filter`, alone and together, on the thread and on its lineage.
-        LangGraph: F-G6.
         """
         graph, found = await self.branched(saver)
         whole = [*found[:3], *found[5:]] if lineage else found
@@ -184,10 +185,11 @@ class TestHistory:
             == [s for s in whole[3:] if s.metadata["source"] == "loop"][:1]
         )
 
+    @pytest.mark.langgraph("F-G6")
     async def test_a_config_of_a_checkpoint_lists_that_one(self, saver):
         """
         As LangGraph's: an address with a checkpoint id has one entry, or none where it doesn't
-        fit. LangGraph: F-G6.
+        fit.
         """
         graph, found = await self.branched(saver)
 

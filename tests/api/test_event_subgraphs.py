@@ -11,9 +11,10 @@ from tests.support.graphs import ab, at, in_a_row, writer
 
 
 class TestGraphsInside:
+    @pytest.mark.langgraph("F-D15")
     async def test_lifecycle_tells_start_and_end(self):
         """
-        A graph in a node is announced when it starts and when it ends. LangGraph: F-D15.
+        A graph in a node is announced when it starts and when it ends.
         """
         async with outer(writer("x")).astream_events({}, version="v3") as run:
             started, completed = await items(run.lifecycle)
@@ -22,9 +23,10 @@ class TestGraphsInside:
         assert started["graph_name"] == "sub"
         assert started["namespace"] == [f"sub:{started['trigger_call_id']}"]
 
+    @pytest.mark.langgraph("F-D15")
     async def test_lifecycle_tells_failures_and_questions(self):
         """
-        A graph that raised has failed; one that asked is interrupted. LangGraph: F-D15.
+        A graph that raised has failed; one that asked is interrupted.
         """
 
         async def bad(state):
@@ -45,10 +47,10 @@ class TestGraphsInside:
         assert "boom" in told[-1]["error"]
         assert [e["event"] for e in waits] == ["started", "interrupted"]
 
+    @pytest.mark.langgraph("F-D15")
     async def test_a_drained_run_drains_the_graphs_inside(self):
         """
         A subgraph that waits when its run is drained has neither ended nor failed.
-        LangGraph: F-D15.
         """
         control = RunControl()
 
@@ -64,9 +66,10 @@ class TestGraphsInside:
 
         assert [event["event"] for event in told] == ["started", "drained"]
 
+    @pytest.mark.langgraph("F-D15")
     async def test_a_handle_reads_a_graph_of_its_own(self):
         """
-        `run.subgraphs` gives a handle with the graph's projections. LangGraph: F-D15.
+        `run.subgraphs` gives a handle with the graph's projections.
         """
         async with outer(writer("x")).astream_events({"foo": "in"}, version="v3") as run:
             (seen,) = [
@@ -78,9 +81,10 @@ class TestGraphsInside:
         assert seen[1] == [{"foo": "in", "bar": []}, {"foo": "x", "bar": ["x"]}]
         assert seen[2] == seen[1][-1]
 
+    @pytest.mark.langgraph("F-D15")
     async def test_handles_drill_down(self):
         """
-        A grandchild is on its parent's handle, not on the run. LangGraph: F-D15.
+        A grandchild is on its parent's handle, not on the run.
         """
         graph = in_a_row({"top": outer(writer("x"))})
         paths = []
@@ -94,9 +98,10 @@ class TestGraphsInside:
 
         assert paths == [["top"], ["top", "sub"]]
 
+    @pytest.mark.langgraph("F-D15")
     async def test_a_failed_graph_fails_its_handle(self):
         """
-        The handle of a graph that raised names the node and the error. LangGraph: F-D15.
+        The handle of a graph that raised names the node and the error.
         """
 
         async def bad(state):
@@ -109,9 +114,10 @@ class TestGraphsInside:
             assert handle.status == "failed"
             break
 
+    @pytest.mark.langgraph("F-D12")
     async def test_the_run_reads_only_its_own_level(self):
         """
-        Projections of the run leave out the chunks of subgraphs. LangGraph: F-D12.
+        Projections of the run leave out the chunks of subgraphs.
         """
         async with outer(writer("x")).astream_events({"foo": "in"}, version="v3") as run:
             assert await items(run.values) == [
@@ -121,9 +127,10 @@ class TestGraphsInside:
 
 
 class TestBlocking:
+    @pytest.mark.langgraph("F-D12")
     def test_the_same_without_an_event_loop(self):
         """
-        `stream_events` gives the same projections to a plain `for`. LangGraph: F-D12.
+        `stream_events` gives the same projections to a plain `for`.
         """
         with outer(writer("x")).stream_events({"foo": "in"}, version="v3") as run:
             inside = [(h.graph_name, list(h.values), h.output) for h in run.subgraphs]
@@ -134,9 +141,10 @@ class TestBlocking:
         assert inside[0][0] == "sub"
         assert inside[0][1][-1] == inside[0][2] == {"foo": "x", "bar": ["x"]}
 
+    @pytest.mark.langgraph("F-D12")
     def test_messages_and_interleaving(self):
         """
-        A message's text and its whole block too. LangGraph: F-D12.
+        A message's text and its whole block too.
         """
         graph = in_a_row({"speak": speak}, schema=Talk)
         with graph.stream_events({"messages": []}, version="v3") as run:

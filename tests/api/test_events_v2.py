@@ -50,9 +50,10 @@ def short(told: list) -> list[tuple[str, str]]:
 
 
 class TestSpans:
+    @pytest.mark.langgraph("F-D16")
     async def test_graph_and_nodes_start_stream_and_end(self):
         """
-        The graph is around its nodes, and streams each node's update. LangGraph: F-D16.
+        The graph is around its nodes, and streams each node's update.
         """
         told = await events(in_a_row({"a": writer("a")}), {"foo": "x"})
 
@@ -73,18 +74,19 @@ class TestSpans:
             {"output": A},
         ]
 
+    @pytest.mark.langgraph("F-D16")
     async def test_v2_is_the_default(self):
         """
-        Without a version the events are those of version 2. LangGraph: F-D16.
+        Without a version the events are those of version 2.
         """
         told = [e async for e in ab().astream_events({"foo": "x"})]
 
         assert told[0]["event"] == "on_chain_start"
 
+    @pytest.mark.langgraph("F-D16")
     async def test_ids_tags_and_metadata(self):
         """
         A node's parent is its graph; tags and metadata are the caller's and the step's.
-        LangGraph: F-D16.
         """
         config = {"tags": ["t"], "metadata": {"user": "u"}}
         told = await events(ab(), {"foo": "x"}, config)
@@ -95,10 +97,11 @@ class TestSpans:
         assert graph["metadata"] == {"user": "u"}
         assert (a["metadata"]["langgraph_node"], a["metadata"]["user"]) == ("a", "u")
 
+    @pytest.mark.langgraph("F-D16")
     async def test_a_model_is_a_span_in_its_node(self):
         """
         Pieces are `on_chat_model_stream`, joined at the model's end; the message that the node
-        returns is none. LangGraph: F-D16.
+        returns is none.
         """
         told = await events(in_a_row({"speak": speak}, schema=Talk), {"messages": []})
         model = [e for e in told if "chat_model" in e["event"]]
@@ -111,10 +114,10 @@ class TestSpans:
         assert model[-1]["data"]["output"].content == "hello"
         assert model[0]["parent_ids"] == [told[0]["run_id"], told[1]["run_id"]]
 
+    @pytest.mark.langgraph("F-D16")
     async def test_a_graph_in_a_node_is_inside_of_it(self):
         """
         A nested graph is a span of its own, between its node's start and end.
-        LangGraph: F-D16.
         """
         told = await events(in_a_row({"sub": in_a_row({"a": writer("a")})}), {"foo": "x"})
 
@@ -131,9 +134,10 @@ class TestSpans:
         ]
         assert len(told[3]["parent_ids"]) == 3
 
+    @pytest.mark.langgraph("F-D16")
     async def test_filters(self):
         """
-        Names, types and tags include and exclude. LangGraph: F-D16.
+        Names, types and tags include and exclude.
         """
         graph = in_a_row({"speak": speak}, schema=Talk)
 

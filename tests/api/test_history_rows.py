@@ -7,10 +7,11 @@ from tests.support.graphs import ab, at, count, history, in_a_row, writer
 
 
 @pytest.mark.promise("S077")
+@pytest.mark.langgraph("F-E13", "L69", "L84")
 async def test_a_replay_in_exit_mode_adds_one_row():
     """
     In exit mode the fork itself is not stored: the run's one checkpoint hangs on the one that was
-    addressed. LangGraph: F-E13, L69, L84.
+    addressed.
     """
     graph = ab(InMemorySaver())
     await graph.ainvoke({"bar": []}, at())
@@ -26,11 +27,11 @@ async def test_a_replay_in_exit_mode_adds_one_row():
     assert newest.values == before[0].values
 
 
+@pytest.mark.langgraph("F-G7", "L66", "L69")
 @pytest.mark.parametrize("durability", ["sync", "async"])
 async def test_a_replay_in_the_other_modes_marks_its_fork(durability):
     """
     A fork row with the addressed checkpoint as parent comes first, then the run's own.
-    LangGraph: F-G7, L66, L69.
     """
     graph = ab(InMemorySaver())
     await graph.ainvoke({"bar": []}, at())
@@ -54,10 +55,10 @@ class TestUpdatesOfATask:
 
         return in_a_row({"a": writer("a"), "ask": ask}, checkpointer=InMemorySaver())
 
+    @pytest.mark.langgraph("F-G12", "L77", "L78")
     async def test_an_update_is_the_result_of_the_task_it_stands_for(self, waiting):
         """
         Updating as a node that was due shows in history as what that node's task wrote.
-        LangGraph: F-G12, L77, L78.
         """
         await waiting.ainvoke({"bar": []}, at())
         await waiting.aupdate_state(at(), {"foo": "mine"}, as_node="ask")
@@ -68,10 +69,10 @@ class TestUpdatesOfATask:
         assert (update.values["foo"], update.next) == ("mine", ())
         assert update.metadata["writes"] == {"ask": {"foo": "mine"}}
 
+    @pytest.mark.langgraph("F-G11", "L78")
     async def test_an_older_base_keeps_its_rows(self, waiting):
         """
         An update of an older checkpoint makes a child of it and leaves its tasks' rows alone.
-        LangGraph: F-G11, L78.
         """
         await waiting.ainvoke({"bar": []}, at())
         before = await history(waiting, at())

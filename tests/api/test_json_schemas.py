@@ -75,11 +75,11 @@ def properties(schema):
 
 
 class TestJsonSchemas:
+    @pytest.mark.langgraph("F-A21")
     @pytest.mark.parametrize("source", [State, Data, Struct, Model])
     def test_every_kind_of_class_is_described(self, source):
         """
         Keys with their types, and the required ones; callers can't give managed values.
-        LangGraph: F-A21.
         """
         described = compiled(source).get_input_jsonschema()
 
@@ -93,17 +93,19 @@ class TestJsonSchemas:
         expected = ["count", "the_log"] if source is State else ["count"]
         assert described["required"] == expected
 
+    @pytest.mark.langgraph("F-A21")
     def test_defaults_are_told(self):
         """
-        A default that JSON can express is in the schema. LangGraph: F-A21.
+        A default that JSON can express is in the schema.
         """
         for source in (Data, Struct):
             described = compiled(source).get_output_jsonschema()["properties"]
             assert (described["note"]["default"], described["the_log"]["default"]) == ("none", [])
 
+    @pytest.mark.langgraph("F-A21")
     def test_input_output_and_context_have_their_own(self):
         """
-        Each describes the class that it was declared with. LangGraph: F-A21.
+        Each describes the class that it was declared with.
         """
         graph = compiled(input_schema=Input, output_schema=Output, context_schema=Context)
 
@@ -113,10 +115,10 @@ class TestJsonSchemas:
         assert graph.get_context_jsonschema()["required"] == ["user"]
         assert compiled().get_context_jsonschema() is None
 
+    @pytest.mark.langgraph("F-A21")
     def test_the_config_has_the_context_as_its_configurable(self):
         """
         `get_config_jsonschema` describes it, and the other keys that it is asked for.
-        LangGraph: F-A21.
         """
         described = compiled(context_schema=Context).get_config_jsonschema(include=["tags"])
 
@@ -124,9 +126,10 @@ class TestJsonSchemas:
         assert described["properties"]["tags"]["type"] == "array"
         assert compiled().get_config_jsonschema()["properties"] == {}
 
+    @pytest.mark.langgraph("F-A21")
     def test_a_graph_over_one_value_is_described_by_its_type(self):
         """
-        A bare type has no keys. LangGraph: F-A21.
+        A bare type has no keys.
         """
         assert compiled(int).get_input_jsonschema() == {
             "title": "LangGraphInput",
@@ -149,9 +152,10 @@ class TestJsonSchemas:
         assert described["$defs"]["Part"]["properties"]["size"]["type"] == "integer"
         assert described["properties"]["strange"] == {"title": "Strange"}
 
+    @pytest.mark.langgraph("F-A18", "F-A21")
     def test_a_pregel_is_described_by_its_channels(self):
         """
-        One name is a bare value, a list a dict with optional keys. LangGraph: F-A18, F-A21.
+        One name is a bare value, a list a dict with optional keys.
         """
         declared = {
             "nodes": {"n": NodeBuilder().subscribe_only("a").write_to("b")},
@@ -183,9 +187,10 @@ class TestJsonSchemas:
 
 
 class TestParts:
+    @pytest.mark.langgraph("F-A15", "F-A21")
     def test_a_compiled_graph_shows_its_parts(self):
         """
-        Names, channels, nodes, saver and builder can be read from it. LangGraph: F-A15, F-A21.
+        Names, channels, nodes, saver and builder can be read from it.
         """
         saver = InMemorySaver()
         builder = StateGraph(State, Context, input_schema=Input, output_schema=Output)
@@ -204,17 +209,19 @@ class TestParts:
         assert builder.state_schema is State
         assert (builder.input_schema, builder.output_schema) == (Input, Output)
 
+    @pytest.mark.langgraph("F-A1")
     def test_a_graph_over_one_value_shows_one_key(self):
         """
-        Its state has no names. LangGraph: F-A1.
+        Its state has no names.
         """
         graph = compiled(int)
 
         assert (graph.output_channels, graph.stream_channels) == ("__root__", "__root__")
 
+    @pytest.mark.langgraph("F-A18")
     def test_a_pregel_shows_what_it_was_given(self):
         """
-        Names alone stay names, lists stay lists. LangGraph: F-A18.
+        Names alone stay names, lists stay lists.
         """
         graph = Pregel(
             nodes={"n": NodeBuilder().subscribe_only("a").write_to("b")},

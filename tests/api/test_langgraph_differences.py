@@ -35,12 +35,12 @@ class Coarse:
 
 class TestIds:
     @pytest.mark.promise("S024", "S048")
+    @pytest.mark.langgraph("F-E9", "L8")
     async def test_they_rise_however_fast_they_are_made(self):
         """
         Ids that two tasks and two threads make in one go are all different and sort as they were
         made, as bytes and as text, whatever step they carry, and however rarely the clock moves;
         each is above its parent's, though another process, whose clock is ahead, made that.
-        LangGraph: F-E9, L8.
         """
         ids, elsewhere = IdSource(Coarse()), IdSource(Coarse(ahead=10_000)).checkpoint(0, None)
         made: list[bytes] = []
@@ -72,10 +72,11 @@ class TestIds:
         assert min(*each[0], *each[1]) > elsewhere
 
     @pytest.mark.promise("S048")
+    @pytest.mark.langgraph("F-E9", "L8")
     async def test_they_rise_across_namespaces(self):
         """
         A child's checkpoints come after its parent's last one and before its next one, by their
-        ids alone. LangGraph: F-E9, L8.
+        ids alone.
         """
         saver = InMemorySaver()
         child = in_a_row({"x": writer("x"), "y": writer("y")})
@@ -91,20 +92,22 @@ class TestIds:
 
 
 class TestDurability:
+    @pytest.mark.langgraph("L111")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_mode_without_a_saver_is_no_error(self, durability):
         """
-        A graph without a checkpointer takes any durability and runs. LangGraph: L111.
+        A graph without a checkpointer takes any durability and runs.
         """
         final = await ab().ainvoke({"bar": []}, durability=durability)
 
         assert final == {"foo": "b", "bar": ["a", "b"]}
 
+    @pytest.mark.langgraph("F-H3", "L111")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_child_that_stores_nothing_takes_the_parents_mode(self, durability):
         """
         A child compiled with checkpointer=False runs below a parent in any durability, and leaves
-        no row. LangGraph: F-H3, L111.
+        no row.
         """
         saver = InMemorySaver()
         child = in_a_row({"x": writer("x")}, checkpointer=False)
@@ -116,11 +119,12 @@ class TestDurability:
         names = {p.config["configurable"]["checkpoint_ns"] async for p in saver.alist(at())}
         assert names == {""}
 
+    @pytest.mark.langgraph("F-E14", "L83", "L85")
     @pytest.mark.parametrize(("durability", "rows"), [("sync", 3), ("async", 3), ("exit", 0)])
     async def test_a_child_has_its_parents_mode(self, durability, rows):
         """
         The call's durability holds for nested graphs too: in exit mode a child that ends well
-        stores nothing. LangGraph: F-E14, L83, L85.
+        stores nothing.
         """
         saver = InMemorySaver()
         child = in_a_row({"x": writer("x")})
@@ -133,10 +137,10 @@ class TestDurability:
 
 
 class TestQuestions:
+    @pytest.mark.langgraph("F-F11", "L43")
     async def test_a_retried_node_keeps_its_answers(self):
         """
         An attempt after an answered question gets the answer again and isn't asked again.
-        LangGraph: F-F11, L43.
         """
         seen: list[Any] = []
 
@@ -155,10 +159,11 @@ class TestQuestions:
         assert seen == ["mine", "mine"]
         assert final["foo"] == "mine"
 
+    @pytest.mark.langgraph("F-D1", "L60")
     async def test_the_last_values_of_a_pause_show_finished_siblings(self):
         """
         A pause ends with the state as it would be with what has finished; the stored checkpoint
-        is the one before. LangGraph: F-D1, L60.
+        is the one before.
         """
 
         async def ask(state: AB) -> dict[str, Any]:
@@ -178,10 +183,11 @@ class TestQuestions:
 
 
 class TestSpecialWrites:
+    @pytest.mark.langgraph("F-E6", "F-E7", "L36", "L37")
     async def test_they_replace_each_other_and_a_nodes_own_do_not(self):
         """
         Of a task's errors, questions and answers the last one stored counts; its own writes are
-        stored once. LangGraph: F-E6, F-E7, L36, L37.
+        stored once.
         """
         saver = InMemorySaver()
         async with saver:

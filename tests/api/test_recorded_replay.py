@@ -16,11 +16,12 @@ async def chunks_of(stream):
 
 class TestRecorded:
     @pytest.mark.promise("S165", "C7")
+    @pytest.mark.langgraph("F-G7")
     @pytest.mark.every_saver
     async def test_the_stream_is_the_original_and_no_node_runs(self, saver):
         """
         From the first checkpoint on, the same chunks in all modes; the counters stay as they are
-        and no row is written. LangGraph: F-G7.
+        and no row is written.
         """
         log: list[str] = []
         graph = chain("abc", log, checkpointer=saver)

@@ -138,10 +138,10 @@ class TestModes:
 
         assert await graph.ainvoke({}, stream_mode="updates") == await chunks(graph, {})
 
+    @pytest.mark.langgraph("F-D18")
     async def test_output_keys_narrow_updates_and_values(self):
         """
         Only the asked keys are in the chunks; one key asked for by its name comes bare.
-        LangGraph: F-D18.
         """
         modes = ["updates", "values"]
         told = await chunks(ab(), {}, stream_mode=modes, output_keys=["foo"])

@@ -53,9 +53,10 @@ def names(namespace) -> list[str]:
 
 
 class TestLevels:
+    @pytest.mark.langgraph("F-D10", "L99")
     async def test_chunks_name_the_graph_they_come_from(self):
         """
-        A namespace is one `node:task id` per level; the run itself is (). LangGraph: F-D10, L99.
+        A namespace is one `node:task id` per level; the run itself is ().
         """
         graph = in_a_row({"sub": child()})
 
@@ -66,17 +67,19 @@ class TestLevels:
         assert inner == (f"sub:{started['id']}",)
         assert [ns for ns, mode, _ in told if mode == "updates"][-1] == ()
 
+    @pytest.mark.langgraph("F-D10", "L99")
     async def test_one_mode_is_placed_too(self):
         """
-        With one mode by its name a chunk is `(namespace, chunk)`. LangGraph: F-D10, L99.
+        With one mode by its name a chunk is `(namespace, chunk)`.
         """
         told = await chunks(in_a_row({"sub": child()}), {}, subgraphs=True)
 
         assert [(names(ns), next(iter(c))) for ns, c in told] == [(["sub"], "leaf"), ([], "sub")]
 
+    @pytest.mark.langgraph("F-D10")
     async def test_two_levels_down(self):
         """
-        Each level adds its part. LangGraph: F-D10.
+        Each level adds its part.
         """
         graph = in_a_row({"top": in_a_row({"sub": child()})})
 
@@ -84,10 +87,11 @@ class TestLevels:
 
         assert [names(ns) for ns, _ in told] == [["top", "sub"], ["top"], []]
 
+    @pytest.mark.langgraph("F-D4", "L100")
     async def test_without_subgraphs_nothing_comes_from_below(self):
         """
         Chunks of a child are dropped unless the reader asked for them; custom ones and messages
-        too. LangGraph: F-D4, L100.
+        too.
         """
         told = await chunks(in_a_row({"sub": child()}), {}, stream_mode=[*ALL, "messages"])
 
@@ -95,18 +99,19 @@ class TestLevels:
         assert [c for mode, c in told if mode == "updates"] == [{"sub": {"foo": "leaf", "bar": []}}]
 
     @pytest.mark.promise("D12")
+    @pytest.mark.langgraph("F-D4", "L100")
     async def test_custom_chunks_come_from_below_when_asked_for(self):
         """
         With `subgraphs` a child's custom chunks carry its namespace.
-        LangGraph: F-D4, L100.
         """
         told = await chunks(in_a_row({"sub": child()}), {}, stream_mode="custom", subgraphs=True)
 
         assert [(names(ns), chunk) for ns, chunk in told] == [(["sub"], "from below")]
 
+    @pytest.mark.langgraph("F-D10", "F-D17")
     async def test_chunks_come_while_the_child_runs(self):
         """
-        A child's chunk is read before its node has ended. LangGraph: F-D10, F-D17.
+        A child's chunk is read before its node has ended.
         """
         read = anyio.Event()
 
@@ -121,9 +126,10 @@ class TestLevels:
             read.set()
             assert [chunk async for chunk in stream] == []
 
+    @pytest.mark.langgraph("F-D11")
     async def test_parts_name_their_namespace(self):
         """
-        A v2 part has it as `ns`. LangGraph: F-D11.
+        A v2 part has it as `ns`.
         """
         told = await chunks(in_a_row({"sub": child()}), {}, subgraphs=True, version="v2")
 
@@ -131,11 +137,11 @@ class TestLevels:
 
 
 class TestAChildWithAReader:
+    @pytest.mark.langgraph("F-D19")
     @pytest.mark.parametrize("mode", ["updates", "custom", "messages"])
     async def test_it_reads_its_own_graph(self, mode):
         """
         A node that streams a graph gets that graph's chunks, though the parent has no reader.
-        LangGraph: F-D19.
         """
         node, got = asks(stream_mode=mode)
 
@@ -144,10 +150,10 @@ class TestAChildWithAReader:
         assert len(got) == 1
         assert told == [("updates", {"node": None})]
 
+    @pytest.mark.langgraph("F-D10", "F-D19")
     async def test_a_reader_of_all_levels_reads_it_as_well(self):
         """
         With `subgraphs` the reader above gets what the node reads, and modes that it doesn't.
-        LangGraph: F-D10, F-D19.
         """
         node, got = asks(stream_mode="updates")
 
@@ -181,10 +187,11 @@ class TestAChildWithAReader:
 
         assert told == got == list(range(30))
 
+    @pytest.mark.langgraph("F-D19")
     async def test_a_graph_on_another_thread_stays_apart(self):
         """
         A child with a thread of its own is a run of its own: its chunks go to its reader, not
-        above. LangGraph: F-D19.
+        above.
         """
         graph, got = child(checkpointer=InMemorySaver()), []
 

@@ -71,18 +71,20 @@ async def talk(state):
 
 
 class TestTransformers:
+    @pytest.mark.langgraph("F-D13")
     async def test_its_projections_are_extensions(self):
         """
-        The result of `init` is in `run.extensions`, not an attribute. LangGraph: F-D13.
+        The result of `init` is in `run.extensions`, not an attribute.
         """
         async with ab().astream_events({"foo": "x"}, version="v3", transformers=[Counter]) as run:
             assert await items(run.extensions["counts"]) == [1, 2, 3]
             with pytest.raises(AttributeError, match="counts"):
                 _ = run.counts
 
+    @pytest.mark.langgraph("F-D13")
     async def test_a_native_one_makes_attributes(self):
         """
-        A transformer marked `_native` adds attributes to the run. LangGraph: F-D13.
+        A transformer marked `_native` adds attributes to the run.
         """
 
         class Native(Counter):
@@ -91,18 +93,19 @@ class TestTransformers:
         async with ab().astream_events({"foo": "x"}, version="v3", transformers=[Native]) as run:
             assert await items(run.counts) == [1, 2, 3]
 
+    @pytest.mark.langgraph("F-D13")
     async def test_compile_gives_them_to_every_run(self):
         """
-        `compile(transformers=)` adds to each event stream of the graph. LangGraph: F-D13.
+        `compile(transformers=)` adds to each event stream of the graph.
         """
         graph = in_a_row({"a": writer("a")}, transformers=[Counter]).with_durability("sync")
         async with graph.astream_events({"foo": "x"}, version="v3") as run:
             assert await items(run.extensions["counts"]) == [1, 2]
 
+    @pytest.mark.langgraph("F-D13")
     async def test_it_learns_of_the_end(self):
         """
         `finalize` after a run that ended, `fail` with the error of one that didn't.
-        LangGraph: F-D13.
         """
 
         async def bad(state):
@@ -117,10 +120,10 @@ class TestTransformers:
         assert good.extensions["counter"].ends == ["finalized"]
         assert failed.extensions["counter"].ends == [raised.value]
 
+    @pytest.mark.langgraph("F-D13")
     async def test_one_before_the_built_ins_changes_what_they_see(self):
         """
         `before_builtins` comes first, and what follows waits for its `aprocess`.
-        LangGraph: F-D13.
         """
         from actorgraph import CustomTransformer
 
@@ -130,17 +133,19 @@ class TestTransformers:
         ) as run:
             assert await items(run.custom) == ["HELLO"]
 
+    @pytest.mark.langgraph("F-D13")
     async def test_an_event_can_be_kept_out_of_the_log(self):
         """
-        A False keeps an event from readers of the run itself. LangGraph: F-D13.
+        A False keeps an event from readers of the run itself.
         """
         graph = in_a_row({"talk": talk})
         async with graph.astream_events({"foo": "x"}, version="v3", transformers=[Silence]) as run:
             assert {event["method"] for event in await items(run)} == {"values"}
 
+    @pytest.mark.langgraph("F-D13", "F-D15")
     async def test_each_level_has_one_of_its_own(self):
         """
-        A transformer is made for the run and for each graph inside. LangGraph: F-D13, F-D15.
+        A transformer is made for the run and for each graph inside.
         """
         scopes = []
 
@@ -177,9 +182,10 @@ class TestTransformers:
         with pytest.raises(InvalidConfigError, match="'counts'"):
             ab().astream_events({}, version="v3", transformers=[Counter, Counter])
 
+    @pytest.mark.langgraph("F-D13")
     async def test_one_without_process_says_so(self):
         """
-        A transformer must see events one way or the other. LangGraph: F-D13.
+        A transformer must see events one way or the other.
         """
 
         class Blind(StreamTransformer):
@@ -192,10 +198,10 @@ class TestTransformers:
 
 
 class TestScheduled:
+    @pytest.mark.langgraph("F-D13")
     async def test_the_end_waits_for_scheduled_work(self):
         """
-        Work that a transformer schedules has ended before the run's end is delivered. LangGraph:
-        F-D13.
+        Work that a transformer schedules has ended before the run's end is delivered.
         """
         done = []
 
@@ -217,10 +223,10 @@ class TestScheduled:
 
         assert done == ["custom", "finalized"]
 
+    @pytest.mark.langgraph("F-D13")
     async def test_its_error_may_be_the_runs(self):
         """
         `on_error="raise"` fails the run's end; by default the error is logged.
-        LangGraph: F-D13.
         """
 
         def scheduling(on_error):
@@ -254,9 +260,10 @@ class TestScheduled:
 
 
 class TestChannels:
+    @pytest.mark.langgraph("F-D14")
     async def test_it_has_one_reader(self):
         """
-        A second reader is refused; `atee` makes several of one. LangGraph: F-D14.
+        A second reader is refused; `atee` makes several of one.
         """
         async with ab().astream_events({"foo": "x"}, version="v3") as run:
             aiter(run.values)
@@ -267,9 +274,10 @@ class TestChannels:
 
             assert await items(first) == await items(second)
 
+    @pytest.mark.langgraph("F-D14")
     async def test_nothing_is_kept_before_somebody_reads(self):
         """
-        A reader that comes late gets what comes from then on. LangGraph: F-D14.
+        A reader that comes late gets what comes from then on.
         """
         async with ab().astream_events({"foo": "x"}, version="v3", transformers=[Counter]) as run:
             async for _ in run.values:
@@ -277,9 +285,10 @@ class TestChannels:
 
             assert await items(run.extensions["counts"]) == [2, 3]
 
+    @pytest.mark.langgraph("F-D14")
     async def test_a_bounded_one_keeps_the_newest(self):
         """
-        `maxlen` drops the oldest items that wait. LangGraph: F-D14.
+        `maxlen` drops the oldest items that wait.
         """
 
         class Bounded(Counter):
@@ -293,9 +302,10 @@ class TestChannels:
 
             assert await items(counts) == [3]
 
+    @pytest.mark.langgraph("F-D14")
     async def test_a_named_one_is_in_the_log(self):
         """
-        Items of a channel with a name are events `custom:<name>`. LangGraph: F-D14.
+        Items of a channel with a name are events `custom:<name>`.
         """
 
         def factory(scope):
@@ -306,9 +316,10 @@ class TestChannels:
 
         assert [data for method, data in told if method == "custom:count"] == [1, 2, 3]
 
+    @pytest.mark.langgraph("F-D14")
     async def test_an_error_comes_after_the_items(self):
         """
-        A reader gets what waits, then the error. LangGraph: F-D14.
+        A reader gets what waits, then the error.
         """
 
         async def bad(state):
@@ -322,9 +333,10 @@ class TestChannels:
             with pytest.raises(ValueError, match="boom"):
                 await anext(reader)
 
+    @pytest.mark.langgraph("F-D14")
     def test_tee_in_blocking_code(self):
         """
-        `tee` is the blocking form. LangGraph: F-D14.
+        `tee` is the blocking form.
         """
         with ab().stream_events({"foo": "x"}) as run:
             first, second = run.values.tee(2)

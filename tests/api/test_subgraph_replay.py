@@ -42,10 +42,10 @@ async def three_turns(seen: list[str], saver: Any, mode: Any = True):
 
 
 class TestReplay:
+    @pytest.mark.langgraph("F-G19", "L70")
     async def test_a_stateful_child_is_taken_back_too(self, saver):
         """
         When a parent replays, a stateful child starts from what it was at that time.
-        LangGraph: F-G19, L70.
         """
         graph, old = await three_turns([], saver)
 
@@ -53,9 +53,10 @@ class TestReplay:
 
         assert [log[::2] for log in replayed] == [["1", "2", "3"], ["1", "2"], ["1"]]
 
+    @pytest.mark.langgraph("F-G19")
     async def test_the_next_turn_goes_on_from_the_branch(self, saver):
         """
-        After a replay a stateful child is at the point that the replay reached. LangGraph: F-G19.
+        After a replay a stateful child is at the point that the replay reached.
         """
         graph, old = await three_turns([], saver)
         await graph.ainvoke(None, old[1].config)
@@ -64,10 +65,10 @@ class TestReplay:
 
         assert result["log"][::2] == ["1", "2", "3"]
 
+    @pytest.mark.langgraph("L71")
     async def test_an_update_of_an_old_checkpoint_counts_as_old(self, saver):
         """
         Behind an update made on an old checkpoint the child's state is that of its parent's time.
-        LangGraph: L71.
         """
         graph, old = await three_turns([], saver)
         branch = await graph.aupdate_state(old[0].config, {"log": ["edited"]}, as_node="__start__")
@@ -76,11 +77,12 @@ class TestReplay:
 
         assert result["log"] == ["edited", "1", "after"]
 
+    @pytest.mark.langgraph("F-G18", "L72")
     @pytest.mark.parametrize("mode", [None, True])
     async def test_a_child_is_replayed_from_its_own_checkpoint(self, saver, mode):
         """
         A config of a child's old checkpoint replays from there, and what comes out flows into the
-        parent. LangGraph: F-G18, L72.
+        parent.
         """
         seen: list[str] = []
         graph, old = await three_turns(seen, saver, mode)

@@ -18,10 +18,10 @@ def chain_of(saver: Any, nodes: dict[str, Any]):
 
 class TestState:
     @pytest.mark.promise("S176")
+    @pytest.mark.langgraph("F-H2", "F-H6")
     async def test_a_stateful_child_remembers(self, saver):
         """
         checkpointer=True keeps the child's state from one task to the next; None starts anew.
-        LangGraph: F-H2, F-H6.
         """
         counts: dict[Any, list[int]] = {}
         for mode in (None, True):
@@ -42,9 +42,10 @@ class TestState:
 
         assert counts == {None: [1, 1, 1], True: [1, 2, 3]}
 
+    @pytest.mark.langgraph("F-H5")
     async def test_wrappers_keep_separate_histories(self, saver):
         """
-        One stateful graph under two nodes has two histories. LangGraph: F-H5.
+        One stateful graph under two nodes has two histories.
         """
 
         async def bump(state: Log) -> dict[str, Any]:
@@ -65,19 +66,20 @@ class TestState:
         assert result["log"] == ["x1", "y1", "x2", "y2"]
         assert await namespaces(saver) == {"", "x", "y"}
 
+    @pytest.mark.langgraph("F-H2")
     async def test_a_root_graph_needs_a_saver_of_its_own(self):
         """
-        checkpointer=True makes no sense outside of a node, and is refused there. LangGraph: F-H2.
+        checkpointer=True makes no sense outside of a node, and is refused there.
         """
         graph = in_a_row({"a": writer("a")}, checkpointer=True)
 
         with pytest.raises(InvalidConfigError, match="cannot be used for root graphs"):
             await graph.ainvoke({}, at())
 
+    @pytest.mark.langgraph("F-H4")
     async def test_another_thread_is_a_run_of_its_own(self, saver):
         """
         A config with another thread's id starts a run that has nothing to do with this one.
-        LangGraph: F-H4.
         """
         other = chain("xy", checkpointer=saver)
 
@@ -91,10 +93,10 @@ class TestState:
         assert await namespaces(saver) == {""}
 
     @pytest.mark.promise("S176")
+    @pytest.mark.langgraph("F-H4")
     async def test_a_saver_of_its_own(self, saver):
         """
         A child with its own saver is stored there, under the parent's thread, and resumes from it.
-        LangGraph: F-H4.
         """
         own = InMemorySaver()
         seen: list[str] = []

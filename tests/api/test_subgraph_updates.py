@@ -10,12 +10,13 @@ from tests.support.subgraphs import asked, child, parent
 
 class TestViews:
     @pytest.mark.promise("S178")
+    @pytest.mark.langgraph("F-G5", "F-G2")
     @pytest.mark.every_saver
     @pytest.mark.parametrize("mode", [None, True])
     async def test_the_state_below_a_waiting_task(self, saver, mode):
         """
         With subgraphs=True a waiting task holds its graph's snapshot; without it, a config that
-        leads there. LangGraph: F-G5, F-G2.
+        leads there.
         """
         graph = parent([], child([], "q", checkpointer=mode), saver)
         await graph.ainvoke({"log": ["in"]}, at())
@@ -29,9 +30,10 @@ class TestViews:
         assert [i.value for i in below.interrupts] == ["q"]
         assert await graph.aget_state(pointer) == below
 
+    @pytest.mark.langgraph("F-H3", "F-L3")
     async def test_a_graph_that_stores_nothing_has_no_state(self, saver):
         """
-        A task whose graph has checkpointer=False has no state to show. LangGraph: F-H3, F-L3.
+        A task whose graph has checkpointer=False has no state to show.
         """
         graph = parent([], child([], "q", checkpointer=False), saver)
         await graph.ainvoke({"log": []}, at())
@@ -39,9 +41,10 @@ class TestViews:
         assert (await graph.aget_state(at(), subgraphs=True)).tasks[0].state is None
         assert list(graph.get_subgraphs()) == []
 
+    @pytest.mark.langgraph("F-G5")
     async def test_views_reach_any_depth(self, saver):
         """
-        Snapshots nest as deep as the graphs do. LangGraph: F-G5.
+        Snapshots nest as deep as the graphs do.
         """
         graph = parent([], parent([], child([], "q"), None), saver)
         await graph.ainvoke({"log": []}, at())
@@ -55,11 +58,12 @@ class TestViews:
         assert nexts == [("child",), ("child",), ("c2",)]
 
     @pytest.mark.promise("S177")
+    @pytest.mark.langgraph("F-E3", "L72")
     @pytest.mark.every_saver
     async def test_the_history_of_a_child(self, saver):
         """
         The config of a child's snapshot addresses that child's own history, which names the
-        checkpoints of the runs above. LangGraph: F-E3, L72.
+        checkpoints of the runs above.
         """
         graph = parent([], child([], "q"), saver)
         await graph.ainvoke({"log": []}, at())
@@ -72,10 +76,10 @@ class TestViews:
         assert all(s.metadata["parents"] == {"": above} for s in found)
         assert found[0].config["configurable"]["checkpoint_map"][""] == above
 
+    @pytest.mark.langgraph("F-L3")
     async def test_the_graphs_below(self, saver):
         """
         get_subgraphs names the graphs of nodes; with recurse=True those inside of them too.
-        LangGraph: F-L3.
         """
         inner = parent([], child([]), None)
         graph = parent([], inner, saver)
@@ -87,11 +91,11 @@ class TestViews:
 
 
 class TestChanges:
+    @pytest.mark.langgraph("F-G20")
     @pytest.mark.parametrize("mode", [None, True])
     async def test_an_update_of_a_waiting_child(self, saver, mode):
         """
         update_state with a child's config changes the child, which goes on from there.
-        LangGraph: F-G20.
         """
         seen: list[str] = []
         graph = parent(seen, child(seen, "q", checkpointer=mode), saver)
@@ -107,9 +111,10 @@ class TestChanges:
         assert seen == ["c2", "c2", "after"]
         assert result["log"][-4:] == ["c1", "edited", "c2:yes", "after"]
 
+    @pytest.mark.langgraph("F-G20")
     async def test_an_unknown_child_can_not_be_changed(self, saver):
         """
-        A namespace that no node leads to is refused, and nothing is written. LangGraph: F-G20.
+        A namespace that no node leads to is refused, and nothing is written.
         """
         graph = parent([], child([]), saver)
         await graph.ainvoke({"log": []}, at())

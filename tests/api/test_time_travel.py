@@ -39,10 +39,11 @@ class TestResume:
         assert ResumeTarget.latest() == Latest == ResumeTarget()
 
     @pytest.mark.promise("S167")
+    @pytest.mark.langgraph("F-G10", "L68")
     async def test_an_older_question_gets_another_answer(self, saver):
         """
         At an old checkpoint the answer goes to its question, on new rows whose first one has it
-        as parent; old rows stay as they are. LangGraph: F-G10, L68.
+        as parent; old rows stay as they are.
         """
         log: list[str] = []
         graph = asking(saver, log)
@@ -64,10 +65,10 @@ class TestResume:
         assert after[2].parent_config == after[5].parent_config == paused.config
 
     @pytest.mark.promise("S162")
+    @pytest.mark.langgraph("F-G7", "L66")
     async def test_a_replayed_question_is_asked_again(self, saver):
         """
         Without an answer the replay pauses at the question, and a plain resume answers it there.
-        LangGraph: F-G7, L66.
         """
         graph = asking(saver)
         await graph.ainvoke({}, at())
@@ -83,10 +84,10 @@ class TestResume:
         assert (live.next, result["bar"]) == (("ask",), ["a", "y", "z"])
 
     @pytest.mark.promise("C7")
+    @pytest.mark.langgraph("F-G9", "L67")
     async def test_the_heads_own_id_is_no_time_travel(self, saver):
         """
         A resume that names the head hands back what its siblings have done.
-        LangGraph: F-G9, L67.
         """
         log: list[str] = []
         graph = side_by_side({"a": writer("a", log), "ask": ask}, checkpointer=saver)
@@ -99,10 +100,10 @@ class TestResume:
         assert (log, result["bar"]) == (["a"], ["a", "yes"])
         assert await count(graph, "t") == before + 1
 
+    @pytest.mark.langgraph("F-G10", "L67")
     async def test_a_branch_runs_finished_siblings_again(self, saver):
         """
         At an old checkpoint nothing is handed back: all tasks of its superstep run.
-        LangGraph: F-G10, L67.
         """
         log: list[str] = []
         graph = side_by_side({"a": writer("a", log), "ask": ask}, checkpointer=saver)
@@ -115,10 +116,10 @@ class TestResume:
         assert (log, result["bar"]) == (["a", "a"], ["a", "y"])
 
     @pytest.mark.promise("S003", "S162")
+    @pytest.mark.langgraph("F-G11", "L66")
     async def test_several_forks_of_one_checkpoint(self, saver):
         """
         Each update of an old checkpoint is a branch; going on from one leaves the others alone.
-        LangGraph: F-G11, L66.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -133,9 +134,10 @@ class TestResume:
         assert (await graph.aget_state(one)).values["bar"] == ["a", "1"]
 
     @pytest.mark.promise("S162", "S164")
+    @pytest.mark.langgraph("F-G7")
     async def test_a_stream_from_an_old_checkpoint(self, saver):
         """
-        `astream(None, old)` branches as `ainvoke` does. LangGraph: F-G7.
+        `astream(None, old)` branches as `ainvoke` does.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -145,10 +147,10 @@ class TestResume:
 
         assert seen == [["b"], ["c"]]
 
+    @pytest.mark.langgraph("L69", "L82")
     async def test_new_input_at_an_old_checkpoint_in_exit_mode(self, saver):
         """
         The one row of an exit run hangs below the checkpoint that it began at.
-        LangGraph: L69, L82.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -163,11 +165,11 @@ class TestResume:
 
 class TestRetry:
     @pytest.mark.promise("E2", "S173", "S174", "S140")
+    @pytest.mark.langgraph("L42")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_only_what_failed_runs_again(self, saver, durability):
         """
         A failed thread says where and why; `retry` runs that and keeps what its siblings did.
-        LangGraph: L42.
         """
         log: list[str] = []
         broken = [True]

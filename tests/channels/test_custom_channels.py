@@ -123,12 +123,12 @@ def poll(checkpointer: Any = None, **votes: str) -> Any:
 
 class TestBaseChannel:
     @pytest.mark.promise("S053")
+    @pytest.mark.langgraph("F-B1", "L22")
     @pytest.mark.every_saver
     async def test_a_channel_written_for_langgraph(self, saver):
         """
         Each checkpoint has the channel's value of its time, although the channel changes and
         stores one dict in place; a branch goes on from the value of its own past.
-        LangGraph: F-B1, L22.
         """
         graph = poll(saver, a="x", b="y", c="y")
 
@@ -142,10 +142,10 @@ class TestBaseChannel:
         counts = [{"x": 2, "y": 2}, {"x": 2, "y": 1}]
         assert stored == [*counts, *counts, {"x": 2}, {"x": 1}, None]
 
+    @pytest.mark.langgraph("F-B1")
     async def test_a_refused_update_changes_nothing(self, saver):
         """
         An error of the channel's is the run's, and the thread has the value from before.
-        LangGraph: F-B1.
         """
         graph = poll(saver, a="x", b="")
 
@@ -154,16 +154,18 @@ class TestBaseChannel:
 
         assert (await graph.aget_state(at())).values["lead"] == "x"
 
+    @pytest.mark.langgraph("F-B1")
     def test_a_channel_without_a_value_is_not_there(self):
         """
-        Readers don't see a channel that raises EmptyChannelError. LangGraph: F-B1.
+        Readers don't see a channel that raises EmptyChannelError.
         """
         assert poll(a="x").invoke({"log": []})["log"] == ["nobody"]
 
+    @pytest.mark.langgraph("F-B1", "L18")
     async def test_consume_and_finish(self, saver):
         """
         A node runs once for each value; a late value is seen when the run would end, and a run
-        that goes on from the store knows. LangGraph: F-B1, L18.
+        that goes on from the store knows.
         """
         log: list[str] = []
 
@@ -206,9 +208,10 @@ class TestBaseChannel:
 
 
 class TestChannel:
+    @pytest.mark.langgraph("F-B9")
     async def test_a_rule_of_ones_own(self, saver):
         """
-        A subclass of Channel in an annotation is the key's rule. LangGraph: F-B9.
+        A subclass of Channel in an annotation is the key's rule.
         """
         graph = poll(saver, a="aaa", b="bb")
 

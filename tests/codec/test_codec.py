@@ -24,6 +24,7 @@ from tests.codec import shapes
 from tests.codec.shapes import CODEC, TYPES, VALUES, same
 
 
+@pytest.mark.langgraph("F-E18", "L102", "L117")
 @given(VALUES)
 @example([float("nan"), float("-inf"), -0.0])
 @example({1: "int", "1": "text", (1,): "tuple", None: "none", b"1": "bytes"})
@@ -33,7 +34,6 @@ from tests.codec.shapes import CODEC, TYPES, VALUES, same
 def test_what_comes_back_is_equal_and_of_the_same_type(value):
     """
     Every value that can be stored comes back equal and of the same type, all the way down.
-    LangGraph: F-E18, L102, L117.
     """
     assert same(CODEC.decode(CODEC.encode(value)), value)
 
@@ -275,6 +275,7 @@ def test_what_contains_itself_or_is_too_deep_is_refused(kind):
         CODEC.encode(endless)
 
 
+@pytest.mark.langgraph("F-E19")
 @pytest.mark.parametrize(
     "value", [shapes.Color.RED, shapes.Note("x"), shapes.Model(name="x"), shapes.Struct("x")]
 )
@@ -282,7 +283,7 @@ def test_what_contains_itself_or_is_too_deep_is_refused(kind):
 def test_an_unknown_type_is_named_and_never_made(value, wrap):
     """
     Bytes that name a type which this program doesn't allow raise UnknownTypeError with its name,
-    at any depth. LangGraph: F-E19.
+    at any depth.
     """
     payload = CODEC.encode(wrap(value))
     with pytest.raises(UnknownTypeError, match=f"tests.codec.shapes:{type(value).__name__}") as no:
@@ -291,11 +292,12 @@ def test_an_unknown_type_is_named_and_never_made(value, wrap):
     assert "Codec(types=[...])" in no.value.do
 
 
+@pytest.mark.langgraph("F-E19")
 @pytest.mark.parametrize("name", ["os:system", "builtins:eval", "tests.codec.shapes:Nope"])
 @pytest.mark.parametrize("code", [40, 41, 42, 43, 44])
 def test_a_name_in_bytes_imports_nothing(name, code):
     """
-    A forged type name is an unknown type, whatever it names. LangGraph: F-E19.
+    A forged type name is an unknown type, whatever it names.
     """
     forged = ormsgpack.packb(ormsgpack.Ext(code, ormsgpack.packb([name, {}])))
 

@@ -17,10 +17,10 @@ def heard():
     leave()
 
 
+@pytest.mark.langgraph("F-E20")
 def test_a_refused_type_is_told_once(heard):
     """
     A type that isn't allowed is reported to listeners with module and name, beside the error.
-    LangGraph: F-E20.
     """
     with pytest.raises(UnknownTypeError):
         Codec().decode(CODEC.encode([{1: (Note("x"),)}]))

@@ -50,6 +50,7 @@ def read(value, *types, langchain=None):
     return found, decoder.unknown
 
 
+@pytest.mark.langgraph("F-E18")
 @pytest.mark.parametrize(
     "value",
     [
@@ -76,7 +77,7 @@ def read(value, *types, langchain=None):
 )
 def test_plain_values_come_back(value):
     """
-    Plain types stored by LangGraph come back equal and of their type. LangGraph: F-E18.
+    Plain types stored by LangGraph come back equal and of their type.
     """
     found, unknown = read([value])
 

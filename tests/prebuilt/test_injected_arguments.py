@@ -49,11 +49,10 @@ def running(number: int, runtime: ToolRuntime) -> str:
 
 
 class TestState:
+    @pytest.mark.langgraph("F-M2")
     async def test_the_state_or_a_part_is_filled_in(self):
         """
         Marked arguments come from the state and the call, whatever the model says of them.
-
-        LangGraph: F-M2.
         """
         message = calling(("who", {"ask": "why", "user": "mallory", "call": "x"}))
 
@@ -61,21 +60,19 @@ class TestState:
 
         assert told(update["messages"]) == [("1", "1: ann asks why after 1 messages")]
 
+    @pytest.mark.langgraph("F-M2")
     def test_a_model_is_not_told_of_them(self):
         """
         The schema for the model has only what the model may set.
-
-        LangGraph: F-M2.
         """
         schema = ToolNode([who]).tools_by_name["who"].args_schema
 
         assert list(schema["properties"]) == ["ask"]
 
+    @pytest.mark.langgraph("F-M2")
     async def test_a_state_may_be_an_object(self):
         """
         Keys are read as attributes of a state that isn't a dict, and a list is its messages.
-
-        LangGraph: F-M2.
         """
 
         @dataclass
@@ -92,11 +89,10 @@ class TestState:
         assert told(made["messages"]) == [("1", "ann"), ("2", "1")]
         assert told(await node.ainvoke([calling(("count", {}))])) == [("1", "1")]
 
+    @pytest.mark.langgraph("F-M2")
     async def test_calls_alone_see_the_graphs_state(self):
         """
         A Send that carries calls only finds the state in the run.
-
-        LangGraph: F-M2.
         """
 
         async def route(state: Chat):
@@ -113,11 +109,10 @@ class TestState:
             ("2", "2: ann asks how after 1 messages"),
         ]
 
+    @pytest.mark.langgraph("F-M2")
     async def test_a_missing_key_needs_a_default(self):
         """
         A key that the state doesn't have leaves the parameter's default, or is an error.
-
-        LangGraph: F-M2.
         """
         node = ToolNode([maybe, who])
 
@@ -128,11 +123,10 @@ class TestState:
 
 
 class TestSurroundings:
+    @pytest.mark.langgraph("F-M2")
     async def test_a_tool_gets_the_graphs_store(self):
         """
         The store that the graph was compiled with is passed; without one the call is refused.
-
-        LangGraph: F-M2.
         """
         builder = StateGraph(Chat).add_node(ToolNode([stored])).add_edge(START, "tools")
         given = {"messages": [calling(("stored", {"key": "k"}))]}
@@ -143,11 +137,10 @@ class TestSurroundings:
 
         assert told(state["messages"][1:]) == [("1", "v")]
 
+    @pytest.mark.langgraph("F-M2")
     async def test_a_tool_gets_the_runtime(self):
         """
         ToolRuntime has the state, the run's context, the call's id, the tools and a writer.
-
-        LangGraph: F-M2.
         """
         builder = StateGraph(Chat, context_schema=dict).add_node(ToolNode([running]))
         graph = builder.add_edge(START, "tools").compile()

@@ -136,12 +136,11 @@ def expected(kind: str, model: Any, mode: str) -> tuple[list[Any], list[str]]:
 CASES = list(itertools.product(GRAPHS, MODES, [Streaming, Silent]))
 
 
+@pytest.mark.langgraph("F-M4")
 @pytest.mark.parametrize(("kind", "mode", "model"), CASES)
 def test_a_blocking_stream_tells_each_thing_once(kind, mode, model):
     """
     Every mode of every prebuilt graph, with a model that streams or not; handlers hear it once too.
-
-    LangGraph: F-M4.
     """
     heard = Heard()
     graph = made(kind, model(), ours, our_prebuilt)
@@ -150,13 +149,12 @@ def test_a_blocking_stream_tells_each_thing_once(kind, mode, model):
     assert (found, heard.calls) == expected(kind, model(), mode)
 
 
+@pytest.mark.langgraph("F-M4")
 @only_asyncio
 @pytest.mark.parametrize(("kind", "mode", "model"), CASES)
 async def test_a_stream_tells_each_thing_once(kind, mode, model):
     """
     The same in async code.
-
-    LangGraph: F-M4.
     """
     heard = Heard()
     graph = made(kind, model(), ours, our_prebuilt)

@@ -23,10 +23,10 @@ __all__ = ["cache"]
 
 
 class TestPlaces:
+    @pytest.mark.langgraph("F-K6")
     async def test_a_graph_inside_takes_its_parents_cache(self, cache):
         """
         A graph without a cache of its own uses that of the run that it is part of.
-        LangGraph: F-K6.
         """
         calls = Calls()
         inner = one(calls.node(), None)
@@ -38,10 +38,10 @@ class TestPlaces:
 
         assert len(calls.given) == 1
 
+    @pytest.mark.langgraph("F-K1", "F-K4", "F-J1")
     async def test_a_task_of_the_functional_api(self, cache):
         """
         `@task(cache_policy=)` keeps results by the arguments; `clear_cache` forgets them.
-        LangGraph: F-K1, F-K4, F-J1.
         """
         seen: list[tuple[int, int]] = []
 
@@ -60,11 +60,11 @@ class TestPlaces:
         await main.ainvoke(1)
         assert len(seen) == 6
 
+    @pytest.mark.langgraph("F-K4")
     @pytest.mark.parametrize("nodes", [None, ["node"]])
     async def test_clearing(self, cache, nodes):
         """
         `aclear_cache` forgets what the graph's nodes have kept.
-        LangGraph: F-K4.
         """
         graph = one(Calls().node(), cache)
         await graph.ainvoke({"foo": "a"})
@@ -73,10 +73,10 @@ class TestPlaces:
 
         assert (await graph.ainvoke({"foo": "a"}))["bar"] == ["a2"]
 
+    @pytest.mark.langgraph("F-K4", "F-C22")
     def test_clearing_blocks_too(self, cache):
         """
         `clear_cache` is the blocking twin.
-        LangGraph: F-K4, F-C22.
         """
         graph = one(Calls().node(), cache)
         graph.invoke({"foo": "a"})
@@ -84,10 +84,10 @@ class TestPlaces:
 
         assert graph.invoke({"foo": "a"})["bar"] == ["a2"]
 
+    @pytest.mark.langgraph("F-K4")
     async def test_clearing_names_what_is_not_there(self):
         """
         A graph without a cache, and a node that isn't there, are refused.
-        LangGraph: F-K4.
         """
         with pytest.raises(InvalidConfigError, match="No cache is set"):
             await one(Calls().node(), None).aclear_cache()
@@ -116,11 +116,11 @@ class Broken(BaseCache[Any]):
 
 
 class TestTrouble:
+    @pytest.mark.langgraph("F-K5")
     @pytest.mark.parametrize("where", ["get", "set"])
     async def test_a_cache_that_fails_is_a_miss(self, where):
         """
         The node is called, and a warning says why.
-        LangGraph: F-K5.
         """
         graph = one(Calls().node(), Broken(where))
 

@@ -123,13 +123,12 @@ QUESTIONS = [
 ]
 
 
+@pytest.mark.langgraph("F-F13")
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.filterwarnings("ignore:NodeInterrupt is deprecated")
 async def test_a_raised_question_is_asked(question):
     """
     The run pauses with the question, is resumed by its id, and asks again until a state is changed.
-
-    LangGraph: F-F13.
     """
 
     def asks(state):
@@ -151,11 +150,10 @@ async def test_a_raised_question_is_asked(question):
     assert (await graph.ainvoke(None, at()))["log"] == ["went on", "then"]
 
 
+@pytest.mark.langgraph("F-F13")
 async def test_a_raised_question_follows_an_answered_one():
     """
     Questions of both kinds in one node: each has its own id, and each answer stays with its own.
-
-    LangGraph: F-F13.
     """
 
     def asks(state):

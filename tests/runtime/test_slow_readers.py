@@ -31,10 +31,10 @@ def numbers(count: int, written: list[int]):
 
 class TestBlock:
     @pytest.mark.promise("S187")
+    @pytest.mark.langgraph("F-D4")
     async def test_an_async_node_waits_at_its_next_await(self):
         """
         A node that writes with a plain writer gets no more than a buffer ahead of its reader.
-        LangGraph: F-D4.
         """
         written: list[int] = []
         stream = numbers(100, written).astream({}, stream_mode="custom", buffer=BUFFER)

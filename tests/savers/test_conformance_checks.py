@@ -15,11 +15,11 @@ pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 @pytest.mark.promise("S081", "S100", "S108", "S111", "S117", "C22", "D3", "D8", "D15", "D16", "T31")
+@pytest.mark.langgraph("F-E30")
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 async def test_a_check(store, check):
     """
     Each saver keeps each sentence of the contract.
-    LangGraph: F-E30.
     """
     if left_out := await check(place_of(store)):
         assert store.kind in {"memory", "sqlite-memory"}, left_out

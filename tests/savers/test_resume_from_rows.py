@@ -199,11 +199,11 @@ class TestWhatFollowsFromTheRest:
 
 class TestOldRecords:
     @pytest.mark.promise("S069", "S070")
+    @pytest.mark.langgraph("F-A20")
     async def test_a_record_of_each_format_loads_and_goes_on(self, store):
         """
         A record of format 1, 2, 3 or 4 is read as one of today, stays as it is stored, and what
         comes after it is written in the current format.
-        LangGraph: F-A20.
         """
         for version in ALL:
             async with Changing(store.again(), _with_record(text_of(version))) as saver:

@@ -50,10 +50,10 @@ async def remember(state, *, store: BaseStore):
 
 class TestSeparation:
     @pytest.mark.promise("S179")
+    @pytest.mark.langgraph("F-I11")
     async def test_items_are_of_no_thread(self, store):
         """
         An item that a run of one thread stores, one of another reads; deleting a thread leaves it.
-        LangGraph: F-I11.
         """
         saver = InMemorySaver()
         graph = in_a_row({"remember": remember}, checkpointer=saver, store=store)
@@ -160,10 +160,10 @@ def _quick():
 
 
 class TestAccess:
+    @pytest.mark.langgraph("F-I11", "F-M2")
     async def test_every_way_to_the_store(self, store):
         """
         Parameter, runtime and function; in nodes, nested graphs, tasks and tools: one object.
-        LangGraph: F-I11, F-M2.
         """
         seen: list[Any] = []
 

@@ -78,10 +78,10 @@ class TestEveryKind:
 
         assert (await store.aget(("a",), "k")).value == store.get(("a",), "k").value
 
+    @pytest.mark.langgraph("F-I10")
     async def test_setup_may_be_awaited(self, store):
         """
         `store.setup()` and `await store.setup()` both make what is missing.
-        LangGraph: F-I10.
         """
         store.setup()
         assert await store.setup() == 0
@@ -117,10 +117,10 @@ def _put(name, mark):
 
 
 class TestSqlite:
+    @pytest.mark.langgraph("F-I10")
     def test_the_file_is_the_owners(self, tmp_path):
         """
         A new file has mode 0600; WAL is on.
-        LangGraph: F-I10.
         """
         path = tmp_path / "items.db"
         with SqliteStore(path) as store:
@@ -246,10 +246,10 @@ class TestSqlite:
             with pytest.raises(kind):
                 SqliteStore(path).put(("a",), "k", {})
 
+    @pytest.mark.langgraph("F-I10")
     async def test_its_other_name(self):
         """
         A program written for LangGraph's asynchronous class opens it from a string.
-        LangGraph: F-I10.
         """
         from actorgraph.stores import AsyncSqliteStore
 
@@ -272,10 +272,10 @@ class Pool:
 
 
 class TestPostgres:
+    @pytest.mark.langgraph("F-I10")
     def test_a_connection_or_a_pool_of_the_programs(self, postgres, schema):
         """
         Both work, autocommit or not, keep their settings, and are not closed.
-        LangGraph: F-I10.
         """
         import psycopg
 
@@ -298,10 +298,10 @@ class TestPostgres:
         with pytest.raises(InvalidConfigError):
             PostgresStore("postgresql://", schema="")
 
+    @pytest.mark.langgraph("F-I10")
     async def test_its_other_name(self, postgres):
         """
         A program written for LangGraph's asynchronous class opens it from a string.
-        LangGraph: F-I10.
         """
         url = f"{postgres.url}&options=-c%20lock_timeout%3D5s"
         async with AsyncPostgresStore.from_conn_string(url, pool_config={"max_size": 4}) as store:

@@ -180,9 +180,10 @@ class TestAging:
 
 
 class TestJoins:
+    @pytest.mark.langgraph("F-A11")
     def test_a_join_runs_once_all_have_come(self):
         """
-        Node d waits for b and for c, over several supersteps if need be. LangGraph: F-A11.
+        Node d waits for b and for c, over several supersteps if need be.
         """
         state = fresh()
         apply(state, [A])
@@ -208,11 +209,11 @@ class TestJoins:
 
 class TestOrder:
     @pytest.mark.promise("L15")
+    @pytest.mark.langgraph("F-B8", "F-C3")
     @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
     def test_writes_fold_in_path_order_whatever_finished_first(self, order):
         """
         Three parallel nodes' writes are folded by name, whichever returns first.
-        LangGraph: F-B8, F-C3.
         """
         plan = graph(State, dict.fromkeys("abc", idle), [(START, n) for n in "cab"])
         run = Script(plan, saver=False)

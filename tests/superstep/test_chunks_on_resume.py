@@ -21,10 +21,10 @@ def fan() -> Any:
 
 
 class TestNext:
+    @pytest.mark.langgraph("F-C4", "L26")
     def test_sends_come_before_nodes(self):
         """
         A snapshot lists pending Sends by their index, then nodes as the graph defines them.
-        LangGraph: F-C4, L26.
         """
         plan = graph(State, {"z": idle, "a": idle, "s": idle}, [(START, "s"), ("s", "a")])
         run = Script(plan)
@@ -41,9 +41,10 @@ class TestNext:
 
 
 class TestBreakpoints:
+    @pytest.mark.langgraph("L63")
     def test_one_after_the_last_node_is_told(self):
         """
-        `interrupt_after` a node that nothing follows is streamed, and the run ends. LangGraph: L63.
+        `interrupt_after` a node that nothing follows is streamed, and the run ends.
         """
         run = Script(chain(State, "a"), interrupt_after=("a",), modes=frozenset({"updates"}))
         run.play({"log": []})
@@ -53,10 +54,10 @@ class TestBreakpoints:
 
 
 class TestGoingOn:
+    @pytest.mark.langgraph("F-D2", "F-E15", "L42")
     def test_the_updates_of_finished_siblings_are_told_again(self):
         """
         A run that goes on streams what finished before it, marked as not run now.
-        LangGraph: F-D2, F-E15, L42.
         """
         first = Script(fan())
         first.begin({"log": []})
@@ -75,10 +76,10 @@ class TestGoingOn:
         ]
 
     @pytest.mark.promise("S140")
+    @pytest.mark.langgraph("F-G2", "F-G4")
     def test_a_failure_stays_on_record(self):
         """
         A task that failed and then finished shows its result, and the error it had.
-        LangGraph: F-G2, F-G4.
         """
         first = Script(fan())
         first.begin({"log": []})

@@ -20,11 +20,11 @@ from tests.superstep.threads import MODES, SYNC, State, parallel, stored, three
 
 class TestFailure:
     @pytest.mark.promise("S174", "L38")
+    @pytest.mark.langgraph("F-C13")
     @MODES
     def test_finished_siblings_are_kept_and_the_others_are_stopped(self, mode):
         """
         When b fails, a's writes are stored and c is cancelled.
-        LangGraph: F-C13.
         """
         run = three(mode)
         run.finish("a", log=["a"])
@@ -131,11 +131,11 @@ class TestFailure:
 
 
 class TestCancel:
+    @pytest.mark.langgraph("F-C15", "L46")
     @MODES
     def test_tasks_are_stopped_and_what_is_done_is_stored(self, mode):
         """
         A cancelled run stops its tasks, stores what finished, and only then ends.
-        LangGraph: F-C15, L46.
         """
         run = three(mode)
         run.finish("a", log=["a"])

@@ -150,10 +150,10 @@ class TestRefusedSaves:
         assert full.__notes__ == ["before that, the run had failed with ValueError('first')"]
 
     @pytest.mark.promise("L81")
+    @pytest.mark.langgraph("F-E16")
     def test_the_first_refusal_counts(self):
         """
         All later saves of the run are refused too; the caller gets the first reason.
-        LangGraph: F-E16.
         """
         run = Script(chain(State, *"abc"), ASYNC)
         run.begin({"text": "x"})

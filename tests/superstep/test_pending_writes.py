@@ -116,11 +116,11 @@ class State(TypedDict):
 
 
 @pytest.mark.promise("L51", "L52", "L53", "L54")
+@pytest.mark.langgraph("F-F1", "F-F2")
 def test_a_conversation_of_three_questions_over_four_runs():
     """
     A node that asks three times gets its answers in order, one more with each run; every
     question has an id of its own, and the last run finishes it.
-    LangGraph: F-F1, F-F2.
     """
     store, given, ids = Store(), {"text": "x"}, []
     for turn in range(4):

@@ -21,10 +21,11 @@ def refuse(run: Script, name: str, number: int = 0) -> tuple[list[Any], ValueErr
 
 
 class TestAnAnswerThatIsRefused:
+    @pytest.mark.langgraph("F-F9")
     @MODES
     def test_its_question_waits_again(self, mode):
         """
-        After the run has failed the question is open and has no answers. LangGraph: F-F9.
+        After the run has failed the question is open and has no answers.
         """
         store = thread("b", mode=mode, finished=("a",))
         run = again(store, Command(resume="bad"), mode)
@@ -35,9 +36,10 @@ class TestAnAnswerThatIsRefused:
         assert run.outcome == Failed(error)
         assert next_run.task("b").answers == ("good",)
 
+    @pytest.mark.langgraph("F-F9")
     def test_its_siblings_run_to_their_ends(self):
         """
-        No other task is stopped; the run ends when all have. LangGraph: F-F9.
+        No other task is stopped; the run ends when all have.
         """
         store = thread("a", "b")
         asked = {e.path[-1]: e.writes[0][1][0].id for e in store.ledger if e.index == -3}
@@ -52,10 +54,11 @@ class TestAnAnswerThatIsRefused:
         assert again(store, None).names == ["a"]
         assert again(store, Command(resume="better")).task("a").answers == ("better",)
 
+    @pytest.mark.langgraph("F-F9", "L53")
     @pytest.mark.parametrize("mode", [SYNC, EXIT])
     def test_answers_before_it_are_kept(self, mode):
         """
-        Of two answers the second is taken back, the first stays. LangGraph: F-F9, L53.
+        Of two answers the second is taken back, the first stays.
         """
         store = thread("b", mode=mode, finished=("a",))
         run = again(store, Command(resume="1"), mode)
@@ -67,10 +70,10 @@ class TestAnAnswerThatIsRefused:
 
         assert again(store, Command(resume="2"), mode).task("b").answers == ("1", "2")
 
+    @pytest.mark.langgraph("F-F9", "L51")
     def test_a_bare_answer_goes_to_nobody_else(self):
         """
         A bare answer is gone when the task that took it refuses it.
-        LangGraph: F-F9, L51.
         """
         store = thread(finished=("a",))
         run = again(store, Command(resume="bad"))

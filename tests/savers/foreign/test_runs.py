@@ -50,11 +50,12 @@ def over_items(checkpointer):
 
 class TestRuns:
     @pytest.mark.promise("S054", "S190")
+    @pytest.mark.langgraph("F-E1")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_thread_goes_on_in_every_mode(self, foreign, durability):
         """
         Two nodes leave LangGraph's checkpoints, and a second call goes on from them, whether the
-        saver counts versions in text, integers or floats. LangGraph: F-E1.
+        saver counts versions in text, integers or floats.
         """
         graph = ab(foreign)
 

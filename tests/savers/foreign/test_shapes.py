@@ -99,10 +99,10 @@ class TestLangGraphReads:
         ]
         graph.checkpointer.close_blocking()
 
+    @pytest.mark.langgraph("F-E5", "F-E7")
     def test_the_tuple(self, plain):
         """
         A stored checkpoint has LangGraph's keys, plain values and its versions in one type.
-        LangGraph: F-E5, F-E7.
         """
         graph = ours(plain)
         graph.invoke({"log": []}, at())
