@@ -55,7 +55,9 @@ class TestGetState:
         graph = ab(saver)
         await graph.ainvoke({}, at())
 
-        for found in await history(graph, "t"):
+        past = await history(graph, "t")
+        assert len(past) == 4
+        for found in past:
             text = found.config["configurable"]["checkpoint_id"]
             assert await graph.aget_state("t", text) == found
 

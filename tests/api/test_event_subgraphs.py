@@ -108,11 +108,12 @@ class TestGraphsInside:
             raise ValueError("boom")
 
         run = outer(bad).astream_events({}, version="v3")
-        async for handle in run.subgraphs:
-            with pytest.raises(NestedRunError, match=r"'sub'.*boom"):
-                await handle.output()
-            assert handle.status == "failed"
-            break
+        handles = aiter(run.subgraphs)
+        handle = await anext(handles)
+
+        with pytest.raises(NestedRunError, match=r"'sub'.*boom"):
+            await handle.output()
+        assert handle.status == "failed"
 
     @pytest.mark.langgraph("F-D12")
     async def test_the_run_reads_only_its_own_level(self):

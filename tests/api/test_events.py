@@ -320,7 +320,8 @@ class TestMessages:
             raise ValueError("boom")
 
         run = in_a_row({"bad": bad}, schema=Talk).astream_events({"messages": []}, version="v3")
-        async for message in run.messages:
-            with pytest.raises(ValueError, match="boom"):
-                await message.output
-            break
+        messages = aiter(run.messages)
+        message = await anext(messages)
+
+        with pytest.raises(ValueError, match="boom"):
+            await message.output

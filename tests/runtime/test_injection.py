@@ -168,6 +168,7 @@ class TestRuntime:
 
         await in_a_row({"a": deep, "b": adeep}, store=shelf).ainvoke({}, context={"x": 1})
 
+        assert len(seen) == 2
         for runtime, store, config, writer in seen:
             assert (runtime.context, runtime.store, store) == ({"x": 1}, shelf, shelf)
             assert config["configurable"]["checkpoint_ns"] == runtime.execution_info.checkpoint_ns
