@@ -3,10 +3,9 @@
 A text names the thing and uses the field's term. The patterns find turns of phrase that leave the
 reader guessing. Each is tried first on made-up texts.
 
-Docstrings, comments and texts of `actorgraph/` and `examples/`, the pages directly in `docs/` and
-those beside README.md keep every rule; docstrings of `tests/` keep the rules of `EVERYWHERE`. Code
-between backticks and in fenced blocks is left out, and so are the decisions, which are dated
-records.
+Docstrings, comments and texts of `actorgraph/` and `examples/`, the pages directly in `docs/`, the
+decisions and the pages beside README.md keep every rule; docstrings of `tests/` keep the rules of
+`EVERYWHERE`. Code between backticks and in fenced blocks is left out.
 """
 
 import ast
@@ -21,7 +20,7 @@ import pytest
 
 from tests.support.source_files import ROOT, Place, Source, hold, snippet, sources
 
-PAGES = ("*.md", "docs/*.md", "tests/README.md")
+PAGES = ("*.md", "docs/*.md", "docs/decisions/*.md", "tests/README.md")
 CODE = re.compile(r"```.*?```|``[^`]*``|`[^`\n]*`", re.DOTALL)
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
