@@ -138,7 +138,7 @@ class TestVerdict:
 
         assert shares[1:] == ["10%", "25%"]
 
-    def test_what_was_not_measured_is_not_passed(self):
+    def test_an_unmeasured_ratio_does_not_pass(self):
         """
         Without LangGraph's side the ratio is missing, and the verdict says so.
         """

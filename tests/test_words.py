@@ -111,6 +111,12 @@ STRICT = (
     ),
 )
 
+PRIVATE_NAME = re.compile(
+    r"test_(?:what|who)_|_(?:is|are)_no_|_(?:(?:who|what)ever|(?:no|some|any|every)bod(?:y|ys)"
+    r"|tells?|told|stands?|stood)(?:_|\Z)"
+)
+"""Found in the name of a test that doesn't name its subject."""
+
 # (path, text) -> the reason why this place may keep its words.
 ALLOWED = {
     ("actorgraph/codec/records.py", "stands"): "a key of stored records",
@@ -198,6 +204,13 @@ def plain_docstrings(source: Source) -> Iterator[Place]:
         yield from private_words(line, text, EVERYWHERE)
 
 
+def plain_names(source: Source) -> Iterator[Place]:
+    """Tests are named after their subject."""
+    for node in source.nodes(ast.FunctionDef, ast.AsyncFunctionDef):
+        if node.name.startswith("test_") and (found := PRIVATE_NAME.search(node.name)):
+            yield node.lineno, f"{node.name}: {found.group()!r}: name the subject of the test"
+
+
 @pytest.mark.parametrize("rule", STRICT, ids=lambda rule: rule.pattern)
 def test_each_rule_finds_its_phrases(rule):
     """
@@ -237,6 +250,23 @@ def test_docstrings_of_tests_have_plain_words():
     Docstrings of tests, and of the modules that they import, keep the rules for every text.
     """
     hold(plain_docstrings, sources("tests"))
+
+
+def test_names_of_tests_are_plain():
+    """
+    The name of a test begins with its subject, and has none of the words that texts avoid.
+    """
+    made = snippet("""\
+        def test_what_is_left(): ...
+        async def test_a_client_is_told(): ...
+        def test_nobody_waits(): ...
+        def test_it_is_no_number(): ...
+        def test_a_standard_value(): ...
+        def what_is_left(): ...
+    """)
+
+    assert sorted(line for line, _ in plain_names(made)) == [1, 2, 3, 4]
+    hold(plain_names, sources("tests"))
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())

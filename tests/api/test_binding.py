@@ -76,7 +76,7 @@ class TestWithConfig:
 
         assert await graph.ainvoke({}, {"recursion_limit": 2})
 
-    async def test_what_is_no_config_is_refused(self):
+    async def test_another_type_than_a_config_is_refused(self):
         """
         A list is not a config, bound or given.
         """
@@ -204,7 +204,7 @@ class TestCopy:
         assert (await elsewhere.aget_state(at())).values == {}
         assert await elsewhere.ainvoke({}, at())
 
-    def test_what_can_not_be_changed_is_refused(self):
+    def test_fixed_parts_can_not_be_changed(self):
         """
         Nodes and channels belong to the builder.
         """

@@ -109,7 +109,7 @@ class TestBulk:
             await chain("ab", checkpointer=saver).abulk_update_state(at(), [updates])
 
     @pytest.mark.langgraph("F-G16", "F-G17")
-    async def test_special_updates_stand_alone(self, saver):
+    async def test_special_updates_can_not_be_combined(self, saver):
         """
         A copy, an input or the end is a superstep of its own.
         """
@@ -132,7 +132,7 @@ class TestBulk:
         assert await count(graph, at()) == 4
 
     @pytest.mark.promise("C25")
-    async def test_what_is_no_update_is_refused(self, saver):
+    async def test_another_object_than_an_update_is_refused(self, saver):
         """
         An object that isn't an update is named in the error.
         """

@@ -65,7 +65,7 @@ class TestClasses:
 
     @pytest.mark.langgraph("F-C17")
     @pytest.mark.parametrize("bad", [{}, {"user": "a", "unknown": 1}, 5, "ada"], ids=str)
-    async def test_what_does_not_fit_is_refused_before_anything_runs(self, schema, bad):
+    async def test_a_context_that_does_not_fit_is_refused_before_anything_runs(self, schema, bad):
         """
         Nothing runs and nothing is stored; the error names the schema.
         """

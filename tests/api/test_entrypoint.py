@@ -94,7 +94,7 @@ class TestEntrypoint:
 
     @pytest.mark.langgraph("F-J1")
     @pytest.mark.parametrize("kind", ["generator", "async generator", "no input"])
-    def test_what_can_not_be_an_entrypoint(self, kind):
+    def test_unsupported_functions_are_refused(self, kind):
         """
         Generators, and functions without an input, are refused at once.
         """
@@ -113,7 +113,7 @@ class TestEntrypoint:
             entrypoint()(functions[kind])
 
     @pytest.mark.langgraph("F-J9")
-    async def test_an_update_ends_what_waits(self, saver):
+    async def test_an_update_ends_waiting_tasks(self, saver):
         """
         On a thread that asks, and on one that has never run, an update is what the function would
         have returned; entrypoint.final sets both values.

@@ -11,7 +11,7 @@ from tests.support.graphs import at
 
 class TestStreams:
     @pytest.mark.langgraph("F-J8", "F-D5")
-    async def test_a_call_stands_below_its_caller(self, saver):
+    async def test_a_call_is_shown_below_its_caller(self, saver):
         """
         Chunks of a graph inside of a task carry the caller's namespace and the task's.
         """
@@ -38,7 +38,7 @@ class TestStreams:
         ]
 
     @pytest.mark.langgraph("F-D19", "F-J8")
-    async def test_what_a_task_writes_is_the_runs(self):
+    async def test_chunks_of_a_task_have_the_namespace_of_the_run(self):
         """
         A chunk that a task sends carries the namespace of the graph, not of the call.
         """
@@ -57,7 +57,7 @@ class TestStreams:
         assert [chunk async for chunk in stream] == [((), 1)]
 
     @pytest.mark.langgraph("F-J8")
-    async def test_tasks_tells_of_calls(self, saver):
+    async def test_tasks_mode_reports_calls(self, saver):
         """
         A call's start shows its arguments, its end what it returned or raised; one that is known
         already is not streamed.
@@ -131,7 +131,7 @@ class TestStreams:
         assert ran == [1]
 
     @pytest.mark.langgraph("F-D16")
-    async def test_events_tell_what_functions_returned(self):
+    async def test_events_report_results_of_functions(self):
         """
         LangChain's event names show a function's value bare, as the function returned it.
         """

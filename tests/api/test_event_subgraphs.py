@@ -12,7 +12,7 @@ from tests.support.graphs import ab, at, in_a_row, writer
 
 class TestGraphsInside:
     @pytest.mark.langgraph("F-D15")
-    async def test_lifecycle_tells_start_and_end(self):
+    async def test_lifecycle_reports_start_and_end(self):
         """
         A graph in a node is announced when it starts and when it ends.
         """
@@ -24,7 +24,7 @@ class TestGraphsInside:
         assert started["namespace"] == [f"sub:{started['trigger_call_id']}"]
 
     @pytest.mark.langgraph("F-D15")
-    async def test_lifecycle_tells_failures_and_questions(self):
+    async def test_lifecycle_reports_failures_and_questions(self):
         """
         A graph that raised has failed; one that asked is interrupted.
         """

@@ -181,7 +181,7 @@ class TestRun:
 
         assert names == ["values", "updates", "values", "updates", "values"]
 
-    async def test_interleave_refuses_what_is_no_channel(self):
+    async def test_interleave_refuses_unknown_channels(self):
         """
         A misspelt projection is named with the nearest one.
         """
@@ -276,7 +276,7 @@ class TestRun:
             ({"subgraphs": True}, "subgraphs"),
         ],
     )
-    def test_what_the_projections_decide_is_refused(self, options, word):
+    def test_modes_that_transformers_choose_are_refused(self, options, word):
         """
         Modes and levels follow from the transformers.
         """

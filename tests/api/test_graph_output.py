@@ -37,7 +37,7 @@ class TestGraphOutput:
         assert await graph.ainvoke({}, version="v2") == GraphOutput(Data("x"))
 
     @pytest.mark.langgraph("F-C23", "L98")
-    async def test_open_questions_stand_apart(self):
+    async def test_open_questions_are_apart_from_the_values(self):
         """
         A run that pauses gives its state and its questions.
         """

@@ -56,7 +56,7 @@ class TestUpdatesOfATask:
         return in_a_row({"a": writer("a"), "ask": ask}, checkpointer=InMemorySaver())
 
     @pytest.mark.langgraph("F-G12", "L77", "L78")
-    async def test_an_update_is_the_result_of_the_task_it_stands_for(self, waiting):
+    async def test_an_update_is_the_result_of_the_task_that_it_replaces(self, waiting):
         """
         Updating as a node that was due shows in history as what that node's task wrote.
         """

@@ -46,7 +46,7 @@ def test_every_iterator_of_the_public_api_is_left_here():
 
 @pytest.mark.parametrize("leave", WAYS, ids=lambda way: way.__name__)
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
-async def test_a_left_iterator_is_let_go(scene, leave, tmp_path):
+async def test_a_left_iterator_is_freed(scene, leave, tmp_path):
     """
     Left by `break`, an error, a cancellation, as garbage or unread: what it reads comes to its
     end, and no object and no task of it stays.
@@ -82,7 +82,7 @@ def left_as_garbage(made):
 
 @pytest.mark.parametrize("leave", [left_by_break, left_by_error, left_as_garbage, lambda _: None])
 @pytest.mark.parametrize("name", BLOCKING)
-def test_a_left_blocking_iterator_is_let_go(name, leave):
+def test_a_left_blocking_iterator_is_freed(name, leave):
     """
     The same in code without an event loop: the thread is free, and the background loop as well.
     """

@@ -94,7 +94,7 @@ class TestJsonSchemas:
         assert described["required"] == expected
 
     @pytest.mark.langgraph("F-A21")
-    def test_defaults_are_told(self):
+    def test_defaults_are_in_the_schema(self):
         """
         A default that JSON can express is in the schema.
         """
@@ -136,7 +136,7 @@ class TestJsonSchemas:
             "type": "integer",
         }
 
-    def test_any_type_at_all_may_stand_in_a_state(self):
+    def test_any_type_may_be_in_a_state(self):
         """
         Models inside are described by reference; a type without a description may be anything.
         """
@@ -236,7 +236,7 @@ class TestParts:
 
 
 @pytest.mark.parametrize("name", [5, b"flow", ["flow"]])
-def test_a_name_that_is_no_text_is_refused(name):
+def test_a_name_must_be_a_string(name):
     """
     `compile` refuses a graph's name that isn't text.
     """

@@ -89,7 +89,7 @@ class TestNodes:
 
     @pytest.mark.langgraph("F-C21", "F-C22")
     @pytest.mark.parametrize("sync", [True, False])
-    async def test_what_a_node_calls_without_a_config_inherits_it(self, sync, anyio_backend_name):
+    async def test_runnables_called_without_a_config_inherit_it(self, sync, anyio_backend_name):
         """
         A node may call Runnables without passing its config on; its callbacks hear them all the
         same.
@@ -108,7 +108,7 @@ class TestNodes:
 
         assert heard.starts == [("upper", ["t"], "node")]
 
-    async def test_calls_of_different_nodes_are_told_apart(self):
+    async def test_calls_of_different_nodes_are_distinguished(self):
         """
         The context of one task doesn't leak into the next, nor out of the run.
         """

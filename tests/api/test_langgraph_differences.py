@@ -94,7 +94,7 @@ class TestIds:
 class TestDurability:
     @pytest.mark.langgraph("L111")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-    async def test_a_mode_without_a_saver_is_no_error(self, durability):
+    async def test_a_mode_without_a_saver_is_allowed(self, durability):
         """
         A graph without a checkpointer takes any durability and runs.
         """

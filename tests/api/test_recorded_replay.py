@@ -61,7 +61,7 @@ class TestRecorded:
 
     @pytest.mark.promise("S165")
     @pytest.mark.every_saver
-    async def test_the_original_branch_is_told(self, saver):
+    async def test_the_original_branch_is_replayed(self, saver):
         """
         Where a checkpoint has several children the first one's run is streamed.
         """
@@ -81,7 +81,7 @@ class TestRecorded:
 
     @pytest.mark.promise("S165")
     @pytest.mark.every_saver
-    async def test_a_next_turn_is_not_told(self, saver):
+    async def test_a_later_turn_is_not_replayed(self, saver):
         """
         The record ends where a new input begins.
         """
@@ -94,7 +94,7 @@ class TestRecorded:
 
     @pytest.mark.promise("S165")
     @pytest.mark.every_saver
-    async def test_a_pause_is_told_as_one(self, saver):
+    async def test_a_pause_is_replayed_as_a_pause(self, saver):
         """
         A record that ends in an open question ends as the run did, with its siblings' updates.
         """

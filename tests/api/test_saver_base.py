@@ -167,7 +167,7 @@ class TestSerializers:
                 {}, at()
             )
 
-    async def test_what_it_refuses(self):
+    async def test_a_value_that_the_serializer_refuses_ends_the_run(self):
         """
         A value that the serializer refuses ends the run, and its path is named.
         """

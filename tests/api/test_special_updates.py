@@ -55,7 +55,7 @@ class TestTheEnd:
     @pytest.mark.promise("S150")
     @pytest.mark.langgraph("F-G14")
     @pytest.mark.every_saver
-    async def test_with_values_it_is_no_node(self, saver):
+    async def test_with_values_it_counts_as_no_node(self, saver):
         """
         No update can be written as the end.
         """
@@ -96,7 +96,7 @@ class TestTheInput:
         assert result["bar"] == ["in", "a", "b"]
 
     @pytest.mark.langgraph("F-G15")
-    async def test_none_is_no_input(self, saver):
+    async def test_none_can_not_be_an_input(self, saver):
         """
         An input update without values is refused, and nothing is written.
         """
@@ -217,7 +217,7 @@ class TestWhoseItIs:
         assert await graph.aget_state(old.config) == old
 
     @pytest.mark.langgraph("F-G12", "L74")
-    async def test_everybody_elses_task_is_dropped(self, saver):
+    async def test_tasks_of_other_nodes_are_dropped(self, saver):
         """
         The updated node's edges alone decide what is due; finished siblings are not applied.
         """

@@ -198,7 +198,7 @@ class TestModels:
 
         assert texts([first, *rest]) == WORDS
 
-    async def test_nobody_reads_and_nothing_is_injected(self):
+    async def test_without_a_reader_nothing_is_injected(self):
         """
         Without a reader of messages a node's config has no callbacks of ours.
         """
@@ -306,7 +306,7 @@ class TestWriter:
         assert await told(graph) == []
         assert await graph.ainvoke({"messages": []}) == {"messages": []}
 
-    def test_outside_of_a_node_there_is_no_writer(self):
+    def test_outside_of_a_node_the_writer_is_unavailable(self):
         """
         The writer belongs to a task.
         """

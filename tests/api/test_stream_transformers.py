@@ -275,7 +275,7 @@ class TestChannels:
             assert await items(first) == await items(second)
 
     @pytest.mark.langgraph("F-D14")
-    async def test_nothing_is_kept_before_somebody_reads(self):
+    async def test_nothing_is_kept_before_a_reader_subscribes(self):
         """
         A reader that comes late gets what comes from then on.
         """
@@ -350,7 +350,7 @@ class TestChannels:
             (lambda: aiter(StreamChannel()), "init"),
         ],
     )
-    def test_what_can_not_work_is_refused(self, call, word):
+    def test_unusable_channels_are_refused(self, call, word):
         """
         A channel without room, and one that belongs to no run.
         """

@@ -106,7 +106,7 @@ class TestStrict:
 
 class TestOtherwise:
     @pytest.mark.langgraph("F-F4", "L57")
-    async def test_what_fits_of_a_map_is_taken(self, saver):
+    async def test_known_ids_of_a_map_are_taken(self, saver):
         """
         Without strict an unknown id beside a known one is left alone.
         """

@@ -25,7 +25,7 @@ class TestResult:
 
         assert result["log"] == ["in", "before", "in", "before", "c1", "c2:", "after"]
 
-    async def test_what_it_has_for_itself_is_dropped_without_words(self):
+    async def test_keys_of_a_subgraph_alone_cause_no_warning(self):
         """
         Keys that belong to a subgraph alone cause no warning about the parent graph.
         """

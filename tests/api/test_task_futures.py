@@ -114,7 +114,7 @@ class TestInCoroutines:
 
 class TestStopping:
     @pytest.mark.langgraph("F-J7")
-    async def test_who_is_cancelled_while_he_waits_has_the_call_stopped(self, saver):
+    async def test_cancelling_a_waiting_caller_stops_the_call(self, saver):
         """
         A time limit around an `await` ends the call too, and the run doesn't wait for it.
         """
@@ -206,7 +206,7 @@ class TestStopping:
 
 class TestLosing:
     @pytest.mark.langgraph("F-J5")
-    async def test_an_error_for_which_nobody_waits_is_told(self):
+    async def test_an_error_that_no_caller_awaits_is_a_warning(self):
         """
         The run goes on as if the call had not failed, with a warning that names the task.
         """

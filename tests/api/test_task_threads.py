@@ -131,7 +131,7 @@ class TestInThreads:
             limiter.total_tokens = before
 
     @pytest.mark.langgraph("F-J7")
-    async def test_a_thread_is_let_go_when_the_run_is_cancelled(self):
+    async def test_a_waiting_thread_ends_when_the_run_is_cancelled(self):
         """
         A sync function that waits for a call ends with the run that is cancelled.
         """

@@ -120,7 +120,7 @@ class TestTasks:
         assert ran == ["bad", "bad"]
 
     @pytest.mark.langgraph("F-F8", "L59")
-    async def test_a_question_in_a_task_is_told_once(self, saver):
+    async def test_a_question_in_a_task_is_reported_once(self, saver):
         """
         A call's question pauses the whole program, surfaces once, and its answer reaches the call.
         """
@@ -242,7 +242,7 @@ class TestTasks:
         assert await flow.ainvoke(1) == 3
 
     @pytest.mark.langgraph("F-J3")
-    async def test_a_call_that_nobody_awaits(self, saver):
+    async def test_a_call_that_is_not_awaited(self, saver):
         """
         The run waits for calls that its function did not wait for.
         """

@@ -85,7 +85,7 @@ class TestResume:
 
     @pytest.mark.promise("C7")
     @pytest.mark.langgraph("F-G9", "L67")
-    async def test_the_heads_own_id_is_no_time_travel(self, saver):
+    async def test_the_heads_own_id_does_not_branch(self, saver):
         """
         A resume that names the head hands back what its siblings have done.
         """

@@ -40,7 +40,7 @@ class TestEach:
         assert made.get([]) == {}
 
     @pytest.mark.langgraph("F-K1", "F-K5")
-    def test_what_is_too_old_is_gone(self, cache):
+    def test_expired_values_are_gone(self, cache):
         """
         A value is there until its seconds are over.
         """
@@ -116,7 +116,7 @@ class TestMemory:
         with pytest.raises(InvalidConfigError, match="entries_max"):
             InMemoryCache(entries_max=0)
 
-    def test_what_is_changed_later_is_not_changed_in_it(self):
+    def test_later_changes_of_a_value_do_not_reach_the_cache(self):
         """
         A cache keeps what a value was, not the object.
         """

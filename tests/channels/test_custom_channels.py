@@ -199,7 +199,7 @@ class TestBaseChannel:
         assert log == ["in 1", "once 1", "last 1"]
         assert (await graph.aget_state(at())).next == ()
 
-    def test_what_is_no_channel(self):
+    def test_an_object_that_is_not_a_channel_is_refused(self):
         """
         A channel of a Pregel that is none is refused with its name.
         """

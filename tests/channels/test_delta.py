@@ -309,7 +309,7 @@ class TestMigration:
         with pytest.raises(SerializationError, match="was stored by a DeltaChannel"):
             await graph(saver, "a", LastValue(list)).aget_state(at())
 
-    async def test_a_key_that_is_left_out_is_told(self, saver):
+    async def test_an_omitted_key_is_reported(self, saver):
         """
         A graph without the key doesn't go on with the thread, and the key's value stays.
         """

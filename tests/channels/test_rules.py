@@ -150,7 +150,7 @@ def test_only_barriers_are_consumed(channel):
 
 
 @given(st.permutations(["a", "b", "c"]), st.integers(0, 2))
-def test_a_barrier_opens_at_the_last_name_whatever_the_order(order, cut):
+def test_a_barrier_opens_at_the_last_name_in_any_order(order, cut):
     """
     However the names are spread over supersteps, the barrier opens exactly at the last one.
     """

@@ -31,7 +31,7 @@ from tests.codec.shapes import CODEC, TYPES, VALUES, same
 @example({"": {}, "deep": [(), [], set(), frozenset(), {}, "", b""]})
 @example([True, 1, 1.0, Decimal(1), complex(1)])
 @example([Decimal("NaN"), Decimal("sNaN12"), Decimal("-0"), Decimal("1.10")])
-def test_what_comes_back_is_equal_and_of_the_same_type(value):
+def test_decoded_values_are_equal_and_of_the_same_type(value):
     """
     Every value that can be stored comes back equal and of the same type, all the way down.
     """
@@ -186,7 +186,7 @@ REFUSED: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("value", "text"), REFUSED)
-def test_what_cannot_be_stored_exactly_is_refused_with_its_path(value, text):
+def test_inexact_values_are_refused_with_their_path(value, text):
     """
     A value of another type fails with its place, and with advice.
     """
@@ -250,7 +250,7 @@ def refusal(value: Any) -> SerializationError | None:
 
 
 @pytest.mark.parametrize("kind", [list, tuple, dict, set])
-def test_what_contains_itself_or_is_too_deep_is_refused(kind):
+def test_recursive_and_too_deep_values_are_refused(kind):
     """
     Endless and very deep values are refused, never a crash; what is accepted can be read back.
     """

@@ -107,7 +107,7 @@ PLAIN = st.recursive(
 
 
 @given(st.lists(st.lists(st.lists(PLAIN, max_size=3), min_size=1, max_size=3), max_size=5))
-def test_whatever_was_read_before_the_items_are_those_of_the_rows(lists):
+def test_items_are_those_of_the_rows_after_any_reads(lists):
     """
     Longer and shorter beginnings in any order, rows that grew, were merged or are others.
     """
@@ -132,7 +132,7 @@ def test_an_item_is_decoded_once_while_its_list_grows():
     assert decode.count == 20
 
 
-def test_what_a_reader_changes_no_other_reader_sees():
+def test_readers_do_not_share_items():
     """
     Two readers of one list have items of their own.
     """
@@ -155,7 +155,7 @@ def test_other_bytes_are_never_taken_for_known_ones():
     assert read(memory, rows([["xyz"]]), 1, CODEC.decode) == ["xyz"]
 
 
-def test_what_cannot_be_copied_is_left_to_decoding():
+def test_values_that_cannot_be_copied_are_decoded_again():
     """
     Types whose copies are not known to be exact, and lists larger than what is kept.
     """

@@ -10,7 +10,7 @@ from tests.support.every_store import Shelf
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-async def test_a_cancelled_call_blocks_nobody(case, tmp_path, request, anyio_backend):
+async def test_a_cancelled_call_does_not_block_the_next(case, tmp_path, request, anyio_backend):
     """
     Cancelled at any await, a call ends, no task and no thread of it stays, and the same object
     answers the next call.
@@ -24,7 +24,7 @@ async def test_a_cancelled_call_blocks_nobody(case, tmp_path, request, anyio_bac
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-async def test_a_cancelled_call_of_postgres_blocks_nobody(
+async def test_a_cancelled_call_of_postgres_does_not_block_the_next(
     operation, postgres, tmp_path, anyio_backend
 ):
     """

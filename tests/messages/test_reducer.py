@@ -140,7 +140,7 @@ class TestForms:
         assert [part["type"] for part in found.content] == ["text", "image_url"]
 
     @pytest.mark.parametrize("bad", [7, ("nobody", "x"), {"role": "nobody", "content": "x"}])
-    def test_what_is_no_message(self, bad):
+    def test_another_object_than_a_message_is_refused(self, bad):
         """
         Anything else is refused, and the error says which forms there are.
         """

@@ -169,7 +169,7 @@ def test_a_literal_answer_is_a_path_map():
         (views, False),
     ],
 )
-def test_async_callables_are_told(action, expected):
+def test_async_callables_are_recognized(action, expected):
     """
     Methods, objects and partials of them too.
     """

@@ -43,7 +43,7 @@ class TestManaged:
         assert seen == [(2, False), 2, (1, True), 1, (0, True), 0]
 
     @pytest.mark.langgraph("F-B21")
-    async def test_they_are_no_channels(self):
+    async def test_managed_values_have_no_channels(self):
         """
         No output and no channel has them.
         """
@@ -55,7 +55,7 @@ class TestManaged:
 
     @pytest.mark.langgraph("F-A2")
     @pytest.mark.parametrize("where", ["input_schema", "output_schema"])
-    def test_nobody_passes_or_gets_them(self, where):
+    def test_managed_values_are_refused_in_input_and_output_schemas(self, where):
         """
         In an input or output schema they are refused.
         """

@@ -227,7 +227,7 @@ class TestNodes:
 
         assert plan.nodes["one"].ends == plan.nodes["maybe"].ends == {"b": None}
 
-    def test_the_graph_id_tells_shapes_apart(self):
+    def test_the_graph_id_distinguishes_shapes(self):
         """
         The same declaration gives the same id in every process, other nodes another one.
         """

@@ -61,7 +61,7 @@ class TestState:
         assert told(update["messages"]) == [("1", "1: ann asks why after 1 messages")]
 
     @pytest.mark.langgraph("F-M2")
-    def test_a_model_is_not_told_of_them(self):
+    def test_a_model_does_not_see_injected_arguments(self):
         """
         The schema for the model has only what the model may set.
         """

@@ -73,7 +73,7 @@ async def test_its_tools_are_filled_in():
 
 
 @pytest.mark.langgraph("F-M1", "F-M2")
-async def test_its_validation_is_told_without_what_was_filled_in():
+async def test_its_validation_errors_omit_injected_arguments():
     """
     Arguments that don't fit are reported to the model; hidden ones are left out of that.
     """

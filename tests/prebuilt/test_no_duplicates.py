@@ -138,7 +138,7 @@ CASES = list(itertools.product(GRAPHS, MODES, [Streaming, Silent]))
 
 @pytest.mark.langgraph("F-M4")
 @pytest.mark.parametrize(("kind", "mode", "model"), CASES)
-def test_a_blocking_stream_tells_each_thing_once(kind, mode, model):
+def test_a_blocking_stream_sends_each_chunk_once(kind, mode, model):
     """
     Every mode of every prebuilt graph, with a model that streams or not; handlers hear it once too.
     """
@@ -152,7 +152,7 @@ def test_a_blocking_stream_tells_each_thing_once(kind, mode, model):
 @pytest.mark.langgraph("F-M4")
 @only_asyncio
 @pytest.mark.parametrize(("kind", "mode", "model"), CASES)
-async def test_a_stream_tells_each_thing_once(kind, mode, model):
+async def test_a_stream_sends_each_chunk_once(kind, mode, model):
     """
     The same in async code.
     """

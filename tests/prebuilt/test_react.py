@@ -206,7 +206,7 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("model", "options", "text"), BAD)
-def test_what_can_not_work_is_refused_at_once(model, options, text):
+def test_bad_arguments_are_refused_at_once(model, options, text):
     """
     Bad arguments are refused when the agent is made, with the way out.
     """

@@ -19,7 +19,7 @@ class TestPrompt:
             lambda s: [SystemMessage("be brief"), *s["messages"]],
         ],
     )
-    async def test_it_stands_before_the_conversation(self, prompt):
+    async def test_a_prompt_comes_before_the_conversation(self, prompt):
         """
         A text, a message or a function makes the model's input; the state stays as it is.
         """

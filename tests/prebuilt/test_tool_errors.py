@@ -42,7 +42,7 @@ class TestErrors:
             (lambda error: f"no: {error}", "no: 7"),
         ],
     )
-    async def test_a_failure_is_told_to_the_model(self, handling, text):
+    async def test_a_failure_is_reported_to_the_model(self, handling, text):
         """
         True, a text, exceptions or a function say what becomes an answer, and which.
         """

@@ -191,7 +191,7 @@ class TestArguments:
             ({}, "missing required field `number`"),
         ],
     )
-    async def test_what_does_not_fit_is_told_to_the_model(self, arguments, told_of):
+    async def test_wrong_arguments_are_reported_to_the_model(self, arguments, told_of):
         """
         By default wrong arguments become an answer with status "error", and nothing runs.
         """
@@ -201,7 +201,7 @@ class TestArguments:
         assert f"Error invoking tool 'double' with kwargs {arguments} with error:" in answer.content
         assert told_of in answer.content
 
-    async def test_an_unknown_tool_is_told_to_the_model(self):
+    async def test_an_unknown_tool_is_reported_to_the_model(self):
         """
         A call of a tool that isn't there is answered with the names that are.
         """
@@ -232,7 +232,7 @@ class TestArguments:
         ("tool", "text"),
         [(3, "must be a function or a tool object, got 3"), (lambda x: x, "needs a name")],
     )
-    def test_what_is_no_tool_is_refused(self, tool, text):
+    def test_an_object_that_is_not_a_tool_is_refused(self, tool, text):
         """
         Numbers, and functions without a name, are refused when the node is made.
         """

@@ -38,7 +38,7 @@ class TestValidation:
 
     @pytest.mark.langgraph("F-M5")
     @pytest.mark.parametrize("name", ["Pick", "choose"])
-    async def test_what_does_not_fit_is_told(self, name):
+    async def test_wrong_calls_are_answered_with_errors(self, name):
         """
         The answer says what is wrong, and is marked as an error for a route to see.
         """
@@ -67,7 +67,7 @@ class TestValidation:
             ([calling(("other", {}))], "calls 'other', for which 'validation' has no schema"),
         ],
     )
-    async def test_what_can_not_be_checked_is_refused(self, given, text):
+    async def test_unknown_schemas_are_refused(self, given, text):
         """
         Without a model's message, or for a name without schema, there is nothing to answer.
         """

@@ -33,7 +33,7 @@ HELD = {"sqlite": "its thread and its connection", "memory": "the child's copy"}
 
 
 @pytest.mark.parametrize("kind", HELD)
-def test_a_forked_child_is_told_what_it_can_not_use(kind, tmp_path: Path):
+def test_a_forked_child_gets_errors_for_objects_that_it_can_not_use(kind, tmp_path: Path):
     """
     A saver and the blocking methods of the parent are refused in the child, and nothing hangs.
     """

@@ -176,7 +176,7 @@ class TestTrouble:
             StateGraph(AB).add_node("node", Flaky(), cache_policy=policy)
 
     @pytest.mark.parametrize("given", [3, InMemoryCache])
-    def test_what_is_no_cache(self, given):
+    def test_an_object_that_is_not_a_cache_is_refused(self, given):
         """
         `compile` refuses it.
         """

@@ -284,7 +284,7 @@ class TestWhatIsKept:
         assert (await graph.ainvoke({"foo": "a"}))["bar"] == ["mended"]
 
     @pytest.mark.langgraph("F-K3")
-    async def test_what_a_person_answered_is_not_kept(self, saver, cache):
+    async def test_results_with_answers_are_not_cached(self, saver, cache):
         """
         Neither a question nor a result that an answer went into is taken for another run.
         """

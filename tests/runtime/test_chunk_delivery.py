@@ -32,7 +32,7 @@ def kinds(chunks: list) -> list[str]:
 
 class TestSync:
     @pytest.mark.promise("S074", "S186")
-    async def test_a_step_is_told_once_it_is_stored(self):
+    async def test_a_step_is_reported_once_it_is_stored(self):
         """
         updates, tasks, values and checkpoints of a step wait for its save; custom doesn't.
         """
@@ -61,7 +61,7 @@ class TestSync:
         assert kinds(chunks) == [*after, *step]
 
     @pytest.mark.promise("S074")
-    async def test_a_sibling_is_told_once_its_writes_are_stored(self):
+    async def test_a_sibling_is_reported_once_its_writes_are_stored(self):
         """
         With siblings still running, a finished task's chunk waits for its own writes' save.
         """
@@ -129,7 +129,7 @@ class TestTheOtherModes:
 
         assert early == ["values", "updates", "values", "updates", "values"]
 
-    async def test_a_graph_without_a_saver_tells_at_once(self):
+    async def test_a_graph_without_a_saver_reports_at_once(self):
         """
         Without a saver there is nothing to wait for.
         """

@@ -48,7 +48,7 @@ class TestInItsPlace:
     @pytest.mark.langgraph("F-C12", "L44")
     @pytest.mark.every_saver
     @MODES
-    async def test_its_update_stands_for_the_nodes(self, saver, durability):
+    async def test_its_update_replaces_the_nodes(self, saver, durability):
         """
         The handler gets the node's input and its error; its update ends the superstep.
         """
@@ -147,7 +147,7 @@ class TestInItsPlace:
         assert result["bar"] == ["handled", "slow"]
 
     @pytest.mark.langgraph("F-C12")
-    async def test_a_question_is_no_failure(self, saver):
+    async def test_a_question_is_not_a_failure(self, saver):
         """
         A node that asks is not handled.
         """
@@ -164,7 +164,7 @@ class TestInItsPlace:
         assert (result["bar"], handler.seen) == (["ada", "after"], [])
 
     @pytest.mark.langgraph("F-C12")
-    async def test_streams_tell_of_both(self):
+    async def test_streams_report_both(self):
         """
         Readers see the node's failure and the handler's update under its own name.
         """
@@ -303,7 +303,7 @@ class TestAfterACrash:
 
 
 class TestRefused:
-    def test_a_handler_that_is_no_function(self):
+    def test_a_handler_must_be_a_function(self):
         """
         `add_node` refuses what can't be called.
         """

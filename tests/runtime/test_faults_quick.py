@@ -120,7 +120,7 @@ class TestCancelledAwaits:
         assert seen["awaits"] > 0
 
     @pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
-    async def test_a_cancelled_call_blocks_nobody(self, case, tmp_path, anyio_backend):
+    async def test_a_cancelled_call_does_not_block_the_next(self, case, tmp_path, anyio_backend):
         """
         Of a store, a cache, a session or a reader of events: cancelled at an await it ends, and
         the same object answers the next call.

@@ -141,7 +141,7 @@ class TestParameters:
 
         assert seen == [None]
 
-    def test_what_is_no_store_is_refused(self):
+    def test_an_object_that_is_not_a_store_is_refused(self):
         """
         `compile(store=...)` takes an object that carries out batches of operations, no class.
         """
@@ -261,7 +261,7 @@ class TestExecutionInfo:
         assert before <= info.node_first_attempt_time <= time.time()
 
     @pytest.mark.langgraph("F-C19")
-    async def test_without_a_saver_there_is_no_thread(self):
+    async def test_without_a_saver_the_thread_id_is_none(self):
         """
         `thread_id` is None then, and the run has an id of its own.
         """

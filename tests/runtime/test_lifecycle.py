@@ -88,7 +88,7 @@ class TestEvents:
         assert told == [("interrupt", 0), ("resume", 0), ("resume", 1)]
 
     @pytest.mark.langgraph("F-C24")
-    async def test_a_new_input_is_no_resume(self, saver):
+    async def test_a_new_input_is_not_a_resume(self, saver):
         """
         A run from an input, also on a thread that has run before, reports nothing.
         """
@@ -102,7 +102,7 @@ class TestEvents:
 
 class TestAmongLangChains:
     @pytest.mark.langgraph("F-C24")
-    async def test_they_stand_among_other_handlers(self, saver):
+    async def test_they_can_be_mixed_with_other_handlers(self, saver):
         """
         A manager and a handler that hears LangChain too work, and runnables are not disturbed.
         """

@@ -39,7 +39,7 @@ async def writes_bar(state):
 
 class TestContext:
     @pytest.mark.parametrize("sync", [True, False])
-    async def test_what_a_node_sets_does_not_leak(self, sync):
+    async def test_contextvars_of_a_node_do_not_leak(self, sync):
         """
         A contextvar set in one node is not set in the next one, nor in the caller.
         """

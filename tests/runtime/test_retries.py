@@ -94,7 +94,7 @@ class TestAttempts:
         assert seen == [(1, "none"), (2, "none"), (3, "none")]
 
     @pytest.mark.langgraph("F-C9", "L36", "L43")
-    async def test_what_a_failed_attempt_returned_is_not_kept(self):
+    async def test_results_of_a_failed_attempt_are_dropped(self):
         """
         An attempt that failed after the node had returned, in an edge, leaves no writes.
         """
@@ -236,7 +236,7 @@ class TestGraphsBelow:
 
 
 class TestStreams:
-    async def test_what_a_failed_attempt_has_streamed_stays(self):
+    async def test_chunks_of_a_failed_attempt_stay(self):
         """
         Chunks that readers have got are not taken back; updates come once.
         """

@@ -68,7 +68,7 @@ class TestBlock:
         assert paused_at <= BUFFER + 1
         assert [first, *rest] == list(range(50))
 
-    async def test_what_an_await_gave_is_kept_while_the_node_waits(self):
+    async def test_the_result_of_an_await_is_kept_while_the_node_waits(self):
         """
         A node that is held goes on with the result that it awaited.
         """

@@ -302,7 +302,7 @@ class TestLimits:
         assert recursion_limit_in(environment) == limit
 
     @pytest.mark.parametrize("text", ["0", "-3", "ten", "1.5"])
-    def test_a_default_that_is_no_number_is_refused(self, text):
+    def test_a_default_must_be_a_number(self, text):
         """
         The error names the variable.
         """

@@ -88,7 +88,7 @@ class TestTheWholeAttempt:
         assert (calls, result["bar"]) == ([1, 2], ["in time"])
 
     @pytest.mark.langgraph("F-C10")
-    async def test_what_the_node_makes_of_its_cancellation_does_not_count(self):
+    async def test_errors_raised_during_cancellation_do_not_count(self):
         """
         A node that raises an error of its own while it is stopped has timed out all the same.
         """
@@ -104,7 +104,7 @@ class TestTheWholeAttempt:
 
         assert isinstance(raised.value.__cause__, ValueError)
 
-    async def test_a_cancelled_run_is_no_timeout(self):
+    async def test_a_cancelled_run_is_not_a_timeout(self):
         """
         A caller that cancels the run while a limited node works gets the cancellation.
         """

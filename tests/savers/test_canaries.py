@@ -86,7 +86,7 @@ async def test_under_encryption_nothing_is_readable(store, word, tmp_path):
 @pytest.mark.every_saver
 @pytest.mark.every_loop("sqlite-memory")
 @pytest.mark.parametrize("mode", MODES)
-async def test_what_cannot_be_stored_may_be_untracked(saver, mode):
+async def test_values_that_cannot_be_stored_may_be_untracked(saver, mode):
     """
     A lock that a node shares with the next one, in every mode; `get_state` doesn't have it.
     """

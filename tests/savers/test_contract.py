@@ -196,7 +196,7 @@ class TestLedger:
 
     @pytest.mark.promise("C17")
     @pytest.mark.langgraph("L37")
-    async def test_generations_stand_side_by_side(self, port):
+    async def test_generations_are_stored_side_by_side(self, port):
         """
         A control row of a later generation is added; readers take the highest.
         """

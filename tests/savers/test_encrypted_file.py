@@ -110,7 +110,7 @@ async def test_other_keys_read_nothing(store, keys):
 
 @pytest.mark.promise("S206")
 @ON_DISK
-async def test_a_number_is_no_exception(store):
+async def test_a_number_is_encrypted_too(store):
     """
     Numbers, which are readable in a record otherwise, are encrypted too.
     """

@@ -41,7 +41,7 @@ FIVE = ("config", "checkpoint", "metadata", "parent_config", "pending_writes")
 class TestPutAndGet:
     @pytest.mark.promise("S004", "S011", "S013", "S015")
     @pytest.mark.langgraph("F-E2", "F-E5", "F-E27", "F-E28")
-    async def test_what_was_put_comes_back(self, saver):
+    async def test_a_put_checkpoint_can_be_read(self, saver):
         """
         The returned config addresses an equal checkpoint; a tuple has five parts.
         """
@@ -113,7 +113,7 @@ class TestPutAndGet:
         assert await saver.aget_tuple(at()) is None
 
     @pytest.mark.promise("S227")
-    async def test_what_is_put_is_a_copy(self, saver):
+    async def test_a_put_checkpoint_is_copied(self, saver):
         """
         Changing the passed values later changes nothing.
         """
@@ -128,7 +128,7 @@ class TestPutAndGet:
 class TestWrites:
     @pytest.mark.promise("S014")
     @pytest.mark.langgraph("F-E6", "F-E2")
-    async def test_writes_stand_beside_their_checkpoint(self, saver):
+    async def test_writes_are_stored_beside_their_checkpoint(self, saver):
         """
         A task's writes come back with its id, in order, and once.
         """

@@ -182,7 +182,7 @@ async def test_a_value_outlives_the_checkpoint_that_it_came_with(store):
         assert copied.values == state.values
 
 
-async def test_what_a_node_changes_in_place_is_stored_as_it_is_then(store):
+async def test_values_changed_in_place_are_stored_as_changed(store):
     """
     An object that a node has changed and returned is not taken for the one that was given.
     """

@@ -309,7 +309,7 @@ class TestVacuum:
 
 class TestBackup:
     @pytest.mark.every_loop
-    async def test_what_is_refused(self, store, tmp_path):
+    async def test_invalid_backup_paths_are_refused(self, store, tmp_path):
         """
         A path where something is, and a folder that doesn't exist; nothing is left behind.
         """
@@ -325,7 +325,7 @@ class TestBackup:
 
         assert (tmp_path / "there").read_text() == "mine"
 
-    async def test_objects_are_no_data(self, tmp_path):
+    async def test_arbitrary_objects_are_not_data(self, tmp_path):
         """
         A saver that keeps objects says that it can't store them.
         """

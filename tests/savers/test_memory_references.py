@@ -80,7 +80,7 @@ async def test_other_savers_name_the_channel(saver):
 
 
 @pytest.mark.parametrize("options", [{"copy": "deep"}, {"copy": "none", "codec": Codec()}])
-def test_what_makes_no_sense_is_refused(options):
+def test_useless_settings_are_refused(options):
     """
     A copy that there isn't, and a codec that would have nothing to do, are refused.
     """

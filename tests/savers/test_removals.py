@@ -207,7 +207,7 @@ class TestRandomThreads:
     @pytest.mark.promise("S124", "C2")
     @pytest.mark.every_loop("sqlite-memory")
     @pytest.mark.parametrize("seed", range(4))
-    async def test_what_is_left_is_as_it_was(self, saver, seed):
+    async def test_remaining_checkpoints_keep_their_values(self, saver, seed):
         """
         After any removals of any thread with branches every checkpoint that is left has its
         values, and the thread goes on.

@@ -39,7 +39,7 @@ MODES = ["sync", "async", "exit"]
 
 class TestMetrics:
     @pytest.mark.promise("S203")
-    async def test_every_operation_is_told(self, store):
+    async def test_every_operation_is_reported(self, store):
         """
         The hook hears of each put, get, list and removal: how long it took, its bytes, whether it
         went well.
@@ -66,7 +66,7 @@ class TestMetrics:
         assert 1000 < first.bytes < 5000
         assert max(call.bytes for call in told if call.op == "list") > 2000
 
-    async def test_a_hook_that_fails_is_nobodys_business(self, store):
+    async def test_a_failing_hook_is_ignored(self, store):
         """
         An error of the hook reaches no run.
         """

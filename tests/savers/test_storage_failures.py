@@ -122,7 +122,7 @@ class Dying(InMemorySaver):
 
 class TestADeadWriter:
     @pytest.mark.promise("T21", "B2")
-    async def test_an_error_nobody_foresaw_reaches_every_waiter(self):
+    async def test_an_unexpected_error_reaches_every_waiter(self):
         """
         When the writer fails with an error of no kind, all who wait get it at once, and none
         hangs.

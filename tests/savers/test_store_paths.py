@@ -28,7 +28,7 @@ async def use(saver):
         (lambda p: JsonlSaver(p / "text" / "threads"), "text"),
     ],
 )
-async def test_what_is_no_store_is_named(tmp_path, make, culprit):
+async def test_unusable_paths_are_named(tmp_path, make, culprit):
     """
     A folder that isn't there, a file in the place of a folder, and another file are errors with
     the path, and stay as they were.

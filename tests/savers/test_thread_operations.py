@@ -248,7 +248,7 @@ class TestCopying:
         assert (await graph.aget_state(at())).next == ("inner",)
         assert await graph.ainvoke(Command(resume="me"), at()) == copy
 
-    async def test_what_is_refused(self, saver):
+    async def test_invalid_arguments_are_refused(self, saver):
         """
         A thread is copied neither to itself nor over another one; an unknown source is a no-op.
         """
@@ -342,7 +342,7 @@ class TestPruning:
         assert await saver.aprune("t", keep_last=1) == 0
 
     @pytest.mark.promise("S119")
-    async def test_what_is_refused(self, saver):
+    async def test_invalid_arguments_are_refused(self, saver):
         """
         An unknown strategy, with the names of the others, and a negative number.
         """

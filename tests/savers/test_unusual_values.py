@@ -27,7 +27,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-async def test_what_is_read_back_is_what_was_written(store, name):
+async def test_unusual_values_come_back_as_written(store, name):
     """
     NUL in text, NaN, infinity, numbers of any size come back as they were.
     """
@@ -71,7 +71,7 @@ def test_any_value_is_the_same_on_every_saver(store):
 @pytest.mark.promise("T30")
 @pytest.mark.every_loop("sqlite-memory")
 @pytest.mark.parametrize("value", ["\ud800", object(), {1: object()}, {"a": [lambda: 0]}])
-async def test_what_is_refused_is_refused_everywhere(saver, value):
+async def test_refused_values_are_refused_by_every_saver(saver, value):
     """
     A value that can't be stored exactly fails its node with the path, on every saver alike.
     """

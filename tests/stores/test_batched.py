@@ -53,7 +53,7 @@ async def test_tasks_of_one_moment_share_a_batch():
 
 
 @pytest.mark.langgraph("F-I9")
-async def test_what_comes_meanwhile_goes_next():
+async def test_waiting_operations_share_the_next_batch():
     """
     While a batch is away the others wait, and then go together.
     """

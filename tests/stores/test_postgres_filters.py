@@ -34,7 +34,7 @@ def contains(value, wanted):
 
 
 @given(VALUES, FILTERS)
-def test_what_is_necessary_leaves_out_nothing_that_fits(value, wanted):
+def test_the_condition_excludes_no_match(value, wanted):
     """
     A value that fits a filter contains what the database is asked for.
     """

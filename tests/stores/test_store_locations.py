@@ -21,7 +21,7 @@ pytestmark = pytest.mark.every_loop
 
 
 class TestEveryKind:
-    def test_what_is_stored_outlives_the_store(self, shelf):
+    def test_stored_items_outlive_the_store(self, shelf):
         """
         A store made anew finds what an earlier one stored, where the kind lasts.
         """
@@ -190,7 +190,7 @@ class TestSqlite:
     @pytest.mark.parametrize(
         "arguments", [{"path": ""}, {"path": "x", "busy_timeout_s": -1}, {"path": 7}]
     )
-    def test_what_can_not_be_is_refused(self, arguments):
+    def test_impossible_settings_are_refused(self, arguments):
         """
         An empty path and a negative time are refused at once.
         """
@@ -227,7 +227,7 @@ class TestSqlite:
                 await checkpoint()
                 assert await store.aget(("a",), str(number)) == there
 
-    def test_what_is_no_store(self, tmp_path):
+    def test_unusable_files_are_typed_errors(self, tmp_path):
         """
         A missing folder, a file that isn't a database, a newer version: typed errors.
         """
@@ -289,7 +289,7 @@ class TestPostgres:
             (path,) = connection.execute("SHOW search_path").fetchone()
         assert schema not in path
 
-    def test_what_is_no_source_is_refused(self):
+    def test_another_object_than_a_connection_is_refused(self):
         """
         Neither address nor connection nor pool.
         """

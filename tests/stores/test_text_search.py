@@ -137,7 +137,7 @@ class TestSearch:
         assert keys(await store.asearch(("pets",), query="car", limit=1)) == ["tom"]
         assert "rex" not in keys(await store.asearch((), query="dog", limit=99))
 
-    def test_a_text_that_stands_twice_is_embedded_once(self, shelf):
+    def test_a_repeated_text_is_embedded_once(self, shelf):
         """
         One call embeds each text of a batch once.
         """
@@ -173,7 +173,7 @@ class TestSearch:
 
 class TestRefused:
     @pytest.mark.parametrize("wrong", [[], [[1.0, 2.0]], [["x", 1, 2]], [None], [[1.0] * 3] * 2])
-    def test_what_is_no_vector_per_text(self, shelf, wrong):
+    def test_wrong_vectors_are_refused(self, shelf, wrong):
         """
         Too few vectors, a wrong length, or no numbers: nothing of the batch is stored.
         """

@@ -53,7 +53,7 @@ class TestExpiry:
         assert store.list_namespaces() == [("found",), ("got",)]
 
     @pytest.mark.langgraph("F-I7")
-    def test_reading_may_be_told_not_to(self, shelf, clock):
+    def test_refreshing_can_be_turned_off(self, shelf, clock):
         """
         `refresh_on_read=False` is for every read; a call may say otherwise.
         """
@@ -93,7 +93,7 @@ class TestExpiry:
         assert store.sweep_ttl() == 1
         assert keys(store) == set()
 
-    def test_what_can_not_be_is_refused(self, store):
+    def test_an_invalid_time_to_live_is_refused(self, store):
         """
         Minutes are a number from 0 on; a store without a time to live says so.
         """

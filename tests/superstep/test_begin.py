@@ -82,7 +82,7 @@ class TestInput:
         assert run.state.values["log"] == ["a", "b", "a", "b"]
 
     @pytest.mark.parametrize("given", [3, "text", ["text"], object()])
-    def test_an_input_that_is_no_update_is_refused_before_anything_changes(self, given):
+    def test_an_invalid_input_is_refused_before_anything_changes(self, given):
         """
         A wrong input raises at once and says what to pass: nothing is saved and no node runs.
         """

@@ -31,7 +31,7 @@ from tests.superstep.script import Store, kinds, rows
 
 class TestQuestions:
     @pytest.mark.langgraph("F-F8")
-    def test_the_callers_question_is_told_with_its_calls(self):
+    def test_the_callers_question_is_reported_with_its_calls(self):
         """
         A node that pauses ends after its calls, and the run shows the questions of all of them,
         each once.
@@ -51,7 +51,7 @@ class TestQuestions:
         assert [question.value for question in run.outcome.interrupts] == ["first", "second"]
 
     @pytest.mark.langgraph("F-F8")
-    def test_one_for_which_nobody_waited_pauses_the_run_all_the_same(self):
+    def test_a_question_of_an_unawaited_call_pauses_the_run(self):
         """
         A question is never lost: the node that returned without it runs again.
         """
@@ -72,7 +72,7 @@ class TestQuestions:
         identifier = run.outcome.interrupts[0].id
         assert (again.names, again.task("a").routed) == (["a"], {identifier: "yes"})
 
-    def test_an_answer_given_to_nobody_stays_with_the_call_that_took_it(self):
+    def test_a_bare_answer_stays_with_the_call_that_took_it(self):
         """
         A call that used up a bare answer, and asks once more, gets it again when it runs again.
         """
@@ -303,7 +303,7 @@ def test_no_order_of_events_makes_a_run_hang(block):
             raise
 
 
-def test_stored_answers_of_a_call_are_no_result():
+def test_stored_answers_of_a_call_are_not_its_result():
     """
     A call that was answered and did not end runs again, with what it had been answered.
     """

@@ -57,7 +57,7 @@ class TestStarting:
         assert run.streamed("updates") == [{"step": 5}]
 
     @pytest.mark.langgraph("F-J3")
-    def test_what_it_returned_reaches_no_channel(self):
+    def test_results_of_calls_reach_no_channel(self):
         """
         The superstep folds in what the node returned and nothing of its calls.
         """

@@ -68,7 +68,7 @@ RETURNS = {
 @pytest.mark.langgraph("F-A16")
 @pytest.mark.parametrize("returns", RETURNS)
 @pytest.mark.parametrize("schema", [Model, Plain, Struct])
-async def test_what_was_changed_in_place_is_an_update(schema, returns):
+async def test_a_change_in_place_is_an_update(schema, returns):
     """
     Defaults that were never set count too, nested ones as well, for the next node and the result.
     """
@@ -103,7 +103,7 @@ async def test_it_is_what_langgraph_makes_of_it(schema, returns):
         assert await ours.ainvoke(given) == other.invoke(given)
 
 
-async def test_what_was_not_touched_is_no_update():
+async def test_untouched_fields_are_not_an_update():
     """
     A new model with one field leaves what others wrote; what can't be changed isn't made again.
     """

@@ -56,7 +56,7 @@ class TestValues:
         ]
 
     @pytest.mark.langgraph("F-D1", "L97")
-    def test_a_superstep_that_writes_no_output_key_tells_nothing(self):
+    def test_a_superstep_that_writes_no_output_key_sends_nothing(self):
         """
         `values` has changes, not supersteps.
         """
@@ -79,7 +79,7 @@ class TestValues:
         assert run.outcome.values is None
 
     @pytest.mark.langgraph("F-D1")
-    def test_a_resume_tells_the_state_first(self):
+    def test_a_resume_sends_the_state_first(self):
         """
         Before anything runs, a resumed reader gets the current state.
         """
@@ -106,7 +106,7 @@ class TestValues:
         assert [i.value for i in last["__interrupt__"]] == ["why?"]
 
     @pytest.mark.langgraph("L98")
-    def test_a_question_over_a_bare_value_stands_alone(self):
+    def test_a_question_over_a_bare_value_is_sent_alone(self):
         """
         Where the state isn't a dict, the question's chunk has nothing but the question.
         """
@@ -135,7 +135,7 @@ class TestValues:
 
 class TestUpdates:
     @pytest.mark.langgraph("F-D2", "L97")
-    def test_tasks_are_told_as_they_finish(self):
+    def test_tasks_are_reported_as_they_finish(self):
         """
         Chunks come in the order of completion, the state folds in path order.
         """
@@ -157,7 +157,7 @@ class TestUpdates:
             ([{"log": ["1"]}, Command(update={"text": "x"})], {"log": ["1"], "text": "x"}),
         ],
     )
-    def test_what_a_task_wrote(self, returned, shown):
+    def test_a_tasks_writes_are_a_dict_or_a_list(self, returned, shown):
         """
         A dict; a list where a key repeats; None where it wrote nothing.
         """
@@ -167,7 +167,7 @@ class TestUpdates:
         assert run.streamed("updates") == [{"a": shown}]
 
     @pytest.mark.langgraph("F-D2", "L115")
-    def test_questions_of_siblings_are_told_as_they_come_and_returned_in_path_order(self):
+    def test_questions_of_siblings_are_sent_as_they_come_and_returned_in_path_order(self):
         """
         Each question has a chunk; the run's own list is by path, whatever came first.
         """
@@ -232,7 +232,7 @@ class TestTasks:
         assert failed["error"] == "ValueError('boom')"
 
     @pytest.mark.langgraph("F-D5", "F-D20")
-    def test_a_hidden_node_tells_nothing(self):
+    def test_a_hidden_node_sends_nothing(self):
         """
         A node with the hidden tag has no chunk in any mode.
         """
@@ -266,7 +266,7 @@ class TestCheckpoints:
         assert [c["parent_config"] for c in told[1:]] == [c["config"] for c in told[:-1]]
 
     @pytest.mark.langgraph("F-D6")
-    def test_a_resume_tells_the_checkpoint_it_stands_on(self):
+    def test_a_resume_sends_the_checkpoint_that_it_begins_at(self):
         """
         With what its tasks have asked, raised and written so far.
         """
@@ -291,7 +291,7 @@ class TestCheckpoints:
     @pytest.mark.parametrize(
         "settings", [{"interrupt_after": ("a",)}, {"recursion_limit": 1}], ids=["after", "limit"]
     )
-    def test_a_run_that_stops_tells_its_last_checkpoint(self, settings):
+    def test_a_run_that_stops_sends_its_last_checkpoint(self, settings):
         """
         Also when a breakpoint or the recursion limit ends the run.
         """

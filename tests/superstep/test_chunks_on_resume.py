@@ -42,7 +42,7 @@ class TestNext:
 
 class TestBreakpoints:
     @pytest.mark.langgraph("L63")
-    def test_one_after_the_last_node_is_told(self):
+    def test_a_breakpoint_after_the_last_node_is_reported(self):
         """
         `interrupt_after` a node that nothing follows is streamed, and the run ends.
         """
@@ -55,7 +55,7 @@ class TestBreakpoints:
 
 class TestGoingOn:
     @pytest.mark.langgraph("F-D2", "F-E15", "L42")
-    def test_the_updates_of_finished_siblings_are_told_again(self):
+    def test_the_updates_of_finished_siblings_are_sent_again(self):
         """
         A run that goes on streams what finished before it, marked as not run now.
         """

@@ -77,7 +77,7 @@ class TestClaim:
 
         assert started(run.saved(1)) == ["a"]
 
-    def test_without_a_saver_nothing_is_saved_and_nobody_waits(self):
+    def test_without_a_saver_nothing_is_saved_or_waited_for(self):
         """
         A run without a saver starts at once and never asks for a save.
         """
@@ -137,7 +137,7 @@ class TestSync:
         assert kinds(run.saved()) == ["Finish"]
 
     @pytest.mark.parametrize("mode", ["updates", "values"])
-    def test_a_chunk_is_delivered_when_what_it_tells_is_durable(self, mode):
+    def test_a_chunk_is_delivered_when_its_content_is_durable(self, mode):
         """
         In sync a delivered chunk is a durable one.
         """

@@ -213,7 +213,7 @@ class TestLateEvents:
         assert run.event(event(task, result)) == []
         assert (run.state.results, run.state.running, run.state.sent) == before
 
-    def test_what_ends_after_a_refused_save_is_told_to_nobody(self):
+    def test_tasks_that_end_after_a_refused_save_send_no_chunk(self):
         """
         A chunk of a task that ends when a save has failed would show what is stored nowhere.
         """

@@ -94,7 +94,7 @@ class TestDurableFirst:
 
 class TestTheTask:
     @pytest.mark.langgraph("F-C12", "L44")
-    def test_it_stands_behind_the_failed_one(self):
+    def test_a_handlers_path_follows_the_failed_task(self):
         """
         The handler's path is the failed task's with a mark, its input the failed one's view.
         """
@@ -175,7 +175,7 @@ class TestNotHandled:
         assert isinstance(run.outcome, Failed)
         assert repr(run.outcome.error) == "KeyError('handler')"
 
-    def test_what_stops_a_program_is_not_handled(self):
+    def test_exits_of_the_program_are_not_handled(self):
         """
         Only an Exception goes to a handler.
         """

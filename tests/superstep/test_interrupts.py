@@ -13,7 +13,7 @@ from tests.superstep.threads import ASYNC, EXIT, MODES, SYNC, State, stored, thr
 class TestQuestions:
     @pytest.mark.promise("L41", "S078")
     @MODES
-    def test_a_question_stops_nobody(self, mode):
+    def test_a_question_stops_no_sibling(self, mode):
         """
         Siblings go on after one of them asks, and the run waits for them.
         """

@@ -201,7 +201,7 @@ class TestRecursionLimit:
             assert store.restored().values["log"] == ["a"] * (3 * round_)
 
     @pytest.mark.parametrize(("limit", "ends"), [(2, Failed), (3, Succeeded)])
-    def test_a_run_that_ends_in_time_is_no_failure(self, limit, ends):
+    def test_a_run_that_ends_in_time_succeeds(self, limit, ends):
         """
         As many node supersteps as the limit are fine; one more is not.
         """

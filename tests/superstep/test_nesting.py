@@ -79,7 +79,7 @@ class TestTakingUp:
         ("stateful", "under", "expected"),
         [(False, "1", True), (False, "2", True), (True, "1", True), (True, "2", False)],
     )
-    def test_what_a_nested_run_finds(self, stateful, under, expected):
+    def test_a_nested_run_finds_its_earlier_attempt(self, stateful, under, expected):
         """
         The checkpoint in a task's own namespace is taken up; in a stateful one only if it was made
         under the same checkpoint of the parent.

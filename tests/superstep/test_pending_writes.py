@@ -73,7 +73,7 @@ def test_the_newest_generation_of_each_kind_counts(ledger, attempt, turn):
     assert attempts(shown) == {"t": attempt}
 
 
-def test_rows_that_no_task_made_are_no_attempts():
+def test_rows_without_a_task_are_not_attempts():
     """
     A Command's writes and an early answer are stored under the null task.
     """

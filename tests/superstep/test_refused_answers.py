@@ -71,7 +71,7 @@ class TestAnAnswerThatIsRefused:
         assert again(store, Command(resume="2"), mode).task("b").answers == ("1", "2")
 
     @pytest.mark.langgraph("F-F9", "L51")
-    def test_a_bare_answer_goes_to_nobody_else(self):
+    def test_a_bare_answer_goes_to_no_other_question(self):
         """
         A bare answer is gone when the task that took it refuses it.
         """

@@ -101,7 +101,7 @@ class TestForms:
         assert written(Command(update=made), schema) == [("text", "x"), ("log", ["y"])]
 
     @pytest.mark.langgraph("F-A16")
-    def test_a_models_defaults_are_no_update(self):
+    def test_a_models_defaults_are_not_an_update(self):
         """
         Of a pydantic model only the fields that were set are written.
         """
@@ -189,7 +189,7 @@ class TestUnknownKeys:
         assert "known keys" in refused.value.do
 
     @pytest.mark.parametrize("key", ["branch:to:review", TASKS, "__interrupt__", START])
-    def test_the_runtimes_own_channels_are_no_keys(self, key):
+    def test_the_runtimes_own_channels_are_not_keys(self, key):
         """
         A node can't write an edge, a Send or a control channel by name.
         """
@@ -302,7 +302,7 @@ class TestBranches:
 
     @pytest.mark.langgraph("F-A12")
     @pytest.mark.parametrize("returned", [None, [None], [START, "review"], START])
-    def test_none_and_start_are_no_destinations(self, returned):
+    def test_none_and_start_are_not_destinations(self, returned):
         """
         A branch that answers nothing is an error that names the branch and its node.
         """

@@ -145,7 +145,7 @@ class TestWhichErrors:
         assert next_delay([STEADY], 1, error, 0) is None
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(), GeneratorExit()])
-    def test_what_stops_a_program_is_never_retried(self, error):
+    def test_exits_of_the_program_are_never_retried(self, error):
         """
         Only an Exception is tried again, whatever a policy says.
         """

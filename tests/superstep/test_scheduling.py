@@ -118,7 +118,7 @@ class TestLeft:
         ("waiting", "then", "steps"),
         [((), FREE, ()), ((B, C), Lane(B, waiting=(C,)), (BeginRun(B),))],
     )
-    def test_who_waits_for_a_removal_begins_after_it(self, waiting, then, steps):
+    def test_a_run_that_waits_for_a_removal_begins_after_it(self, waiting, then, steps):
         """
         A thread whose last run is rolled back is free, or the next one's, when that is removed.
         """
@@ -145,7 +145,7 @@ class TestHeld:
             ),
         ],
     )
-    def test_who_comes_to_a_thread_of_another_system(self, lane, if_busy, then, steps):
+    def test_a_run_on_a_thread_of_another_system(self, lane, if_busy, then, steps):
         """
         A run that waits for another system is in the way as one that goes on is.
         """
@@ -211,7 +211,7 @@ class TestHeld:
             ("enqueue", False, "x", "end"),
         ],
     )
-    def test_what_is_done_about_a_run_that_comes_first(self, if_busy, alive, cancel, way):
+    def test_an_earlier_run_is_waited_for_ended_or_adopted(self, if_busy, alive, cancel, way):
         """
         It is waited for, asked to end once, or taken up where no system has it any more.
         """

@@ -104,7 +104,7 @@ class TestDrain:
         assert run.outcome == Drained(error)
         assert again.names == ["a"]
 
-    def test_a_question_beside_it_is_told(self):
+    def test_a_question_beside_it_is_reported(self):
         """
         When a sibling asks, the run pauses with its question.
         """

@@ -72,7 +72,7 @@ class TestForms:
 
     @pytest.mark.promise("S158")
     @pytest.mark.parametrize("given", [[], [[]], [[ONE], []], [3], [[3]], [[(1, 2, 3, 4)]]])
-    def test_what_is_none_is_refused(self, given):
+    def test_empty_updates_are_refused(self, given):
         """
         Nothing, an empty superstep and other things aren't updates.
         """
@@ -121,7 +121,7 @@ class TestWhoseItIs:
             ([ONE, StateUpdate({}, "__input__")], InvalidUpdateError),
         ],
     )
-    def test_what_cannot_be_is_refused(self, updates: list[StateUpdate], error: Any):
+    def test_invalid_updates_are_refused(self, updates: list[StateUpdate], error: Any):
         """
         Unknown nodes, ids that are none, and mixtures.
         """

@@ -54,7 +54,7 @@ def test_text_under_the_name_of_a_secret_is_replaced():
         *[(n, False) for n in ("monkey", "author", "tokenizer", "keyboard", "secretary", "user")],
     ],
 )
-def test_whole_words_tell_a_secret(name, secret):
+def test_whole_words_mark_a_secret(name, secret):
     """
     "apiKey" names one, "monkey" and "author" don't.
     """

@@ -73,7 +73,7 @@ def readers_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
         (readers_that_stay, "readers", "/threads/{thread}/runs/{run}/stream"),
     ],
 )
-async def test_what_is_left_is_found(plant, found, path, *, tmp_path, monkeypatch):
+async def test_planted_leaks_are_found(plant, found, path, *, tmp_path, monkeypatch):
     """
     A fault of each kind, planted, is found at some suspension.
     """

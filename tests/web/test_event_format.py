@@ -29,7 +29,7 @@ class TestModes:
 
 
 class TestChunks:
-    def test_only_the_modes_asked_for_are_told(self):
+    def test_only_the_requested_modes_are_sent(self):
         """
         A reader of updates gets no values.
         """
@@ -46,7 +46,7 @@ class TestChunks:
         assert names(EventTranslator(["updates"], subgraphs=True), inner) == ["updates|a:1|b:2"]
         assert names(EventTranslator(["updates"], subgraphs=False), inner) == []
 
-    def test_what_happens_to_the_run_is_always_told(self):
+    def test_the_runs_status_is_always_sent(self):
         """
         Beginning, end, error, gap and drain reach every reader.
         """
@@ -55,7 +55,7 @@ class TestChunks:
 
         assert names(wire, *(((), kind, {}) for kind in happened)) == happened
 
-    def test_a_gap_is_made_up_for_whatever_the_modes_are(self):
+    def test_a_gap_is_followed_by_the_state_in_all_modes(self):
         """
         The state behind a gap is sent to a reader of updates too; no other state is.
         """
@@ -77,7 +77,7 @@ class TestMessages:
 
         assert names(wire, *again) == ["messages/metadata", "messages/partial"] * 2
 
-    def test_pieces_are_told_as_the_message_so_far(self):
+    def test_pieces_are_sent_as_the_message_so_far(self):
         """
         A message's metadata is sent once, then the message as far as it has come.
         """

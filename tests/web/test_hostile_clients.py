@@ -95,7 +95,7 @@ class TestValues:
     @pytest.mark.parametrize(
         "body", [{}, {"thread_id": "t"}, {"run_ids": []}, {"thread_id": "\0", "status": "all"}]
     )
-    async def test_nobody_cancels_all_runs_by_saying_nothing(self, client, body):
+    async def test_cancelling_needs_named_runs(self, client, body):
         """
         Runs to cancel have to be named: by their ids on a thread, or by a status.
         """
@@ -162,7 +162,7 @@ class TestAtOnce:
             assert (await client.get("/threads/t")).status_code == 404
 
     @pytest.mark.parametrize("how", ["revoked", "removed"])
-    async def test_a_threads_stream_tells_nothing_of_anothers_runs(self, how):
+    async def test_a_threads_stream_has_no_events_of_others(self, how):
         """
         The stream of a thread ends where its reader may see it no more, or another thread has
         got its id.
@@ -191,7 +191,7 @@ class TestAtOnce:
 
 
 class TestRules:
-    async def test_nobody_gives_a_thread_what_it_may_not_have(self):
+    async def test_new_metadata_of_a_thread_are_authorized(self):
         """
         New metadata are asked about too: a thread can't be slipped into another's hands.
         """
@@ -240,7 +240,7 @@ class TestRules:
             assert answer.status_code == 200
             assert run.status in OPEN_STATUSES
 
-    async def test_where_to_go_on_may_stand_in_the_query(self):
+    async def test_the_offset_may_be_in_the_query(self):
         """
         A client that can't set `Last-Event-ID` sends it in the address; the header comes first.
         """

@@ -58,7 +58,7 @@ class TestWithoutRules:
     @pytest.mark.parametrize(
         "options", [{"allow_anyone": True}, {"authorize": lambda *_: True}], ids=["said", "rules"]
     )
-    async def test_who_says_so_is_not_warned(self, options):
+    async def test_allow_anyone_serves_without_a_warning(self, options):
         """
         With `allow_anyone=True`, or with rules, it serves on any address without a word.
         """

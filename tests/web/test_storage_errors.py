@@ -66,7 +66,7 @@ class TestTheStorage:
             (SaverBrokenError, 500),
         ],
     )
-    def test_what_it_said_is_not_told(self, kind, status):
+    def test_texts_of_storage_errors_are_not_sent(self, kind, status):
         """
         An error of the storage keeps its status, and its text stays here.
         """

@@ -80,7 +80,7 @@ class TestAfterARestart:
         async with served(saver, store=SqliteStore(tmp_path / "threads.db")) as second:
             assert await found(second) == []
 
-    async def test_a_tenants_thread_is_nobodys(self):
+    async def test_a_thread_without_a_stored_owner_is_hidden(self):
         """
         The owner is not stored with the thread: it is hidden from all, rather than shown to all.
         """

@@ -98,7 +98,7 @@ class TestEveryPolicyInEveryPlace:
             slow.out.set()
 
     @pytest.mark.parametrize("if_busy", ["enqueue", "interrupt", "rollback"])
-    async def test_what_is_accepted_is_run(self, place: Store, where: str, if_busy: Any):
+    async def test_accepted_runs_are_run(self, place: Store, where: str, if_busy: Any):
         """
         The run waits until the thread is free, goes on from what its policy says, and succeeds.
         """
@@ -236,7 +236,7 @@ class TestWaiting:
         assert (taken.id, result["bar"]) == (waits.id, ["x", "a", "b", "y", "a", "b"])
 
     @pytest.mark.parametrize("if_busy", ["interrupt", "rollback"])
-    async def test_whoever_takes_a_run_up_keeps_its_promise(self, place: Store, if_busy: Any):
+    async def test_systems_that_adopt_a_run_keep_its_strategy(self, place: Store, if_busy: Any):
         """
         The store knows how a run is to treat those before it: the first system may be gone.
         """

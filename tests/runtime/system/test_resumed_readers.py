@@ -119,7 +119,7 @@ class TestTakenUp:
                 with pytest.raises(SlowReaderError):
                     await kinds(events)
 
-    async def test_who_reads_a_run_of_another_process_is_told_of_a_drain(self, place: Store):
+    async def test_readers_of_another_process_run_are_notified_of_a_drain(self, place: Store):
         """
         A system that drains lets go of those who read what another one does.
         """
@@ -167,7 +167,7 @@ class TestWhoHasLostIt:
 
 
 class TestUnstored:
-    async def test_what_was_not_stored_has_no_offset_to_come_back_to(self):
+    async def test_unstored_events_have_no_offset_of_their_own(self):
         """
         Events that could not be stored are reported, with the offset of the last one that was: a
         reader that reconnects in the run's next life gets the gap.

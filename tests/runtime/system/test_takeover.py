@@ -100,7 +100,7 @@ class TestCancelElsewhere:
 
             assert await (await other.run(run.id)).wait(PATIENCE_S) == "success"
 
-    async def test_a_run_that_nobody_has_is_cancelled_at_once(self, place: Store):
+    async def test_an_orphaned_run_is_cancelled_at_once(self, place: Store):
         """
         A run that a system has left is cancelled by any system, and not taken up any more.
         """
@@ -117,7 +117,7 @@ class TestCancelElsewhere:
 
         assert (status, taken, raised.value.reason) == ("cancelled", [], "nobody wants it")
 
-    async def test_whoever_takes_it_up_cancels_it(self, place: Store, monkeypatch):
+    async def test_the_system_that_adopts_it_cancels_it(self, place: Store, monkeypatch):
         """
         A cancellation that the owner has not seen before it ended is not forgotten.
         """

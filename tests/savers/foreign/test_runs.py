@@ -124,7 +124,7 @@ class TestRuns:
         states = [(await graph.aget_state(at(f"t{n}"))).values["bar"] for n in range(20)]
         assert states == [[str(n), "a", "b", "c"] for n in range(20)]
 
-    async def test_what_a_node_changes_later_is_not_stored(self, foreign):
+    async def test_later_changes_by_a_node_are_not_stored(self, foreign):
         """
         Values are copied when they are handed over, and when they are read.
         """

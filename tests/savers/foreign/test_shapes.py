@@ -248,7 +248,7 @@ class TestLimits:
         with pytest.raises(GraphBuildError, match="no get_tuple, list, put_writes"):
             ab(Half())
 
-    async def test_what_it_cannot_do_is_refused(self):
+    async def test_unsupported_removals_are_refused(self):
         """
         Removals that LangGraph's interface has no method for are refused, and change nothing.
         """
