@@ -96,7 +96,7 @@ class PlainSaver(Protocol):
     """
 
     def get_tuple(self, config: Any) -> Any:
-        """Get the addressed checkpoint, or the newest one; None if there is none."""
+        """Get the addressed checkpoint, or the newest one; None if absent."""
         ...
 
     def list(self, config: Any, *, filter: Any, before: Any, limit: Any) -> Any:

@@ -1,6 +1,6 @@
 """The graph that the web examples serve: it drafts an answer, asks a person, and sends it.
 
-There is no language model in it, so that it runs everywhere: `draft` streams words of its own.
+It needs no language model, so that it runs everywhere: `draft` streams words of its own.
 """
 
 from operator import add

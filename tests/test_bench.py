@@ -138,9 +138,9 @@ class TestVerdict:
 
         assert shares[1:] == ["10%", "25%"]
 
-    def test_what_was_not_measured_is_not_passed(self):
+    def test_an_unmeasured_ratio_does_not_pass(self):
         """
-        Without LangGraph's side there is no ratio, and the verdict says so.
+        Without LangGraph's side the ratio is missing, and the verdict says so.
         """
         outcome = outcome_of("loop", **{SUBJECT: [90]})
         (bar,) = outcome.measure.comparisons

@@ -8,7 +8,6 @@ from tests.support.langgraph_page import (
     PAGE,
     known,
     renewed,
-    rows_in,
     rows_of,
     rules,
     shown,
@@ -53,19 +52,30 @@ def test_no_test_claims_a_row_that_does_not_exist():
 
 
 @pytest.mark.parametrize(
-    ("docstring", "ids"),
+    ("text", "rows"),
     [
-        ("It ends. LangGraph: F-C9, L43.", ["F-C9", "L43"]),
-        ("LangGraph: F-F6,\n    L61.", ["F-F6", "L61"]),
-        ("L43 is not claimed here", []),
-        (None, []),
+        ('@pytest.mark.langgraph("F-C9", "L43")\ndef test_a(): ...', ["F-C9", "L43"]),
+        ('@pytest.mark.langgraph("F-F6")\nclass TestA: ...', ["F-F6"]),
+        ('@pytest.mark.usefixtures("L43")\ndef test_a(): ...', []),
+        ('def test_a():\n    """It ends. LangGraph: F-C9, L43."""', []),
     ],
 )
-def test_claims_are_read_from_docstrings(docstring, ids):
+def test_rows_are_read_from_markers(text, rows):
     """
-    A claim is the word and its rows.
+    A row is shown by tests marked with it, whatever a docstring mentions.
     """
-    assert rows_in(docstring) == ids
+    assert rows_of(snippet(text).tree.body[0]) == rows
+
+
+@pytest.mark.parametrize("argument", ["43", "'l43'", "'F-C9, L43'", "'S074'", "row"])
+def test_another_argument_is_refused(argument):
+    """
+    An argument that can't be a row is an error when the page is written.
+    """
+    made = snippet(f"@pytest.mark.langgraph({argument})\ndef test_a(): ...")
+
+    with pytest.raises(ValueError, match="not a row of LangGraph's features"):
+        rows_of(made.tree.body[0])
 
 
 def test_a_rule_among_promises_counts_too():
@@ -73,11 +83,11 @@ def test_a_rule_among_promises_counts_too():
     The marker `promise` may have a row's number.
     """
     file = snippet(
-        '''
+        """
         @pytest.mark.promise("S168", "L12")
-        def test_a():
-            """One. LangGraph: L13."""
-        '''
+        @pytest.mark.langgraph("L13")
+        def test_a(): ...
+        """
     )
 
     assert rows_of(file.tree.body[0]) == ["L13", "L12"]

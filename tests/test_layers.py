@@ -284,7 +284,7 @@ class TestRooms:
 
     def test_no_files_import_one_another_in_a_circle(self):
         """
-        Each file can be read after those that it imports: there is no circle anywhere.
+        Each file can be read after those that it imports: no circle exists.
         """
         tree = Tree.read(ROOT / "actorgraph")
 

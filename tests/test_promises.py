@@ -45,7 +45,7 @@ def test_numbers_are_read_from_markers(text, numbers):
 
 
 @pytest.mark.parametrize("argument", ["74", "'s074'", "'S074, S079'", "number"])
-def test_what_is_no_number_is_refused(argument):
+def test_an_argument_that_is_not_a_number_is_refused(argument):
     """
     An argument that no promise can have is an error when the page is written.
     """

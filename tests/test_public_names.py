@@ -131,7 +131,7 @@ def test_a_public_name_is_documented_and_typed(name):
 
 
 @pytest.mark.parametrize("package", HOMES)
-def test_what_a_package_exports_is_documented_and_typed(package):
+def test_exports_of_packages_are_documented_and_typed(package):
     """
     The same of each name in the `__all__` of the packages that programs import from.
     """

@@ -3,10 +3,9 @@
 A text names the thing and uses the field's term. The patterns find turns of phrase that leave the
 reader guessing. Each is tried first on made-up texts.
 
-Docstrings, comments and texts of `actorgraph/` and `examples/`, the pages directly in `docs/` and
-those beside README.md keep every rule; docstrings of `tests/` keep the rules of `EVERYWHERE`. Code
-between backticks and in fenced blocks is left out, and so are the decisions, which are dated
-records.
+Docstrings, comments and texts of `actorgraph/` and `examples/`, the pages directly in `docs/`, the
+decisions and the pages beside README.md keep every rule; docstrings of `tests/` keep the rules of
+`EVERYWHERE`. Code between backticks and in fenced blocks is left out.
 """
 
 import ast
@@ -21,7 +20,7 @@ import pytest
 
 from tests.support.source_files import ROOT, Place, Source, hold, snippet, sources
 
-PAGES = ("*.md", "docs/*.md", "tests/README.md")
+PAGES = ("*.md", "docs/*.md", "docs/decisions/*.md", "tests/README.md")
 CODE = re.compile(r"```.*?```|``[^`]*``|`[^`\n]*`", re.DOTALL)
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -54,10 +53,16 @@ EVERYWHERE = (
         ("Each client reads it.",),
     ),
     Wording(
-        r"(?<!there )(?<!There )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|matter\b)\w",
+        r"\b(?:is|are|was|were)\s+no\s+(?!longer\b|more\b|less\b|matter\b)\S",
         'write "isn\'t a ..." or "must be ..., got ..."',
-        ("limit=-1 is no number", "They are no nodes."),
-        ("There is no run.", "It is no longer open.", "It is not a number."),
+        ("limit=-1 is no number", "They are\nno nodes.", "It is no `Send`."),
+        ("It is no longer open.", "It is not a number."),
+    ),
+    Wording(
+        r"(?i)\bthere\s+(?:is|are|was|were)\s+(?:no|none)\b(?!\s+longer)",
+        'name the thing: "the graph has no store", "None if absent", "unknown run ..."',
+        ("There is no such run.", "None if there\nwere none.", "there are no more"),
+        ("The saver has no such run.", "None is there.", "There is one."),
     ),
     Wording(
         r"(?i)\b(tells?|told|telling)\b",
@@ -106,10 +111,18 @@ STRICT = (
     ),
 )
 
+PRIVATE_NAME = re.compile(
+    r"test_(?:what|who)_|_(?:is|are)_no_|_(?:(?:who|what)ever|(?:no|some|any|every)bod(?:y|ys)"
+    r"|tells?|told|stands?|stood)(?:_|\Z)"
+)
+"""Found in the name of a test that doesn't name its subject."""
+
 # (path, text) -> the reason why this place may keep its words.
 ALLOWED = {
     ("actorgraph/codec/records.py", "stands"): "a key of stored records",
     ("actorgraph/codec/placement.py", "stands"): "the same key",
+    ("actorgraph/superstep/begin.py", "is no p"): "LangGraph's message",
+    ("actorgraph/superstep/begin.py", "There is no"): "the same message",
 }
 
 
@@ -191,6 +204,13 @@ def plain_docstrings(source: Source) -> Iterator[Place]:
         yield from private_words(line, text, EVERYWHERE)
 
 
+def plain_names(source: Source) -> Iterator[Place]:
+    """Tests are named after their subject."""
+    for node in source.nodes(ast.FunctionDef, ast.AsyncFunctionDef):
+        if node.name.startswith("test_") and (found := PRIVATE_NAME.search(node.name)):
+            yield node.lineno, f"{node.name}: {found.group()!r}: name the subject of the test"
+
+
 @pytest.mark.parametrize("rule", STRICT, ids=lambda rule: rule.pattern)
 def test_each_rule_finds_its_phrases(rule):
     """
@@ -230,6 +250,23 @@ def test_docstrings_of_tests_have_plain_words():
     Docstrings of tests, and of the modules that they import, keep the rules for every text.
     """
     hold(plain_docstrings, sources("tests"))
+
+
+def test_names_of_tests_are_plain():
+    """
+    The name of a test begins with its subject, and has none of the words that texts avoid.
+    """
+    made = snippet("""\
+        def test_what_is_left(): ...
+        async def test_a_client_is_told(): ...
+        def test_nobody_waits(): ...
+        def test_it_is_no_number(): ...
+        def test_a_standard_value(): ...
+        def what_is_left(): ...
+    """)
+
+    assert sorted(line for line, _ in plain_names(made)) == [1, 2, 3, 4]
+    hold(plain_names, sources("tests"))
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())

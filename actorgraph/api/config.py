@@ -184,7 +184,7 @@ def durability_of(value: str | Durability | None, default: Durability) -> Durabi
     """Return the durability of a call, or the default.
 
     Raises:
-        InvalidConfigError: there is no such mode.
+        InvalidConfigError: the mode is unknown.
     """
     if value is None:
         return default
@@ -202,7 +202,7 @@ def modes_of(stream_mode: str | Sequence[str]) -> tuple[str, ...]:
     """Return the stream modes of a call.
 
     Raises:
-        InvalidConfigError: one of them doesn't exist, or there is none.
+        InvalidConfigError: a mode is unknown, or the sequence is empty.
     """
     modes = (stream_mode,) if isinstance(stream_mode, str) else tuple(stream_mode)
     if not modes:

@@ -235,7 +235,7 @@ class _Rewriter:
     def uses(self, module: str, local: str) -> tuple[list[_ModuleUse], str]:
         """Find the names that a program uses through a module.
 
-        Returns: the uses, and a remark about a use that can't be rewritten ("" if there is none).
+        Returns: the uses, and a remark about a use that can't be rewritten (else "").
         """
         found: list[_ModuleUse] = []
         followed: set[int] = set()

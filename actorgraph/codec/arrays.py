@@ -110,7 +110,7 @@ def _described(dtype: Any) -> Any:
     """Describe a dtype so that `_dtype` builds an equal one.
 
     Raises:
-        TypeError: there is no such description.
+        TypeError: the description is unknown.
     """
     described = _description(dtype)
     made = _dtype(described)

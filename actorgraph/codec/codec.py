@@ -328,8 +328,9 @@ class Codec:
                 payload = to_msgpack(payload, self._pack_read)
                 value = _unpack(payload, ext_hook=counting_hook(self._extension, len(payload)))
         except Exception as error:
-            # Without settings there is no envelope to ask first. No msgpack begins with MARK, so
-            # compressed values of another codec fail, and are opened here at no cost to the rest.
+            # Without settings the codec has no envelope to ask first. No msgpack begins with MARK,
+            # so compressed values of another codec fail, and are opened here at no cost to the
+            # rest.
             if self._envelope is None and payload[:1] == MARK:
                 payload = NO_ENVELOPE.open(payload, place)
                 if payload[:1] != MARK:

@@ -98,7 +98,7 @@ class AesCipher:
         keys: id -> key, of 32 random bytes (AES-256; 16 and 24 work too). The first one encrypts.
             Ids are stored in the clear beside each value.
     Raises:
-        InvalidConfigError: there is no key, a key has another size, or an id is empty or too long.
+        InvalidConfigError: no key is given, a key has another size, or an id is empty or too long.
         MissingExtraError: `cryptography` isn't installed.
     """
 
@@ -317,7 +317,7 @@ class Envelope:
         return _decompress(payload) if payload[:2] == _ZLIB else payload
 
     def check_plain(self) -> None:
-        """Refuse an unencrypted value, unless there is no key or `reads_plain`.
+        """Refuse an unencrypted value, unless the codec has no key or `reads_plain` is set.
 
         Raises: EncryptionError.
         """

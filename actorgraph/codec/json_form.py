@@ -57,7 +57,7 @@ def writes_json(form: Form) -> bool:
     """Whether a form is "json".
 
     Raises:
-        InvalidConfigError: there is no such form.
+        InvalidConfigError: the form is unknown.
     """
     if form not in ("msgpack", "json"):
         raise InvalidConfigError(

@@ -33,7 +33,7 @@ from actorgraph.values.run import TaskPath
 def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placement] | None:
     """Decode the checkpoint of an answer to `LoadCheckpoint`.
 
-    Returns: the checkpoint and where its values are stored; None when there is no checkpoint.
+    Returns: the checkpoint and where its values are stored; None without a checkpoint.
     Raises:
         SerializationError, UnknownTypeError, FormatVersionError: a row can't be read.
         SchemaMismatchError: the plan's migrations don't fit it.

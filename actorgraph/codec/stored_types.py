@@ -281,7 +281,7 @@ _LANGCHAIN = "langchain_core.messages."
 
 
 def message_type(name: str) -> type | None:
-    """Return the message class with this stored name; None if there is none."""
+    """Return the message class with this stored name; None if unknown."""
     if not name.startswith(_LANGCHAIN):
         return _OURS.get(name)
     module = langchain()

@@ -49,11 +49,11 @@ class GraphShape:
     edges: list[DrawnEdge] = field(default_factory=list[DrawnEdge])
 
     def first_node(self) -> DrawnNode | None:
-        """Find the only node to which no edge leads; None if there are none or several."""
+        """Find the only node to which no edge leads; None unless exactly one exists."""
         return self._only_outside({e.target for e in self.edges})
 
     def last_node(self) -> DrawnNode | None:
-        """Find the only node from which no edge leads; None if there are none or several."""
+        """Find the only node from which no edge leads; None unless exactly one exists."""
         return self._only_outside({e.source for e in self.edges})
 
     def _only_outside(self, joined: Collection[str]) -> DrawnNode | None:

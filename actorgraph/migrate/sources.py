@@ -55,7 +55,7 @@ class SqliteSource:
     """A file of LangGraph's SqliteSaver, opened read-only.
 
     Raises:
-        InvalidConfigError: there is no such file, or it has no checkpoints.
+        InvalidConfigError: the file doesn't exist, or has no checkpoints.
     """
 
     def __init__(self, path: Path) -> None:

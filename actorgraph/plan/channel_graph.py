@@ -1,7 +1,7 @@
 """Compilation of a graph declared by its channels: `Pregel` and `NodeBuilder`.
 
 Nodes subscribe to channels and write to channels. `StateGraph` makes such a plan from edges; here
-the program declares it. There is no START node: an input is written to the input channels at once.
+the program declares it. It has no START node: an input is written to the input channels at once.
 """
 
 import hashlib

@@ -33,7 +33,7 @@ def tool_calls_of(message: Any) -> list[dict[str, Any]]:
 
 
 def last_ai(messages: Sequence[Any]) -> Any | None:
-    """Return the newest message of a model; None if there is none."""
+    """Return the newest message of a model, or None."""
     return next((m for m in reversed(messages) if kind_of(m) == "ai"), None)
 
 

@@ -128,7 +128,7 @@ def tools_condition(state: Any, messages_key: str = "messages") -> Literal["tool
         state: a state with messages, or a list of messages.
         messages_key: the key of the messages in the state.
     Raises:
-        InvalidUpdateError: there are no messages.
+        InvalidUpdateError: the state has no messages.
     """
     messages = messages_of(state, messages_key)
     if not messages:

@@ -182,7 +182,7 @@ class ToolNode:
 
         Returns: the update; see the class.
         Raises:
-            InvalidUpdateError: there is no message of a model, or a result is invalid.
+            InvalidUpdateError: the input has no message of a model, or a result is invalid.
             GraphInterrupt: tools were interrupted; the others finish first.
             Exception: raised by a tool, and not handled by `handle_tool_errors`.
         """

@@ -105,7 +105,7 @@ def handled_types(handling: Handling) -> tuple[type[BaseException], ...]:
 
 
 def _annotated(handler: Callable[..., str]) -> tuple[type[BaseException], ...]:
-    """Return the exceptions in the annotation of a handler's parameter; all if there is none."""
+    """Return the exceptions in the annotation of a handler's parameter; all without one."""
     parameters = list(inspect.signature(handler).parameters)
     try:
         hint = get_type_hints(handler).get(parameters[0]) if parameters else None

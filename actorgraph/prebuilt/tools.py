@@ -62,7 +62,7 @@ class ToolRuntime(InjectedArgument, Generic[ContextT, StateT]):
         store: the graph's store, or None.
         tools: the tools of the node.
         execution_info: of the task; None outside a run.
-        server_info: of the server; None where there is none.
+        server_info: of the server; None outside a server.
         emit: receives parts of the output; use `emit_output_delta`.
         stores: name -> store of the graph's registry.
     """
@@ -405,7 +405,7 @@ def fill_injected(
     Args:
         key: key of the messages; a bare list of messages is injected as a state with this key.
     Raises:
-        InvalidUpdateError: the state lacks a key that the tool needs, or there is no store.
+        InvalidUpdateError: the state lacks a key that the tool needs, or the graph has no store.
     """
     filled: dict[str, Any] = {}
     if injected.state:

@@ -26,6 +26,8 @@ def event(level: str, name: str, /, **fields: Any) -> None:
     try:
         _log(level, name, fields)
     except Exception as error:  # noqa: BLE001 - processors of the application may raise anything
+        if sys.stderr is None:  # as under pythonw; print() would take standard output instead
+            return
         with suppress(Exception):
             print(f"actorgraph: {name} was not logged: {error!r}", file=sys.stderr)  # noqa: T201
 
@@ -35,7 +37,7 @@ def _log(level: str, name: str, fields: dict[str, Any]) -> None:
 
     if structlog.is_configured():
         logger = structlog.get_logger("actorgraph")
-    elif level in _QUIET:
+    elif level in _QUIET or sys.stderr is None:
         return
     else:
         logger = structlog.wrap_logger(structlog.PrintLogger(sys.stderr))

@@ -266,7 +266,7 @@ def open_run(thread_id: str, run: bytes, columns: tuple[Any, ...] | None) -> Sto
 
     Args:
         columns: run, head, mode, input, namespace, status and checksum of its row in `runs`; None
-            if there is no such row.
+            if the row is absent.
     Raises: StorageError: the row is missing or damaged.
     """
     if columns is None or columns[0] is None:

@@ -88,8 +88,8 @@ def judge(
 
 
 def _refusal(commit: Commit, thread: ThreadState, answered: bool) -> ConflictError | None:
-    # The epoch comes first. After a delete there is no head, and a new run may have claimed the
-    # thread: "moved on" or "taken over" would be true and would hide the cause.
+    # The epoch comes first. After a delete the thread has no head, and a new run may have claimed
+    # it: "moved on" or "taken over" would be true and would hide the cause.
     if commit.epoch not in (EPOCH_ANY, thread.epoch):
         return _conflict(commit, "was deleted, or leased by another system, during the run")
     head = thread.heads.get(commit.namespace)

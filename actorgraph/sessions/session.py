@@ -59,7 +59,7 @@ class StreamedTurn(Closing, AsyncIterator[T], Generic[T]):
         """Return the next piece.
 
         Raises:
-            StopAsyncIteration: there are no more; the turn is stored.
+            StopAsyncIteration: after the last chunk; the turn is stored.
             ConflictError, SerializationError: see `Session.turn`.
         """
         if self._ended:

@@ -2,7 +2,7 @@
 
 Groups     jobs that arrive while a group is being carried out form the next one, so a thousand
            tasks need one worker thread, and one transaction for many of them
-Leaders    there is no task of its own: one of the waiting tasks carries out the group of all
+Leaders    a batch has no task of its own: one of the waiting tasks carries out the group of all
 Cancelled  while its job is being carried out a task waits for the outcome; before that, it
            withdraws the job
 Bounds     a group is at most 512 jobs

@@ -120,7 +120,7 @@ class BaseStore(ABC):
         self._one(self._put(namespace, key, value, index, ttl))
 
     def delete(self, namespace: Namespace, key: str) -> None:
-        """Remove an item; does nothing if there is none.
+        """Remove an item; does nothing if it doesn't exist.
 
         Raises:
             InvalidNamespaceError: a label is invalid.

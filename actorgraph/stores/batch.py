@@ -150,20 +150,14 @@ def prepare(ops: Iterable[Op], embedder: Embedder | None) -> Batch:
 
 def embed(batch: Batch, embedder: Embedder | None) -> None:
     """Compute the vectors of the texts that a batch stores and searches for."""
-    if embedder is None:
-        return
-    texts, queries = _texts(batch), list(batch.queries)
-    if texts or queries:
-        _fill(batch, texts, *embedder.embed(texts, queries))
+    if embedder is not None and (wanted := _to_embed(batch)):
+        _fill(batch, wanted[0], *embedder.embed(*wanted))
 
 
 async def aembed(batch: Batch, embedder: Embedder | None) -> None:
     """`embed` without blocking the event loop."""
-    if embedder is None:
-        return
-    texts, queries = _texts(batch), list(batch.queries)
-    if texts or queries:
-        _fill(batch, texts, *await embedder.aembed(texts, queries))
+    if embedder is not None and (wanted := _to_embed(batch)):
+        _fill(batch, wanted[0], *await embedder.aembed(*wanted))
 
 
 def carry_out(items: ItemTable, batch: Batch, now: int, ttl: TTLConfig | None) -> list[Result]:
@@ -249,9 +243,12 @@ def _prepared_put(op: PutOp, embedder: Embedder | None) -> PreparedPut | None:
     return PreparedPut(text, op.ttl, texts)
 
 
-def _texts(batch: Batch) -> list[str]:
+def _to_embed(batch: Batch) -> tuple[list[str], list[str]] | None:
+    """Return the texts of puts, each once, and the queries; None without any."""
     puts = [put for put in batch.puts.values() if put is not None]
-    return list(dict.fromkeys(text for put in puts for _, text in put.texts))
+    texts = list(dict.fromkeys(text for put in puts for _, text in put.texts))
+    queries = list(batch.queries)
+    return (texts, queries) if texts or queries else None
 
 
 def _fill(batch: Batch, texts: list[str], vectors: list[bytes], queries: list[bytes]) -> None:

@@ -296,7 +296,7 @@ def _by_path(task: Task) -> str:
 def next_superstep(
     state: RunState, effects: list[Effect], *, resuming: bool = False
 ) -> list[Effect]:
-    """Go on to the due tasks; leave if there are none, or at a breakpoint or a limit.
+    """Go on to the due tasks; leave if none are due, or at a breakpoint or a limit.
 
     Args:
         effects: go in front of the new ones.
@@ -330,7 +330,7 @@ def leave(state: RunState, outcome: RunOutcome, *, saved: bool = False) -> list[
     state.outcome = outcome
     state.due.clear()
     gone = abandon(state) if state.calls is not None else []
-    # A root run that has sent nothing has stored no claim, so there is no status to end.
+    # A root run that has sent nothing has stored no claim, and so no status to end.
     some = state.sent > 0 or saves_at_end(state.nested, state.policy.durability, outcome)
     state.final_save_due = state.has_saver and not saved and some
     effects: list[Effect] = [CancelTasks()] if state.running else []

@@ -36,7 +36,7 @@ def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect
         restored: the checkpoint to start from, or None for a thread that has none.
         given: the input; None to go on; a Command.
     Raises:
-        EmptyInputError: there is no input and nothing to go on with.
+        EmptyInputError: the input is None, and the thread has nothing to go on with.
         AlreadyResumedError, UnknownInterruptError: the Command's answer fits no question.
         InvalidUpdateError: the input or the Command's update can't be taken.
     """

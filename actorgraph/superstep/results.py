@@ -78,8 +78,8 @@ def _check_graph(node: NodePlan, command: Command[Any], nested: bool) -> None:
         raise ParentCommand(command)
     if command.graph is not None:
         raise InvalidUpdateError(
-            f"node {node.name!r} returned a Command for graph {command.graph!r}, but there is no "
-            "parent graph",
+            f"node {node.name!r} returned a Command for graph {command.graph!r}, but its "
+            "graph has no parent graph",
             do="leave graph= out, or use Command.PARENT in a subgraph",
         )
 

@@ -53,7 +53,7 @@ class RunState:
         steps_left: supersteps until the recursion limit.
         visits: supersteps of each node, counted where the policy limits them.
         send_round: how often Commands have replaced this superstep's pending Sends.
-        calls: the `@task` calls that its tasks have made; None while there are none.
+        calls: the `@task` calls that its tasks have made; None before the first.
         returned: the results of calls and of steps, by id.
         nested: its place as a subgraph's run, or None.
         dropped: a sentence for each unknown key of its input.

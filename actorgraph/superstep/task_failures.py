@@ -37,7 +37,7 @@ from actorgraph.values.run import Effect, LedgerEntry, Task, TaskResult
 def next_delay(
     policies: Sequence[RetryPolicy], attempt: int, error: BaseException, random: float
 ) -> float | None:
-    """Compute the seconds to wait before the next attempt; None if there is none.
+    """Compute the seconds to wait before the next attempt; None after the last.
 
     The first policy that matches the error decides.
 

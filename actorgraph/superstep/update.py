@@ -13,7 +13,7 @@ reserved names are operations of their own:
 | `"__copy__"`  | a sibling of the base; a list of `(values, as_node)` is applied to it at once  |
 
 Without an `as_node` the author is the node of the task that a `task_id` names, else the node that
-wrote last, if exactly one did; else there is none, and pending tasks stay due.
+wrote last, if exactly one did; else the update has none, and pending tasks stay due.
 
 fork_state copies one checkpoint to another thread, as its root. The copy has every cell, so it
 depends on nothing of its origin; it has no parent and no pending writes: due tasks are due again,

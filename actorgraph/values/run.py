@@ -327,7 +327,7 @@ class Succeeded(msgspec.Struct, frozen=True):
 
 
 class Interrupted(msgspec.Struct, frozen=True):
-    """The run waits: for answers to `interrupts`, or, when there are none, to be continued."""
+    """The run waits: for answers to `interrupts`, or, without any, to be continued."""
 
     values: Any
     interrupts: tuple[Interrupt, ...]

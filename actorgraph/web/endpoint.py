@@ -249,7 +249,7 @@ class Endpoint(Struct, frozen=True):
             wanted = await call.server.access.ask(call.principal, self.action, None, about)
             call.wanted = dict(wanted)
             if wanted and not self.action.startswith(_ABOUT_THREADS):
-                raise Forbidden(self.action)  # there is no thread whose metadata could match
+                raise Forbidden(self.action)  # the call has no thread whose metadata could match
             return
         call.thread = await call.server.threads.get(call.thread_id)
         may_create = self.may_create and call.body.if_not_exists == "create"

@@ -21,7 +21,7 @@ def graph_of_assistant(call: ApiCall, assistant: str) -> tuple[str, CompiledStat
     """Return name and graph for an assistant's id or a graph's name.
 
     Raises:
-        NotFound: there is none that the principal may see.
+        NotFound: the principal may see none of them.
     """
     for name, graph in call.graphs.items():
         if assistant in (name, assistant_id(name)):

@@ -122,7 +122,7 @@ class Graph(Struct):
 
 
 class Schemas(Struct):
-    """The JSON schemas of a graph's input, output, state and context; null where there is none."""
+    """The JSON schemas of a graph's input, output, state and context; null if it has none."""
 
     graph_id: str
     input_schema: Json | None

@@ -120,7 +120,7 @@ def _namespace(labels: list[str]) -> tuple[str, ...]:
     """Return the labels as a namespace.
 
     Raises:
-        Unprocessable: there are none, one is empty, or the namespace is reserved.
+        Unprocessable: the list is empty, a label is empty, or the namespace is reserved.
     """
     if not labels or not all(labels):
         raise Unprocessable("a namespace must have at least one label, and no empty one")

@@ -42,7 +42,7 @@ def changed(line: bytes) -> bytes:
         (lambda lines: [*lines, b"[1]\n"], 6),
     ],
 )
-def test_what_was_changed_is_found(log, forge, place):
+def test_changed_lines_are_found(log, forge, place):
     """
     A changed, removed, repeated, moved or added line is named.
     """

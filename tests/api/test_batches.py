@@ -30,9 +30,10 @@ def inputs(text):
     return [{"foo": letter} for letter in text]
 
 
+@pytest.mark.langgraph("F-C23")
 async def test_results_are_in_the_order_of_the_inputs():
     """
-    One result for each input, whichever run ends first. LangGraph: F-C23.
+    One result for each input, whichever run ends first.
     """
     results = await echo().abatch(inputs("abc"))
 
@@ -40,9 +41,10 @@ async def test_results_are_in_the_order_of_the_inputs():
     assert await echo().abatch([]) == []
 
 
+@pytest.mark.langgraph("F-C23")
 async def test_each_run_may_have_its_own_config():
     """
-    A list of configs is given out one by one, a single one to all. LangGraph: F-C23.
+    A list of configs is given out one by one, a single one to all.
     """
     log: list = []
     graph = echo(log)
@@ -55,9 +57,10 @@ async def test_each_run_may_have_its_own_config():
         await graph.abatch(inputs("ab"), [{}])
 
 
+@pytest.mark.langgraph("F-C23")
 async def test_the_first_failure_ends_the_others():
     """
-    It is raised as it is, not in a group. LangGraph: F-C23.
+    It is raised as it is, not in a group.
     """
 
     async def node(state):
@@ -70,9 +73,10 @@ async def test_the_first_failure_ends_the_others():
         await graph.abatch([{"foo": "a"}, {"foo": "bad"}])
 
 
+@pytest.mark.langgraph("F-C23")
 async def test_failures_may_be_results():
     """
-    With `return_exceptions` a run that fails has its exception in its place. LangGraph: F-C23.
+    With `return_exceptions` a run that fails has its exception in its place.
     """
     given = [{"foo": "a"}, {"foo": "bad"}, {"foo": "c"}]
     first, second, third = await echo().abatch(given, return_exceptions=True)
@@ -92,10 +96,11 @@ async def test_bad_arguments_are_refused_before_anything_runs():
     assert log == []
 
 
+@pytest.mark.langgraph("F-C16", "F-C23")
 @pytest.mark.parametrize("bound", [False, True])
 async def test_a_limit_holds_for_the_whole_batch(bound):
     """
-    `max_concurrency` bounds the runs that go on at once. LangGraph: F-C16, F-C23.
+    `max_concurrency` bounds the runs that go on at once.
     """
     node = Turnstile({"foo": "done"})
     graph, config = in_a_row({"node": node}), {"max_concurrency": 2}
@@ -110,9 +115,10 @@ async def test_a_limit_holds_for_the_whole_batch(bound):
     assert (at_once, node.calls) == (2, 5)
 
 
+@pytest.mark.langgraph("F-C23")
 async def test_each_run_is_of_the_version_asked_for():
     """
-    Options of `ainvoke` hold for every run. LangGraph: F-C23.
+    Options of `ainvoke` hold for every run.
     """
     results = await echo().abatch(inputs("ab"), version="v2", output_keys="foo")
 
@@ -145,9 +151,10 @@ async def test_in_a_node_every_run_may_ask():
     assert done["bar"] == ["a:A", "b:B", "c:C"]
 
 
+@pytest.mark.langgraph("F-C22", "F-C23")
 def test_the_blocking_batch_does_the_same():
     """
-    `batch` is `abatch` for code without an event loop. LangGraph: F-C22, F-C23.
+    `batch` is `abatch` for code without an event loop.
     """
     results = echo().batch(inputs("ab"))
 

@@ -17,10 +17,10 @@ def seeing(seen, **options):
 
 
 class TestWithConfig:
+    @pytest.mark.langgraph("F-A21", "F-C21")
     async def test_it_lies_under_the_config_of_each_call(self):
         """
         Tags add up, `configurable` and `metadata` merge by key, and of the rest the call's wins.
-        LangGraph: F-A21, F-C21.
         """
         seen: list = []
         bound = seeing(seen).with_config(
@@ -37,9 +37,10 @@ class TestWithConfig:
         assert (config["recursion_limit"], config["max_concurrency"]) == (50, 4)
         assert {k: config["configurable"][k] for k in "xy"} == {"x": 1, "y": 2}
 
+    @pytest.mark.langgraph("F-A21")
     async def test_the_graph_itself_stays_as_it_is(self):
         """
-        `with_config` gives a new graph, and can be called again. LangGraph: F-A21.
+        `with_config` gives a new graph, and can be called again.
         """
         graph = ab()
         once = graph.with_config(tags=["a"])
@@ -51,9 +52,10 @@ class TestWithConfig:
             {"tags": ["a", "b"]},
         )
 
+    @pytest.mark.langgraph("F-A21")
     async def test_a_thread_may_be_bound(self):
         """
-        Runs, reads and updates of state find the bound thread. LangGraph: F-A21.
+        Runs, reads and updates of state find the bound thread.
         """
         graph = ab(InMemorySaver()).with_config(at("bound"))
         await graph.ainvoke({"bar": ["x"]})
@@ -63,9 +65,10 @@ class TestWithConfig:
         assert len(await history(graph, {})) == 5
         assert (await graph.aget_state(at("other"))).values == {}
 
+    @pytest.mark.langgraph("F-C21")
     async def test_a_bound_limit_holds_unless_a_call_gives_one(self):
         """
-        An explicit recursion limit of a call wins over the bound one. LangGraph: F-C21.
+        An explicit recursion limit of a call wins over the bound one.
         """
         graph = ab().with_config(recursion_limit=1)
         with pytest.raises(GraphRecursionError):
@@ -73,7 +76,7 @@ class TestWithConfig:
 
         assert await graph.ainvoke({}, {"recursion_limit": 2})
 
-    async def test_what_is_no_config_is_refused(self):
+    async def test_another_type_than_a_config_is_refused(self):
         """
         A list is not a config, bound or given.
         """
@@ -82,10 +85,10 @@ class TestWithConfig:
         with pytest.raises(InvalidConfigError):
             await ab().with_config(tags=["a"]).ainvoke({}, ["tags"])
 
+    @pytest.mark.langgraph("F-C21")
     async def test_a_nested_graph_has_its_own_under_the_one_from_above(self):
         """
         Tags of both are there once; of one metadata key the value from above wins.
-        LangGraph: F-C21.
         """
         seen: list = []
         child = seeing(seen).with_config(tags=["child"], metadata={"m": "child"})
@@ -95,10 +98,11 @@ class TestWithConfig:
         assert sorted(seen[0]["tags"]) == ["call", "child"]
         assert {k: seen[0]["metadata"][k] for k in "mn"} == {"m": "call", "n": 1}
 
+    @pytest.mark.langgraph("F-C21", "F-H4")
     async def test_a_run_on_another_thread_takes_all_but_the_place(self):
         """
         A graph that a node calls with a thread of its own has the tags, metadata and limits of the
-        run above, and nothing of its `configurable`. LangGraph: F-C21, F-H4.
+        run above, and nothing of its `configurable`.
         """
         seen: list = []
         other = seeing(seen, checkpointer=InMemorySaver())
@@ -118,10 +122,11 @@ class TestWithConfig:
 
 
 class TestMetadata:
+    @pytest.mark.langgraph("L14", "F-E3", "F-G6")
     async def test_only_declared_metadata_is_stored(self):
         """
         Of a config only `metadata` reaches the store: neither `configurable` nor text under the
-        name of a secret. LangGraph: L14, F-E3, F-G6.
+        name of a secret.
         """
         graph = ab(InMemorySaver())
         config = at("t", user_id="somebody", api_key="canary")
@@ -148,10 +153,10 @@ class TestMetadata:
 
 
 class TestRunId:
+    @pytest.mark.langgraph("F-C27", "F-E3")
     async def test_a_declared_run_id_is_shown_and_found(self):
         """
         `metadata["run_id"]` is in the snapshots of that run; others have an id of their own.
-        LangGraph: F-C27, F-E3.
         """
         graph = ab(InMemorySaver())
         await graph.ainvoke({}, {**at(), "metadata": {"run_id": "r1"}})
@@ -161,10 +166,11 @@ class TestRunId:
         assert [s.metadata["run_id"] for s in found] == ["r1"] * 4
         assert (await graph.aget_state(at())).metadata["run_id"] not in ("r1", None)
 
+    @pytest.mark.langgraph("F-C27", "L48", "L117")
     async def test_an_input_is_never_ignored(self):
         """
         A second call under the same run id with an input is a new turn; None goes on with the
-        paused run. LangGraph: F-C27, L48, L117.
+        paused run.
         """
         log: list[str] = []
         graph = in_a_row(
@@ -182,9 +188,10 @@ class TestRunId:
 
 
 class TestCopy:
+    @pytest.mark.langgraph("F-A21")
     async def test_a_copy_may_have_another_name_or_saver(self):
         """
-        The copy is the same graph, so that it goes on with the same threads. LangGraph: F-A21.
+        The copy is the same graph, so that it goes on with the same threads.
         """
         first, second = InMemorySaver(), InMemorySaver()
         graph = ab(first)
@@ -197,7 +204,7 @@ class TestCopy:
         assert (await elsewhere.aget_state(at())).values == {}
         assert await elsewhere.ainvoke({}, at())
 
-    def test_what_can_not_be_changed_is_refused(self):
+    def test_fixed_parts_can_not_be_changed(self):
         """
         Nodes and channels belong to the builder.
         """

@@ -16,12 +16,12 @@ def fan(saver):
 
 class TestBulk:
     @pytest.mark.promise("S156", "S157", "C25")
+    @pytest.mark.langgraph("F-G17")
     @pytest.mark.every_saver
     async def test_a_superstep_may_have_several_nodes(self, saver):
         """
         One checkpoint per superstep, folded in the order given. A join counts all its nodes, and
         stays open when its own node is updated.
-        LangGraph: F-G17.
         """
         graph = fan(saver)
         await graph.ainvoke({"bar": ["i"]}, at())
@@ -42,10 +42,10 @@ class TestBulk:
         assert (newest.values["bar"][-3:], newest.next) == (["Q", "P", "Z"], ("z", "y"))
         assert [t.result for t in middle.tasks] == [{"bar": ["Z"]}]
 
+    @pytest.mark.langgraph("F-G17", "L77")
     async def test_it_may_replay_a_whole_thread(self, saver):
         """
         Input, START and nodes as updates make the history that a run would have made.
-        LangGraph: F-G17, L77.
         """
         graph = fan(saver)
         steps = [
@@ -85,11 +85,12 @@ class TestBulk:
         assert await count(graph, at()) == 2
 
     @pytest.mark.promise("S158")
+    @pytest.mark.langgraph("F-G17")
     @pytest.mark.every_saver
     @pytest.mark.parametrize("empty", [[], [[]], [[StateUpdate({"bar": ["x"]}, "a")], []]])
     async def test_nothing_to_apply_is_an_error(self, saver, empty):
         """
-        An empty list, or an empty superstep, is refused. LangGraph: F-G17.
+        An empty list, or an empty superstep, is refused.
         """
         graph = chain("ab", checkpointer=saver)
 
@@ -97,18 +98,20 @@ class TestBulk:
             await graph.abulk_update_state(at(), empty)
         assert await count(graph, at()) == 0
 
+    @pytest.mark.langgraph("F-G17")
     async def test_several_updates_need_names(self, saver):
         """
-        In a superstep of several updates each says whose it is. LangGraph: F-G17.
+        In a superstep of several updates each says whose it is.
         """
         updates = [StateUpdate({"bar": ["x"]}, "a"), StateUpdate({"bar": ["y"]})]
 
         with pytest.raises(InvalidUpdateError, match="as_node is required"):
             await chain("ab", checkpointer=saver).abulk_update_state(at(), [updates])
 
-    async def test_special_updates_stand_alone(self, saver):
+    @pytest.mark.langgraph("F-G16", "F-G17")
+    async def test_special_updates_can_not_be_combined(self, saver):
         """
-        A copy, an input or the end is a superstep of its own. LangGraph: F-G16, F-G17.
+        A copy, an input or the end is a superstep of its own.
         """
         updates = [StateUpdate(None, "__copy__"), StateUpdate({"bar": ["y"]}, "a")]
 
@@ -129,7 +132,7 @@ class TestBulk:
         assert await count(graph, at()) == 4
 
     @pytest.mark.promise("C25")
-    async def test_what_is_no_update_is_refused(self, saver):
+    async def test_another_object_than_an_update_is_refused(self, saver):
         """
         An object that isn't an update is named in the error.
         """

@@ -16,12 +16,12 @@ FOUR = [
 
 class TestTheFourCheckpoints:
     @pytest.mark.promise("S002", "S034", "S043", "S143", "S144", "D7")
+    @pytest.mark.langgraph("F-E1", "F-C1")
     @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "async"])
     async def test_two_nodes_leave_exactly_four(self, saver, durability):
         """
         START -> a -> b -> END stores the empty state, the input, a's output and b's output.
-        LangGraph: F-E1, F-C1.
         """
         graph = ab(saver)
 
@@ -95,10 +95,10 @@ class TestTheFourCheckpoints:
             {"a": {"foo": "a", "bar": ["a"]}},
         ]
 
+    @pytest.mark.langgraph("F-E3")
     async def test_the_callers_metadata_is_on_each(self, saver):
         """
         `config["metadata"]` is stored with every checkpoint and can be filtered by.
-        LangGraph: F-E3.
         """
         graph = ab(saver)
         config = {**at(), "metadata": {"user": "ada"}}

@@ -42,19 +42,20 @@ def graph_with(schema, seen, **options):
 
 @pytest.mark.parametrize("schema", [Data, Model, Struct])
 class TestClasses:
+    @pytest.mark.langgraph("F-C17")
     async def test_a_dict_becomes_the_schema(self, schema):
         """
         A dict of fields is made into the dataclass, model or Struct; defaults fill the rest.
-        LangGraph: F-C17.
         """
         seen: list = []
         await graph_with(schema, seen).ainvoke({}, context={"user": "ada"})
 
         assert seen == [schema(user="ada")]
 
+    @pytest.mark.langgraph("F-C17")
     async def test_an_object_of_the_schema_stays_as_it_is(self, schema):
         """
-        Nodes see the object that the caller made. LangGraph: F-C17.
+        Nodes see the object that the caller made.
         """
         seen: list = []
         given = schema(user="ada", limit=9)
@@ -62,10 +63,11 @@ class TestClasses:
 
         assert seen[0] is given
 
+    @pytest.mark.langgraph("F-C17")
     @pytest.mark.parametrize("bad", [{}, {"user": "a", "unknown": 1}, 5, "ada"], ids=str)
-    async def test_what_does_not_fit_is_refused_before_anything_runs(self, schema, bad):
+    async def test_a_context_that_does_not_fit_is_refused_before_anything_runs(self, schema, bad):
         """
-        Nothing runs and nothing is stored; the error names the schema. LangGraph: F-C17.
+        Nothing runs and nothing is stored; the error names the schema.
         """
         if schema is Model and bad and isinstance(bad, dict):
             bad = {"user": 5}  # a model ignores fields that it doesn't know
@@ -80,9 +82,10 @@ class TestClasses:
         assert (await graph.aget_state(at())).created_at is None
 
 
+@pytest.mark.langgraph("F-C17")
 async def test_a_typed_dict_takes_any_dict():
     """
-    A TypedDict describes a dict and checks nothing; other values are refused. LangGraph: F-C17.
+    A TypedDict describes a dict and checks nothing; other values are refused.
     """
     seen: list = []
     graph = graph_with(Dict, seen)
@@ -93,10 +96,10 @@ async def test_a_typed_dict_takes_any_dict():
     assert seen == [{"user": "ada"}]
 
 
+@pytest.mark.langgraph("F-C17")
 async def test_without_a_schema_any_context_goes():
     """
     A graph that declares none hands over what it gets, and None when it gets none.
-    LangGraph: F-C17.
     """
     seen: list = []
     graph = graph_with(None, seen)
@@ -108,9 +111,10 @@ async def test_without_a_schema_any_context_goes():
     assert seen == [5, None, [1]]
 
 
+@pytest.mark.langgraph("F-C17")
 async def test_a_schema_with_defaults_is_not_made_of_nothing():
     """
-    Without `context=` nodes see None, whatever the schema's defaults. LangGraph: F-C17.
+    Without `context=` nodes see None, whatever the schema's defaults.
     """
     seen: list = []
     await graph_with(Data, seen).ainvoke({})
@@ -118,9 +122,10 @@ async def test_a_schema_with_defaults_is_not_made_of_nothing():
     assert seen == [None]
 
 
+@pytest.mark.langgraph("F-C17", "F-C22")
 def test_the_blocking_methods_take_it_too():
     """
-    `invoke` and `stream` hand `context=` over as their async twins do. LangGraph: F-C17, F-C22.
+    `invoke` and `stream` hand `context=` over as their async twins do.
     """
     seen: list = []
     graph = graph_with(Data, seen)

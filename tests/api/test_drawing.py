@@ -24,6 +24,7 @@ def nested(levels):
 
 
 class TestXray:
+    @pytest.mark.langgraph("F-L1")
     @pytest.mark.parametrize(
         ("xray", "nodes"),
         [
@@ -36,8 +37,6 @@ class TestXray:
     async def test_subgraphs_are_opened_as_deep_as_wanted(self, xray, nodes):
         """
         A node that is a compiled graph is drawn from inside, to any depth or to a given one.
-
-        LangGraph: F-L1.
         """
         graph = nested(2)
 
@@ -46,11 +45,10 @@ class TestXray:
         assert drawn.nodes.keys() - {START, END} == nodes
         assert await graph.aget_graph(xray=xray) == drawn
 
+    @pytest.mark.langgraph("F-L1")
     def test_a_graph_that_a_function_calls_is_opened(self):
         """
         A node's function that knows a graph by name is drawn as that graph.
-
-        LangGraph: F-L1.
         """
         inner = ab()
 
@@ -63,11 +61,10 @@ class TestXray:
 
 
 class TestPictures:
+    @pytest.mark.langgraph("F-L2")
     def test_a_png_needs_no_network_and_no_system_package(self, tmp_path):
         """
         Both methods draw a PNG on this machine, and write it to the given path.
-
-        LangGraph: F-L2.
         """
         pytest.importorskip("PIL", reason="the extra `drawing` is not installed")
         drawn = ab().get_graph()
@@ -104,11 +101,10 @@ class TestPictures:
         with pytest.raises(MissingExtraError, match=r"actorgraph\[drawing\].*draw_svg"):
             ab().get_graph().draw_png()
 
+    @pytest.mark.langgraph("F-L2")
     def test_a_notebook_shows_the_graph(self):
         """
         A drawing is shown as SVG; a compiled graph as SVG, Mermaid or text.
-
-        LangGraph: F-L2.
         """
         graph = ab()
         drawn = graph.get_graph()

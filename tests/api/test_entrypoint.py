@@ -10,9 +10,10 @@ from tests.support.graphs import AB, at, history, in_a_row
 
 
 class TestEntrypoint:
+    @pytest.mark.langgraph("F-J1", "F-J2")
     async def test_returns_what_the_function_returns(self, saver):
         """
-        Input and result may be of any type; the thread keeps the last one. LangGraph: F-J1, F-J2.
+        Input and result may be of any type; the thread keeps the last one.
         """
 
         @entrypoint(saver)
@@ -23,9 +24,10 @@ class TestEntrypoint:
         assert (await total.aget_state(at())).values == 6
         assert [s.next for s in await history(total, at())][:2] == [(), ("total",)]
 
+    @pytest.mark.langgraph("F-J2")
     async def test_final_saves_another_value(self, saver):
         """
-        entrypoint.final gives the caller one value and the next run another. LangGraph: F-J2.
+        entrypoint.final gives the caller one value and the next run another.
         """
 
         @entrypoint(saver)
@@ -34,9 +36,10 @@ class TestEntrypoint:
 
         assert [await flow.ainvoke(n, at()) for n in (1, 2)] == ["got None", "got 1"]
 
+    @pytest.mark.langgraph("F-J3")
     async def test_a_sync_function(self, saver):
         """
-        A sync entrypoint waits for its tasks with result(), in its worker thread. LangGraph: F-J3.
+        A sync entrypoint waits for its tasks with result(), in its worker thread.
         """
 
         @task
@@ -50,9 +53,10 @@ class TestEntrypoint:
 
         assert await flow.ainvoke(1, at()) == [2, 4, 6]
 
+    @pytest.mark.langgraph("F-J9")
     async def test_update_state_is_the_nodes(self, saver):
         """
-        An update from outside counts as what the function returned. LangGraph: F-J9.
+        An update from outside counts as what the function returned.
         """
 
         @entrypoint(saver)
@@ -65,9 +69,10 @@ class TestEntrypoint:
         assert (await flow.aget_state(at())).values == "edited"
         assert await flow.ainvoke(2, at()) == [2, "edited"]
 
+    @pytest.mark.langgraph("F-J8")
     async def test_streams(self, saver):
         """
-        Updates come per task and at the end for the function, values once. LangGraph: F-J8.
+        Updates come per task and at the end for the function, values once.
         """
 
         @task(name="step")
@@ -87,10 +92,11 @@ class TestEntrypoint:
             ("values", 4),
         ]
 
+    @pytest.mark.langgraph("F-J1")
     @pytest.mark.parametrize("kind", ["generator", "async generator", "no input"])
-    def test_what_can_not_be_an_entrypoint(self, kind):
+    def test_unsupported_functions_are_refused(self, kind):
         """
-        Generators, and functions without an input, are refused at once. LangGraph: F-J1.
+        Generators, and functions without an input, are refused at once.
         """
 
         def generator(given: int):
@@ -106,10 +112,11 @@ class TestEntrypoint:
         with pytest.raises(GraphBuildError):
             entrypoint()(functions[kind])
 
-    async def test_an_update_ends_what_waits(self, saver):
+    @pytest.mark.langgraph("F-J9")
+    async def test_an_update_ends_waiting_tasks(self, saver):
         """
         On a thread that asks, and on one that has never run, an update is what the function would
-        have returned; entrypoint.final sets both values. LangGraph: F-J9.
+        have returned; entrypoint.final sets both values.
         """
 
         @entrypoint(saver)
@@ -124,9 +131,10 @@ class TestEntrypoint:
             assert (state.values, state.next, state.interrupts) == ("shown", (), ())
             assert await flow.ainvoke(2, at(thread)) == [2, "saved"]
 
+    @pytest.mark.langgraph("F-J2")
     async def test_its_history_shows_bare_values(self, saver):
         """
-        A finished task's result is what it returned, as the state's values are. LangGraph: F-J2.
+        A finished task's result is what it returned, as the state's values are.
         """
 
         @entrypoint(saver)
@@ -141,10 +149,10 @@ class TestEntrypoint:
             ("flow", "got 1", ("__pregel_pull", "flow"))
         ]
 
+    @pytest.mark.langgraph("F-J6", "F-F8")
     async def test_as_a_node_of_a_graph(self, saver):
         """
         An entrypoint is a node: its question is streamed once, and its steps are not repeated.
-        LangGraph: F-J6, F-F8.
         """
         ran: list[str] = []
 
@@ -165,10 +173,10 @@ class TestEntrypoint:
         assert result == {"foo": "first", "bar": ["yes"]}
         assert ran == ["first"]
 
+    @pytest.mark.langgraph("F-J2", "F-J6")
     async def test_one_inside_may_remember(self, saver):
         """
         With checkpointer=True an entrypoint inside of another one has a `previous` of its own.
-        LangGraph: F-J2, F-J6.
         """
 
         @entrypoint(checkpointer=True)
@@ -181,9 +189,10 @@ class TestEntrypoint:
 
         assert [await flow.ainvoke(n, at()) for n in (1, 2, 3)] == [1, 3, 6]
 
+    @pytest.mark.langgraph("F-L1")
     def test_it_is_drawn_as_its_one_node(self):
         """
-        A drawing shows the function between start and end. LangGraph: F-L1.
+        A drawing shows the function between start and end.
         """
 
         @entrypoint()
@@ -198,17 +207,19 @@ class TestEntrypoint:
         ]
         assert flow.get_input_jsonschema()["type"] == "integer"
 
+    @pytest.mark.langgraph("F-J1")
     @pytest.mark.parametrize("argument", ["checkpointer", "store", "cache"])
     def test_its_surroundings_are_checked(self, argument):
         """
-        A class instead of an object is refused where it is passed. LangGraph: F-J1.
+        A class instead of an object is refused where it is passed.
         """
         with pytest.raises(GraphBuildError, match="Invalid"):
             entrypoint(**{argument: InMemorySaver})
 
+    @pytest.mark.langgraph("F-J1")
     def test_the_blocking_twins_work(self):
         """
-        Outside of an event loop `invoke` and `stream` run an async program. LangGraph: F-J1.
+        Outside of an event loop `invoke` and `stream` run an async program.
         """
 
         @task

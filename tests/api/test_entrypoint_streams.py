@@ -10,10 +10,10 @@ from tests.support.graphs import at
 
 
 class TestStreams:
-    async def test_a_call_stands_below_its_caller(self, saver):
+    @pytest.mark.langgraph("F-J8", "F-D5")
+    async def test_a_call_is_shown_below_its_caller(self, saver):
         """
         Chunks of a graph inside of a task carry the caller's namespace and the task's.
-        LangGraph: F-J8, F-D5.
         """
 
         @entrypoint()
@@ -37,10 +37,10 @@ class TestStreams:
             ([], {"flow": 1}),
         ]
 
-    async def test_what_a_task_writes_is_the_runs(self):
+    @pytest.mark.langgraph("F-D19", "F-J8")
+    async def test_chunks_of_a_task_have_the_namespace_of_the_run(self):
         """
         A chunk that a task sends carries the namespace of the graph, not of the call.
-        LangGraph: F-D19, F-J8.
         """
 
         @task
@@ -56,10 +56,11 @@ class TestStreams:
 
         assert [chunk async for chunk in stream] == [((), 1)]
 
-    async def test_tasks_tells_of_calls(self, saver):
+    @pytest.mark.langgraph("F-J8")
+    async def test_tasks_mode_reports_calls(self, saver):
         """
         A call's start shows its arguments, its end what it returned or raised; one that is known
-        already is not streamed. LangGraph: F-J8.
+        already is not streamed.
         """
 
         @task
@@ -86,9 +87,10 @@ class TestStreams:
         assert told(first) == [((1,), {}), ({"__return__": 1}, None), *failing]
         assert told(again) == failing
 
+    @pytest.mark.langgraph("F-J8")
     async def test_messages_name_the_call(self):
         """
-        A message that a task returns is streamed with the task's name and place. LangGraph: F-J8.
+        A message that a task returns is streamed with the task's name and place.
         """
 
         @task
@@ -105,9 +107,10 @@ class TestStreams:
         caller = ("__pregel_pull", "flow")
         assert metadata["langgraph_path"] == ("__pregel_push", caller, 0, True)
 
+    @pytest.mark.langgraph("F-J3", "F-K2")
     async def test_a_cached_call_says_so(self):
         """
-        A result out of a cache is marked, and the function isn't called. LangGraph: F-J3, F-K2.
+        A result out of a cache is marked, and the function isn't called.
         """
         ran: list[int] = []
 
@@ -127,10 +130,10 @@ class TestStreams:
         ]
         assert ran == [1]
 
-    async def test_events_tell_what_functions_returned(self):
+    @pytest.mark.langgraph("F-D16")
+    async def test_events_report_results_of_functions(self):
         """
         LangChain's event names show a function's value bare, as the function returned it.
-        LangGraph: F-D16.
         """
 
         @task

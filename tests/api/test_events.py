@@ -66,9 +66,10 @@ async def collect(channel, into: list) -> None:
 
 
 class TestRun:
+    @pytest.mark.langgraph("F-D12")
     async def test_values_and_output(self):
         """
-        `run.values` has each state, `run.output()` the last one. LangGraph: F-D12.
+        `run.values` has each state, `run.output()` the last one.
         """
         async with ab().astream_events({"foo": "x"}, version="v3") as run:
             values = await items(run.values)
@@ -77,9 +78,10 @@ class TestRun:
             assert await run.output() == values[-1] == {"foo": "b", "bar": ["a", "b"]}
             assert await run.interrupted() is False
 
+    @pytest.mark.langgraph("F-D12")
     async def test_it_may_be_awaited_first(self):
         """
-        `async with await graph.astream_events(...)` is the same. LangGraph: F-D12.
+        `async with await graph.astream_events(...)` is the same.
         """
         async with await ab().astream_events({}, version="v3") as run:
             assert await run.output() == {"foo": "b", "bar": ["a", "b"]}
@@ -92,10 +94,10 @@ class TestRun:
 
         assert await run.output() == await run.output() == {"foo": "b", "bar": ["a", "b"]}
 
+    @pytest.mark.langgraph("F-D12", "F-D13")
     async def test_events_are_numbered(self):
         """
         The run itself is every event, in order; tasks are folded into projections.
-        LangGraph: F-D12, F-D13.
         """
         async with ab().astream_events({"foo": "x"}, version="v3") as run:
             events = await items(run)
@@ -105,9 +107,10 @@ class TestRun:
         assert events[0].keys() == {"type", "method", "params", "seq"}
         assert events[0]["params"].keys() == {"namespace", "timestamp", "data", "interrupts"}
 
+    @pytest.mark.langgraph("F-D12")
     async def test_opt_in_projections(self):
         """
-        Other modes are projections once their transformer is given. LangGraph: F-D12.
+        Other modes are projections once their transformer is given.
         """
         extra = [
             UpdatesTransformer,
@@ -133,18 +136,20 @@ class TestRun:
         assert [t["name"] for t in by_name["tasks"]] == ["node", "node"]
         assert len(by_name["debug"]) == 5
 
+    @pytest.mark.langgraph("F-D12")
     async def test_a_missing_projection_is_named(self):
         """
-        A projection whose transformer was not given is not an attribute. LangGraph: F-D12.
+        A projection whose transformer was not given is not an attribute.
         """
         run = ab().astream_events({}, version="v3")
 
         with pytest.raises(AttributeError, match=r"updates.*values"):
             _ = run.updates
 
+    @pytest.mark.langgraph("F-D12")
     async def test_interrupts_are_the_open_questions(self):
         """
-        A run that waits says so, with its questions. LangGraph: F-D12.
+        A run that waits says so, with its questions.
         """
 
         async def ask(state):
@@ -165,9 +170,10 @@ class TestRun:
             assert await run.interrupted() is True
             assert await run.interrupts() == []
 
+    @pytest.mark.langgraph("F-D12")
     async def test_interleaved_projections_come_in_order(self):
         """
-        `interleave` gives the items of several projections as they came. LangGraph: F-D12.
+        `interleave` gives the items of several projections as they came.
         """
         extra = [UpdatesTransformer]
         async with ab().astream_events({"foo": "x"}, version="v3", transformers=extra) as run:
@@ -175,7 +181,7 @@ class TestRun:
 
         assert names == ["values", "updates", "values", "updates", "values"]
 
-    async def test_interleave_refuses_what_is_no_channel(self):
+    async def test_interleave_refuses_unknown_channels(self):
         """
         A misspelt projection is named with the nearest one.
         """
@@ -184,9 +190,10 @@ class TestRun:
         with pytest.raises(InvalidConfigError, match="values"):
             run.interleave("valeus")
 
+    @pytest.mark.langgraph("F-D14")
     async def test_an_error_reaches_every_reader(self):
         """
-        Readers get the events before the error, then the error. LangGraph: F-D14.
+        Readers get the events before the error, then the error.
         """
 
         async def bad(state):
@@ -202,9 +209,10 @@ class TestRun:
         with pytest.raises(ValueError, match="boom"):
             await run.output()
 
+    @pytest.mark.langgraph("F-D12")
     async def test_abort_ends_the_run(self):
         """
-        Leaving the block cancels what runs; what was done is stored. LangGraph: F-D12.
+        Leaving the block cancels what runs; what was done is stored.
         """
         slow = Turnstile()
         graph = in_a_row({"a": writer("a"), "slow": slow}, checkpointer=InMemorySaver())
@@ -219,9 +227,10 @@ class TestRun:
         assert state.values == {"foo": "a", "bar": ["a"]}
         assert state.next == ("slow",)
 
+    @pytest.mark.langgraph("F-D12")
     async def test_a_cancelled_reader_leaves_the_run_alone(self):
         """
-        One reader of several may give up; the others go on. LangGraph: F-D12.
+        One reader of several may give up; the others go on.
         """
         slow = Turnstile({"foo": "end"})
         run = in_a_row({"slow": slow}).astream_events({"foo": "x"}, version="v3")
@@ -238,9 +247,10 @@ class TestRun:
 
             assert await run.output() == {"foo": "end", "bar": []}
 
+    @pytest.mark.langgraph("F-D12")
     async def test_tasks_read_projections_at_once(self):
         """
-        Readers in tasks of their own share one run. LangGraph: F-D12.
+        Readers in tasks of their own share one run.
         """
         read: dict[str, list] = {}
 
@@ -257,6 +267,7 @@ class TestRun:
         assert len(read["values"]) == 3
         assert [next(iter(u)) for u in read["updates"]] == ["a", "b"]
 
+    @pytest.mark.langgraph("F-D12")
     @pytest.mark.parametrize(
         ("options", "word"),
         [
@@ -265,19 +276,19 @@ class TestRun:
             ({"subgraphs": True}, "subgraphs"),
         ],
     )
-    def test_what_the_projections_decide_is_refused(self, options, word):
+    def test_modes_that_transformers_choose_are_refused(self, options, word):
         """
-        Modes and levels follow from the transformers. LangGraph: F-D12.
+        Modes and levels follow from the transformers.
         """
         with pytest.raises(InvalidConfigError, match=word):
             ab().astream_events({}, **{"version": "v3", **options})
 
 
 class TestMessages:
+    @pytest.mark.langgraph("F-D12")
     async def test_a_message_streams_its_text_and_gives_the_whole(self):
         """
         One stream per message: pieces of text as they come, the joined message at the end.
-        LangGraph: F-D12.
         """
         graph = in_a_row({"speak": speak}, schema=Talk)
         async with graph.astream_events({"messages": []}, version="v3") as run:
@@ -309,7 +320,8 @@ class TestMessages:
             raise ValueError("boom")
 
         run = in_a_row({"bad": bad}, schema=Talk).astream_events({"messages": []}, version="v3")
-        async for message in run.messages:
-            with pytest.raises(ValueError, match="boom"):
-                await message.output
-            break
+        messages = aiter(run.messages)
+        message = await anext(messages)
+
+        with pytest.raises(ValueError, match="boom"):
+            await message.output

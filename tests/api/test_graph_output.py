@@ -26,18 +26,20 @@ def asks(state):
 
 
 class TestGraphOutput:
+    @pytest.mark.langgraph("F-C23")
     async def test_the_value_is_in_the_output_schema(self):
         """
-        A dataclass graph gives its dataclass, where "v1" gives a dict. LangGraph: F-C23.
+        A dataclass graph gives its dataclass, where "v1" gives a dict.
         """
         graph = in_a_row({"n": lambda s: {"foo": "x"}}, schema=Data)
 
         assert await graph.ainvoke({}) == {"foo": "x"}
         assert await graph.ainvoke({}, version="v2") == GraphOutput(Data("x"))
 
-    async def test_open_questions_stand_apart(self):
+    @pytest.mark.langgraph("F-C23", "L98")
+    async def test_open_questions_are_apart_from_the_values(self):
         """
-        A run that pauses gives its state and its questions. LangGraph: F-C23, L98.
+        A run that pauses gives its state and its questions.
         """
         graph = in_a_row({"asks": asks}, checkpointer=InMemorySaver())
         output = await graph.ainvoke({"foo": "a"}, at(), version="v2")
@@ -55,10 +57,10 @@ class TestGraphOutput:
 
         assert (output.value, len(output.interrupts)) == (5, 1)
 
+    @pytest.mark.langgraph("F-C23")
     async def test_one_output_key_gives_its_bare_value(self):
         """
         `output_keys="foo"` picks one value in both versions; a pause in "v1" keeps the dict.
-        LangGraph: F-C23.
         """
         graph = in_a_row({"n": lambda s: {"foo": "x"}})
 
@@ -68,18 +70,20 @@ class TestGraphOutput:
         assert paused["foo"] == "a"
         assert paused["__interrupt__"][0].value == "?"
 
+    @pytest.mark.langgraph("F-C23", "F-D11")
     async def test_other_modes_give_a_list_of_parts(self):
         """
-        With a stream mode the result is the list of typed parts. LangGraph: F-C23, F-D11.
+        With a stream mode the result is the list of typed parts.
         """
         graph = in_a_row({"n": lambda s: {"foo": "x"}})
         parts = await graph.ainvoke({}, stream_mode="updates", version="v2")
 
         assert parts == [{"type": "updates", "ns": (), "data": {"n": {"foo": "x"}}}]
 
+    @pytest.mark.langgraph("F-C23")
     def test_it_reads_like_the_dict_of_v1(self):
         """
-        Keys of the value and `"__interrupt__"` can be read and asked for. LangGraph: F-C23.
+        Keys of the value and `"__interrupt__"` can be read and asked for.
         """
         asked = (Interrupt("?", "i"),)
         for output in (GraphOutput({"foo": 1}, asked), GraphOutput(Data("a"), asked)):

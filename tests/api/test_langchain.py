@@ -42,6 +42,7 @@ PROMPT = ChatPromptTemplate.from_messages([("human", "{foo}")])
 
 
 class TestNodes:
+    @pytest.mark.langgraph("F-A3")
     @pytest.mark.parametrize(
         ("runnable", "foo"),
         [
@@ -54,7 +55,6 @@ class TestNodes:
     async def test_a_runnable_is_a_node(self, runnable, foo):
         """
         Functions, prompts and chains of LangChain run in nodes, on trio by their sync side.
-        LangGraph: F-A3.
         """
         assert (await in_a_row({"node": runnable}).ainvoke({"foo": "x"}))["foo"] == foo
 
@@ -67,17 +67,19 @@ class TestNodes:
 
         assert (await graph.ainvoke({"foo": "x"}))["foo"] == "X"
 
+    @pytest.mark.langgraph("F-A3")
     def test_its_name_is_the_nodes(self):
         """
-        `add_node(runnable)` takes the Runnable's name. LangGraph: F-A3.
+        `add_node(runnable)` takes the Runnable's name.
         """
         named = RunnableLambda(upper, name="shout")
 
         assert list(StateGraph(AB).add_node(named).nodes) == ["shout"]
 
+    @pytest.mark.langgraph("F-C21")
     async def test_callbacks_and_tags_of_the_call_reach_it(self):
         """
-        A Runnable that is a node is handed the task's config. LangGraph: F-C21.
+        A Runnable that is a node is handed the task's config.
         """
         heard = Heard()
         config = {"callbacks": [heard], "tags": ["t"]}
@@ -85,11 +87,12 @@ class TestNodes:
 
         assert heard.starts == [("upper", ["t"], "node")]
 
+    @pytest.mark.langgraph("F-C21", "F-C22")
     @pytest.mark.parametrize("sync", [True, False])
-    async def test_what_a_node_calls_without_a_config_inherits_it(self, sync, anyio_backend_name):
+    async def test_runnables_called_without_a_config_inherit_it(self, sync, anyio_backend_name):
         """
         A node may call Runnables without passing its config on; its callbacks hear them all the
-        same. LangGraph: F-C21, F-C22.
+        same.
         """
         heard = Heard()
         inner = RunnableLambda(upper)
@@ -105,7 +108,7 @@ class TestNodes:
 
         assert heard.starts == [("upper", ["t"], "node")]
 
-    async def test_calls_of_different_nodes_are_told_apart(self):
+    async def test_calls_of_different_nodes_are_distinguished(self):
         """
         The context of one task doesn't leak into the next, nor out of the run.
         """
@@ -154,10 +157,10 @@ class TestChains:
         assert (await from_dict.ainvoke("x"))["foo"] == "X"
         assert (await from_function.ainvoke("x"))["foo"] == "X"
 
+    @pytest.mark.langgraph("F-C22")
     def test_blocking_chains_work_too(self):
         """
         `invoke`, `batch` and `stream` of a chain run the graph as `graph.invoke` does.
-        LangGraph: F-C22.
         """
         chain = RunnableLambda(lambda text: {"foo": text}) | in_a_row({"node": upper})
 

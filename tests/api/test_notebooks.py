@@ -37,7 +37,7 @@ class TestInACell:
         assert state.values["foo"] == "edited"
         assert [s.metadata["step"] for s in rows] == [3, 2]
 
-    async def test_a_saver_that_nobody_opened_works(self, tmp_path):
+    async def test_an_unopened_saver_works(self, tmp_path):
         """
         It is hosted by the background thread, as everywhere.
         """

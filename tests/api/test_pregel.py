@@ -45,19 +45,20 @@ def doubling(**options):
 
 
 class TestRuns:
+    @pytest.mark.langgraph("F-A18")
     @pytest.mark.parametrize("function", [doubled, adoubled])
     async def test_a_name_alone_means_a_bare_value(self, function):
         """
-        With one input and one output name a run takes and returns bare values. LangGraph: F-A18.
+        With one input and one output name a run takes and returns bare values.
         """
         node = NodeBuilder().subscribe_only("a").do(function).write_to("b")
 
         assert await doubling(node=node).ainvoke("x") == "xx"
 
+    @pytest.mark.langgraph("F-A18")
     async def test_lists_of_names_mean_dicts(self):
         """
         An input dict is written to the channels that it names; a warning names unknown ones.
-        LangGraph: F-A18.
         """
         graph = doubling(input_channels=["a"], output_channels=["b"])
 
@@ -68,10 +69,10 @@ class TestRuns:
         with pytest.raises(InvalidUpdateError):
             await graph.ainvoke("x")
 
+    @pytest.mark.langgraph("F-A18")
     async def test_subscribers_run_after_what_they_subscribe_to(self):
         """
         The writes of one superstep make their subscribers due in the next; a Topic collects.
-        LangGraph: F-A18.
         """
         graph = doubling(
             nodes={
@@ -89,10 +90,11 @@ class TestRuns:
         assert await graph.ainvoke("x") == {"c": ["xx", "xxxx"]}
 
     @pytest.mark.promise("S060")
+    @pytest.mark.langgraph("F-A18")
     async def test_a_node_may_feed_itself(self):
         """
         It runs again for as long as it writes to the channel that it subscribes to, and not when
-        its thread is looked at or gone on with later. LangGraph: F-A18.
+        its thread is looked at or gone on with later.
         """
 
         def grow(text):
@@ -112,9 +114,10 @@ class TestRuns:
         with pytest.raises(GraphRecursionError):
             await graph.ainvoke("a", {"recursion_limit": 3})
 
+    @pytest.mark.langgraph("F-A18", "F-A19")
     async def test_it_is_a_node_of_another_graph(self):
         """
-        Like any compiled graph it can run in a node. LangGraph: F-A18, F-A19.
+        Like any compiled graph it can run in a node.
         """
         inner = doubling(
             node=NodeBuilder().subscribe_only("foo").do(doubled).write_to("bar"),
@@ -128,10 +131,11 @@ class TestRuns:
 
 
 class TestNodeBuilder:
+    @pytest.mark.langgraph("F-A18")
     async def test_several_subscriptions_give_a_dict(self):
         """
         A node that subscribes to several channels, or reads others too, gets those that have a
-        value. LangGraph: F-A18.
+        value.
         """
         seen: list = []
         node = (
@@ -145,9 +149,10 @@ class TestNodeBuilder:
 
         assert seen == [{"a": "1", "c": "2"}, {}]
 
+    @pytest.mark.langgraph("F-A18")
     async def test_writes_are_mapped_fixed_or_passed_through(self):
         """
-        `write_to(b, c=function, d="fixed")`: one write for each, None included. LangGraph: F-A18.
+        `write_to(b, c=function, d="fixed")`: one write for each, None included.
         """
         node = NodeBuilder().subscribe_only("a").do(doubled).write_to("b", c=str.upper, d="fixed")
         graph = doubling(
@@ -158,10 +163,11 @@ class TestNodeBuilder:
 
         assert await graph.ainvoke("x") == {"b": "xx", "c": "XX", "d": "fixed"}
 
+    @pytest.mark.langgraph("F-A18", "F-A6")
     async def test_steps_follow_one_another(self):
         """
         Of several `do` each gets what the one before returned; each may be sync or async, and
-        may ask for the runtime. LangGraph: F-A18, F-A6.
+        may ask for the runtime.
         """
 
         async def marked(text, runtime):
@@ -171,15 +177,17 @@ class TestNodeBuilder:
 
         assert await doubling(node=node).ainvoke("x", context="c") == "xx-cxx-c"
 
+    @pytest.mark.langgraph("F-A18")
     async def test_without_a_step_values_pass_through(self):
         """
-        A node without `do` copies its channel. LangGraph: F-A18.
+        A node without `do` copies its channel.
         """
         assert await doubling(node=NodeBuilder().subscribe_only("a").write_to("b")).ainvoke(1) == 1
 
+    @pytest.mark.langgraph("F-A18", "F-D5")
     async def test_metadata_reaches_the_tasks_stream(self):
         """
-        Tags and metadata of `meta()` are in the node's chunks. LangGraph: F-A18, F-D5.
+        Tags and metadata of `meta()` are in the node's chunks.
         """
         node = NodeBuilder().subscribe_only("a").meta("tag", k="v").write_to("b")
         chunks = await doubling(node=node).ainvoke("x", stream_mode="tasks")
@@ -187,10 +195,10 @@ class TestNodeBuilder:
         assert chunks[0]["metadata"] == {"k": "v", "tags": ["tag"]}
         assert (chunks[0]["input"], chunks[1]["result"]) == ("x", {"b": "x"})
 
+    @pytest.mark.langgraph("F-A18", "F-C9")
     async def test_a_failing_step_is_tried_again(self):
         """
         Retry policies of the node, or those of the graph, hold as in a StateGraph.
-        LangGraph: F-A18, F-C9.
         """
         calls: list[str] = []
 
@@ -216,9 +224,10 @@ class TestNodeBuilder:
             doubling(node=node)
         assert NodeBuilder().subscribe_only("a").do(adoubled).set_timeout(1).build().timeout
 
+    @pytest.mark.langgraph("F-A18")
     def test_mixed_subscriptions_are_refused(self):
         """
-        A node gets one bare value or a dict, never both. LangGraph: F-A18.
+        A node gets one bare value or a dict, never both.
         """
         with pytest.raises(GraphBuildError, match="Cannot subscribe to single channels"):
             NodeBuilder().subscribe_to("a").subscribe_only("b")
@@ -231,6 +240,7 @@ class TestNodeBuilder:
 
 
 class TestChecks:
+    @pytest.mark.langgraph("F-A18")
     @pytest.mark.parametrize(
         ("options", "culprit"),
         [
@@ -249,7 +259,7 @@ class TestChecks:
     )
     def test_a_graph_that_can_not_run_is_refused(self, options, culprit):
         """
-        Each error names what is wrong when the graph is made, not when it runs. LangGraph: F-A18.
+        Each error names what is wrong when the graph is made, not when it runs.
         """
         with pytest.raises(GraphBuildError) as refused:
             doubling(**options)
@@ -258,9 +268,10 @@ class TestChecks:
 
 
 class TestThreads:
+    @pytest.mark.langgraph("F-A18")
     async def test_the_input_is_the_first_checkpoint(self):
         """
-        There is no START node: the input checkpoint holds the input's channels. LangGraph: F-A18.
+        It has no START node: the input checkpoint holds the input's channels.
         """
         graph = doubling(checkpointer=InMemorySaver())
         await graph.ainvoke("x", at())
@@ -271,10 +282,11 @@ class TestThreads:
             (-1, {"a": "x"}, ("double",)),
         ]
 
+    @pytest.mark.langgraph("F-A18")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_it_pauses_and_goes_on(self, durability):
         """
-        Questions and answers work as in a StateGraph, in every durability. LangGraph: F-A18.
+        Questions and answers work as in a StateGraph, in every durability.
         """
         node = NodeBuilder().subscribe_only("a").do(lambda a: f"{a}{interrupt('?')}").write_to("b")
         graph = doubling(node=node, checkpointer=InMemorySaver())
@@ -284,9 +296,10 @@ class TestThreads:
         assert paused["__interrupt__"][0].value == "?"
         assert output == GraphOutput("x!")
 
+    @pytest.mark.langgraph("F-A18")
     async def test_a_second_input_runs_it_again(self):
         """
-        Accumulating channels go on from the thread's state. LangGraph: F-A18.
+        Accumulating channels go on from the thread's state.
         """
         graph = doubling(
             channels={"a": EphemeralValue(str), "b": BinaryOperatorAggregate(str, operator.add)},
@@ -296,9 +309,10 @@ class TestThreads:
 
         assert await graph.ainvoke("y", at()) == "xxyy"
 
+    @pytest.mark.langgraph("F-A18", "L74")
     async def test_an_update_is_written_as_the_node_writes(self):
         """
-        `aupdate_state` takes what the node's function would have returned. LangGraph: F-A18, L74.
+        `aupdate_state` takes what the node's function would have returned.
         """
         graph = doubling(checkpointer=InMemorySaver())
         await graph.ainvoke("x", at())
@@ -306,10 +320,10 @@ class TestThreads:
 
         assert (await graph.aget_state(at())).values["b"] == "new"
 
+    @pytest.mark.langgraph("F-A18", "F-C7")
     async def test_a_command_goes_to_a_node(self):
         """
         `goto` makes a node due that no channel has triggered, and `update` names channels.
-        LangGraph: F-A18, F-C7.
         """
         channels = {"a": LastValue(str), "b": LastValue(str)}
         graph = doubling(checkpointer=InMemorySaver(), channels=channels)
@@ -320,10 +334,10 @@ class TestThreads:
 
 
 class TestStreams:
+    @pytest.mark.langgraph("F-A18")
     async def test_values_come_by_default(self):
         """
         `astream` yields the values after each superstep, unless it is asked for something else.
-        LangGraph: F-A18.
         """
 
         async def read(graph, **options):
@@ -336,10 +350,10 @@ class TestStreams:
         assert await read(doubling(stream_channels="b")) == ["xx"]
         assert await read(doubling(stream_channels=["a", "b"]), output_keys="b") == ["xx"]
 
+    @pytest.mark.langgraph("F-A18", "F-C23")
     async def test_a_list_of_chunks_shows_the_output_only(self):
         """
         `ainvoke` with stream modes shows the output channels, bare where there is one name.
-        LangGraph: F-A18, F-C23.
         """
         chunks = await doubling().ainvoke("x", stream_mode=["values", "updates"])
 
@@ -347,10 +361,10 @@ class TestStreams:
 
 
 class TestDrawing:
+    @pytest.mark.langgraph("F-A18", "F-L1")
     def test_edges_follow_the_channels(self):
         """
         Inputs lead to their subscribers, writers to those of what they write, outputs to the end.
-        LangGraph: F-A18, F-L1.
         """
         nodes = {
             "one": NodeBuilder().subscribe_only("a").write_to("b"),

@@ -16,12 +16,12 @@ SEEN = [json.loads(line) for line in RECORDED.read_text("utf-8").splitlines()]
 SCHEDULES = 30
 
 
+@pytest.mark.langgraph("F-C1", "F-C2", "F-G1", "L13", "L15", "L26", "L42")
 @pytest.mark.parametrize("seen", SEEN, ids=lambda seen: str(seen["spec"]["seed"]))
 @pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarning")
 async def test_a_graph_runs_as_langgraph_ran_it(seen):
     """
     Output, questions, state and history of each turn are those that LangGraph 1.2.22 gave.
-    LangGraph: F-C1, F-C2, F-G1, L13, L15, L26, L42.
     """
     library = Library(OURS)
     trace = await drive(library, build(library, seen["spec"]), seen["spec"])
@@ -29,12 +29,12 @@ async def test_a_graph_runs_as_langgraph_ran_it(seen):
     assert compare(seen["spec"], trace, seen["trace"]).difference is None
 
 
+@pytest.mark.langgraph("F-C3", "L15", "L115")
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarning")
 def test_every_schedule_ends_the_same(seed):
     """
     In any order of completion of parallel tasks, the state and the questions are the same.
-    LangGraph: F-C3, L15, L115.
     """
     assert disagreements(generate(seed), SCHEDULES) == []
 

@@ -83,7 +83,7 @@ class TestWhatEachSays:
         assert foos == [None, "in", "a", "b"]
 
     @pytest.mark.promise("S031", "S033", "S055")
-    async def test_what_changed(self, saver):
+    async def test_updated_channels_are_recorded(self, saver):
         """
         Only channels that its superstep has written, or emptied, have a version above the
         parent's, one step above the highest; those written are named, sorted.
@@ -101,7 +101,7 @@ class TestWhatEachSays:
             assert after["updated_channels"] == sorted(after["updated_channels"])
 
     @pytest.mark.promise("S032", "S058", "S061")
-    async def test_what_was_seen(self, saver):
+    async def test_seen_versions_are_recorded(self, saver):
         """
         After a node has run, it has seen its trigger; the version at the last pause is there only
         after one, and the node isn't paused again.

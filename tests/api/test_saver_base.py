@@ -113,10 +113,10 @@ def listed():
 
 class TestPrimitives:
     @pytest.mark.promise("S016", "S017", "S189", "S190")
+    @pytest.mark.langgraph("F-E4")
     async def test_a_graph_runs_and_resumes_on_it(self, listed):
         """
         A class with get, list, put and put_writes is a checkpointer: its tuples are made of them.
-        LangGraph: F-E4.
         """
         graph = in_a_row(
             {"a": lambda _: {"bar": [interrupt("?")]}, "b": lambda _: {"foo": "end"}},
@@ -167,7 +167,7 @@ class TestSerializers:
                 {}, at()
             )
 
-    async def test_what_it_refuses(self):
+    async def test_a_value_that_the_serializer_refuses_ends_the_run(self):
         """
         A value that the serializer refuses ends the run, and its path is named.
         """
@@ -178,10 +178,10 @@ class TestSerializers:
         with pytest.raises(SerializationError, match=r"state\['foo'\]|writes of a.*Vault"):
             await graph.ainvoke({}, at())
 
+    @pytest.mark.langgraph("F-E18")
     def test_a_codec_is_one(self):
         """
         Our codec keeps LangGraph's protocol of serializers, and reads no other form.
-        LangGraph: F-E18.
         """
         codec = Codec()
 
@@ -203,10 +203,10 @@ class Cell:
 
 class TestShapes:
     @pytest.mark.promise("S046", "S047")
+    @pytest.mark.langgraph("F-E1", "F-E9")
     def test_an_empty_checkpoint(self):
         """
         It has the seven keys of LangGraph's record, and its id says step -2.
-        LangGraph: F-E1, F-E9.
         """
         point = empty_checkpoint()
 
@@ -234,9 +234,10 @@ class TestShapes:
         assert (same["id"], same["channel_values"]) == ("x", {"a": 0})
 
     @pytest.mark.promise("S047")
+    @pytest.mark.langgraph("F-E9")
     def test_ids(self):
         """
-        Ids are UUIDv6, rise, and carry a step and a node. LangGraph: F-E9.
+        Ids are UUIDv6, rise, and carry a step and a node.
         """
         ids = [uuid6(clock_seq=step) for step in range(100)]
 

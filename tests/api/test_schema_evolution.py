@@ -93,7 +93,7 @@ class TestAdditions:
             with pytest.warns(OtherGraphWarning, match="none of whose nodes it has"):
                 await other.ainvoke({"bar": ["3"]}, at())
 
-    async def test_a_node_that_is_gone_and_does_not_wait_is_no_matter(self, store):
+    async def test_a_removed_node_without_pending_tasks_is_ignored(self, store):
         """
         A finished thread loads without a node that it had.
         """
@@ -363,7 +363,7 @@ class TestTypes:
             (Note("x"), named(make_dataclass("N", [("body", str, "")]), Note), "no field 'text'"),
         ],
     )
-    def test_what_a_type_has_lost_is_an_error(self, value, fewer, text):
+    def test_a_removed_field_of_a_type_is_an_error(self, value, fewer, text):
         """
         An enum's member or a field that is gone is an error, never left out or made up.
         """
@@ -371,7 +371,7 @@ class TestTypes:
         with pytest.raises(SerializationError, match=text):
             Codec([fewer]).decode(payload)
 
-    def test_a_function_takes_what_a_type_has_lost(self):
+    def test_a_migration_function_receives_removed_fields(self):
         """
         A migration's function gets the stored data and makes today's value.
         """

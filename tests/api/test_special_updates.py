@@ -25,10 +25,10 @@ def beside(saver, log=None):
 
 
 class TestTheEnd:
+    @pytest.mark.langgraph("F-G14", "L76")
     async def test_as_the_end_it_drops_what_is_due(self, saver):
         """
         `as_node=END` with None leaves nothing due; the thread can take a new input.
-        LangGraph: F-G14, L76.
         """
         graph = in_a_row({"a": writer("a"), "ask": ask, "z": writer("z")}, checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -39,10 +39,10 @@ class TestTheEnd:
         assert (state.next, state.interrupts, state.metadata["source"]) == ((), (), "update")
         assert await graph.ainvoke(None, at()) == state.values == {"foo": "a", "bar": ["a"]}
 
+    @pytest.mark.langgraph("F-G14", "L76")
     async def test_finished_tasks_are_folded_in_first(self, saver):
         """
         The results of a sibling of the dropped task stay, and its successors are due.
-        LangGraph: F-G14, L76.
         """
         graph = beside(saver)
         await graph.ainvoke({}, at())
@@ -53,10 +53,11 @@ class TestTheEnd:
         assert (state.values["bar"], state.next) == (["a"], ("z",))
 
     @pytest.mark.promise("S150")
+    @pytest.mark.langgraph("F-G14")
     @pytest.mark.every_saver
-    async def test_with_values_it_is_no_node(self, saver):
+    async def test_with_values_it_counts_as_no_node(self, saver):
         """
-        No update can be written as the end. LangGraph: F-G14.
+        No update can be written as the end.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -67,9 +68,10 @@ class TestTheEnd:
 
 
 class TestTheInput:
+    @pytest.mark.langgraph("F-G15", "L76")
     async def test_as_the_input_nothing_is_dropped(self, saver):
         """
-        The input's node is due beside what was due before. LangGraph: F-G15, L76.
+        The input's node is due beside what was due before.
         """
         graph = in_a_row({"a": writer("a"), "ask": ask, "z": writer("z")}, checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -79,10 +81,10 @@ class TestTheInput:
 
         assert (state.next, state.metadata["source"]) == ((START, "ask"), "input")
 
+    @pytest.mark.langgraph("F-G15", "L13")
     async def test_a_thread_may_begin_so(self, saver):
         """
         On a new thread it is the input's checkpoint, and None goes on from it.
-        LangGraph: F-G15, L13.
         """
         graph = ab(saver)
 
@@ -93,9 +95,10 @@ class TestTheInput:
         assert (first.metadata["step"], first.parent_config, first.next) == (-1, None, (START,))
         assert result["bar"] == ["in", "a", "b"]
 
-    async def test_none_is_no_input(self, saver):
+    @pytest.mark.langgraph("F-G15")
+    async def test_none_can_not_be_an_input(self, saver):
         """
-        An input update without values is refused, and nothing is written. LangGraph: F-G15.
+        An input update without values is refused, and nothing is written.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -106,10 +109,10 @@ class TestTheInput:
 
 
 class TestACopy:
+    @pytest.mark.langgraph("F-G16", "L76")
     async def test_it_is_a_sibling_without_the_tasks_work(self, saver):
         """
         The same state and parent under a new id; a waiting question is asked anew.
-        LangGraph: F-G16, L76.
         """
         graph = in_a_row({"a": writer("a"), "ask": ask}, checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -124,10 +127,10 @@ class TestACopy:
         assert (copied.metadata["source"], copied.interrupts) == ("fork", ())
         assert copied.metadata["step"] == base.metadata["step"] + 1
 
+    @pytest.mark.langgraph("F-G16", "L76", "L77")
     async def test_updates_may_follow_at_once(self, saver):
         """
         A list of updates is applied to the copy, as the results of its tasks.
-        LangGraph: F-G16, L76, L77.
         """
         graph = in_a_row({"a": writer("a"), "ask": ask, "z": writer("z")}, checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -140,9 +143,10 @@ class TestACopy:
         assert [t.result for t in copied.tasks] == [{"bar": ["edit"]}]
         assert [t.result for t in base.tasks] == [None]
 
+    @pytest.mark.langgraph("F-G16")
     async def test_nothing_can_be_copied_from_a_thread_without_checkpoints(self, saver):
         """
-        A copy needs something to copy. LangGraph: F-G16.
+        A copy needs something to copy.
         """
         with pytest.raises(InvalidUpdateError, match="non-existent checkpoint"):
             await ab(saver).aupdate_state(at(), None, "__copy__")
@@ -150,11 +154,11 @@ class TestACopy:
 
 class TestWhoseItIs:
     @pytest.mark.promise("S146")
+    @pytest.mark.langgraph("F-G12", "L77", "L78")
     @pytest.mark.every_saver
     async def test_it_is_the_result_of_the_task_that_was_due(self, saver):
         """
         The base's history shows the update as the result of its node's task, which is not run.
-        LangGraph: F-G12, L77, L78.
         """
         log: list[str] = []
         graph = ab(saver, log, interrupt_before=["b"])
@@ -170,10 +174,11 @@ class TestWhoseItIs:
         assert newest.metadata["writes"] == {"b": {"bar": ["instead"]}}
 
     @pytest.mark.promise("S146")
+    @pytest.mark.langgraph("F-G13")
     @pytest.mark.every_saver
     async def test_a_tasks_id_says_the_node(self, saver):
         """
-        With `task_id` alone the update is that pending task's. LangGraph: F-G13.
+        With `task_id` alone the update is that pending task's.
         """
         graph = beside(saver)
         await graph.ainvoke({}, at())
@@ -197,11 +202,11 @@ class TestWhoseItIs:
             await graph.aupdate_state(at(), {"foo": "x"}, "b", "nonsense")
 
     @pytest.mark.promise("S154")
+    @pytest.mark.langgraph("F-G11", "L78")
     @pytest.mark.every_saver
     async def test_an_old_checkpoints_history_is_not_touched(self, saver):
         """
         An update of a checkpoint with other children leaves no result beside it.
-        LangGraph: F-G11, L78.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())
@@ -211,10 +216,10 @@ class TestWhoseItIs:
 
         assert await graph.aget_state(old.config) == old
 
-    async def test_everybody_elses_task_is_dropped(self, saver):
+    @pytest.mark.langgraph("F-G12", "L74")
+    async def test_tasks_of_other_nodes_are_dropped(self, saver):
         """
         The updated node's edges alone decide what is due; finished siblings are not applied.
-        LangGraph: F-G12, L74.
         """
         graph = beside(saver)
         await graph.ainvoke({}, at())
@@ -225,10 +230,11 @@ class TestWhoseItIs:
         assert (state.next, state.values["bar"]) == ((), ["edit"])
 
     @pytest.mark.promise("S151")
+    @pytest.mark.langgraph("F-G12")
     @pytest.mark.every_saver
     async def test_none_writes_nothing_and_routes(self, saver):
         """
-        As a node without values only the node's edges count. LangGraph: F-G12.
+        As a node without values only the node's edges count.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -238,9 +244,10 @@ class TestWhoseItIs:
 
         assert (state.next, state.values["bar"]) == (("b",), ["a", "b", "c"])
 
+    @pytest.mark.langgraph("F-G13")
     async def test_before_anything_ran_it_is_the_inputs(self, saver):
         """
-        On a new thread an update leads to the first node. LangGraph: F-G13.
+        On a new thread an update leads to the first node.
         """
         graph = ab(saver)
 
@@ -249,10 +256,10 @@ class TestWhoseItIs:
         assert (await graph.aget_state(at())).next == ("a",)
 
     @pytest.mark.promise("C6")
+    @pytest.mark.langgraph("F-G13", "L75")
     async def test_strict_refuses_what_is_ambiguous(self, saver):
         """
         When no single node wrote the base, `strict=True` wants a name.
-        LangGraph: F-G13, L75.
         """
         graph = beside(saver)
         await graph.ainvoke({}, at())
@@ -267,12 +274,12 @@ class TestWhoseItIs:
 
 class TestEdges:
     @pytest.mark.promise("S151")
+    @pytest.mark.langgraph("F-G12", "F-A6")
     @pytest.mark.every_saver
     @pytest.mark.parametrize("is_async", [True, False])
     async def test_an_updates_edges_get_what_a_runs_edges_get(self, saver, is_async):
         """
         A router with `config` and `runtime` works for updates too.
-        LangGraph: F-G12, F-A6.
         """
 
         def route(state, config: dict, runtime: Runtime):
@@ -295,10 +302,11 @@ class TestEdges:
 
 
 class TestAStuckThread:
+    @pytest.mark.langgraph("L20", "L117", "F-G12")
     async def test_an_update_gets_a_thread_out_whose_writes_cannot_be_folded(self, saver):
         """
         Two nodes wrote one key: a retry fails in the same way, reading says why, and an update
-        as one of them goes on. LangGraph: L20, L117, F-G12.
+        as one of them goes on.
         """
         nodes = {"a": writer("a"), "b": writer("b"), "z": lambda s: {"bar": ["z"]}}
         edges = [(START, "a"), (START, "b"), (["a", "b"], "z"), ("a", "z")]
@@ -316,10 +324,10 @@ class TestAStuckThread:
         assert (result["foo"], result["bar"]) == ("mine", ["z"])
 
     @pytest.mark.promise("E2")
+    @pytest.mark.langgraph("L20", "L117")
     async def test_a_retry_runs_all_of_it_again(self, saver):
         """
         Nothing of what can't be folded is handed back: a node that has been mended may fit.
-        LangGraph: L20, L117.
         """
         mended: list[str] = []
 
@@ -342,9 +350,10 @@ class TestAStuckThread:
         assert "'foo'" in stuck.error
         assert result == {"foo": "b", "bar": ["a", "b"]}
 
+    @pytest.mark.langgraph("L20", "F-F14", "L50")
     async def test_a_new_input_gets_it_out_too(self, saver):
         """
-        An input discards what can't be folded. LangGraph: L20, F-F14, L50.
+        An input discards what can't be folded.
         """
         rounds = iter(["x", "y", "x"])
 

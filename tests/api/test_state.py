@@ -132,11 +132,11 @@ class TestSnapshot:
 
 class TestLiveAndRecord:
     @pytest.mark.promise("S007", "S135", "C30")
+    @pytest.mark.langgraph("F-G3", "F-G4", "L73")
     @pytest.mark.every_saver
     async def test_a_finished_sibling_shows_in_the_live_view_only(self, saver):
         """
         Without an id finished tasks of the unfinished step are counted, with it they are not.
-        LangGraph: F-G3, F-G4, L73.
         """
         graph = side_by_side({"a": writer("a"), "ask": ask}, checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -160,10 +160,10 @@ class TestLiveAndRecord:
 
         assert live == await graph.aget_state(live.config)
 
+    @pytest.mark.langgraph("F-F12", "F-G4", "L73")
     async def test_an_answered_question_is_gone_from_the_live_view(self, saver):
         """
         The record keeps the question that was asked; the live view shows what waits.
-        LangGraph: F-F12, F-G4, L73.
         """
 
         async def fails_once(state):
@@ -186,10 +186,11 @@ class TestLiveAndRecord:
 
 class TestHistory:
     @pytest.mark.promise("S130")
+    @pytest.mark.langgraph("F-G6")
     @pytest.mark.every_saver
     async def test_newest_first(self, saver):
         """
-        The whole thread, newest first. LangGraph: F-G6.
+        The whole thread, newest first.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -200,11 +201,11 @@ class TestHistory:
         assert steps == [8, 7, 6, 5, 4, 3, 2, 1, 0, -1]
 
     @pytest.mark.promise("S012", "S128", "S131", "S132")
+    @pytest.mark.langgraph("F-G6")
     @pytest.mark.every_saver
     async def test_filter_before_and_limit(self, saver):
         """
         Each narrows the history, alone and together.
-        LangGraph: F-G6.
         """
         graph = ab(saver)
         await graph.ainvoke({}, at())

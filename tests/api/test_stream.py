@@ -55,7 +55,7 @@ class TestModes:
 
         assert await chunks(graph, {}, stream_mode="custom") == [{"at": 1}, {"at": 2}, "three"]
 
-    async def test_a_writer_nobody_reads_does_nothing(self):
+    async def test_a_writer_without_readers_does_nothing(self):
         """
         A node may write custom chunks whether or not they have a reader.
         """
@@ -67,7 +67,7 @@ class TestModes:
         assert await chunks(in_a_row({"node": node}), {}) == [{"node": {"foo": "x"}}]
 
     @pytest.mark.promise("S139")
-    async def test_tasks_tell_start_and_result(self):
+    async def test_tasks_mode_reports_start_and_result(self):
         """
         A task's start names its input and triggers, its end the result.
         """
@@ -138,10 +138,10 @@ class TestModes:
 
         assert await graph.ainvoke({}, stream_mode="updates") == await chunks(graph, {})
 
+    @pytest.mark.langgraph("F-D18")
     async def test_output_keys_narrow_updates_and_values(self):
         """
         Only the asked keys are in the chunks; one key asked for by its name comes bare.
-        LangGraph: F-D18.
         """
         modes = ["updates", "values"]
         told = await chunks(ab(), {}, stream_mode=modes, output_keys=["foo"])
@@ -232,7 +232,7 @@ class TestInterruptsAndErrors:
 
 
 class TestOrder:
-    async def test_fanned_out_tasks_are_told_as_they_finish(self):
+    async def test_fanned_out_tasks_are_reported_as_they_finish(self):
         """
         Each Send's task has an updates chunk of its own, all before the next step's.
         """

@@ -62,11 +62,11 @@ def texts(chunks: list) -> list[str]:
 
 
 class TestModels:
+    @pytest.mark.langgraph("F-D3")
     @on_asyncio
     async def test_an_async_node_streams_its_models_tokens(self):
         """
         A LangChain model that a node awaits is heard, though it was given no config.
-        LangGraph: F-D3.
         """
         speaker = model()
 
@@ -79,10 +79,10 @@ class TestModels:
         assert {message.id for message, _ in chunks} == {"a1"}
 
     @pytest.mark.promise("D12")
+    @pytest.mark.langgraph("F-D3")
     async def test_a_sync_node_streams_its_models_tokens(self):
         """
         The same for a node in a worker thread.
-        LangGraph: F-D3.
         """
         speaker = model()
 
@@ -103,10 +103,11 @@ class TestModels:
 
         assert texts(await told(in_a_row({"node": node}, schema=Talk))) == WORDS
 
+    @pytest.mark.langgraph("F-D3")
     @on_asyncio
     async def test_a_model_that_does_not_stream_gives_the_whole_message(self):
         """
-        One chunk, once, for a model that answers in one piece. LangGraph: F-D3.
+        One chunk, once, for a model that answers in one piece.
         """
         speaker = FakeMessagesListChatModel(responses=[AIMessage("all at once", id="a1")])
 
@@ -115,11 +116,12 @@ class TestModels:
 
         assert texts(await told(in_a_row({"node": node}, schema=Talk))) == ["all at once"]
 
+    @pytest.mark.langgraph("F-D3")
     @on_asyncio
     async def test_the_metadata_says_where_it_comes_from(self):
         """
         Step, node, triggers, path and namespace; the caller's and the node's metadata; the
-        model's own; the caller's tags. LangGraph: F-D3.
+        model's own; the caller's tags.
         """
         speaker = model(tags=["mine"])
 
@@ -140,11 +142,11 @@ class TestModels:
         assert metadata["ls_model_type"] == "chat"
         assert sorted(metadata["tags"]) == ["called", "mine"]
 
+    @pytest.mark.langgraph("F-D3", "F-D20")
     @on_asyncio
     async def test_nostream_silences_a_model(self):
         """
         A model with the tag `nostream` is not heard; what its node returns still is.
-        LangGraph: F-D3, F-D20.
         """
         speaker = model(tags=["nostream"])
 
@@ -173,10 +175,11 @@ class TestModels:
         }
         assert by_node == {"a": WORDS, "b": WORDS}
 
+    @pytest.mark.langgraph("F-D17")
     @on_asyncio
     async def test_tokens_come_while_the_node_runs(self):
         """
-        A token is delivered before its node has ended: streaming is eager. LangGraph: F-D17.
+        A token is delivered before its node has ended: streaming is eager.
         """
         speaker, read = model(), anyio.Event()
 
@@ -195,7 +198,7 @@ class TestModels:
 
         assert texts([first, *rest]) == WORDS
 
-    async def test_nobody_reads_and_nothing_is_injected(self):
+    async def test_without_a_reader_nothing_is_injected(self):
         """
         Without a reader of messages a node's config has no callbacks of ours.
         """
@@ -210,10 +213,10 @@ class TestModels:
 
 
 class TestWholeMessages:
+    @pytest.mark.langgraph("F-D3")
     async def test_returned_messages_are_sent_once(self):
         """
         A node's messages are chunks, except those of its input and those sent before.
-        LangGraph: F-D3.
         """
         answer = AIMessage("fine", id="a1")
 
@@ -228,9 +231,10 @@ class TestWholeMessages:
 
         assert texts(chunks) == ["fine", "no id"]
 
+    @pytest.mark.langgraph("L95")
     async def test_a_message_without_an_id_gets_one_that_the_state_has_too(self):
         """
-        Readers and the state agree on a message's id. LangGraph: L95.
+        Readers and the state agree on a message's id.
         """
 
         async def node(state):
@@ -248,9 +252,10 @@ class TestWholeMessages:
         assert sent.id is not None
         assert chunks[-1] == ("values", {"messages": sent})
 
+    @pytest.mark.langgraph("F-D3")
     async def test_messages_in_commands_count(self):
         """
-        A Command's update is what the node returned. LangGraph: F-D3.
+        A Command's update is what the node returned.
         """
 
         async def route(state):
@@ -301,7 +306,7 @@ class TestWriter:
         assert await told(graph) == []
         assert await graph.ainvoke({"messages": []}) == {"messages": []}
 
-    def test_outside_of_a_node_there_is_no_writer(self):
+    def test_outside_of_a_node_the_writer_is_unavailable(self):
         """
         The writer belongs to a task.
         """

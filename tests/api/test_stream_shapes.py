@@ -31,6 +31,7 @@ async def step(state: Log) -> dict[str, Any]:
 
 
 class TestV1:
+    @pytest.mark.langgraph("F-D9", "F-D10", "L99")
     @pytest.mark.parametrize(
         ("mode", "subgraphs", "last"),
         [
@@ -43,16 +44,15 @@ class TestV1:
     async def test_modes_and_namespaces_are_named_where_asked_for(self, mode, subgraphs, last):
         """
         A list of modes names the mode, `subgraphs` the namespace; the root's is ().
-        LangGraph: F-D9, F-D10, L99.
         """
         told = await chunks(ab(), {}, stream_mode=mode, subgraphs=subgraphs)
 
         assert told[-1] == last
 
+    @pytest.mark.langgraph("F-D9", "L99", "L117")
     async def test_any_sequence_of_modes_names_them(self):
         """
         A tuple of modes is a list of modes: a chunk never leaves open which mode it is of.
-        LangGraph: F-D9, L99, L117.
         """
         told = await chunks(ab(), {"foo": "x"}, stream_mode=("updates", "values"))
 
@@ -60,21 +60,21 @@ class TestV1:
 
 
 class TestV2:
+    @pytest.mark.langgraph("F-D11")
     @pytest.mark.parametrize("mode", ["updates", ["updates"]])
     @pytest.mark.parametrize("subgraphs", [False, True])
     async def test_every_combination_gives_the_same_parts(self, mode, subgraphs):
         """
         Type, namespace and data, whether or not modes are a list or namespaces asked for.
-        LangGraph: F-D11.
         """
         told = await chunks(ab(), {}, stream_mode=mode, subgraphs=subgraphs, version="v2")
 
         assert told[-1] == {"type": "updates", "ns": (), "data": LAST}
 
+    @pytest.mark.langgraph("F-D11", "L98")
     async def test_values_are_objects_of_the_schema_and_interrupts_a_field(self):
         """
         `values` parts hold the user's class; questions are beside it, not in it.
-        LangGraph: F-D11, L98.
         """
         graph = in_a_row({"step": step}, schema=Log, checkpointer=InMemorySaver())
 
@@ -83,10 +83,10 @@ class TestV2:
         assert [part["data"] for part in told] == [Log("x", []), Log("x", [])]
         assert [[i.value for i in part["interrupts"]] for part in told] == [[], ["what?"]]
 
+    @pytest.mark.langgraph("F-D11")
     async def test_checkpoints_hold_objects_of_the_schema_once_the_input_is_in(self):
         """
         A checkpoint's values are the user's class; before the input is in they are a dict.
-        LangGraph: F-D11.
         """
         graph = in_a_row({"step": step}, schema=Log, checkpointer=InMemorySaver())
 
@@ -104,10 +104,10 @@ class TestV2:
 
 
 class TestPrinting:
+    @pytest.mark.langgraph("F-D18")
     async def test_printed_modes_are_beside_what_is_read(self, capsys):
         """
         `print_mode` prints chunks and changes nothing of what the reader gets.
-        LangGraph: F-D18.
         """
         told = await chunks(ab(), {}, stream_mode="values", print_mode="updates")
 
@@ -116,10 +116,10 @@ class TestPrinting:
         assert [line.split(" ", 1)[1] for line in printed][-1] == repr(LAST)
         assert all("[updates]" in line for line in printed)
 
+    @pytest.mark.langgraph("F-D18")
     async def test_debug_prints_updates_and_values(self, capsys):
         """
         `debug=True` prints what each task returned and the state after it.
-        LangGraph: F-D18.
         """
         await chunks(ab(), {"foo": "x"}, stream_mode="custom", debug=True)
 
@@ -127,10 +127,10 @@ class TestPrinting:
         assert sum("[updates]" in line for line in printed) == 2
         assert sum("[values]" in line for line in printed) == 3
 
+    @pytest.mark.langgraph("F-A15", "F-D18")
     async def test_a_graph_may_print_every_run(self, capsys):
         """
         `compile(debug=True)` is `debug=True` for each call that doesn't say otherwise.
-        LangGraph: F-A15, F-D18.
         """
         loud = ab(debug=True)
         await loud.ainvoke({})
@@ -141,10 +141,10 @@ class TestPrinting:
         printed = capsys.readouterr().out.splitlines()
         assert sum("[updates]" in line for line in printed) == 3 * 2
 
+    @pytest.mark.langgraph("F-D18")
     async def test_ainvoke_prints_too(self, capsys):
         """
         `ainvoke(print_mode=)` prints chunks and returns what it returns without.
-        LangGraph: F-D18.
         """
         result = await ab().ainvoke({}, print_mode=["updates", "tasks"])
 

@@ -22,11 +22,11 @@ async def two(saver):
 
 
 class TestStrict:
+    @pytest.mark.langgraph("F-F10", "L57")
     @pytest.mark.parametrize("by_config", [False, True])
     async def test_an_unknown_id_is_refused_before_anything_is_written(self, saver, by_config):
         """
         One id without a question refuses the whole map; pending questions can still be answered.
-        LangGraph: F-F10, L57.
         """
         graph, ids = await two(saver)
         before = await graph.aget_state(at())
@@ -43,10 +43,10 @@ class TestStrict:
         assert refused.value.pending_ids == tuple(sorted(ids))
         assert (after, result["bar"]) == (before, ["x", "x"])
 
+    @pytest.mark.langgraph("F-F10", "F-F2", "L54")
     async def test_an_answered_id_is_refused(self, saver):
         """
         An answer that is sent again after another question of the node is not taken for that one.
-        LangGraph: F-F10, F-F2, L54.
         """
 
         async def twice(state):
@@ -62,10 +62,10 @@ class TestStrict:
         assert first != second
         assert refused.value.pending_ids == (second,)
 
+    @pytest.mark.langgraph("F-F10", "L55")
     async def test_an_empty_map_is_refused(self, saver):
         """
         A map that names no pending question is a mistake under strict, and ignored otherwise.
-        LangGraph: F-F10, L55.
         """
         graph, ids = await two(saver)
 
@@ -76,10 +76,10 @@ class TestStrict:
         assert refused.value.reason == "empty_map"
         assert [i.id for i in again["__interrupt__"]] == ids
 
+    @pytest.mark.langgraph("F-F10", "L56")
     async def test_one_answer_for_two_is_ambiguous(self, saver):
         """
         A bare value for two questions is refused, strict or not, and says who waits.
-        LangGraph: F-F10, L56.
         """
         graph, ids = await two(saver)
 
@@ -89,9 +89,10 @@ class TestStrict:
             assert refused.value.reason == "ambiguous"
             assert sorted(refused.value.pending_ids) == sorted(ids)
 
+    @pytest.mark.langgraph("F-F10", "F-F6")
     async def test_a_bare_value_at_a_breakpoint_is_accepted(self, saver):
         """
-        Where no question was asked, a value goes on past a breakpoint. LangGraph: F-F10, F-F6.
+        Where no question was asked, a value goes on past a breakpoint.
         """
         graph = in_a_row(
             {"a": writer("a"), "b": writer("b")}, checkpointer=saver, interrupt_before=["b"]
@@ -104,9 +105,10 @@ class TestStrict:
 
 
 class TestOtherwise:
-    async def test_what_fits_of_a_map_is_taken(self, saver):
+    @pytest.mark.langgraph("F-F4", "L57")
+    async def test_known_ids_of_a_map_are_taken(self, saver):
         """
-        Without strict an unknown id beside a known one is left alone. LangGraph: F-F4, L57.
+        Without strict an unknown id beside a known one is left alone.
         """
         graph, ids = await two(saver)
 
@@ -114,10 +116,10 @@ class TestOtherwise:
 
         assert [i.id for i in half["__interrupt__"]] == ids[1:]
 
+    @pytest.mark.langgraph("L57")
     async def test_a_map_of_which_nothing_fits_is_refused(self, saver):
         """
         A map without one pending question is an error, and nothing is written.
-        LangGraph: L57.
         """
         graph, _ = await two(saver)
         before = await count(graph, at())
@@ -126,11 +128,11 @@ class TestOtherwise:
             await graph.ainvoke(Command(resume={NOBODY: "y"}), at())
         assert await count(graph, at()) == before
 
+    @pytest.mark.langgraph("L112", "L58", "L117")
     @pytest.mark.parametrize("command", [Command(), Command(resume=None), Command(resume={})])
     async def test_an_empty_command_asks_again(self, saver, command):
         """
         A Command that says nothing goes on as None does; None is never an answer.
-        LangGraph: L112, L58, L117.
         """
         graph = in_a_row({"ask": ask}, checkpointer=saver)
         await graph.ainvoke({}, at())
@@ -139,9 +141,10 @@ class TestOtherwise:
 
         assert [i.value for i in again["__interrupt__"]] == ["?"]
 
+    @pytest.mark.langgraph("L107", "L53")
     async def test_going_on_never_uses_an_answer_twice(self, saver):
         """
-        After the first of two questions is answered, None asks the second. LangGraph: L107, L53.
+        After the first of two questions is answered, None asks the second.
         """
 
         async def twice(state):

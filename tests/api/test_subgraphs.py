@@ -13,11 +13,11 @@ from tests.support.subgraphs import Log, asked, child, parent, says
 
 class TestResult:
     @pytest.mark.promise("S175")
+    @pytest.mark.langgraph("F-A19")
     @pytest.mark.every_saver
     async def test_a_graph_is_a_node(self, saver):
         """
         The result of a graph is an update of the graph that has it as a node.
-        LangGraph: F-A19.
         """
         graph = parent([], child([]), saver)
 
@@ -25,7 +25,7 @@ class TestResult:
 
         assert result["log"] == ["in", "before", "in", "before", "c1", "c2:", "after"]
 
-    async def test_what_it_has_for_itself_is_dropped_without_words(self):
+    async def test_keys_of_a_subgraph_alone_cause_no_warning(self):
         """
         Keys that belong to a subgraph alone cause no warning about the parent graph.
         """
@@ -39,10 +39,10 @@ class TestResult:
 
         assert (await graph.ainvoke({"log": []})) == {"log": ["x"]}
 
+    @pytest.mark.langgraph("L11")
     async def test_a_node_calls_several_graphs(self, saver):
         """
         Each graph that one task runs has a namespace of its own: the second one ends in `|1`.
-        LangGraph: L11.
         """
         inner = child([])
 
@@ -75,23 +75,24 @@ class TestResult:
         assert asked(first) == ["q"]
         assert second["log"] == ["x", "c1", "c2:yes"]
 
+    @pytest.mark.langgraph("L64")
     async def test_without_any_saver(self):
         """
         Nested graphs need no saver; a question still stops the run and says what it is.
-        LangGraph: L64.
         """
         assert asked(await parent([], child([], "q"), None).ainvoke({"log": []})) == ["q"]
 
 
 class TestQuestions:
     @pytest.mark.promise("S176")
+    @pytest.mark.langgraph("F-F7", "F-H1", "F-H3", "L59")
     @pytest.mark.every_saver
     @pytest.mark.parametrize("mode", [None, True, False])
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_question_below_pauses_and_resumes_the_parent(self, saver, mode, durability):
         """
         Each question of a nested graph surfaces in the parent's result and gets its own answer,
-        and only what had not finished runs again. LangGraph: F-F7, F-H1, F-H3, L59.
+        and only what had not finished runs again.
         """
         seen: list[str] = []
         graph = parent(seen, child(seen, "q1", "q2", checkpointer=mode), saver)
@@ -108,11 +109,11 @@ class TestQuestions:
         assert third["log"] == ["in", "before", "in", "before", "c1", "c2:A+B", "after"]
 
     @pytest.mark.promise("S176", "S177")
+    @pytest.mark.langgraph("L12", "F-E17")
     @pytest.mark.every_saver
     async def test_each_mode_stores_what_it_says(self, saver):
         """
         None stores the child under its task, True under its node, False not at all.
-        LangGraph: L12, F-E17.
         """
         spaces: dict[Any, set[str]] = {}
         for mode in (None, True, False):
@@ -128,10 +129,10 @@ class TestQuestions:
         assert spaces[True] == {"", "child"}
         assert spaces[False] == {""}
 
+    @pytest.mark.langgraph("F-F4", "F-F5")
     async def test_questions_of_parallel_children_are_answered_by_id(self, saver):
         """
         Of two children that wait, an answer by id reaches one; the other one asks again.
-        LangGraph: F-F4, F-F5.
         """
         inner = child([], "q")
         graph = compiled(
@@ -150,10 +151,10 @@ class TestQuestions:
         assert [i.id for i in second["__interrupt__"]] == [one.id]
         assert third["log"] == ["c1", "c2:1", "c1", "c2:2"]
 
+    @pytest.mark.langgraph("F-F7")
     async def test_a_question_at_any_depth(self, saver):
         """
         A question three graphs down pauses every level, and its answer finds the way back.
-        LangGraph: F-F7.
         """
         seen: list[str] = []
         deep = parent(seen, parent(seen, child(seen, "deep?"), None), saver)
@@ -187,9 +188,10 @@ class TestQuestions:
         assert [asked(r) for r in (first, second, third)] == [["first"], ["below"], ["last"]]
         assert result["log"] == ["1", "c1", "c2:2", "3"]
 
+    @pytest.mark.langgraph("F-F6")
     async def test_a_breakpoint_in_the_child(self, saver):
         """
-        A child compiled with interrupt_before pauses the parent; None goes on. LangGraph: F-F6.
+        A child compiled with interrupt_before pauses the parent; None goes on.
         """
         seen: list[str] = []
         nodes = {"c1": says("c1", seen), "c2": says("c2", seen)}
@@ -264,12 +266,12 @@ def routed_by(inner: Any, target: Any, saver: Any):
 
 class TestRouteToTheParent:
     @pytest.mark.promise("D12")
+    @pytest.mark.langgraph("F-C6", "L32")
     @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_command_for_the_parent(self, saver, durability):
         """
         Command(graph=PARENT) ends the child; only its update lands, and its goto is the parent's.
-        LangGraph: F-C6, L32.
         """
         seen: list[str] = []
 
@@ -295,9 +297,10 @@ class TestRouteToTheParent:
         with pytest.raises(InvalidUpdateError, match="no parent graph"):
             await in_a_row({"leaves": leaves}, schema=Log).ainvoke({"log": []})
 
+    @pytest.mark.langgraph("F-C6")
     async def test_a_send_to_the_parent(self, saver):
         """
-        A goto for the parent may hold Sends. LangGraph: F-C6.
+        A goto for the parent may hold Sends.
         """
 
         async def leaves(state: Log) -> Command[Any]:

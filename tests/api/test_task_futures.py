@@ -23,9 +23,10 @@ asyncio_only = pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=Tr
 
 
 class TestInCoroutines:
+    @pytest.mark.langgraph("F-J3")
     async def test_a_future_may_be_awaited_twice(self):
         """
-        It keeps its value, and says whether it is there. LangGraph: F-J3.
+        It keeps its value, and says whether it is there.
         """
 
         @entrypoint()
@@ -52,10 +53,11 @@ class TestInCoroutines:
 
         assert await flow.ainvoke(1) == 2
 
+    @pytest.mark.langgraph("F-J3")
     @asyncio_only
     async def test_everything_of_asyncio_takes_it(self):
         """
-        gather, wait, wait_for, as_completed and shield work on futures of calls. LangGraph: F-J3.
+        gather, wait, wait_for, as_completed and shield work on futures of calls.
         """
 
         @entrypoint()
@@ -71,10 +73,11 @@ class TestInCoroutines:
         assert (gathered, done, left, waited) == ([1, 2, 3], [1, 2, 3], 0, 8)
         assert sorted(completed) == [2, 3]
 
+    @pytest.mark.langgraph("F-J3")
     @asyncio_only
     async def test_wait_returns_at_the_first_one(self):
         """
-        asyncio.wait leaves the calls that still run alone. LangGraph: F-J3.
+        asyncio.wait leaves the calls that still run alone.
         """
         slow = Slow()
         step = task(name="slow")(slow)
@@ -88,9 +91,10 @@ class TestInCoroutines:
 
         assert await flow.ainvoke(1) == [1, 1, "slow"]
 
+    @pytest.mark.langgraph("F-J3")
     async def test_in_a_task_group_of_the_programs_own(self):
         """
-        Tasks that a node starts may call and wait. LangGraph: F-J3.
+        Tasks that a node starts may call and wait.
         """
 
         @entrypoint()
@@ -109,10 +113,10 @@ class TestInCoroutines:
 
 
 class TestStopping:
-    async def test_who_is_cancelled_while_he_waits_has_the_call_stopped(self, saver):
+    @pytest.mark.langgraph("F-J7")
+    async def test_cancelling_a_waiting_caller_stops_the_call(self, saver):
         """
         A time limit around an `await` ends the call too, and the run doesn't wait for it.
-        LangGraph: F-J7.
         """
         slow = Slow()
         step = task(name="slow")(slow)
@@ -131,10 +135,11 @@ class TestStopping:
 
         assert (result, slow.ended) == ("gave up", ["stopped"])
 
+    @pytest.mark.langgraph("F-J7")
     async def test_cancel_stops_a_call(self):
         """
         cancel() stops a running call, its waiters get NodeCancelledError; a call that has ended
-        can't be cancelled. LangGraph: F-J7.
+        can't be cancelled.
         """
         slow = Slow()
         step = task(name="slow")(slow)
@@ -153,9 +158,10 @@ class TestStopping:
             assert await flow.ainvoke(1) == [True, False]
         assert slow.ended == ["stopped"]
 
+    @pytest.mark.langgraph("F-J5", "F-J7")
     async def test_a_failing_call_has_its_own_calls_stopped(self):
         """
-        Its caller sees the error when they have stopped. LangGraph: F-J5, F-J7.
+        Its caller sees the error when they have stopped.
         """
         slow = Slow()
         step = task(name="slow")(slow)
@@ -199,10 +205,10 @@ class TestStopping:
 
 
 class TestLosing:
-    async def test_an_error_for_which_nobody_waits_is_told(self):
+    @pytest.mark.langgraph("F-J5")
+    async def test_an_error_that_no_caller_awaits_is_a_warning(self):
         """
         The run goes on as if the call had not failed, with a warning that names the task.
-        LangGraph: F-J5.
         """
         failed = anyio.Event()
 
@@ -221,9 +227,10 @@ class TestLosing:
         with pytest.warns(LostErrorWarning, match=r"'bad' raised ValueError\('lost'\)"):
             assert await flow.ainvoke(1) == "done"
 
+    @pytest.mark.langgraph("F-J5")
     async def test_so_is_one_that_comes_after_its_caller_returned(self):
         """
-        A call that was left behind and fails later is reported too. LangGraph: F-J5.
+        A call that was left behind and fails later is reported too.
         """
 
         @task

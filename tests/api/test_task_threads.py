@@ -15,9 +15,10 @@ from tests.support.task_functions import Slow, plus, plus_in_a_thread
 
 
 class TestInThreads:
+    @pytest.mark.langgraph("F-J3")
     async def test_the_tools_of_concurrent_futures_take_it(self):
         """
-        wait() and as_completed() of the standard library work in sync functions. LangGraph: F-J3.
+        wait() and as_completed() of the standard library work in sync functions.
         """
 
         @entrypoint()
@@ -30,9 +31,10 @@ class TestInThreads:
 
         assert await flow.ainvoke(3) == [[1, 2, 3], 0, [1, 2, 3]]
 
+    @pytest.mark.langgraph("F-J5")
     async def test_errors_are_raised_or_returned(self):
         """
-        result() raises what the function raised, exception() returns it. LangGraph: F-J5.
+        result() raises what the function raised, exception() returns it.
         """
 
         @task
@@ -48,9 +50,10 @@ class TestInThreads:
 
         assert await flow.ainvoke(1) == ["no", None]
 
+    @pytest.mark.langgraph("F-J3")
     async def test_result_with_a_limit(self):
         """
-        result(timeout) raises TimeoutError; the call goes on. LangGraph: F-J3.
+        result(timeout) raises TimeoutError; the call goes on.
         """
         slow = Slow()
         step = task(name="slow")(slow)
@@ -127,9 +130,10 @@ class TestInThreads:
         finally:
             limiter.total_tokens = before
 
-    async def test_a_thread_is_let_go_when_the_run_is_cancelled(self):
+    @pytest.mark.langgraph("F-J7")
+    async def test_a_waiting_thread_ends_when_the_run_is_cancelled(self):
         """
-        A sync function that waits for a call ends with the run that is cancelled. LangGraph: F-J7.
+        A sync function that waits for a call ends with the run that is cancelled.
         """
         slow = Slow()
         step = task(name="slow")(slow)

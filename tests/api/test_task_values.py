@@ -34,10 +34,11 @@ class Unnamed:
 
 
 class TestArguments:
+    @pytest.mark.langgraph("F-J3")
     async def test_are_those_of_the_function(self):
         """
         Positions, names, defaults and rests work as in a plain call; a wrong call is an error where
-        the future is awaited. LangGraph: F-J3.
+        the future is awaited.
         """
 
         @task
@@ -53,10 +54,10 @@ class TestArguments:
 
         assert await flow.ainvoke(1) == [[1, [], 2, {}], [1, [2, 3], 2, {}], [1, [], 5, {"c": 6}]]
 
+    @pytest.mark.langgraph("F-C17", "F-J3")
     async def test_those_of_the_run_are_filled_in(self):
         """
         Parameters named as those of nodes are filled in, at any position.
-        LangGraph: F-C17, F-J3.
         """
 
         @task
@@ -84,9 +85,10 @@ class TestArguments:
 
         assert await flow.ainvoke(1) == [1, "mine", "own"]
 
+    @pytest.mark.langgraph("F-J8")
     async def test_a_sync_function_gets_them_too(self):
         """
-        The writer of a sync task reaches the readers of "custom". LangGraph: F-J8.
+        The writer of a sync task reaches the readers of "custom".
         """
 
         @task
@@ -121,10 +123,10 @@ class TestArguments:
 
 
 class TestValues:
+    @pytest.mark.langgraph("F-J1", "F-J3")
     async def test_a_command_or_a_send_is_a_value(self, saver):
         """
         The result of a task or an entrypoint goes to its caller, and routes nothing.
-        LangGraph: F-J1, F-J3.
         """
 
         @task
@@ -173,9 +175,10 @@ class TestValues:
 
         assert await graph.ainvoke({"foo": ""}) == {"foo": "upb"}
 
+    @pytest.mark.langgraph("F-J4")
     async def test_a_type_that_its_annotation_names_is_stored(self, store):
         """
-        A class of the program's own comes back as itself, with a new saver too. LangGraph: F-J4.
+        A class of the program's own comes back as itself, with a new saver too.
         """
         ran: list[int] = []
 

@@ -15,9 +15,10 @@ def asked(result: Any) -> list[Any]:
 
 
 class TestTasks:
+    @pytest.mark.langgraph("F-J3")
     async def test_run_beside_their_caller(self):
         """
-        Calls that are not awaited yet run at once, all of them. LangGraph: F-J3.
+        Calls that are not awaited yet run at once, all of them.
         """
         arrived: list[int] = []
         everybody = anyio.Event()
@@ -37,11 +38,12 @@ class TestTasks:
 
         assert await flow.ainvoke(None or {}) == [0, 1, 2]
 
+    @pytest.mark.langgraph("F-J4", "L101")
     @pytest.mark.parametrize("value", [None, 0, "", [], {"a": (1, 2)}])
     async def test_a_finished_task_is_not_run_again(self, saver, value):
         """
         After a question the function runs again, and its finished calls return what they had
-        returned, falsy values too. LangGraph: F-J4, L101.
+        returned, falsy values too.
         """
         ran: list[str] = []
 
@@ -61,9 +63,10 @@ class TestTasks:
         assert ran == ["flow", "step", "flow"]
         assert result == [value, "yes"]
 
+    @pytest.mark.langgraph("F-J4", "F-J5", "L101")
     async def test_going_on_after_a_failure(self, saver):
         """
-        After a failure only the failed call runs again. LangGraph: F-J4, F-J5, L101.
+        After a failure only the failed call runs again.
         """
         ran: list[str] = []
         broken = ["once"]
@@ -91,9 +94,10 @@ class TestTasks:
         assert ran == ["good1", "good2", "bad", "bad"]
         assert result == [1, 2, "fine"]
 
+    @pytest.mark.langgraph("L101")
     async def test_an_error_is_the_callers(self, saver):
         """
-        A caller may handle a call's error; the call still runs again on a resume. LangGraph: L101.
+        A caller may handle a call's error; the call still runs again on a resume.
         """
         ran: list[str] = []
 
@@ -115,10 +119,10 @@ class TestTasks:
         assert result == ["no", "go"]
         assert ran == ["bad", "bad"]
 
-    async def test_a_question_in_a_task_is_told_once(self, saver):
+    @pytest.mark.langgraph("F-F8", "L59")
+    async def test_a_question_in_a_task_is_reported_once(self, saver):
         """
         A call's question pauses the whole program, surfaces once, and its answer reaches the call.
-        LangGraph: F-F8, L59.
         """
         ran: list[str] = []
 
@@ -140,10 +144,10 @@ class TestTasks:
         assert [i.value for i in state.interrupts] == ["a"]
         assert ran == ["a", "a", "b", "b"]
 
+    @pytest.mark.langgraph("F-F4", "F-F8")
     async def test_parallel_questions_are_answered_by_id(self, saver):
         """
         Two calls that ask at once both surface; answers by id, one by one, reach each.
-        LangGraph: F-F4, F-F8.
         """
 
         @task
@@ -164,11 +168,12 @@ class TestTasks:
         assert asked(second) == ["a"]
         assert third == ["a=1", "b=2"]
 
+    @pytest.mark.langgraph("L113")
     @pytest.mark.parametrize("sync", [False, True])
     async def test_a_waiting_caller_holds_no_place(self, sync):
         """
         With max_concurrency=1 a caller gives its place to the call that it waits for, at any
-        depth. LangGraph: L113.
+        depth.
         """
 
         @task
@@ -190,10 +195,10 @@ class TestTasks:
         with anyio.fail_after(10):
             assert await flow.ainvoke(1, {"max_concurrency": 1}) == 24
 
+    @pytest.mark.langgraph("L109")
     async def test_a_retried_caller_finds_its_finished_calls(self):
         """
         A retry counts calls from the start again, so finished calls are not repeated.
-        LangGraph: L109.
         """
         ran: list[str] = []
         broken = ["once"]
@@ -215,9 +220,10 @@ class TestTasks:
         assert await flow.ainvoke(1) == 3
         assert ran == ["step1", "step2"]
 
+    @pytest.mark.langgraph("F-J3")
     async def test_a_task_is_retried_by_its_own_policy(self):
         """
-        A task has retries of its own; its caller sees only the last outcome. LangGraph: F-J3.
+        A task has retries of its own; its caller sees only the last outcome.
         """
         attempts: list[int] = []
         policy = RetryPolicy(initial_interval=0, jitter=False, retry_on=ConnectionError)
@@ -235,9 +241,10 @@ class TestTasks:
 
         assert await flow.ainvoke(1) == 3
 
-    async def test_a_call_that_nobody_awaits(self, saver):
+    @pytest.mark.langgraph("F-J3")
+    async def test_a_call_that_is_not_awaited(self, saver):
         """
-        The run waits for calls that its function did not wait for. LangGraph: F-J3.
+        The run waits for calls that its function did not wait for.
         """
         ended: list[str] = []
         goes = anyio.Event()
@@ -257,9 +264,10 @@ class TestTasks:
         assert ended == ["slow"]
         assert (await flow.aget_state(at())).next == ()
 
+    @pytest.mark.langgraph("F-J7")
     async def test_a_failing_caller_cancels_its_calls(self):
         """
-        When the function fails, the calls that still run are cancelled. LangGraph: F-J7.
+        When the function fails, the calls that still run are cancelled.
         """
         cancelled = anyio.Event()
         started = anyio.Event()
@@ -282,9 +290,10 @@ class TestTasks:
             await flow.ainvoke(1)
         assert cancelled.is_set()
 
+    @pytest.mark.langgraph("F-J6")
     async def test_in_a_node_of_a_graph(self, saver):
         """
-        Nodes of a StateGraph call tasks too, and tasks call tasks. LangGraph: F-J6.
+        Nodes of a StateGraph call tasks too, and tasks call tasks.
         """
         ran: list[str] = []
 
@@ -308,9 +317,10 @@ class TestTasks:
         assert result == {"foo": "tt", "bar": ["x"]}
         assert ran == ["outer", "inner"]
 
+    @pytest.mark.langgraph("F-J6")
     async def test_an_entrypoint_inside_of_a_task(self, saver):
         """
-        An entrypoint may be a step of another one, with tasks and questions. LangGraph: F-J6.
+        An entrypoint may be a step of another one, with tasks and questions.
         """
 
         @task
@@ -351,10 +361,11 @@ class TestTasks:
         assert await flow.ainvoke(1000) == 499500
 
 
+@pytest.mark.langgraph("F-J3")
 @pytest.mark.parametrize("anyio_backend", ["asyncio"], indirect=True)
 async def test_futures_are_awaitables_of_asyncio():
     """
-    asyncio.gather takes the futures of calls. LangGraph: F-J3.
+    asyncio.gather takes the futures of calls.
     """
 
     @task

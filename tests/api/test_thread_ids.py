@@ -40,7 +40,7 @@ def test_different_parts_make_different_ids():
 
 @pytest.mark.promise("S193", "S194")
 @given(text, text, st.none() | st.integers(0, 10**9 - 1))
-def test_what_was_made_can_be_parsed(user, session, version):
+def test_a_made_id_can_be_parsed(user, session, version):
     """
     The parts come back as they were, and the id is one that a config takes.
     """

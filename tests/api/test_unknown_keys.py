@@ -117,7 +117,7 @@ class TestKeysThatHaveNoValue:
 
         assert len(raised.value.__notes__) == 1
 
-    async def test_what_a_send_lacks_is_not_the_states(self):
+    async def test_keys_missing_in_a_send_are_not_blamed_on_the_state(self):
         """
         A task of a Send sees what was sent, so the state's values are not to blame.
         """

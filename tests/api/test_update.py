@@ -10,11 +10,11 @@ from tests.support.graphs import AB, ab, at, chain, compiled, count, history, in
 
 class TestUpdate:
     @pytest.mark.promise("S147", "S148", "S149")
+    @pytest.mark.langgraph("F-G12")
     @pytest.mark.every_saver
     async def test_an_update_goes_through_the_reducers(self, saver):
         """
         {foo: 1, bar: [a]} + {foo: 2, bar: [b]} = {foo: 2, bar: [a, b]}.
-        LangGraph: F-G12.
         """
         graph = in_a_row({"n": lambda state: None}, checkpointer=saver)
         await graph.ainvoke({"foo": "1", "bar": ["a"]}, at())
@@ -30,10 +30,11 @@ class TestUpdate:
         assert (await graph.aget_state(before.config)).values == before.values
 
     @pytest.mark.promise("S151")
+    @pytest.mark.langgraph("F-G12", "L74")
     @pytest.mark.every_saver
     async def test_as_node_routes_as_that_node(self, saver):
         """
-        After an update as a node, its successors are due. LangGraph: F-G12, L74.
+        After an update as a node, its successors are due.
         """
         graph = ab(saver)
 
@@ -64,11 +65,11 @@ class TestUpdate:
         assert (there, nowhere) == (("b",), ())
 
     @pytest.mark.promise("S153", "C6")
+    @pytest.mark.langgraph("F-G13", "L75")
     @pytest.mark.every_saver
     async def test_the_last_updater_is_inferred(self, saver):
         """
         Without as_node the update counts as the node's that wrote last.
-        LangGraph: F-G13, L75.
         """
         graph = ab(saver, interrupt_after=["a"])
         await graph.ainvoke({}, at())
@@ -81,11 +82,11 @@ class TestUpdate:
         assert state.metadata["as_node_inferred"] is True
 
     @pytest.mark.promise("S152", "C6")
+    @pytest.mark.langgraph("F-G13", "L75")
     @pytest.mark.every_saver
     async def test_an_unclear_updater_leaves_what_is_due(self, saver):
         """
-        After a parallel step there is no single last updater: what was due stays due.
-        LangGraph: F-G13, L75.
+        After a parallel step no node alone is the last updater: due tasks stay due.
         """
         edges = [(START, "a"), (START, "b"), (["a", "b"], "c")]
         nodes = {
@@ -202,11 +203,11 @@ class TestUpdate:
 
 class TestForks:
     @pytest.mark.promise("S162", "S163", "S164", "S167")
+    @pytest.mark.langgraph("F-G7")
     @pytest.mark.every_saver
     async def test_going_on_from_an_old_checkpoint(self, saver):
         """
         From history[k] exactly the nodes after k run, on a branch.
-        LangGraph: F-G7.
         """
         log: list[str] = []
         graph = chain("abcd", log, checkpointer=saver)
@@ -226,11 +227,11 @@ class TestForks:
         assert newest[3:] == found
 
     @pytest.mark.promise("S003", "S154", "S155", "C9")
+    @pytest.mark.langgraph("F-G11")
     @pytest.mark.every_saver
     async def test_updating_an_old_checkpoint_branches(self, saver):
         """
         An update with a checkpoint_id makes a child of it, which is then the latest.
-        LangGraph: F-G11.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({}, at())

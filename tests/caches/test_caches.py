@@ -26,10 +26,10 @@ def cache(request, tmp_path):
 
 
 class TestEach:
+    @pytest.mark.langgraph("F-K5")
     async def test_it_finds_what_it_keeps(self, cache):
         """
         Values come back under their whole keys; what isn't there is left out.
-        LangGraph: F-K5.
         """
         made, _ = cache
         await made.aset({(SPACE, "k"): ([1, "x"], None), (OTHER, "k"): (b"bytes", None)})
@@ -39,10 +39,10 @@ class TestEach:
         assert found == {(SPACE, "k"): [1, "x"], (OTHER, "k"): b"bytes"}
         assert made.get([]) == {}
 
-    def test_what_is_too_old_is_gone(self, cache):
+    @pytest.mark.langgraph("F-K1", "F-K5")
+    def test_expired_values_are_gone(self, cache):
         """
         A value is there until its seconds are over.
-        LangGraph: F-K1, F-K5.
         """
         made, now = cache
         made.set({(SPACE, "short"): (1, 10), (SPACE, "long"): (2, None)})
@@ -66,10 +66,10 @@ class TestEach:
 
         assert made.get([(SPACE, "k")]) == {(SPACE, "k"): 2}
 
+    @pytest.mark.langgraph("F-K4")
     async def test_clearing_a_namespace_leaves_the_others(self, cache):
         """
         Namespaces are compared by their parts; without any everything goes.
-        LangGraph: F-K4.
         """
         made, _ = cache
         made.set({(SPACE, "k"): (1, None), (OTHER, "k"): (2, None)})
@@ -116,7 +116,7 @@ class TestMemory:
         with pytest.raises(InvalidConfigError, match="entries_max"):
             InMemoryCache(entries_max=0)
 
-    def test_what_is_changed_later_is_not_changed_in_it(self):
+    def test_later_changes_of_a_value_do_not_reach_the_cache(self):
         """
         A cache keeps what a value was, not the object.
         """
@@ -129,10 +129,10 @@ class TestMemory:
 
 
 class TestSqlite:
+    @pytest.mark.langgraph("F-K5")
     def test_another_object_over_the_file_finds_it(self, tmp_path):
         """
         Results that one process keeps, the next one finds, in a file that only its owner reads.
-        LangGraph: F-K5.
         """
         path = tmp_path / "cache.db"
         with SqliteCache[int](path) as first:

@@ -44,9 +44,10 @@ def diamond(defer: bool, checkpointer: Any = None):
 
 
 class TestDefer:
+    @pytest.mark.langgraph("F-A7", "L18")
     async def test_a_deferred_node_waits_for_the_rest(self, saver):
         """
-        A deferred node runs once, when no other node would run next. LangGraph: F-A7, L18.
+        A deferred node runs once, when no other node would run next.
         """
         at_once = await diamond(defer=False).ainvoke({"log": []})
         deferred = await diamond(defer=True, checkpointer=saver).ainvoke({"log": []}, at())
@@ -54,9 +55,10 @@ class TestDefer:
         assert at_once["log"] == ["a", "b", "last", "c", "last"]
         assert deferred["log"] == ["a", "b", "c", "last"]
 
+    @pytest.mark.langgraph("L110")
     async def test_a_deferred_node_waits_for_sends(self):
         """
-        It waits for Sends that are on their way too. LangGraph: L110.
+        It waits for Sends that are on their way too.
         """
         builder = StateGraph(Log)
         for name in "ab":
@@ -69,9 +71,10 @@ class TestDefer:
 
         assert result["log"] == ["a", "b", "b", "last"]
 
+    @pytest.mark.langgraph("F-B12")
     async def test_a_deferred_join(self, saver):
         """
-        A deferred node behind a join waits for its names and for the rest. LangGraph: F-B12.
+        A deferred node behind a join waits for its names and for the rest.
         """
         builder = StateGraph(Log)
         for name in "abcd":
@@ -88,9 +91,10 @@ class TestDefer:
         nexts = [s.next for s in await history(graph, at())]
         assert nexts == [(), ("last",), ("d",), ("c",), ("a", "b"), ("__start__",)]
 
+    @pytest.mark.langgraph("L18")
     async def test_it_may_run_in_each_round(self):
         """
-        A deferred node that leads back runs again once the next round is over. LangGraph: L18.
+        A deferred node that leads back runs again once the next round is over.
         """
         builder = StateGraph(Log)
         builder.add_node("a", says("a")).add_node("b", says("b"))
@@ -106,10 +110,10 @@ class TestDefer:
 
 
 class TestLastValueAfterFinish:
+    @pytest.mark.langgraph("F-B3", "L25")
     def test_is_seen_only_after_finish(self):
         """
         A value is hidden until finish, hidden again by a new write, gone once consumed.
-        LangGraph: F-B3, L25.
         """
         rule = LastValueAfterFinish(int)
         written = rule.fold("k", EMPTY, [1, 2])
@@ -123,9 +127,10 @@ class TestLastValueAfterFinish:
 
 
 class TestBarrierAfterFinish:
+    @pytest.mark.langgraph("F-B12", "L25")
     def test_opens_with_all_names_and_finish(self):
         """
-        It needs all names, then finish; a repeated name doesn't close it. LangGraph: F-B12, L25.
+        It needs all names, then finish; a repeated name doesn't close it.
         """
         rule = NamedBarrierValueAfterFinish(str, ["a", "b"])
         one = rule.fold("k", EMPTY, ["a"])
@@ -143,6 +148,7 @@ class TestBarrierAfterFinish:
 
 
 class TestOverwrite:
+    @pytest.mark.langgraph("F-B10", "L21", "L114")
     @pytest.mark.parametrize(
         "write",
         [
@@ -156,23 +162,24 @@ class TestOverwrite:
     def test_replaces_the_value_and_the_other_writes(self, write, before):
         """
         An Overwrite in any form replaces the value, whatever else is written, and in whatever
-        order. LangGraph: F-B10, L21, L114.
+        order.
         """
         rule = BinaryOperatorAggregate(list, add)
 
         assert rule.fold("k", before, [[2], write, [3]]) == [9]
 
+    @pytest.mark.langgraph("F-B10")
     def test_two_are_refused(self):
         """
-        Two Overwrites of one superstep are refused. LangGraph: F-B10.
+        Two Overwrites of one superstep are refused.
         """
         with pytest.raises(InvalidUpdateError, match="only one Overwrite"):
             BinaryOperatorAggregate(list, add).fold("k", [1], [Overwrite([2]), Overwrite([3])])
 
+    @pytest.mark.langgraph("L114")
     def test_a_first_write_without_a_default(self):
         """
         The first write to a channel without a default stores the value, not the Overwrite.
-        LangGraph: L114.
         """
 
         class Odd:
@@ -181,9 +188,10 @@ class TestOverwrite:
 
         assert BinaryOperatorAggregate(Odd, add).fold("k", EMPTY, [Overwrite([5])]) == [5]
 
+    @pytest.mark.langgraph("F-B10")
     async def test_travels_through_a_run(self, saver):
         """
-        A node's Overwrite is stored with its writes and folded once. LangGraph: F-B10.
+        A node's Overwrite is stored with its writes and folded once.
         """
 
         async def node(state: Log) -> dict[str, Any]:

@@ -64,10 +64,10 @@ async def counters(saver: Any) -> list[Counters]:
 
 
 class TestRule:
+    @pytest.mark.langgraph("F-B13")
     def test_one_call_per_superstep(self):
         """
         The reducer gets all writes of a superstep at once, and a first value of the annotated type.
-        LangGraph: F-B13.
         """
         calls: list[Any] = []
 
@@ -82,9 +82,10 @@ class TestRule:
         assert rule.annotated(dict[str, int]).initial() == {}
         assert rule.same_rule(rule.annotated(list[str]))
 
+    @pytest.mark.langgraph("F-B10", "L21")
     def test_overwrite(self):
         """
-        An Overwrite drops the other writes, None empties, two are refused. LangGraph: F-B10, L21.
+        An Overwrite drops the other writes, None empties, two are refused.
         """
         rule = DeltaChannel(joined)
 
@@ -103,10 +104,11 @@ class TestRule:
 
 
 class TestStorage:
+    @pytest.mark.langgraph("F-B13", "F-B14", "L87", "L89")
     async def test_checkpoints_hold_nothing_but_snapshots(self, saver):
         """
         A checkpoint holds the whole value at every third write of it, and is folded otherwise;
-        the counters say how far it is from one. LangGraph: F-B13, F-B14, L87, L89.
+        the counters say how far it is from one.
         """
         await graph(saver, "abcd", every(3)).ainvoke({"log": ["in"]}, at())
 
@@ -115,10 +117,11 @@ class TestStorage:
         counts = [c.get("log") for c in await counters(saver)]
         assert [c and tuple(c) for c in counts] == [None, (1, 1), (2, 2), None, (1, 1), (2, 2)]
 
+    @pytest.mark.langgraph("F-B14", "L90")
     async def test_a_channel_that_rests_is_stored_too(self, saver):
         """
         A value without further writes is stored after `supersteps_max` checkpoints, and
-        that runs no node again. LangGraph: F-B14, L90.
+        that runs no node again.
         """
         rule = DeltaChannel(joined, supersteps_max=3)
 
@@ -143,9 +146,10 @@ class TestStorage:
         result = await g.ainvoke({"log": ["more"]}, at())
         assert result["log"] == ["in", "0a", "more", "0a"]
 
+    @pytest.mark.langgraph("F-B15", "L91")
     async def test_an_overwrite_is_stored_whole(self, saver):
         """
-        The checkpoint after an Overwrite holds the value. LangGraph: F-B15, L91.
+        The checkpoint after an Overwrite holds the value.
         """
         g = graph(saver, "aOb", every(100))
 
@@ -154,10 +158,10 @@ class TestStorage:
         assert result["log"] == ["1O", "2b"]
         assert await held(saver) == [None, None, None, ["1O"], None]
 
+    @pytest.mark.langgraph("F-B15")
     async def test_an_update_from_outside_is_stored_whole(self, saver):
         """
         Of a new thread and of an old one: no ledger has what update_state wrote.
-        LangGraph: F-B15.
         """
         g = graph(saver, "ab", every(100))
 
@@ -167,10 +171,10 @@ class TestStorage:
 
         assert await held(saver) == [["first"], None, ["first", "1b", "then"]]
 
+    @pytest.mark.langgraph("F-B15", "L92")
     async def test_a_branch_has_its_own_writes_only(self, saver):
         """
         The writes of the first child's tasks beside a checkpoint are not in its second child.
-        LangGraph: F-B15, L92.
         """
         g = graph(saver, "ab", every(100))
         await g.ainvoke({"log": ["in"]}, at())
@@ -181,10 +185,11 @@ class TestStorage:
         assert (await g.aget_state(at())).values["log"] == ["in", "0a", "other"]
         assert (await g.aget_state(before.config)).values["log"] == ["in", "0a"]
 
+    @pytest.mark.langgraph("L93")
     async def test_an_input_is_folded_from_its_own_checkpoint(self, saver):
         """
         An input's writes are beside the checkpoint that the input made, on a new thread and on
-        an old one, so none has to be stored whole. LangGraph: L93.
+        an old one, so none has to be stored whole.
         """
         g = graph(saver, "a", every(100))
         await g.ainvoke({"log": ["one"]}, at())
@@ -193,10 +198,11 @@ class TestStorage:
         assert await held(saver) == [None] * 6
         assert (await g.aget_state(at())).values["log"] == ["one", "0a", "two", "0a"]
 
+    @pytest.mark.langgraph("L87")
     async def test_a_commands_writes_are_folded_before_the_tasks(self, saver):
         """
         A Command's update is beside the checkpoint that the run paused at, with what the
-        tasks wrote then; it comes first. LangGraph: L87.
+        tasks wrote then; it comes first.
         """
         g = graph(saver, "ab", every(100))
         await g.ainvoke({"log": ["in"]}, at(), interrupt_before=["1b"])
@@ -206,10 +212,10 @@ class TestStorage:
         assert await held(saver) == [None] * 4
         assert (await g.aget_state(at())).values["log"] == ["in", "0a", "said", "1b"]
 
+    @pytest.mark.langgraph("F-B17", "L82", "L86")
     async def test_exit_mode_stores_whole(self, saver):
         """
         A run in exit mode leaves no ledger of its supersteps: its one checkpoint holds the value.
-        LangGraph: F-B17, L82, L86.
         """
         g = graph(saver, "ab", every(100))
 
@@ -231,10 +237,10 @@ class TestStorage:
         assert (await held(saver))[-1] is None
         assert (await g.aget_state(at())).values["log"] == ["in", "0a"]
 
+    @pytest.mark.langgraph("L88")
     async def test_writes_of_committed_supersteps_stay(self, saver):
         """
         The ledger that a fold needs is there for good: every checkpoint of the past is read right.
-        LangGraph: L88.
         """
         g = graph(saver, "abcdefgh", every(100))
         await g.ainvoke({"log": []}, at())
@@ -277,10 +283,11 @@ class TestStorage:
 
 
 class TestMigration:
+    @pytest.mark.langgraph("F-B16")
     async def test_a_plain_channel_becomes_a_delta_and_back(self, saver):
         """
         The stored plain value is where the folding begins; a reducer folds a delta's writes one
-        at a time, and then stores the value. LangGraph: F-B16.
+        at a time, and then stores the value.
         """
         await graph(saver, "a", add).ainvoke({"log": ["one"]}, at())
         await graph(saver, "a", every(100)).ainvoke({"log": ["two"]}, at())
@@ -302,7 +309,7 @@ class TestMigration:
         with pytest.raises(SerializationError, match="was stored by a DeltaChannel"):
             await graph(saver, "a", LastValue(list)).aget_state(at())
 
-    async def test_a_key_that_is_left_out_is_told(self, saver):
+    async def test_an_omitted_key_is_reported(self, saver):
         """
         A graph without the key doesn't go on with the thread, and the key's value stays.
         """
@@ -322,10 +329,11 @@ class TestMigration:
 
 
 class TestTools:
+    @pytest.mark.langgraph("F-E26")
     async def test_the_history_of_a_channel(self, saver):
         """
         The writes from the last whole value on, oldest first, without those beside the checkpoint
-        itself and without another branch's. LangGraph: F-E26.
+        itself and without another branch's.
         """
         g = graph(saver, "aObc", every(100))
         await g.ainvoke({"log": ["in"]}, at())
@@ -341,10 +349,11 @@ class TestTools:
         assert [value for _, _, value in first["log"]["writes"]] == [["in"]]
         assert "seed" not in first["log"]
 
+    @pytest.mark.langgraph("L96")
     async def test_a_copy_needs_the_whole_chain(self, saver):
         """
         A checkpoint that was copied without its ancestors is refused rather than read as less;
-        with them and their writes it has its value. LangGraph: L96.
+        with them and their writes it has its value.
         """
         g = graph(saver, "a", every(100))
         await g.ainvoke({"log": ["one"]}, at())
@@ -363,9 +372,10 @@ class TestTools:
 
 
 class TestMessages:
+    @pytest.mark.langgraph("F-B19")
     def test_merging_in_one_pass(self):
         """
-        Known ids replace, removed ones go, however the writes are cut. LangGraph: F-B19.
+        Known ids replace, removed ones go, however the writes are cut.
         """
         old = [HumanMessage("a", id="1"), AIMessage("b", id="2")]
         writes = [[AIMessage("B", id="2"), ("ai", "c")], RemoveMessage("1"), RemoveMessage("?")]
@@ -375,10 +385,10 @@ class TestMessages:
 
         assert [m.content for m in at_once] == ["B", "c"] == [m.content for m in cut]
 
+    @pytest.mark.langgraph("F-B19", "L95")
     async def test_ids_are_the_same_at_every_reading(self, saver):
         """
         Messages get their ids before they are stored, so each fold finds them again.
-        LangGraph: F-B19, L95.
         """
 
         class Talk(TypedDict):

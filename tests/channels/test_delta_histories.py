@@ -21,6 +21,7 @@ async def differences(saver: Any, ops: list[Op]) -> list[Any]:
         return await thread.differences()
 
 
+@pytest.mark.langgraph("F-B13", "L87", "L91", "L92", "L94")
 @given(ops=st.lists(OPS, min_size=1, max_size=8))
 @settings(max_examples=60)
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
@@ -28,7 +29,6 @@ def test_delta_and_plain_agree_at_every_checkpoint(kind, ops):
     """
     After any branches, failures, questions, Overwrites and updates of a thread, each of its
     checkpoints has the same value under a DeltaChannel as under a reducer.
-    LangGraph: F-B13, L87, L91, L92, L94.
     """
     with TemporaryDirectory() as folder:
         saver = InMemorySaver() if kind == "memory" else SqliteSaver(Path(folder) / "runs.db")

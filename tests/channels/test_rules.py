@@ -34,6 +34,7 @@ ONCE = Topic(str, unique=True)
 ONCE_LOG = Topic(str, accumulate=True, unique=True)
 
 
+@pytest.mark.langgraph("F-B2", "F-B4", "F-B5", "F-B6", "F-B7", "F-B8", "F-B11")
 @pytest.mark.parametrize(
     ("channel", "before", "writes", "after"),
     [
@@ -62,11 +63,11 @@ ONCE_LOG = Topic(str, accumulate=True, unique=True)
 def test_writes_fold_into_the_cell(channel, before, writes, after):
     """
     One superstep's writes become the cell's next value, in the order given.
-    LangGraph: F-B2, F-B4, F-B5, F-B6, F-B7, F-B8, F-B11.
     """
     assert channel.fold("key", before, writes) == after
 
 
+@pytest.mark.langgraph("F-B2", "F-B5", "F-B6")
 @pytest.mark.parametrize(
     ("channel", "text"),
     [
@@ -78,7 +79,6 @@ def test_writes_fold_into_the_cell(channel, before, writes, after):
 def test_two_writers_are_refused_where_no_order_would_be_right(channel, text):
     """
     A cell for one writer refuses two of them, names itself and says how they could be combined.
-    LangGraph: F-B2, F-B5, F-B6.
     """
     with pytest.raises(InvalidUpdateError) as refused:
         channel.fold("key", EMPTY, [1, 2])
@@ -88,15 +88,17 @@ def test_two_writers_are_refused_where_no_order_would_be_right(channel, text):
     assert refused.value.do
 
 
+@pytest.mark.langgraph("F-B11")
 def test_a_barrier_refuses_a_name_it_does_not_wait_for():
     """
-    A stranger at a barrier is an error that names it and the ones awaited. LangGraph: F-B11.
+    A stranger at a barrier is an error that names it and the ones awaited.
     """
     with pytest.raises(InvalidUpdateError, match=r"\['c'\] not in \['a', 'b'\]"):
         JOIN.fold("join", EMPTY, ["a", "c"])
 
 
 @pytest.mark.promise("L17")
+@pytest.mark.langgraph("F-B5", "F-B7")
 @pytest.mark.parametrize(
     ("channel", "before", "after"),
     [
@@ -119,12 +121,12 @@ def test_a_barrier_refuses_a_name_it_does_not_wait_for():
 def test_a_superstep_without_a_write_ages_only_short_lived_cells(channel, before, after):
     """
     An idle superstep empties ephemerals and topics, and changes no other cell.
-    LangGraph: F-B5, F-B7.
     """
     assert channel.idle(before) == after
     assert channel.clears or after is UNCHANGED, "apply() asks only channels that say they clear"
 
 
+@pytest.mark.langgraph("F-B11")
 @pytest.mark.parametrize(
     ("before", "readable", "consumed"),
     [(BOTH, None, EMPTY), (ONLY_A, EMPTY, UNCHANGED), (EMPTY, EMPTY, UNCHANGED)],
@@ -132,7 +134,6 @@ def test_a_superstep_without_a_write_ages_only_short_lived_cells(channel, before
 def test_a_barrier_opens_when_all_have_come_and_closes_when_consumed(before, readable, consumed):
     """
     A barrier is readable only while complete, and its subscriber's run empties it.
-    LangGraph: F-B11.
     """
     assert JOIN.read(before) is readable
     assert JOIN.consume(before) is consumed
@@ -149,7 +150,7 @@ def test_only_barriers_are_consumed(channel):
 
 
 @given(st.permutations(["a", "b", "c"]), st.integers(0, 2))
-def test_a_barrier_opens_at_the_last_name_whatever_the_order(order, cut):
+def test_a_barrier_opens_at_the_last_name_in_any_order(order, cut):
     """
     However the names are spread over supersteps, the barrier opens exactly at the last one.
     """
@@ -192,6 +193,7 @@ def test_publishing_nothing_makes_no_topic_available(channel, before):
     assert cell is EMPTY or channel.read(cell) == ["old"]
 
 
+@pytest.mark.langgraph("F-B8")
 @pytest.mark.parametrize(
     ("typ", "first"),
     [
@@ -209,8 +211,7 @@ def test_publishing_nothing_makes_no_topic_available(channel, before):
 )
 def test_a_reducer_begins_with_its_types_own_zero(typ, first):
     """
-    The first value is `typ()`, an abstract type counts as its concrete one, else there is none.
-    LangGraph: F-B8.
+    The first value is `typ()`, an abstract type counts as its concrete one, else it is missing.
     """
     made = BinaryOperatorAggregate(typ, operator.add).initial()
 
@@ -280,9 +281,10 @@ def test_a_last_value_is_stored_as_it_is():
     assert LastValue(dict).dump(LastValue(dict).fold("key", EMPTY, [value])) is value
 
 
+@pytest.mark.langgraph("F-B6", "F-E31")
 def test_an_untracked_value_is_never_stored():
     """
-    A checkpoint holds nothing of an UntrackedValue. LangGraph: F-B6, F-E31.
+    A checkpoint holds nothing of an UntrackedValue.
     """
     assert UntrackedValue(object).dump("secret") is EMPTY
     assert not UntrackedValue.stored

@@ -69,7 +69,7 @@ class TestCommand:
         assert "would change 1 files; 0 places" in shown.err
         assert file.read_text("utf-8") == PROGRAM
 
-    def test_what_is_left_fails_the_command(self, tmp_path, capsys):
+    def test_remaining_imports_fail_the_command(self, tmp_path, capsys):
         """
         Names without a home, broken files and wrong paths are listed, and the exit code is 1.
         """

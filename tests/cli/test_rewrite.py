@@ -192,7 +192,7 @@ def test_a_module_whose_names_have_several_homes():
         ),
     ],
 )
-def test_what_has_no_home_stays_and_is_said(text, expected):
+def test_names_without_a_home_stay_and_are_reported(text, expected):
     """
     A name, a star or a use that can't be followed keeps its import, with its line and reason.
     """

@@ -275,7 +275,7 @@ def size_of(payload: bytes) -> int:
 def attack(
     name: str, payload: bytes, *, measured: bool = False, by: Collection[str] = ()
 ) -> list[str]:
-    """Return the faults found when a payload went through every decoder; empty if there were none.
+    """Return the faults found when a payload went through every decoder; empty without any.
 
     Args:
         measured: whether the memory is measured too, which takes long.

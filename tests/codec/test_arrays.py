@@ -133,7 +133,7 @@ def test_text_and_bytes_keep_their_zeros(text):
     ],
     ids=repr,
 )
-def test_what_would_not_come_back_is_refused_with_its_path(value):
+def test_inexact_arrays_are_refused_with_their_path(value):
     """
     Arrays of objects, subclasses, titles and metadata of dtypes are refused, and the error says
     where they are.

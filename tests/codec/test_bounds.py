@@ -45,7 +45,7 @@ def test_large_sets_and_dicts_of_common_keys_are_stored(value, form):
 @example([tuple] * 60, 3_000_000)
 @example([tuple] * 7, 3_000_000)
 @settings(max_examples=20)
-def test_what_is_stored_can_be_read(form, around, size):
+def test_large_stored_data_can_be_read(form, around, size):
     """
     Large data inside many types is refused when it is stored, or else comes back.
     """
@@ -99,7 +99,7 @@ class Weak:
         return self.number % self.hashes
 
 
-def test_what_is_stored_is_read():
+def test_stored_keys_that_collide_can_be_read():
     """
     Keys that collide more and more: where storing takes them, reading does, however its times vary.
     """

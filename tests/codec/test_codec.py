@@ -24,16 +24,16 @@ from tests.codec import shapes
 from tests.codec.shapes import CODEC, TYPES, VALUES, same
 
 
+@pytest.mark.langgraph("F-E18", "L102", "L117")
 @given(VALUES)
 @example([float("nan"), float("-inf"), -0.0])
 @example({1: "int", "1": "text", (1,): "tuple", None: "none", b"1": "bytes"})
 @example({"": {}, "deep": [(), [], set(), frozenset(), {}, "", b""]})
 @example([True, 1, 1.0, Decimal(1), complex(1)])
 @example([Decimal("NaN"), Decimal("sNaN12"), Decimal("-0"), Decimal("1.10")])
-def test_what_comes_back_is_equal_and_of_the_same_type(value):
+def test_decoded_values_are_equal_and_of_the_same_type(value):
     """
     Every value that can be stored comes back equal and of the same type, all the way down.
-    LangGraph: F-E18, L102, L117.
     """
     assert same(CODEC.decode(CODEC.encode(value)), value)
 
@@ -186,7 +186,7 @@ REFUSED: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("value", "text"), REFUSED)
-def test_what_cannot_be_stored_exactly_is_refused_with_its_path(value, text):
+def test_inexact_values_are_refused_with_their_path(value, text):
     """
     A value of another type fails with its place, and with advice.
     """
@@ -250,7 +250,7 @@ def refusal(value: Any) -> SerializationError | None:
 
 
 @pytest.mark.parametrize("kind", [list, tuple, dict, set])
-def test_what_contains_itself_or_is_too_deep_is_refused(kind):
+def test_recursive_and_too_deep_values_are_refused(kind):
     """
     Endless and very deep values are refused, never a crash; what is accepted can be read back.
     """
@@ -275,6 +275,7 @@ def test_what_contains_itself_or_is_too_deep_is_refused(kind):
         CODEC.encode(endless)
 
 
+@pytest.mark.langgraph("F-E19")
 @pytest.mark.parametrize(
     "value", [shapes.Color.RED, shapes.Note("x"), shapes.Model(name="x"), shapes.Struct("x")]
 )
@@ -282,7 +283,7 @@ def test_what_contains_itself_or_is_too_deep_is_refused(kind):
 def test_an_unknown_type_is_named_and_never_made(value, wrap):
     """
     Bytes that name a type which this program doesn't allow raise UnknownTypeError with its name,
-    at any depth. LangGraph: F-E19.
+    at any depth.
     """
     payload = CODEC.encode(wrap(value))
     with pytest.raises(UnknownTypeError, match=f"tests.codec.shapes:{type(value).__name__}") as no:
@@ -291,11 +292,12 @@ def test_an_unknown_type_is_named_and_never_made(value, wrap):
     assert "Codec(types=[...])" in no.value.do
 
 
+@pytest.mark.langgraph("F-E19")
 @pytest.mark.parametrize("name", ["os:system", "builtins:eval", "tests.codec.shapes:Nope"])
 @pytest.mark.parametrize("code", [40, 41, 42, 43, 44])
 def test_a_name_in_bytes_imports_nothing(name, code):
     """
-    A forged type name is an unknown type, whatever it names. LangGraph: F-E19.
+    A forged type name is an unknown type, whatever it names.
     """
     forged = ormsgpack.packb(ormsgpack.Ext(code, ormsgpack.packb([name, {}])))
 

@@ -41,11 +41,11 @@ class Reversing:
 
 class TestKeys:
     @pytest.mark.promise("S206")
+    @pytest.mark.langgraph("F-E21")
     @pytest.mark.parametrize("value", [SECRET, {SECRET: [SECRET]}, (SECRET, {1: SECRET}), None])
     def test_a_value_comes_back_and_its_text_is_not_in_the_bytes(self, value):
         """
         An encrypted value is read with its key, and holds no text.
-        LangGraph: F-E21.
         """
         codec = Codec(keys={"k1": K1})
         payload = codec.encode(value)
@@ -103,10 +103,11 @@ class TestKeys:
             with pytest.raises(EncryptionError):
                 codec.decode(wrong)
 
+    @pytest.mark.langgraph("F-E21")
     def test_a_plain_value_is_refused_unless_it_is_expected(self):
         """
         Where there is a key a value that isn't encrypted is an error, compressed or not;
-        `reads_plain` allows it. LangGraph: F-E21.
+        `reads_plain` allows it.
         """
         for plain in (Codec().encode(LONG), Codec(compress_above=0).encode(LONG)):
             with pytest.raises(EncryptionError, match="not encrypted"):
@@ -153,10 +154,10 @@ class TestKeys:
 
 
 class TestCiphers:
+    @pytest.mark.langgraph("F-E21")
     def test_a_cipher_of_the_program_s_own(self):
         """
         Any object with `encrypt` and `decrypt` is a cipher; its name is stored with the value.
-        LangGraph: F-E21.
         """
         codec = EncryptedSerializer(Reversing(), Codec([Point]))
 
@@ -164,11 +165,11 @@ class TestCiphers:
         assert b"rev" in codec.encode(SECRET)
         assert codec.decode(codec.encode([Point(1, 2), SECRET])) == [Point(1, 2), SECRET]
 
+    @pytest.mark.langgraph("F-E21")
     @pytest.mark.parametrize("name", ["ACTORGRAPH_AES_KEY", "LANGGRAPH_AES_KEY"])
     def test_the_key_of_the_environment(self, monkeypatch, name):
         """
         The serializer's key is the given one, or that of an environment variable.
-        LangGraph: F-E21.
         """
         monkeypatch.delenv("ACTORGRAPH_AES_KEY", raising=False)
         monkeypatch.delenv("LANGGRAPH_AES_KEY", raising=False)

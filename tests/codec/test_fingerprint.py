@@ -35,7 +35,7 @@ class TestFingerprint:
         """
         assert of(make([1, {"a": 2}])) == of(make([1, {"a": 2}])) is not None
 
-    def test_what_a_function_holds_counts(self):
+    def test_values_held_by_a_function_count(self):
         """
         Closures, defaults, bound arguments, inner functions and bound objects make a difference.
         """
@@ -63,7 +63,7 @@ class TestFingerprint:
             assert of(one, codec) == of(one, codec)
             assert of(one, codec) != of(two, codec)
 
-    def test_an_object_that_is_no_data_can_not_be_told(self):
+    def test_an_object_other_than_data_has_no_fingerprint(self):
         """
         A function that holds a client or a lock has none.
         """

@@ -1,4 +1,4 @@
-"""Records of every format; tests/savers/test_going_on.py has them stored."""
+"""Records of every format; tests/savers/test_resume_from_rows.py has them stored."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def text_of(version):
 
 @pytest.mark.promise("S069")
 @pytest.mark.parametrize("version", ALL)
-def test_what_a_format_has_not_yet_is_empty(version):
+def test_fields_missing_in_an_older_format_are_empty(version):
     """
     Format 1 has no seen versions, 2 no list of what changed; both are read as nothing.
     """

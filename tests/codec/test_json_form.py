@@ -29,7 +29,7 @@ MARKED = st.dictionaries(
 @example({1: "int", "1": "text", (1,): "tuple", None: "none", b"1": "bytes"})
 @example({"$tuple": [1], "x": {"$dict": [["$float", "nan"]]}, "$": {"$sealed": "aGk="}})
 @example(["\x00", "\u2028", "\U0001f600", '"', "\\", "$tuple"])
-def test_what_comes_back_is_equal_and_of_the_same_type(value):
+def test_decoded_values_are_equal_and_of_the_same_type(value):
     """
     Every value comes back from JSON equal and of the same type, dicts that look like the
     library's own marks too.
@@ -41,7 +41,7 @@ def test_what_comes_back_is_equal_and_of_the_same_type(value):
 
 
 @given(VALUES | MARKED)
-def test_each_form_is_read_whatever_the_codecs_own_is(value):
+def test_every_codec_reads_each_form(value):
     """
     A codec of one form reads what one of the other has written, and no payload is of both.
     """

@@ -21,11 +21,11 @@ RECORD = Record(
 
 
 @pytest.mark.promise("S023")
+@pytest.mark.langgraph("L10")
 @pytest.mark.parametrize("record", [Record(), RECORD])
 def test_a_record_is_json_that_says_its_version(record):
     """
     A record is plain JSON with its format version, and reads back as it was.
-    LangGraph: L10.
     """
     text = encode_record(record)
 

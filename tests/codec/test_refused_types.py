@@ -17,10 +17,10 @@ def heard():
     leave()
 
 
-def test_a_refused_type_is_told_once(heard):
+@pytest.mark.langgraph("F-E20")
+def test_a_refused_type_is_reported_once(heard):
     """
     A type that isn't allowed is reported to listeners with module and name, beside the error.
-    LangGraph: F-E20.
     """
     with pytest.raises(UnknownTypeError):
         Codec().decode(CODEC.encode([{1: (Note("x"),)}]))
@@ -28,7 +28,7 @@ def test_a_refused_type_is_told_once(heard):
     assert heard == [{"kind": "msgpack_blocked", "module": "tests.codec.shapes", "name": "Note"}]
 
 
-def test_what_is_allowed_is_not_told(heard):
+def test_allowed_types_are_not_reported(heard):
     """
     Values of allowed types, and damaged ones, cause no event.
     """
@@ -38,7 +38,7 @@ def test_what_is_allowed_is_not_told(heard):
     assert heard == []
 
 
-def test_a_listener_that_raises_disturbs_nobody(heard, caplog):
+def test_a_listener_that_raises_disturbs_no_others(heard, caplog):
     """
     An error of a listener is logged; the others hear the event, and the error stays the same.
     """

@@ -9,7 +9,7 @@ PARTS = ("given", "outcome", "state", "history", "calls")
 
 
 class Verdict(NamedTuple):
-    """The differences, None if there are none; the entries of the list that were needed."""
+    """The differences, None without any; the entries of the list that were needed."""
 
     difference: str | None
     excused: tuple[str, ...]

@@ -98,22 +98,20 @@ EDGES = [
 ]
 
 
+@pytest.mark.langgraph("F-L1")
 @pytest.mark.parametrize(("build", "expected"), EDGES)
 def test_edges_come_from_what_was_declared(build, expected):
     """
     Static edges, joins, routers' answers and declared destinations become edges; a node that
     leads nowhere leads to the end.
-
-    LangGraph: F-L1.
     """
     assert edges(build()) == expected
 
 
+@pytest.mark.langgraph("F-L4")
 def test_a_router_that_does_not_say_may_go_anywhere():
     """
     Without path_map and annotation there is an edge to every other node, and to the end.
-
-    LangGraph: F-L4.
     """
     builder = graph("a", "b", "c").add_conditional_edges("a", to_anywhere)
 
@@ -138,11 +136,10 @@ def test_a_state_may_be_a_typed_dict_of_typing_extensions():
     assert plan.nodes["a"].coerce is None
 
 
+@pytest.mark.langgraph("F-L1")
 def test_metadata_says_where_a_run_pauses():
     """
     A node shows its own metadata, breakpoints, and the tools of the object that it is.
-
-    LangGraph: F-L1.
     """
 
     class Tools:
@@ -177,11 +174,10 @@ def agent():
 
 
 class TestInside:
+    @pytest.mark.langgraph("F-L1")
     def test_one_way_in_and_out_joins_the_nodes(self):
         """
         A subgraph's own start and end vanish where one node takes their place.
-
-        LangGraph: F-L1.
         """
         inner = shape(graph("i", "j").add_edge("i", "j"))
         outer = shape(graph("a", "sub", "z").add_edge("a", "sub").add_edge("sub", "z"))
@@ -215,11 +211,10 @@ class TestInside:
 
 
 class TestPictures:
+    @pytest.mark.langgraph("F-L2")
     def test_a_drawing_in_characters(self):
         """
         Boxes are in rows, edges lead down, and one that leads back arrives from below.
-
-        LangGraph: F-L2.
         """
         art = ascii_art(shape(graph("a", "b").add_edge("a", "b").add_edge("b", "a")))
 
@@ -277,11 +272,10 @@ class TestPictures:
         assert ">&lt;a&gt;</text>" in text
 
 
+@pytest.mark.langgraph("F-L2")
 def test_the_drawing_as_data():
     """
     Nodes and edges as JSON, with labels, conditions and metadata where there are some.
-
-    LangGraph: F-L2.
     """
     data = shape(agent()).to_json()
 

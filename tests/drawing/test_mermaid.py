@@ -1,5 +1,7 @@
 """Mermaid text: what LangGraph writes for the same graph, and safe for any name."""
 
+import pytest
+
 from actorgraph.drawing.shape import with_inside
 from actorgraph.drawing.text import mermaid, safe_id
 from tests.drawing.test_drawing import agent, graph, node, shape
@@ -29,17 +31,16 @@ tags = x, y</em></small>)
 
 
 class TestMermaid:
+    @pytest.mark.langgraph("F-L2")
     def test_the_text_is_langgraphs(self):
         """
         Order, classes, labels and metadata are written as LangGraph writes them.
-
-        LangGraph: F-L2.
         """
         assert mermaid(shape(agent())) == AGENT
 
     def test_plain_text_has_edges_only(self):
         """
-        Without styles there are no settings, no nodes' lines and no classes.
+        Without styles the text has no settings, no nodes' lines and no classes.
         """
         text = mermaid(shape(graph("a")), with_styles=False)
 

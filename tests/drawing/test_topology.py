@@ -74,7 +74,7 @@ REPORTS = [
 
 
 @pytest.mark.parametrize(("build", "expected"), REPORTS)
-def test_what_is_odd_is_found_before_a_run(build, expected):
+def test_suspicious_wiring_is_found_before_a_run(build, expected):
     """
     Nodes that nothing reaches, joins that can't complete, circles without a way out and routers
     that don't say where they lead are named, each with its node and what to do.

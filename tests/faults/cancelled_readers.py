@@ -1,4 +1,4 @@
-"""Sessions, and readers of events and of stored checkpoints, cancelled: see `cancelled_keepers.py`.
+"""Sessions, and readers of events and of stored checkpoints, cancelled: see `cancelled_stores.py`.
 
 Also all the cases together.
 """
@@ -12,7 +12,7 @@ from anyio.lowlevel import checkpoint
 
 from actorgraph import ActorSystem, InMemorySaver, SqliteSaver
 from actorgraph.sessions import Session, SessionSaver, session
-from tests.faults.cancelled_keepers import KEEPERS, After, Call, Case, Slow
+from tests.faults.cancelled_stores import KEEPERS, After, Call, Case, Slow
 from tests.support.abandoned_iterators import running, steps
 from tests.support.gates import Turnstile
 from tests.support.graphs import at, in_a_row, writer

@@ -39,7 +39,7 @@ async def one_stop(server: str, path: Path, seen: Counter[str]) -> float:
 @pytest.mark.promise("T39")
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_server_that_is_told_to_stop_loses_nothing(server, tmp_path, request):
+async def test_a_server_that_is_asked_to_stop_loses_nothing(server, tmp_path, request):
     """
     At SIGTERM under load a server refuses runs, ends each stream with a word, and exits in time;
     what it had acknowledged is stored, and the next one ends every run that it had accepted.
@@ -81,7 +81,7 @@ async def test_a_node_that_does_not_return_holds_up_no_exit(server, graph, tmp_p
 @pytest.mark.promise("T39")
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_who_presses_ctrl_c_loses_nothing(server, tmp_path):
+async def test_ctrl_c_loses_nothing(server, tmp_path):
     """
     SIGINT ends a server as SIGTERM does.
     """

@@ -81,7 +81,7 @@ async def killed_often(loop: str, database: str, chance: random.Random, capfd: A
 
 @pytest.mark.promise("E10")
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl", "postgres"])
-async def test_what_killed_processes_left_is_ended_by_another(
+async def test_runs_of_killed_processes_are_ended_by_another(
     kind, tmp_path, request, anyio_backend, capfd
 ):
     """
@@ -110,7 +110,7 @@ async def test_what_killed_processes_left_is_ended_by_another(
 
 @pytest.mark.promise("E10")
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_what_a_stopped_process_writes_past_its_lease_is_refused(
+async def test_writes_of_a_stopped_process_past_its_lease_are_refused(
     kind, tmp_path, request, anyio_backend, capfd
 ):
     """
@@ -146,7 +146,7 @@ async def test_what_a_stopped_process_writes_past_its_lease_is_refused(
 
 @pytest.mark.parametrize("fate", ["lives", "killed", "stopped"])
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_what_comes_to_a_thread_of_another_process_is_run_or_refused(
+async def test_runs_on_threads_of_another_process_are_run_or_refused(
     kind, fate, tmp_path, request, anyio_backend
 ):
     """

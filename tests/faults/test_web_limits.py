@@ -56,7 +56,7 @@ def nested(depth: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_a_server_stands_what_clients_send(kind, tmp_path, request):
+def test_a_server_survives_excessive_requests(kind, tmp_path, request):
     """
     Bodies that are too long, dribble, are compressed or nested too deep are refused, each with
     its status; streams above the limit too. The memory stays, and others are answered. T36.
@@ -104,7 +104,7 @@ def test_a_server_stands_what_clients_send(kind, tmp_path, request):
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_who_asks_too_often_waits(kind, tmp_path):
+def test_too_frequent_requests_wait(kind, tmp_path):
     """
     Above its rate a client has to wait on every server; monitoring routes are exempt. T36.
     """

@@ -32,9 +32,10 @@ def texts(messages: list[Any]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("kind", FAMILIES, ids=["ours", "langchain"])
 class TestMerge:
+    @pytest.mark.langgraph("F-B18")
     def test_a_known_id_replaces_in_place(self, kind):
         """
-        A message with a known id takes the old one's place; others go to the end. LangGraph: F-B18.
+        A message with a known id takes the old one's place; others go to the end.
         """
         old = [kind.HumanMessage("a", id="1"), kind.AIMessage("b", id="2")]
 
@@ -42,10 +43,10 @@ class TestMerge:
 
         assert texts(found) == [("human", "A"), ("ai", "b"), ("ai", "c")]
 
+    @pytest.mark.langgraph("F-B18")
     def test_an_id_that_the_list_has_twice(self, kind):
         """
         A list that was given an id twice keeps both; a new message takes the last one's place.
-        LangGraph: F-B18.
         """
         old = [kind.HumanMessage(text, id="1") for text in "ab"]
 
@@ -53,18 +54,20 @@ class TestMerge:
 
         assert texts(found) == [("human", "a"), ("human", "c"), ("ai", "d")]
 
+    @pytest.mark.langgraph("F-B18")
     def test_a_message_without_an_id_gets_one(self, kind):
         """
-        Every message in the result has an id. LangGraph: F-B18.
+        Every message in the result has an id.
         """
         found = add_messages([kind.HumanMessage("a")], kind.AIMessage("b"))
 
         assert len({m.id for m in found} - {None}) == 2
 
+    @pytest.mark.langgraph("F-B18")
     def test_removing(self, kind):
         """
         A RemoveMessage takes one out, in the same step too; an unknown id is an error; all before
-        REMOVE_ALL_MESSAGES go. LangGraph: F-B18.
+        REMOVE_ALL_MESSAGES go.
         """
         old = [kind.HumanMessage("a", id="1"), kind.AIMessage("b", id="2")]
 
@@ -75,9 +78,10 @@ class TestMerge:
         with pytest.raises(InvalidUpdateError, match="doesn't exist"):
             add_messages(old, [kind.RemoveMessage(id="7")])
 
+    @pytest.mark.langgraph("F-B18")
     def test_plain_forms_join_the_conversation(self, kind):
         """
-        Strings, pairs and dicts become messages of the family that is there. LangGraph: F-B18.
+        Strings, pairs and dicts become messages of the family that is there.
         """
         forms = ["hi", ("ai", "hello"), {"role": "user", "content": "bye"}]
 
@@ -86,9 +90,10 @@ class TestMerge:
         assert texts(found)[1:] == [("human", "hi"), ("ai", "hello"), ("human", "bye")]
         assert {type(m).__module__.split(".")[0] for m in found} == {kind.__name__.split(".")[0]}
 
+    @pytest.mark.langgraph("F-B18")
     def test_a_chunk_becomes_a_message(self, kind):
         """
-        A piece that is written to the state counts as a whole message. LangGraph: F-B18.
+        A piece that is written to the state counts as a whole message.
         """
         joined = kind.AIMessageChunk("a", id="1") + kind.AIMessageChunk("b", id="1")
 
@@ -112,17 +117,19 @@ class TestMerge:
 
 
 class TestForms:
+    @pytest.mark.langgraph("F-B18")
     def test_one_argument_is_not_enough(self):
         """
-        Two lists or none: none gives a reducer with a format. LangGraph: F-B18.
+        Two lists or none: none gives a reducer with a format.
         """
         assert callable(add_messages(format="langchain-openai"))
         with pytest.raises(InvalidUpdateError, match="Must specify non-null"):
             add_messages([ours.HumanMessage("a")], None)
 
+    @pytest.mark.langgraph("F-B18")
     def test_the_format_of_openai(self):
         """
-        format="langchain-openai" gives contents the shape of OpenAI's blocks. LangGraph: F-B18.
+        format="langchain-openai" gives contents the shape of OpenAI's blocks.
         """
         image = {"type": "base64", "media_type": "image/png", "data": "aGk="}
         block = {"type": "image", "source": image}
@@ -133,7 +140,7 @@ class TestForms:
         assert [part["type"] for part in found.content] == ["text", "image_url"]
 
     @pytest.mark.parametrize("bad", [7, ("nobody", "x"), {"role": "nobody", "content": "x"}])
-    def test_what_is_no_message(self, bad):
+    def test_another_object_than_a_message_is_refused(self, bad):
         """
         Anything else is refused, and the error says which forms there are.
         """
@@ -142,10 +149,11 @@ class TestForms:
 
 
 class TestStamp:
+    @pytest.mark.langgraph("L95")
     def test_the_same_place_gives_the_same_id(self):
         """
         A message's id follows from where it was written, so every fold of a stored write finds
-        the same one; what has an id keeps it. LangGraph: L95.
+        the same one; what has an id keeps it.
         """
         made = [stamp([ours.AIMessage("a"), {"role": "user", "content": "b"}], "t") for _ in "12"]
         other = stamp([ours.AIMessage("a")], "u")
@@ -163,10 +171,10 @@ class TestStamp:
 
 
 class TestState:
+    @pytest.mark.langgraph("L95")
     async def test_ids_are_stored_with_the_write(self, saver):
         """
         The state while a sibling still fails, the one after it, and the history have one id.
-        LangGraph: L95.
         """
         fails = [True]
 
@@ -191,9 +199,10 @@ class TestState:
         newest = (await history(graph, at()))[0]
         assert [m.id for m in newest.values["messages"]] == ids[0]
 
+    @pytest.mark.langgraph("F-B20")
     async def test_push_message(self):
         """
-        A pushed message is streamed at once and in the state after the node. LangGraph: F-B20.
+        A pushed message is streamed at once and in the state after the node.
         """
 
         async def node(state: MessagesState) -> dict[str, Any]:
@@ -208,9 +217,10 @@ class TestState:
         assert [c[0].id for m, c in chunks if m == "messages"] == ["p", "q", "r"]
         assert sorted(m.id for m in chunks[-1][1]["messages"]) == ["p", "r"]
 
+    @pytest.mark.langgraph("F-B20")
     async def test_push_message_needs_an_id_and_a_node(self):
         """
-        Without an id, or outside of a node, it is refused. LangGraph: F-B20.
+        Without an id, or outside of a node, it is refused.
         """
 
         async def node(state: MessagesState) -> None:

@@ -50,6 +50,7 @@ def read(value, *types, langchain=None):
     return found, decoder.unknown
 
 
+@pytest.mark.langgraph("F-E18")
 @pytest.mark.parametrize(
     "value",
     [
@@ -76,7 +77,7 @@ def read(value, *types, langchain=None):
 )
 def test_plain_values_come_back(value):
     """
-    Plain types stored by LangGraph come back equal and of their type. LangGraph: F-E18.
+    Plain types stored by LangGraph come back equal and of their type.
     """
     found, unknown = read([value])
 
@@ -85,7 +86,7 @@ def test_plain_values_come_back(value):
     assert read(value) == (value, [])
 
 
-def test_what_graphs_store_becomes_ours():
+def test_objects_of_langgraph_become_ours():
     """
     Sends, questions, Commands and Overwrites are ours; a snapshot of a delta is its value.
     """
@@ -168,7 +169,7 @@ def test_the_older_form():
         ("msgpack", b"\xc7\x01\x63\x01"),
     ],
 )
-def test_what_can_not_be_read_is_noted(form, data):
+def test_unreadable_values_are_noted(form, data):
     """
     Pickles, encrypted values and damaged bytes are noted, never loaded.
     """

@@ -238,7 +238,7 @@ class TestSources:
         assert shown(await history(graph, at("first question"))) == expected
         assert (await ends(graph, "first question"))["log"][-1] == "end"
 
-    async def test_what_is_no_source(self, tmp_path, target):
+    async def test_files_without_checkpoints_are_refused(self, tmp_path, target):
         """
         A file that isn't there, or has no checkpoints of LangGraph, is refused.
         """

@@ -39,6 +39,7 @@ def unresolved(state: "Nowhere"): ...  # noqa: F821
 def bare(state): ...
 
 
+@pytest.mark.langgraph("F-A4")
 @pytest.mark.parametrize(
     ("action", "schema"),
     [
@@ -60,15 +61,16 @@ def bare(state): ...
 def test_the_first_parameter_says_what_a_node_sees(action, schema):
     """
     A schema class as the annotation of the first parameter, of whatever kind of callable; any
-    other annotation says nothing. LangGraph: F-A4.
+    other annotation says nothing.
     """
     assert first_schema(action) is schema
 
 
+@pytest.mark.langgraph("F-A2", "F-A4", "F-A13")
 async def test_a_node_sees_the_keys_of_its_own_schema():
     """
     A method with an annotation gets that part of the state, a conditional edge likewise, and the
-    keys become keys of the state. LangGraph: F-A2, F-A4, F-A13.
+    keys become keys of the state.
     """
     seen: list = []
 
@@ -107,6 +109,7 @@ async def awaited(state) -> Command[Literal["a"]]: ...
 def literal(state) -> Literal["a", "b"]: ...
 
 
+@pytest.mark.langgraph("F-A5")
 @pytest.mark.parametrize(
     ("action", "names"),
     [
@@ -126,14 +129,15 @@ def literal(state) -> Literal["a", "b"]: ...
 )
 def test_the_return_annotation_says_where_commands_lead(action, names):
     """
-    `Command[Literal[...]]`, also in unions, of whatever kind of callable. LangGraph: F-A5.
+    `Command[Literal[...]]`, also in unions, of whatever kind of callable.
     """
     assert command_destinations(action) == names
 
 
+@pytest.mark.langgraph("F-A5")
 def test_destinations_overrule_the_annotation():
     """
-    `destinations=` names the nodes, or gives each edge a label for drawings. LangGraph: F-A5.
+    `destinations=` names the nodes, or gives each edge a label for drawings.
     """
     builder = StateGraph(AB)
     builder.add_node("names", one, destinations=["c"])
@@ -145,9 +149,10 @@ def test_destinations_overrule_the_annotation():
     assert builder.nodes["neither"].ends == {"a": None, "b": None}
 
 
+@pytest.mark.langgraph("F-A12")
 def test_a_literal_answer_is_a_path_map():
     """
-    `-> Literal["a", "b"]` of a conditional edge says where it may lead. LangGraph: F-A12.
+    `-> Literal["a", "b"]` of a conditional edge says where it may lead.
     """
     assert literal_returns(literal) == ("a", "b")
     assert literal_returns(one) == ()
@@ -164,7 +169,7 @@ def test_a_literal_answer_is_a_path_map():
         (views, False),
     ],
 )
-def test_async_callables_are_told(action, expected):
+def test_async_callables_are_recognized(action, expected):
     """
     Methods, objects and partials of them too.
     """

@@ -86,10 +86,11 @@ BAD_CALLS: list[tuple[Callable[[], Any], str, str]] = [
 ]
 
 
+@pytest.mark.langgraph("F-A3")
 @pytest.mark.parametrize(("call", "text", "advice"), BAD_CALLS)
 def test_a_call_that_can_be_seen_wrong_is_refused_at_once(call, text, advice):
     """
-    A bad call is refused at that call, and the error says what to do. LangGraph: F-A3.
+    A bad call is refused at that call, and the error says what to do.
     """
     with pytest.raises(GraphBuildError) as refused:
         call()
@@ -147,11 +148,11 @@ BAD_GRAPHS: list[tuple[Callable[[], GraphBuilder], str, str]] = [
 ]
 
 
+@pytest.mark.langgraph("F-A15")
 @pytest.mark.parametrize(("build", "text", "advice"), BAD_GRAPHS)
 def test_a_graph_with_a_loose_end_is_refused(build, text, advice):
     """
     Edges from or to nowhere, and a graph without an entry, are errors with near matches.
-    LangGraph: F-A15.
     """
     with pytest.raises(GraphBuildError) as refused:
         check(build(), ())
@@ -171,9 +172,10 @@ def test_a_call_that_is_refused_leaves_the_graph_as_it_was():
     assert check(builder, ()) == []
 
 
+@pytest.mark.langgraph("F-A15")
 def test_a_breakpoint_at_an_unknown_node_is_refused():
     """
-    interrupt_before and interrupt_after may name nodes only, or "*". LangGraph: F-A15.
+    interrupt_before and interrupt_after may name nodes only, or "*".
     """
     assert check(graph("draft"), ("draft", "*")) == []
     with pytest.raises(GraphBuildError, match="Interrupt node `drat` not found") as refused:
@@ -213,10 +215,10 @@ def test_unreachable_nodes_are_reported_not_refused(build, unreachable):
     assert check(build(), ()) == unreachable
 
 
+@pytest.mark.langgraph("F-A4")
 def test_a_node_may_see_only_channels_of_the_graph():
     """
     A node's own schema adds its keys to the graph, so that no view has a key without a channel.
-    LangGraph: F-A4.
     """
 
     class Private(TypedDict):

@@ -37,9 +37,10 @@ def plan(builder):
 
 
 class TestDefaults:
+    @pytest.mark.langgraph("F-A9")
     def test_they_hold_where_a_node_names_nothing(self):
         """
-        The settings of a node win; the order of the calls doesn't matter. LangGraph: F-A9.
+        The settings of a node win; the order of the calls doesn't matter.
         """
         builder = StateGraph(AB).add_node("a", node)
         builder.set_node_defaults(retry_policy=TWICE, timeout=5, error_handler=handler)
@@ -54,10 +55,11 @@ class TestDefaults:
         assert made.handlers[a.handler].call is handler
         assert made.handlers[b.handler].call is other_handler
 
+    @pytest.mark.langgraph("F-A9")
     def test_handlers_get_retries_and_a_timeout_only(self):
         """
         An error handler is tried again and limited in time; it is never cached, and no handler
-        handles it. LangGraph: F-A9.
+        handles it.
         """
         builder = StateGraph(AB).add_node("a", node, error_handler=handler)
         builder.set_node_defaults(
@@ -70,9 +72,10 @@ class TestDefaults:
         assert (own.retry, own.timeout) == ((TWICE,), TimeoutPolicy(run_timeout=5.0))
         assert (own.cache, own.handler) == (None, "")
 
+    @pytest.mark.langgraph("F-A9")
     def test_a_second_call_keeps_what_it_does_not_name(self):
         """
-        Defaults can be set one by one. LangGraph: F-A9.
+        Defaults can be set one by one.
         """
         builder = StateGraph(AB).add_node("a", node)
         builder.set_node_defaults(retry_policy=TWICE, timeout=5)
@@ -81,10 +84,10 @@ class TestDefaults:
 
         assert (a.retry, a.timeout) == ((THRICE,), TimeoutPolicy(run_timeout=5.0))
 
+    @pytest.mark.langgraph("F-A9", "F-C10")
     def test_a_timeout_can_not_hold_for_a_sync_node(self):
         """
         `compile` names the node; one with a timeout of its own kind is refused by `add_node`.
-        LangGraph: F-A9, F-C10.
         """
         builder = StateGraph(AB).set_node_defaults(timeout=5).add_node("a", sync_node)
         with pytest.raises(GraphBuildError, match=r"'a' is a sync function"):
@@ -100,9 +103,10 @@ class TestDefaults:
         with pytest.raises(GraphBuildError, match=r"set_node_defaults\(\)"):
             StateGraph(AB).set_node_defaults(**wrong)
 
+    @pytest.mark.langgraph("F-A9")
     async def test_a_graph_inside_has_its_own(self):
         """
-        Defaults of a graph don't reach the nodes of the graphs that its nodes run. LangGraph: F-A9.
+        Defaults of a graph don't reach the nodes of the graphs that its nodes run.
         """
         calls: list[int] = []
 
@@ -118,9 +122,10 @@ class TestDefaults:
 
         assert len(calls) == 2  # once for each attempt of the outer node
 
+    @pytest.mark.langgraph("F-A9", "F-C12")
     async def test_defaults_are_at_work_in_a_run(self):
         """
-        A node and its error handler are both tried again by default. LangGraph: F-A9, F-C12.
+        A node and its error handler are both tried again by default.
         """
         log: list[str] = []
 
@@ -143,10 +148,10 @@ class TestDefaults:
 
 
 class TestTracePolicy:
+    @pytest.mark.langgraph("F-A8", "F-C25")
     async def test_it_is_kept_and_changes_nothing(self):
         """
         It belongs to the node, for exporters; the node and its streams see the real values.
-        LangGraph: F-A8, F-C25.
         """
         policy = TracePolicy(process_inputs=omit_payload)
         builder = StateGraph(AB).add_node("a", lambda s: {"foo": s["foo"] * 2}, trace_policy=policy)
@@ -156,9 +161,10 @@ class TestTracePolicy:
         assert graph.nodes["a"].trace is policy
         assert (start["input"]["foo"], result["result"]["foo"]) == ("x", "xx")
 
+    @pytest.mark.langgraph("F-C25")
     def test_it_makes_what_is_to_be_recorded(self):
         """
-        Each side has its function; one that raises leaves the value. LangGraph: F-C25.
+        Each side has its function; one that raises leaves the value.
         """
 
         def fails(value):
@@ -172,6 +178,7 @@ class TestTracePolicy:
 
 
 class TestAfterCompile:
+    @pytest.mark.langgraph("F-A3")
     @pytest.mark.parametrize(
         "change",
         [
@@ -182,7 +189,7 @@ class TestAfterCompile:
     )
     def test_a_change_warns_and_stays_without_effect(self, change):
         """
-        A compiled graph stays as it is. LangGraph: F-A3.
+        A compiled graph stays as it is.
         """
         builder = StateGraph(AB).add_node("a", node).add_edge(START, "a")
         graph = builder.compile()
@@ -193,9 +200,10 @@ class TestAfterCompile:
         assert graph.plan.nodes["a"].targets == ()
         assert graph.plan.nodes["a"].branches == ()
 
+    @pytest.mark.langgraph("F-A3")
     def test_compiled_again_the_change_is_there(self):
         """
-        A builder may go on. LangGraph: F-A3.
+        A builder may go on.
         """
         builder = StateGraph(AB).add_node("a", node).add_edge(START, "a")
         builder.compile()

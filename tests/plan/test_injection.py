@@ -31,6 +31,7 @@ class Calls:
     def method(self, state, store: BaseStore): ...
 
 
+@pytest.mark.langgraph("F-A6")
 @pytest.mark.parametrize(
     ("action", "names"),
     [
@@ -54,11 +55,11 @@ class Calls:
 def test_parameters_are_filled_by_name_and_annotation(action, names):
     """
     A declared name is filled in unless it has a default and an annotation of the program's own.
-    LangGraph: F-A6.
     """
     assert injected(action) == names
 
 
+@pytest.mark.langgraph("F-A6")
 @pytest.mark.parametrize(
     ("annotation", "needed"),
     [
@@ -73,7 +74,6 @@ def test_parameters_are_filled_by_name_and_annotation(action, names):
 def test_a_store_is_needed_unless_its_parameter_is_optional(annotation, needed):
     """
     Without a store only `store: BaseStore | None`, or a default, can be filled in.
-    LangGraph: F-A6.
     """
 
     def node(state, store): ...

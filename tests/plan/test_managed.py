@@ -19,10 +19,11 @@ class Plain(TypedDict):
 
 
 class TestManaged:
+    @pytest.mark.langgraph("F-B21")
     async def test_a_node_sees_how_far_the_limit_is(self):
         """
         RemainingSteps counts down to 0, and IsLastStep says when at most one superstep may follow;
-        conditional edges see them too. LangGraph: F-B21.
+        conditional edges see them too.
         """
         seen: list[Any] = []
 
@@ -41,9 +42,10 @@ class TestManaged:
             await graph.ainvoke({"n": 0}, {"recursion_limit": 3})
         assert seen == [(2, False), 2, (1, True), 1, (0, True), 0]
 
-    async def test_they_are_no_channels(self):
+    @pytest.mark.langgraph("F-B21")
+    async def test_managed_values_have_no_channels(self):
         """
-        No output and no channel has them. LangGraph: F-B21.
+        No output and no channel has them.
         """
         builder = StateGraph(State).add_node("a", lambda s: {"n": 1}).add_edge(START, "a")
         graph = builder.compile()
@@ -51,10 +53,11 @@ class TestManaged:
         assert await graph.ainvoke({"n": 0}) == {"n": 1}
         assert "left" not in graph.plan.channels
 
+    @pytest.mark.langgraph("F-A2")
     @pytest.mark.parametrize("where", ["input_schema", "output_schema"])
-    def test_nobody_passes_or_gets_them(self, where):
+    def test_managed_values_are_refused_in_input_and_output_schemas(self, where):
         """
-        In an input or output schema they are refused. LangGraph: F-A2.
+        In an input or output schema they are refused.
         """
         with pytest.raises(SchemaError, match="Invalid managed channels"):
             StateGraph(Plain, **{where: State})

@@ -56,11 +56,11 @@ class Struct(msgspec.Struct):
     seen: Annotated[Any, Topic(str, accumulate=True)] = None
 
 
+@pytest.mark.langgraph("F-A1")
 @pytest.mark.parametrize("source", [Dict, Data, Model, Struct])
 def test_four_kinds_of_class_mean_the_same_channels(source):
     """
     A TypedDict, a dataclass, a pydantic model and a Struct give the same rules, in key order.
-    LangGraph: F-A1.
     """
     schema = read_schema(source)
 
@@ -73,10 +73,11 @@ def test_four_kinds_of_class_mean_the_same_channels(source):
     assert schema.make is (None if source is Dict else source)
 
 
+@pytest.mark.langgraph("F-A1")
 @pytest.mark.parametrize("source", [int, list, dict, Annotated[list, operator.add]])
 def test_a_bare_type_is_one_root_channel(source):
     """
-    A graph over one value has the single channel `__root__`. LangGraph: F-A1.
+    A graph over one value has the single channel `__root__`.
     """
     schema = read_schema(source)
 
@@ -94,10 +95,10 @@ def optional_keys() -> Any:
     return State
 
 
+@pytest.mark.langgraph("F-B9")
 def test_required_and_not_required_do_not_hide_a_reducer():
     """
     Required and NotRequired say nothing about the rule, outside Annotated or inside.
-    LangGraph: F-B9.
     """
     channels = read_schema(optional_keys()).channels
 
@@ -110,6 +111,7 @@ def test_required_and_not_required_do_not_hide_a_reducer():
     assert channels["a"].initial() == channels["c"].initial() == []
 
 
+@pytest.mark.langgraph("F-B9")
 @pytest.mark.parametrize(
     ("annotation", "kind"),
     [
@@ -127,17 +129,17 @@ def test_required_and_not_required_do_not_hide_a_reducer():
 def test_an_annotation_chooses_the_rule(annotation, kind):
     """
     A channel or a reducer in Annotated is the rule; any other note leaves the last value.
-    LangGraph: F-B9.
     """
     schema = read_schema(TypedDict("S", {"key": annotation}))
 
     assert type(schema.channels["key"]) is kind
 
 
+@pytest.mark.langgraph("F-B9")
 @pytest.mark.parametrize("reducer", [lambda a: a, lambda a, b, c: a, lambda *, a, b: a])
 def test_a_reducer_takes_exactly_two_arguments(reducer):
     """
-    A function that can't take a value and one write is refused, naming the key. LangGraph: F-B9.
+    A function that can't take a value and one write is refused, naming the key.
     """
     with pytest.raises(SchemaError, match="Invalid reducer signature") as refused:
         read_schema(TypedDict("S", {"key": Annotated[int, reducer]}))
@@ -197,11 +199,11 @@ class Wrong(TypedDict):
     log: Annotated[list[str], lambda a, b: a]
 
 
+@pytest.mark.langgraph("F-A2")
 @pytest.mark.parametrize("order", [(Left, Right), (Right, Left), (Left, Right, Left)])
 def test_a_reducer_in_one_schema_holds_in_all(order):
     """
     Schemas share keys: the one that gives a key a rule decides, in whatever order they come.
-    LangGraph: F-A2.
     """
     merged = merge_channels([read_schema(source) for source in order])
 
@@ -209,10 +211,11 @@ def test_a_reducer_in_one_schema_holds_in_all(order):
     assert type(merged["log"]) is BinaryOperatorAggregate
 
 
+@pytest.mark.langgraph("F-A2")
 @pytest.mark.parametrize("order", [(Left, Wrong), (Wrong, Left), (Right, Left, Wrong)])
 def test_two_reducers_for_one_key_are_refused(order):
     """
-    Two rules for one key conflict, and the error names the key. LangGraph: F-A2.
+    Two rules for one key conflict, and the error names the key.
     """
     state, *others = order
     with pytest.raises(SchemaError, match="Channel 'log' already exists") as refused:

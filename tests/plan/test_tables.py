@@ -41,10 +41,10 @@ def diamond() -> Plan:
 
 
 class TestEdges:
+    @pytest.mark.langgraph("F-A10")
     def test_an_edge_is_a_channel_that_its_source_writes(self):
         """
         `a -> b` is a value that a writes and that triggers b; an edge to END writes nothing.
-        LangGraph: F-A10.
         """
         plan = diamond()
 
@@ -53,9 +53,10 @@ class TestEdges:
         assert plan.subscribers["branch:to:b"] == ("b",)
         assert isinstance(plan.channels["branch:to:b"], EphemeralValue)
 
+    @pytest.mark.langgraph("F-A11")
     def test_a_join_is_a_barrier_that_each_source_writes_its_name_to(self):
         """
-        `[b, c] -> d` is one barrier, which triggers d when both names are in it. LangGraph: F-A11.
+        `[b, c] -> d` is one barrier, which triggers d when both names are in it.
         """
         plan = diamond()
         ((join, written),) = plan.nodes["b"].targets
@@ -95,9 +96,10 @@ class TestEdges:
         assert len(plan.nodes["a"].targets) == 1
         assert plan.nodes["b"].triggers[1:] == (plan.nodes["a"].targets[0][0],)
 
+    @pytest.mark.langgraph("F-A14")
     def test_a_sequence_is_nodes_with_edges_between(self):
         """
-        add_sequence names functions by their names and joins neighbours. LangGraph: F-A14.
+        add_sequence names functions by their names and joins neighbours.
         """
         builder = GraphBuilder(State).add_sequence([node, ("second", node), anode])
         plan = make_plan(builder.set_entry_point("node").set_finish_point("anode"), name="g")
@@ -109,6 +111,7 @@ class TestEdges:
 
 
 class TestBranches:
+    @pytest.mark.langgraph("F-A12")
     @pytest.mark.parametrize(
         ("path_map", "ends"),
         [
@@ -120,7 +123,6 @@ class TestBranches:
     def test_a_branch_knows_what_its_answers_mean(self, path_map, ends):
         """
         The map, the list or the Literal annotation of a branch says where it may go.
-        LangGraph: F-A12.
         """
         builder = GraphBuilder(State).add_node("a", node).add_node("b", node).add_edge(START, "a")
         plan = make_plan(builder.add_conditional_edges("a", to, path_map), name="g")
@@ -129,10 +131,10 @@ class TestBranches:
         assert (branch.name, branch.ends) == ("to", ends)
         assert branch.reads == ("text", "log")
 
+    @pytest.mark.langgraph("F-A12")
     def test_a_branch_without_a_map_may_go_anywhere(self):
         """
         Without map and annotation a branch returns node names; START may have branches too.
-        LangGraph: F-A12.
         """
         builder = GraphBuilder(State).add_node("a", node)
         plan = make_plan(builder.set_conditional_entry_point(lambda state: "a"), name="g")
@@ -208,10 +210,10 @@ class TestNodes:
         assert plan.call.__name__ == ("anode" if method == "ainvoke" else "invoke")
         assert plan.is_async == (method == "ainvoke")
 
+    @pytest.mark.langgraph("F-A5")
     def test_a_commands_annotation_declares_destinations(self):
         """
         `-> Command[Literal["b"]]` says where a node's Commands go, also inside a union.
-        LangGraph: F-A5.
         """
 
         def one(state: State) -> Command[Literal["b"]]:
@@ -225,7 +227,7 @@ class TestNodes:
 
         assert plan.nodes["one"].ends == plan.nodes["maybe"].ends == {"b": None}
 
-    def test_the_graph_id_tells_shapes_apart(self):
+    def test_the_graph_id_distinguishes_shapes(self):
         """
         The same declaration gives the same id in every process, other nodes another one.
         """

@@ -39,11 +39,10 @@ def calling(name, arguments):
     return messages.AIMessage("", tool_calls=[{"name": name, "args": arguments, "id": "c1"}])
 
 
+@pytest.mark.langgraph("F-M1")
 async def test_its_messages_are_answered_with_its_own():
     """
     The answers are of the family of the message that asked, whichever tools run.
-
-    LangGraph: F-M1.
     """
 
     def plain(number: int) -> int:
@@ -59,11 +58,10 @@ async def test_its_messages_are_answered_with_its_own():
     assert tools_condition([calling("double", {})]) == "tools"
 
 
+@pytest.mark.langgraph("F-M2")
 async def test_its_tools_are_filled_in():
     """
     Our marks hide arguments from a model in LangChain's tools too, and fill them in.
-
-    LangGraph: F-M2.
     """
     node = ToolNode([who])
     given = {"messages": [calling("who", {"ask": "why", "user": "mallory"})], "user": "ann"}
@@ -74,11 +72,10 @@ async def test_its_tools_are_filled_in():
     assert set(who.tool_call_schema.model_fields) == {"ask"}
 
 
-async def test_its_validation_is_told_without_what_was_filled_in():
+@pytest.mark.langgraph("F-M1", "F-M2")
+async def test_its_validation_errors_omit_injected_arguments():
     """
     Arguments that don't fit are reported to the model; hidden ones are left out of that.
-
-    LangGraph: F-M1, F-M2.
     """
     given = {"messages": [calling("who", {})], "user": "ann"}
 
@@ -104,11 +101,10 @@ async def test_a_command_must_answer_its_call():
         await ToolNode([leave]).ainvoke({"messages": [calling("leave", {})]})
 
 
+@pytest.mark.langgraph("F-M5")
 async def test_its_schemas_validate():
     """
     A tool's pydantic schema checks a call in a ValidationNode.
-
-    LangGraph: F-M5.
     """
     (answer,) = await ValidationNode([double]).ainvoke([calling("double", {"number": "x"})])
 

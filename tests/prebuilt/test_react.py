@@ -13,12 +13,11 @@ from tests.support.graphs import at
 
 
 class TestLoop:
+    @pytest.mark.langgraph("F-M4")
     @pytest.mark.parametrize("version", ["v1", "v2"])
     async def test_tools_run_until_the_model_has_its_answer(self, version):
         """
         Calls are answered side by side and the model is asked again, in both versions.
-
-        LangGraph: F-M4.
         """
         model = Script(
             calling(("double", {"number": 4}), ("double", {"number": 5})), AIMessage("8")
@@ -31,11 +30,10 @@ class TestLoop:
         assert model.tools == [double]
         assert [len(given) for given in model.given] == [1, 4]
 
+    @pytest.mark.langgraph("F-M4")
     async def test_a_model_may_be_a_function(self):
         """
         A function of the messages is a model, sync or async.
-
-        LangGraph: F-M4.
         """
 
         def parrot(messages):
@@ -48,11 +46,10 @@ class TestLoop:
             state = await create_react_agent(model, []).ainvoke({"messages": ["hi"]})
             assert texts(state) == ["hi", expected]
 
+    @pytest.mark.langgraph("F-M4")
     async def test_the_model_may_be_chosen_for_each_step(self):
         """
         A function of the state and the runtime gives the model that is asked next.
-
-        LangGraph: F-M4.
         """
         models = {
             "small": Script(calling(("double", {"number": 4}))),
@@ -77,11 +74,10 @@ class TestLoop:
 
         assert (agent.name, state["messages"][-1].name) == ("bo", "bo")
 
+    @pytest.mark.langgraph("F-M4", "F-L2")
     def test_its_drawing_shows_the_loop(self):
         """
         Model, tools and end are nodes, as in LangGraph's drawing.
-
-        LangGraph: F-M4, F-L2.
         """
         drawn = create_react_agent(Script(), [double]).get_graph()
 
@@ -92,11 +88,10 @@ class TestLoop:
             ("tools", "agent", False),
         ]
 
+    @pytest.mark.langgraph("F-M4", "F-L2")
     def test_its_drawing_is_langgraphs(self):
         """
         With all its parts too, the agent's drawing is the one that LangGraph makes.
-
-        LangGraph: F-M4, F-L2.
         """
 
         def hook(state): ...
@@ -117,11 +112,10 @@ class TestLoop:
             "\tgenerate_structured_response --> __end__;",
         ]
 
+    @pytest.mark.langgraph("F-M4")
     async def test_a_tool_that_ends_the_agent(self):
         """
         After a tool with return_direct the model isn't asked again.
-
-        LangGraph: F-M4.
         """
 
         def say(text: str) -> str:
@@ -132,12 +126,11 @@ class TestLoop:
 
         assert texts(await create_react_agent(model, [say]).ainvoke(ASKED))[-1] == "bye"
 
+    @pytest.mark.langgraph("F-M4")
     @pytest.mark.parametrize(("limit", "ends"), [(10, "8"), (2, "Sorry, need more steps")])
     async def test_it_ends_before_the_steps_run_out(self, limit, ends):
         """
         When the calls would take more supersteps than the limit allows, the agent says so.
-
-        LangGraph: F-M4.
         """
         model = Script(calling(("double", {"number": 4})), AIMessage("8"))
         agent = create_react_agent(model, [double])
@@ -146,11 +139,10 @@ class TestLoop:
 
         assert texts(state)[-1].startswith(ends)
 
+    @pytest.mark.langgraph("F-M4", "F-M7")
     async def test_a_person_answers_one_of_several_calls(self):
         """
         In v2 each call is a task: one that asks keeps no other from being stored and done once.
-
-        LangGraph: F-M4, F-M7.
         """
         ran = []
 
@@ -175,11 +167,10 @@ class TestLoop:
 
 
 class TestStates:
+    @pytest.mark.langgraph("F-M4", "F-M2")
     async def test_tools_see_the_programs_own_state(self):
         """
         A state_schema with keys of its own is what injected arguments come from, in v2 too.
-
-        LangGraph: F-M4, F-M2.
         """
 
         class Mine(AgentState):
@@ -193,11 +184,10 @@ class TestStates:
 
         assert texts(await agent.ainvoke({**ASKED, "user": "ann"}))[2] == "ann"
 
+    @pytest.mark.langgraph("F-M4")
     async def test_a_pydantic_state(self):
         """
         The pydantic state, made when it is asked for, works as the dict does.
-
-        LangGraph: F-M4.
         """
         from actorgraph.prebuilt import AgentStatePydantic
 
@@ -216,7 +206,7 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("model", "options", "text"), BAD)
-def test_what_can_not_work_is_refused_at_once(model, options, text):
+def test_bad_arguments_are_refused_at_once(model, options, text):
     """
     Bad arguments are refused when the agent is made, with the way out.
     """
@@ -232,11 +222,10 @@ def test_a_models_name_needs_langchain():
         create_react_agent("openai:gpt-5", [double])
 
 
+@pytest.mark.langgraph("F-M4")
 def test_a_model_that_is_bound_must_be_bound_to_these_tools():
     """
     A model bound to other tools would call what isn't there.
-
-    LangGraph: F-M4.
     """
     bound = Script()
     bound.kwargs = {"tools": [{"type": "function", "function": {"name": "other"}}]}

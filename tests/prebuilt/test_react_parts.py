@@ -10,6 +10,7 @@ from tests.support.graphs import at
 
 
 class TestPrompt:
+    @pytest.mark.langgraph("F-M4")
     @pytest.mark.parametrize(
         "prompt",
         [
@@ -18,11 +19,9 @@ class TestPrompt:
             lambda s: [SystemMessage("be brief"), *s["messages"]],
         ],
     )
-    async def test_it_stands_before_the_conversation(self, prompt):
+    async def test_a_prompt_comes_before_the_conversation(self, prompt):
         """
         A text, a message or a function makes the model's input; the state stays as it is.
-
-        LangGraph: F-M4.
         """
         model = Script(AIMessage("ok"))
 
@@ -34,11 +33,10 @@ class TestPrompt:
         ]
         assert texts(state) == ["hi", "ok"]
 
+    @pytest.mark.langgraph("F-M4")
     async def test_a_conversation_must_be_whole(self):
         """
         A call without its answer is refused before a model is asked.
-
-        LangGraph: F-M4.
         """
         agent = create_react_agent(Script(), [double])
 
@@ -49,11 +47,10 @@ class TestPrompt:
 
 
 class TestHooks:
+    @pytest.mark.langgraph("F-M4")
     async def test_a_hook_before_chooses_what_the_model_sees(self):
         """
         `llm_input_messages` is seen instead of the conversation, which stays.
-
-        LangGraph: F-M4.
         """
 
         async def trim(state):
@@ -68,11 +65,10 @@ class TestHooks:
         assert texts(state) == ["old", "new", "1"]
         assert "llm_input_messages" not in state
 
+    @pytest.mark.langgraph("F-M4")
     async def test_a_hook_after_may_answer_calls(self):
         """
         Calls that the hook has answered don't run; the others do.
-
-        LangGraph: F-M4.
         """
 
         async def guard(state):
@@ -94,11 +90,10 @@ class TestHooks:
 
 
 class TestStructuredAnswer:
+    @pytest.mark.langgraph("F-M4")
     async def test_a_model_with_structured_output_is_asked_for_it(self):
         """
         At the end the conversation becomes an answer in the schema, with its own system text.
-
-        LangGraph: F-M4.
         """
 
         class Structured(Script):
@@ -117,12 +112,11 @@ class TestStructuredAnswer:
         assert model.schema is Answer
         assert (await agent.aget_state(at())).values["structured_response"] == Answer(8)
 
+    @pytest.mark.langgraph("F-M4")
     @pytest.mark.parametrize("schema", [Answer, {"type": "object"}])
     async def test_another_models_text_is_read_as_json(self, schema):
         """
         A model without structured output is asked once more, and its JSON must fit.
-
-        LangGraph: F-M4.
         """
         model = Script(AIMessage("it is 8"), AIMessage('{"number": 8}'))
 

@@ -30,12 +30,11 @@ def changed(request, number):
 
 
 class TestWrappers:
+    @pytest.mark.langgraph("F-M1")
     async def test_a_call_can_be_changed_repeated_and_answered(self):
         """
         A wrapper takes the place of each call: it may run it with other arguments, several
         times, or not at all.
-
-        LangGraph: F-M1.
         """
 
         async def wrap(request, run):
@@ -49,11 +48,10 @@ class TestWrappers:
 
         assert told(await node.ainvoke([calls])) == [("1", "12"), ("2", "no")]
 
+    @pytest.mark.langgraph("F-M1")
     async def test_a_sync_wrapper_works_in_async_code(self):
         """
         It runs in a worker thread, and what it executes runs where async tools can.
-
-        LangGraph: F-M1.
         """
 
         async def triple(number: int) -> int:
@@ -67,11 +65,10 @@ class TestWrappers:
 
         assert told((await node.ainvoke(given))["messages"]) == [("1", "15")]
 
+    @pytest.mark.langgraph("F-M1")
     async def test_a_wrapper_may_handle_tools_that_are_not_there(self):
         """
         An unknown tool reaches the wrapper as None; it can put one in.
-
-        LangGraph: F-M1.
         """
         seen = []
 
@@ -84,12 +81,11 @@ class TestWrappers:
         assert told(await node.ainvoke([calling(("double", {"number": 2}))])) == [("1", "4")]
         assert seen == [None]
 
+    @pytest.mark.langgraph("F-M1")
     @pytest.mark.parametrize("handling", [True, False])
     async def test_a_wrappers_failure_is_handled_like_a_tools(self, handling):
         """
         The error of a wrapper becomes an answer where the setting says so.
-
-        LangGraph: F-M1.
         """
 
         def wrap(request, run):
@@ -115,11 +111,10 @@ def agent(tools, calls, **options):
 
 
 class TestQuestions:
+    @pytest.mark.langgraph("F-M7", "F-F8")
     async def test_a_tool_can_ask_a_person(self):
         """
         An interrupt passes every setting for errors, pauses the run, and gets its answer.
-
-        LangGraph: F-M7, F-F8.
         """
 
         def buy(what: str) -> str:
@@ -133,13 +128,12 @@ class TestQuestions:
         assert [i.value for i in paused["__interrupt__"]] == ["buy tea?"]
         assert told(done["messages"][1:]) == [("1", "tea: yes")]
 
+    @pytest.mark.langgraph("F-M7", "F-F5")
     @pytest.mark.parametrize("order", [("tea", "milk"), ("milk", "tea")])
     async def test_tools_that_ask_at_once_get_their_own_answers(self, order):
         """
         Each call's questions have ids of their own: answers given one by one, in any order,
         reach the call that asked, and tools that run beside them finish.
-
-        LangGraph: F-M7, F-F5.
         """
 
         async def buy(what: str) -> str:
@@ -196,11 +190,10 @@ class TestQuestions:
 
 class TestStream:
     @pytest.mark.promise("D12")
+    @pytest.mark.langgraph("F-D8")
     async def test_readers_see_each_call(self):
         """
         A call starts, sends parts of its output, and finishes or fails.
-
-        LangGraph: F-D8.
         """
 
         async def spell(word: str, runtime: ToolRuntime) -> str:
@@ -223,11 +216,10 @@ class TestStream:
         assert [e["delta"] for e in events[1:3]] == ["a", "b"]
         assert told([events[3]["output"]]) == [("1", "ab")]
 
+    @pytest.mark.langgraph("F-D8")
     async def test_a_failure_is_an_event(self):
         """
         Readers learn of a tool's failure even where it is reported to the model too.
-
-        LangGraph: F-D8.
         """
         graph, given = agent([fails], [("fails", {"number": 7})], handle_tool_errors=True)
 
@@ -237,11 +229,10 @@ class TestStream:
 
 
 class TestEventStream:
+    @pytest.mark.langgraph("F-M6")
     async def test_each_call_is_a_stream_of_its_output(self):
         """
         `run.tool_calls` gives one stream per call: parts as they come, then the whole.
-
-        LangGraph: F-M6.
         """
 
         async def spell(word: str, runtime: ToolRuntime) -> str:
@@ -260,11 +251,10 @@ class TestEventStream:
         assert parts == ["a", "b"]
         assert (call.output, call.error, call.completed) == ("ab", None, True)
 
+    @pytest.mark.langgraph("F-M6")
     async def test_a_call_may_fail_or_be_left(self):
         """
         A failed call has the text of its error; one that asked has ended without an output.
-
-        LangGraph: F-M6.
         """
 
         async def ask() -> str:
@@ -298,11 +288,10 @@ class Foreign:
         return ToolMessage(text, tool_call_id=call["id"], name=self.name)
 
 
+@pytest.mark.langgraph("F-M1")
 async def test_tool_objects_are_called_with_the_whole_call():
     """
     An object with a name and `ainvoke` is a tool, and makes its message itself.
-
-    LangGraph: F-M1.
     """
     node = ToolNode([Foreign()])
 

@@ -12,27 +12,26 @@ def fails(number: int) -> str:
 
 
 class TestErrors:
+    @pytest.mark.langgraph("F-M1")
     @pytest.mark.parametrize("handling", [False, KeyError, (KeyError, TypeError)])
     async def test_a_failure_is_raised(self, handling):
         """
         An unhandled error fails the node as the tool raised it.
-
-        LangGraph: F-M1.
         """
         with pytest.raises(ValueError, match="7"):
             await ToolNode([fails], handle_tool_errors=handling).ainvoke(
                 [calling(("fails", {"number": 7}), ("fails", {"number": 7}))]
             )
 
+    @pytest.mark.langgraph("F-M1")
     async def test_a_tools_own_failure_is_raised_by_default(self):
         """
         Without a setting only wrong arguments are reported to the model.
-
-        LangGraph: F-M1.
         """
         with pytest.raises(ValueError, match="7"):
             await ToolNode([fails]).ainvoke([calling(("fails", {"number": 7}))])
 
+    @pytest.mark.langgraph("F-M1")
     @pytest.mark.parametrize(
         ("handling", "text"),
         [
@@ -43,11 +42,9 @@ class TestErrors:
             (lambda error: f"no: {error}", "no: 7"),
         ],
     )
-    async def test_a_failure_is_told_to_the_model(self, handling, text):
+    async def test_a_failure_is_reported_to_the_model(self, handling, text):
         """
         True, a text, exceptions or a function say what becomes an answer, and which.
-
-        LangGraph: F-M1.
         """
         node = ToolNode([fails], handle_tool_errors=handling)
 
@@ -55,11 +52,10 @@ class TestErrors:
 
         assert (answer.content, answer.status, answer.name) == (text, "error", "fails")
 
+    @pytest.mark.langgraph("F-M1")
     async def test_a_handler_takes_what_its_parameter_says(self):
         """
         A function handles the exceptions by which its parameter is annotated, and no others.
-
-        LangGraph: F-M1.
         """
 
         def only_keys(error: KeyError | TypeError) -> str:

@@ -34,11 +34,10 @@ def fails(number: int) -> str:
 
 
 class TestForms:
+    @pytest.mark.langgraph("F-M1")
     async def test_a_state_is_answered_with_an_update(self):
         """
         The calls of the newest model's message are answered in their order, under the same key.
-
-        LangGraph: F-M1.
         """
         messages = [calling(("double", {"number": 1})), HumanMessage("?")]
         messages.append(
@@ -50,11 +49,10 @@ class TestForms:
         assert told(update["messages"]) == [("1", "8"), ("2", "hello Ann!")]
         assert [m.name for m in update["messages"]] == ["double", "greet"]
 
+    @pytest.mark.langgraph("F-M1")
     async def test_a_list_is_answered_with_a_list(self):
         """
         A bare list of messages, and a list of calls, are answered without a key, and with one.
-
-        LangGraph: F-M1.
         """
         node = ToolNode([double], messages_key="chat")
         message = calling(("double", {"number": 4}))
@@ -62,11 +60,10 @@ class TestForms:
         assert told(await node.ainvoke([message])) == [("1", "8")]
         assert told((await node.ainvoke({"chat": [message]}))["chat"]) == [("1", "8")]
 
+    @pytest.mark.langgraph("F-M1")
     async def test_a_send_may_carry_one_call(self):
         """
         One call with the state it belongs to is answered like a state.
-
-        LangGraph: F-M1.
         """
         message = calling(("double", {"number": 4}), ("double", {"number": 5}))
         given = {"__type": "tool_call_with_context", "state": {"messages": [message]}}
@@ -98,11 +95,10 @@ class TestForms:
         with pytest.raises(InvalidUpdateError, match=text):
             await ToolNode([double]).ainvoke(given)
 
+    @pytest.mark.langgraph("F-M1")
     async def test_tools_run_at_once(self):
         """
         Two tools that wait for each other both finish, async ones and those in threads.
-
-        LangGraph: F-M1.
         """
         first, second = anyio.Event(), anyio.Event()
 
@@ -121,11 +117,10 @@ class TestForms:
 
         assert told(update) == [("1", "one"), ("2", "two")]
 
+    @pytest.mark.langgraph("F-M1", "F-M3")
     async def test_in_a_graph(self):
         """
         An agent's loop: the route goes to the tools while the model calls some.
-
-        LangGraph: F-M1, F-M3.
         """
         script = [calling(("double", {"number": 4})), AIMessage("it is 8")]
 
@@ -143,12 +138,11 @@ class TestForms:
 
 
 class TestCondition:
+    @pytest.mark.langgraph("F-M3")
     @pytest.mark.parametrize("wrap", [list, lambda m: {"messages": m}])
     def test_calls_lead_to_the_tools(self, wrap):
         """
         The route is "tools" if the last message calls some, else the end.
-
-        LangGraph: F-M3.
         """
         call = calling(("double", {"number": 1}))
 
@@ -174,11 +168,10 @@ class Size(pydantic.BaseModel):
 
 
 class TestArguments:
+    @pytest.mark.langgraph("F-M1")
     async def test_they_get_the_types_of_the_signature(self):
         """
         Structs and pydantic models are made, numbers in text are read, defaults are the tool's.
-
-        LangGraph: F-M1.
         """
         seen = []
 
@@ -190,6 +183,7 @@ class TestArguments:
         assert told(await ToolNode([shape]).ainvoke([calling(call)])) == [("1", "ok")]
         assert seen == [(Point(3, 0), Size(width=4), 2.0, "t")]
 
+    @pytest.mark.langgraph("F-M1")
     @pytest.mark.parametrize(
         ("arguments", "told_of"),
         [
@@ -197,11 +191,9 @@ class TestArguments:
             ({}, "missing required field `number`"),
         ],
     )
-    async def test_what_does_not_fit_is_told_to_the_model(self, arguments, told_of):
+    async def test_wrong_arguments_are_reported_to_the_model(self, arguments, told_of):
         """
         By default wrong arguments become an answer with status "error", and nothing runs.
-
-        LangGraph: F-M1.
         """
         (answer,) = await ToolNode([double]).ainvoke([calling(("double", arguments))])
 
@@ -209,7 +201,7 @@ class TestArguments:
         assert f"Error invoking tool 'double' with kwargs {arguments} with error:" in answer.content
         assert told_of in answer.content
 
-    async def test_an_unknown_tool_is_told_to_the_model(self):
+    async def test_an_unknown_tool_is_reported_to_the_model(self):
         """
         A call of a tool that isn't there is answered with the names that are.
         """
@@ -240,7 +232,7 @@ class TestArguments:
         ("tool", "text"),
         [(3, "must be a function or a tool object, got 3"), (lambda x: x, "needs a name")],
     )
-    def test_what_is_no_tool_is_refused(self, tool, text):
+    def test_an_object_that_is_not_a_tool_is_refused(self, tool, text):
         """
         Numbers, and functions without a name, are refused when the node is made.
         """

@@ -34,11 +34,10 @@ class TestResults:
 
         assert [m.content for m in answers] == ["é", '{"é":[1,null]}', [{"type": "text"}], "odd"]
 
+    @pytest.mark.langgraph("F-M1")
     async def test_a_command_goes_through(self):
         """
         A tool may update the state and route; the node then returns a list of updates.
-
-        LangGraph: F-M1.
         """
 
         def login(user: str, call: Annotated[str, InjectedToolCallId]) -> Command:
@@ -53,11 +52,10 @@ class TestResults:
         assert made[0].update["messages"][0].name == "login"
         assert told(made[1]["messages"]) == [("2", "2")]
 
+    @pytest.mark.langgraph("F-M1")
     async def test_a_graph_takes_commands_and_updates(self):
         """
         The node's result with a Command among the results is applied by the graph.
-
-        LangGraph: F-M1.
         """
 
         def login(user: str, call: Annotated[str, InjectedToolCallId]) -> Command:
@@ -78,11 +76,10 @@ class TestResults:
 
         assert [m.content for m in result["messages"]] == ["", "hi", "2", "home of ann"]
 
+    @pytest.mark.langgraph("F-M1")
     async def test_a_list_of_results(self):
         """
         A tool may return several messages and Commands, one of which answers its call.
-
-        LangGraph: F-M1.
         """
 
         def several(call: Annotated[str, InjectedToolCallId]) -> list[Any]:
@@ -106,6 +103,7 @@ class TestResults:
 
         assert made == [Command(graph=Command.PARENT, goto=[Send("a", {}), Send("b", {})])]
 
+    @pytest.mark.langgraph("F-M1")
     @pytest.mark.parametrize(
         ("result", "given", "text"),
         [
@@ -120,8 +118,6 @@ class TestResults:
     async def test_a_call_without_its_answer_is_refused(self, result, given, text):
         """
         Models refuse a conversation in which a call has no answer, so the node does first.
-
-        LangGraph: F-M1.
         """
 
         def give() -> Any:

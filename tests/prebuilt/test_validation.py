@@ -16,11 +16,10 @@ def choose(letter: str, times: int = 1) -> None: ...
 
 
 class TestValidation:
+    @pytest.mark.langgraph("F-M5")
     async def test_arguments_that_fit_come_back(self):
         """
         Each call is answered with its arguments as JSON, in the types of the schema.
-
-        LangGraph: F-M5.
         """
         node = ValidationNode([Pick, choose])
         calls = calling(("Pick", {"number": "3"}), ("choose", {"letter": "a"}))
@@ -37,12 +36,11 @@ class TestValidation:
 
         assert answer.content == '{"number":3}'
 
+    @pytest.mark.langgraph("F-M5")
     @pytest.mark.parametrize("name", ["Pick", "choose"])
-    async def test_what_does_not_fit_is_told(self, name):
+    async def test_wrong_calls_are_answered_with_errors(self, name):
         """
         The answer says what is wrong, and is marked as an error for a route to see.
-
-        LangGraph: F-M5.
         """
         (answer,) = await ValidationNode([Pick, choose]).ainvoke([calling((name, {}))])
 
@@ -69,7 +67,7 @@ class TestValidation:
             ([calling(("other", {}))], "calls 'other', for which 'validation' has no schema"),
         ],
     )
-    async def test_what_can_not_be_checked_is_refused(self, given, text):
+    async def test_unknown_schemas_are_refused(self, given, text):
         """
         Without a model's message, or for a name without schema, there is nothing to answer.
         """
@@ -90,11 +88,10 @@ class TestValidation:
             ValidationNode([Tool()])
 
 
+@pytest.mark.langgraph("F-M5")
 def test_questions_about_calls_have_a_form():
     """
     Programs that ask about a call and answer agree on the same keys as in LangGraph.
-
-    LangGraph: F-M5.
     """
     assert HumanInterrupt.__required_keys__ == {"action_request", "config", "description"}
     assert HumanResponse.__required_keys__ == {"type", "args"}

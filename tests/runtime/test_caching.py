@@ -57,10 +57,10 @@ def cache(request, tmp_path):
 
 class TestHits:
     @pytest.mark.promise("D12")
+    @pytest.mark.langgraph("F-K1", "F-K2")
     async def test_the_same_input_is_not_computed_again(self, cache):
         """
         A second run with the same input takes the first one's result; another input does not.
-        LangGraph: F-K1, F-K2.
         """
         calls = Calls()
         graph = one(calls.node(), cache)
@@ -69,10 +69,10 @@ class TestHits:
 
         assert results == [["a1"], ["a1"], ["b2"]]
 
+    @pytest.mark.langgraph("F-K2")
     async def test_a_hit_is_marked(self, cache):
         """
         The `updates` chunk of a result out of the cache says so.
-        LangGraph: F-K2.
         """
         graph = one(Calls().node(), cache)
         await graph.ainvoke({"foo": "a"})
@@ -81,10 +81,10 @@ class TestHits:
 
         assert chunks == [{"node": {"bar": ["a1"]}, "__metadata__": {"cached": True}}]
 
+    @pytest.mark.langgraph("F-K2")
     async def test_a_hit_is_stored_as_any_result(self, saver, cache):
         """
         A run that fails beside a hit keeps it, though the cache has lost it since.
-        LangGraph: F-K2.
         """
         calls, policy = Calls(), CachePolicy(name="shared")
         node = calls.node()
@@ -104,10 +104,10 @@ class TestHits:
 
         assert (result["bar"], len(calls.given)) == (["mended", "a1"], 1)
 
+    @pytest.mark.langgraph("F-K1")
     async def test_many_tasks_of_one_superstep(self, cache):
         """
         Sends with the same argument in a later run are hits, each for itself.
-        LangGraph: F-K1.
         """
         seen: list[int] = []
 
@@ -123,10 +123,10 @@ class TestHits:
         assert (await graph.ainvoke({}))["bar"] == ["0", "1", "2"]
         assert sorted(seen) == [0, 1, 2]
 
+    @pytest.mark.langgraph("F-K1")
     async def test_without_a_cache_a_policy_does_nothing(self):
         """
         A graph that was compiled without a cache calls its nodes.
-        LangGraph: F-K1.
         """
         graph = one(Calls().node(), None)
 
@@ -134,10 +134,10 @@ class TestHits:
 
 
 class TestKeys:
+    @pytest.mark.langgraph("F-K1", "L103")
     async def test_two_closures_share_nothing(self, cache):
         """
         Functions made by one factory differ by what they hold.
-        LangGraph: F-K1, L103.
         """
 
         def make(word: str, *, plain: bool):
@@ -153,19 +153,19 @@ class TestKeys:
             assert (await first.ainvoke({"foo": "a"}))["bar"][0] == "x"
             assert (await second.ainvoke({"foo": "a"}))["bar"][0] == "y"
 
+    @pytest.mark.langgraph("L103")
     async def test_a_lambda_of_another_code_shares_nothing(self, cache):
         """
         Two functions of one name in one place differ by their code.
-        LangGraph: L103.
         """
         graphs = [one(node, cache) for node in (lambda s: {"bar": ["x"]}, lambda s: {"bar": ["y"]})]
 
         assert [(await g.ainvoke({"foo": "a"}))["bar"] for g in graphs] == [["x"], ["y"]]
 
+    @pytest.mark.langgraph("F-K1")
     async def test_a_graph_made_again_finds_its_results(self, cache):
         """
         The same code in a graph that was compiled anew, as in a next process, hits.
-        LangGraph: F-K1.
         """
         SAID.clear()
 
@@ -174,10 +174,10 @@ class TestKeys:
 
         assert SAID == ["a"]
 
+    @pytest.mark.langgraph("F-K1")
     async def test_a_name_shares_between_graphs(self, cache):
         """
         Policies of one name share results, whatever the graphs and functions are.
-        LangGraph: F-K1.
         """
         policy = CachePolicy(name="answers")
         first, second = Calls(), Calls()
@@ -187,20 +187,20 @@ class TestKeys:
 
         assert (result["bar"], second.given) == (["a1"], [])
 
+    @pytest.mark.langgraph("F-K1")
     async def test_a_key_function_says_what_counts(self, cache):
         """
         `key_func` gets the input; what it leaves out makes no difference.
-        LangGraph: F-K1.
         """
         calls = Calls()
         graph = one(calls.node(), cache, CachePolicy(key_func=lambda s: s["foo"].lower()))
 
         assert [(await graph.ainvoke({"foo": foo}))["bar"] for foo in "aA"] == [["a1"], ["a1"]]
 
+    @pytest.mark.langgraph("F-K1")
     async def test_a_result_lives_as_long_as_its_policy_says(self, tmp_path):
         """
         After `ttl` seconds the node is called again.
-        LangGraph: F-K1.
         """
         now = [1000.0]
         for made in (
@@ -226,10 +226,10 @@ async def said(state):
 
 
 class TestWhatIsKept:
+    @pytest.mark.langgraph("L103")
     async def test_routes_are_found_anew(self, cache):
         """
         Where a conditional edge leads depends on the state of the run that takes the result.
-        LangGraph: L103.
         """
 
         async def node(number: dict[str, Any]):
@@ -249,10 +249,10 @@ class TestWhatIsKept:
         assert (await graph.ainvoke({"foo": "left"}))["bar"] == ["node", "left"]
         assert (await graph.ainvoke({"foo": "right"}))["bar"] == ["node", "right"]
 
+    @pytest.mark.langgraph("F-K1", "F-C5")
     async def test_a_commands_route_is_the_nodes_own(self, cache):
         """
         The node's own route is part of its result.
-        LangGraph: F-K1, F-C5.
         """
         seen: list[str] = []
 
@@ -270,10 +270,10 @@ class TestWhatIsKept:
             assert (await graph.ainvoke({"foo": "a"}))["bar"] == ["node", "next"]
         assert seen == ["node"]
 
+    @pytest.mark.langgraph("F-K3")
     async def test_a_failure_is_not_kept(self, cache):
         """
         A node that failed is called again.
-        LangGraph: F-K3.
         """
         flaky = Flaky(1)
         graph = one(flaky, cache)
@@ -283,10 +283,10 @@ class TestWhatIsKept:
 
         assert (await graph.ainvoke({"foo": "a"}))["bar"] == ["mended"]
 
-    async def test_what_a_person_answered_is_not_kept(self, saver, cache):
+    @pytest.mark.langgraph("F-K3")
+    async def test_results_with_answers_are_not_cached(self, saver, cache):
         """
         Neither a question nor a result that an answer went into is taken for another run.
-        LangGraph: F-K3.
         """
 
         async def node(state):

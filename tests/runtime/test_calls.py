@@ -27,11 +27,11 @@ pytestmark = pytest.mark.every_saver
 
 class TestDurability:
     @pytest.mark.promise("S072")
+    @pytest.mark.langgraph("F-J4", "L101")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_finished_calls_outlive_the_process(self, store, durability):
         """
         A new saver over the same place knows what calls returned before the run failed.
-        LangGraph: F-J4, L101.
         """
         ran: list[str] = []
         broken = ["once"]
@@ -62,10 +62,10 @@ class TestDurability:
         assert sorted(ran) == ["a", "b", "c"]
 
     @pytest.mark.promise("S072")
+    @pytest.mark.langgraph("F-J8")
     async def test_a_caller_goes_on_before_its_calls_are_durable_and_readers_do_not(self):
         """
         The program doesn't wait for the disk between its steps; a chunk shows only what is stored.
-        LangGraph: F-J8.
         """
         chunks: list[Any] = []
         second = anyio.Event()
@@ -94,9 +94,10 @@ class TestDurability:
 
         assert chunks == [{"step": 1}, {"step": 2}, {"flow": 3}]
 
+    @pytest.mark.langgraph("F-J7")
     async def test_a_cancelled_run_keeps_what_its_calls_returned(self, saver):
         """
-        Work done before a cancellation is stored, and not done again. LangGraph: F-J7.
+        Work done before a cancellation is stored, and not done again.
         """
         ran: list[str] = []
         slow = Slow()
@@ -205,9 +206,10 @@ class TestRuns:
         assert error.value.kind == "idle"
         assert error.value.elapsed > beats * 0.1
 
+    @pytest.mark.langgraph("L113")
     async def test_max_concurrency_limits_calls(self):
         """
-        No more calls run at once than the run allows. LangGraph: L113.
+        No more calls run at once than the run allows.
         """
         running, most = 0, 0
 

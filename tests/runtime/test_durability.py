@@ -36,10 +36,10 @@ class Loading(GatedSaver):
 
 class TestSync:
     @pytest.mark.promise("S064", "S074")
+    @pytest.mark.langgraph("F-E11")
     async def test_each_step_is_stored_before_the_next_one_starts(self, store):
         """
         put(k) has returned before any node of step k+1 starts, for all k.
-        LangGraph: F-E11.
         """
         log: list[str] = []
         saver = GatedSaver(
@@ -131,10 +131,10 @@ class TestSync:
 
 class TestAsync:
     @pytest.mark.promise("S075", "S076", "C4")
+    @pytest.mark.langgraph("F-E12")
     async def test_the_next_node_runs_while_the_save_waits(self, store):
         """
         Steps go on while their saves wait at the gate, and all are stored at the return.
-        LangGraph: F-E12.
         """
         log: list[str] = []
         async with GatedSaver(store.saver()) as saver, patient_group(saver) as group:
@@ -210,9 +210,10 @@ def holding(saver: GatedSaver):
 
 class TestExit:
     @pytest.mark.promise("S077")
+    @pytest.mark.langgraph("F-E13")
     async def test_one_row_however_long_the_run(self, saver):
         """
-        A run of five steps leaves exactly one checkpoint. LangGraph: F-E13.
+        A run of five steps leaves exactly one checkpoint.
         """
         graph = chain("abcde", checkpointer=saver)
 
@@ -268,9 +269,10 @@ class TestWhichModeHolds:
         assert (graph.durability, other.durability) == ("sync", "exit")
 
     @pytest.mark.promise("S079", "S080", "C32")
+    @pytest.mark.langgraph("L85")
     async def test_a_call_overrides_the_graph_and_the_graph_the_default(self, saver):
         """
-        The call's mode, else the graph's, else sync. LangGraph: L85.
+        The call's mode, else the graph's, else sync.
         """
         graph = ab(saver)
         exits = graph.with_durability("exit")

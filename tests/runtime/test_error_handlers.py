@@ -45,12 +45,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarni
 
 class TestInItsPlace:
     @pytest.mark.promise("D12")
+    @pytest.mark.langgraph("F-C12", "L44")
     @pytest.mark.every_saver
     @MODES
-    async def test_its_update_stands_for_the_nodes(self, saver, durability):
+    async def test_its_update_replaces_the_nodes(self, saver, durability):
         """
         The handler gets the node's input and its error; its update ends the superstep.
-        LangGraph: F-C12, L44.
         """
         handler = Handler()
         graph = handled(Flaky(9), handler, saver=saver)
@@ -63,19 +63,19 @@ class TestInItsPlace:
         assert (error.node, repr(error.error)) == ("node", "ValueError('boom')")
         assert (await graph.aget_state(at())).next == ()
 
+    @pytest.mark.langgraph("F-C12")
     async def test_the_nodes_edges_are_not_taken(self):
         """
         The successors of the node don't run, unless the handler says so.
-        LangGraph: F-C12.
         """
         result = await handled(Flaky(9), Handler()).ainvoke({})
 
         assert result["bar"] == ["handled"]
 
+    @pytest.mark.langgraph("F-C12")
     async def test_its_command_goes_on_elsewhere(self):
         """
         A handler routes as a node does.
-        LangGraph: F-C12.
         """
         handler = Handler(Command(update={"bar": ["handled"]}, goto="other"))
 
@@ -83,10 +83,10 @@ class TestInItsPlace:
 
         assert result["bar"] == ["handled", "other"]
 
+    @pytest.mark.langgraph("F-C12")
     async def test_a_sync_handler_in_a_thread(self):
         """
         A handler may be sync.
-        LangGraph: F-C12.
         """
 
         def handler(state, error):
@@ -94,10 +94,10 @@ class TestInItsPlace:
 
         assert (await handled(Flaky(9), handler).ainvoke({}))["bar"] == ["boom"]
 
+    @pytest.mark.langgraph("F-C9", "F-C12")
     async def test_it_comes_after_the_last_attempt(self):
         """
         A node that is retried fails for good before its handler is called.
-        LangGraph: F-C9, F-C12.
         """
         flaky, handler = Flaky(2), Handler()
         policy = RetryPolicy(initial_interval=0, jitter=False, retry_on=ValueError)
@@ -109,10 +109,10 @@ class TestInItsPlace:
         await handled(flaky, handler, retry_policy=policy, after=()).ainvoke({})
         assert (flaky.calls, len(handler.seen)) == (6, 1)
 
+    @pytest.mark.langgraph("F-C12", "L44")
     async def test_of_many_sends_each_failure_is_handled(self):
         """
         A handler gets the Send's argument; the others' writes keep their order.
-        LangGraph: F-C12, L44.
         """
 
         async def node(number):
@@ -128,10 +128,10 @@ class TestInItsPlace:
 
         assert (await builder.compile().ainvoke({}))["bar"] == ["0", "1:1", "2", "3:3"]
 
+    @pytest.mark.langgraph("F-C12", "F-C13")
     async def test_siblings_go_on(self):
         """
         A handled failure cancels no other task; the superstep ends when all have finished.
-        LangGraph: F-C12, F-C13.
         """
         slow, handler = Turnstile({"bar": ["slow"]}), Handler()
 
@@ -146,10 +146,10 @@ class TestInItsPlace:
 
         assert result["bar"] == ["handled", "slow"]
 
-    async def test_a_question_is_no_failure(self, saver):
+    @pytest.mark.langgraph("F-C12")
+    async def test_a_question_is_not_a_failure(self, saver):
         """
         A node that asks is not handled.
-        LangGraph: F-C12.
         """
 
         async def node(state):
@@ -163,10 +163,10 @@ class TestInItsPlace:
 
         assert (result["bar"], handler.seen) == (["ada", "after"], [])
 
-    async def test_streams_tell_of_both(self):
+    @pytest.mark.langgraph("F-C12")
+    async def test_streams_report_both(self):
         """
         Readers see the node's failure and the handler's update under its own name.
-        LangGraph: F-C12.
         """
         stream = handled(Flaky(9), Handler(), after=()).astream(
             {}, stream_mode=["updates", "tasks"]
@@ -181,10 +181,10 @@ class TestInItsPlace:
 
 
 class TestItsOwnFailure:
+    @pytest.mark.langgraph("F-C12", "L45")
     async def test_it_fails_the_run(self, saver):
         """
         The error of a handler isn't handled; a resume begins with the handler, not the node.
-        LangGraph: F-C12, L45.
         """
         flaky, handler = Flaky(9), Handler(failures=1)
         graph = handled(flaky, handler, saver=saver)
@@ -200,10 +200,10 @@ class TestItsOwnFailure:
         ]
         assert (result["bar"], flaky.calls, len(handler.seen)) == (["handled"], 1, 2)
 
+    @pytest.mark.langgraph("F-C12", "L45")
     async def test_its_question_is_answered_as_any(self, saver):
         """
         A handler may ask; the answer reaches the handler, and the node isn't called again.
-        LangGraph: F-C12, L45.
         """
 
         async def handler(state, error):
@@ -222,11 +222,11 @@ class TestItsOwnFailure:
 
 
 class TestAfterACrash:
+    @pytest.mark.langgraph("F-C12", "L44", "L45")
     @MODES
     async def test_a_cancelled_run_goes_on_with_the_handler(self, saver, durability):
         """
         The node failed, the run was cancelled: the next run calls the handler, with the text.
-        LangGraph: F-C12, L44, L45.
         """
         flaky, slow, handler = Flaky(9), Turnstile(), Handler()
 
@@ -245,10 +245,10 @@ class TestAfterACrash:
         assert "ValueError('boom')" in str(error)
         assert (result["bar"], flaky.calls) == (["handled"], 1)
 
+    @pytest.mark.langgraph("F-C12", "L42")
     async def test_a_finished_handler_is_not_called_again(self, saver):
         """
         When a sibling fails after the handler has finished, only the sibling runs again.
-        LangGraph: F-C12, L42.
         """
         handler, late = Handler(), Flaky(1)
 
@@ -303,7 +303,7 @@ class TestAfterACrash:
 
 
 class TestRefused:
-    def test_a_handler_that_is_no_function(self):
+    def test_a_handler_must_be_a_function(self):
         """
         `add_node` refuses what can't be called.
         """

@@ -67,11 +67,11 @@ class TestSiblings:
         assert (good.calls, bad.calls) == (1, 2)
         assert sorted(result["bar"]) == ["good", "mended"]
 
+    @pytest.mark.langgraph("F-C13", "L39")
     @both_orders
     async def test_the_failure_cancels_those_that_still_run(self, saver, order):
         """
         A sibling that has not finished is cancelled, cleans up, and runs again on resume.
-        LangGraph: F-C13, L39.
         """
         slow = Turnstile({"bar": ["slow"]})
         bad = Flaky(after=slow.entered)
@@ -168,12 +168,12 @@ class TestResuming:
         assert result["bar"] == ["a", "mended"]
 
     @pytest.mark.promise("D10", "C8")
+    @pytest.mark.langgraph("F-C8", "L84")
     @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_the_recursion_limit_leaves_a_thread_that_goes_on(self, saver, durability):
         """
         At the limit what was done is stored, in exit mode as one row.
-        LangGraph: F-C8, L84.
         """
         graph = compiled({"a": writer("a")}, [(START, "a"), ("a", "a")], checkpointer=saver)
         config = {**at(), "recursion_limit": 3}
@@ -190,12 +190,13 @@ class TestResuming:
         assert rows == (1 if durability == "exit" else 5)
 
     @pytest.mark.promise("D10", "C8")
+    @pytest.mark.langgraph("L20")
     @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_a_reducer_that_fails_leaves_the_writes(self, saver, durability):
         """
         A reducer's error ends the run; the nodes' work is kept and not done again, in exit mode
-        too. LangGraph: L20.
+        too.
         """
         log: list[str] = []
         graph = side_by_side({n: writer(n, log) for n in "ab"}, checkpointer=saver)
@@ -258,12 +259,13 @@ class TestGroups:
         assert any("'bad'" in note for note in raised.value.__notes__)
 
     @pytest.mark.promise("D10", "C8")
+    @pytest.mark.langgraph("L106")
     @pytest.mark.every_saver
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_a_conditional_edge_that_fails_fails_its_node(self, saver, durability):
         """
         An error of a router is its node's: nothing of the task is kept, and what was done before
-        is stored, in exit mode as one row. LangGraph: L106.
+        is stored, in exit mode as one row.
         """
         log: list[str] = []
 

@@ -11,8 +11,8 @@ import pytest
 from actorgraph import InMemorySaver
 from actorgraph.errors import CheckpointError, SaverBrokenError
 from actorgraph.testing import FaultPlan, FaultySaver, failing_connection, sqlite_failure
-from tests.faults.cancelled_keepers import cancel_case
 from tests.faults.cancelled_readers import QUICK
+from tests.faults.cancelled_stores import cancel_case
 from tests.faults.cancels import JUDGED, cancel_everywhere
 from tests.faults.crashes import check, crash_everywhere
 from tests.faults.crowds import many_threads, one_thread, resumes
@@ -135,7 +135,7 @@ class TestCancelledAwaits:
         assert seen["awaits"] > 0
 
     @pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
-    async def test_a_cancelled_call_blocks_nobody(self, case, tmp_path, anyio_backend):
+    async def test_a_cancelled_call_does_not_block_the_next(self, case, tmp_path, anyio_backend):
         """
         Of a store, a cache, a session or a reader of events: cancelled at an await it ends, and
         the same object answers the next call.

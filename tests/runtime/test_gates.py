@@ -51,7 +51,7 @@ class TestWaiting:
 
         assert boxes() <= before
 
-    async def test_whoever_waits_goes_through_once_it_is_open(self):
+    async def test_all_waiters_continue_once_it_is_open(self):
         """
         Every waiter goes on, from whatever thread it is opened, and one that comes later too.
         """
@@ -71,7 +71,7 @@ class TestWaiting:
 
         assert len(through) == 6
 
-    async def test_nobody_waits_for_what_is_there(self):
+    async def test_an_open_gate_is_not_waited_for(self):
         """
         The state is checked again once the gate is in the list, and the list is as it was.
         """

@@ -160,7 +160,7 @@ class TestOtherFunctions:
         assert type(error) is kind
         assert (await graph.ainvoke(None, at()))["bar"] == ["a"]
 
-    async def test_what_decides_about_retries(self, kind):
+    async def test_an_error_of_retry_on_is_the_tasks_error(self, kind):
         """
         The error of `retry_on` is the task's error.
         """

@@ -82,10 +82,10 @@ class TestUnopened:
             await graph.ainvoke({}, at())
 
     @pytest.mark.promise("S107")
+    @pytest.mark.langgraph("F-E27")
     def test_a_memory_saver_is_collected(self):
         """
         An unreferenced saver is freed with what it stored.
-        LangGraph: F-E27.
         """
         saver = InMemorySaver()
         ab(saver).invoke({}, at())
@@ -169,10 +169,10 @@ class TestOpening:
             assert ab(saver).invoke({"foo": "x"}, at())["foo"] == "b"
 
     @pytest.mark.promise("S101", "S231")
+    @pytest.mark.langgraph("F-E28")
     def test_a_with_block_closes_the_file_and_reopening_sees_the_data(self, tmp_path):
         """
         `with SqliteSaver.from_conn_string(path)` is LangGraph's way in.
-        LangGraph: F-E28.
         """
         path = tmp_path / "checkpoints.db"
         with SqliteSaver.from_conn_string(str(path)) as checkpointer:

@@ -47,11 +47,11 @@ def looking(seen: list, *, sync: bool):
 
 
 class TestParameters:
+    @pytest.mark.langgraph("F-A6")
     @pytest.mark.parametrize("sync", [True, False])
     async def test_a_node_gets_what_it_declares(self, sync):
         """
         Sync and async nodes are handed the same things, by the names of their parameters.
-        LangGraph: F-A6.
         """
         seen: list = []
         shelf = Shelf()
@@ -66,10 +66,10 @@ class TestParameters:
         assert runtime.stream_writer is writer
         assert (previous, error) == (None, None)
 
+    @pytest.mark.langgraph("F-A6")
     async def test_objects_methods_and_partials_are_filled_in_too(self):
         """
         An object with `__call__`, a bound method and a partial get what they declare.
-        LangGraph: F-A6.
         """
         seen: list = []
 
@@ -88,11 +88,11 @@ class TestParameters:
 
         assert [runtime.execution_info.checkpoint_ns[0] for runtime in seen] == ["a", "b", "c"]
 
+    @pytest.mark.langgraph("F-A6")
     @pytest.mark.parametrize("sync", [True, False])
     async def test_conditional_edges_get_what_they_declare(self, sync):
         """
         The function of a conditional edge may ask for the runtime as a node may.
-        LangGraph: F-A6.
         """
 
         def route(state, runtime):
@@ -107,10 +107,10 @@ class TestParameters:
 
         assert (await builder.compile().ainvoke({}, context="b"))["foo"] == "b"
 
+    @pytest.mark.langgraph("F-A6")
     async def test_a_missing_store_is_refused_before_anything_runs(self):
         """
         A node whose `store` isn't optional can't run without one, and none before it does.
-        LangGraph: F-A6.
         """
         ran: list[str] = []
 
@@ -127,10 +127,10 @@ class TestParameters:
         assert ran == []
         assert (await graph.aget_state(at())).next == ()
 
+    @pytest.mark.langgraph("F-A6")
     async def test_an_optional_store_is_none(self):
         """
-        `store: BaseStore | None` is filled with None where there is no store.
-        LangGraph: F-A6.
+        `store: BaseStore | None` is filled with None if the graph has none.
         """
         seen: list = []
 
@@ -141,7 +141,7 @@ class TestParameters:
 
         assert seen == [None]
 
-    def test_what_is_no_store_is_refused(self):
+    def test_an_object_that_is_not_a_store_is_refused(self):
         """
         `compile(store=...)` takes an object that carries out batches of operations, no class.
         """
@@ -151,10 +151,11 @@ class TestParameters:
 
 
 class TestRuntime:
+    @pytest.mark.langgraph("F-C18")
     async def test_functions_find_what_parameters_get(self):
         """
         `get_runtime`, `get_store`, `get_config` and `get_stream_writer` work wherever the node's
-        code is, also in a worker thread. LangGraph: F-C18.
+        code is, also in a worker thread.
         """
         seen: list = []
         shelf = Shelf()
@@ -167,6 +168,7 @@ class TestRuntime:
 
         await in_a_row({"a": deep, "b": adeep}, store=shelf).ainvoke({}, context={"x": 1})
 
+        assert len(seen) == 2
         for runtime, store, config, writer in seen:
             assert (runtime.context, runtime.store, store) == ({"x": 1}, shelf, shelf)
             assert config["configurable"]["checkpoint_ns"] == runtime.execution_info.checkpoint_ns
@@ -198,9 +200,10 @@ class TestRuntime:
         with pytest.raises(OutsideRunError, match="called outside of a node"):
             function()
 
+    @pytest.mark.langgraph("F-C17")
     def test_override_and_merge_make_new_ones(self):
         """
-        `override` replaces fields; `merge` takes what the other one has set. LangGraph: F-C17.
+        `override` replaces fields; `merge` takes what the other one has set.
         """
         writer = [].append
         old = Runtime(context={"a": 1}, stream_writer=writer, previous="p")
@@ -211,9 +214,10 @@ class TestRuntime:
         assert (merged.context, merged.store, merged.previous) == ({}, "s", "p")
         assert merged.stream_writer is writer
 
+    @pytest.mark.langgraph("F-C19")
     def test_execution_info_can_be_patched(self):
         """
-        `patch_execution_info` replaces some of its fields, where there are any. LangGraph: F-C19.
+        `patch_execution_info` replaces some of its fields, where there are any.
         """
         info = ExecutionInfo(checkpoint_id="c", checkpoint_ns="n", task_id="t")
         runtime = Runtime(execution_info=info).patch_execution_info(task_id="u")
@@ -233,9 +237,10 @@ class TestRuntime:
 
 
 class TestExecutionInfo:
+    @pytest.mark.langgraph("F-C19")
     async def test_it_names_the_task_and_its_place(self):
         """
-        Thread, checkpoint, task, namespace and run are those of the snapshot. LangGraph: F-C19.
+        Thread, checkpoint, task, namespace and run are those of the snapshot.
         """
         seen: list[ExecutionInfo] = []
 
@@ -255,9 +260,10 @@ class TestExecutionInfo:
         assert (info.thread_id, info.run_id, info.node_attempt) == ("t1", "r1", 1)
         assert before <= info.node_first_attempt_time <= time.time()
 
-    async def test_without_a_saver_there_is_no_thread(self):
+    @pytest.mark.langgraph("F-C19")
+    async def test_without_a_saver_the_thread_id_is_none(self):
         """
-        `thread_id` is None then, and the run has an id of its own. LangGraph: F-C19.
+        `thread_id` is None then, and the run has an id of its own.
         """
         seen: list[ExecutionInfo] = []
 
@@ -308,10 +314,10 @@ class TestExecutionInfo:
 
 
 class TestNestedRuns:
+    @pytest.mark.langgraph("F-C17", "F-I11")
     async def test_a_nested_run_inherits_context_and_store(self):
         """
         A graph in a node sees the context and the store of the run above, unless it has its own.
-        LangGraph: F-C17, F-I11.
         """
         seen: list = []
         outer_shelf, own_shelf = Shelf(), Shelf()
@@ -341,9 +347,10 @@ class TestNestedRuns:
             ("outer", own_shelf),
         ]
 
+    @pytest.mark.langgraph("F-A6")
     async def test_a_store_from_above_is_enough_for_a_node_that_needs_one(self):
         """
-        A graph without a store whose node needs one runs in a graph that has one. LangGraph: F-A6.
+        A graph without a store whose node needs one runs in a graph that has one.
         """
         seen: list = []
 

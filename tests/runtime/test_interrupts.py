@@ -22,12 +22,12 @@ def ask_in_a_thread(state):
 
 class TestPausing:
     @pytest.mark.promise("S003", "S038", "S141", "S171")
+    @pytest.mark.langgraph("F-F1", "F-F3")
     @pytest.mark.parametrize("node", [ask, ask_in_a_thread], ids=["async", "sync"])
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_question_and_its_answer(self, saver, node, durability):
         """
         The first call returns the question, the resume gives its answer to the node.
-        LangGraph: F-F1, F-F3.
         """
         graph = in_a_row({"a": writer("a"), "ask": node}, checkpointer=saver)
 
@@ -90,10 +90,10 @@ class TestPausing:
 
 
 class TestManyQuestions:
+    @pytest.mark.langgraph("F-F2", "F-F4", "F-F5")
     async def test_two_siblings_ask_and_are_answered_by_id(self, saver):
         """
         Each question has its id; a resume may answer one now and one later.
-        LangGraph: F-F2, F-F4, F-F5.
         """
         graph = side_by_side({"one": ask, "two": ask}, checkpointer=saver)
 
@@ -107,10 +107,10 @@ class TestManyQuestions:
         assert half["__interrupt__"] == [asked[1]]
         assert sorted(done["bar"]) == ["1", "2"]
 
+    @pytest.mark.langgraph("F-F1")
     async def test_a_node_that_asks_twice_runs_three_times(self, saver):
         """
         Each question of a node ends an attempt; answers come back in the order of questions.
-        LangGraph: F-F1.
         """
         calls: list[str] = []
 
@@ -128,9 +128,10 @@ class TestManyQuestions:
         assert first["__interrupt__"][0].id != second["__interrupt__"][0].id
         assert (result["bar"], len(calls)) == (["1", "2"], 3)
 
+    @pytest.mark.langgraph("F-F5")
     async def test_a_finished_sibling_is_kept_over_the_pause(self, saver):
         """
-        While one task waits, its sibling's work is stored and not done again. LangGraph: F-F5.
+        While one task waits, its sibling's work is stored and not done again.
         """
         log: list[str] = []
         graph = side_by_side({"a": writer("a", log), "ask": ask}, checkpointer=saver)
@@ -162,9 +163,10 @@ class TestManyQuestions:
 
 
 class TestWhatNodesDoWrong:
+    @pytest.mark.langgraph("F-F1", "L64", "L117")
     async def test_except_exception_does_not_swallow_it(self, saver):
         """
-        The exception of `interrupt()` isn't an Exception. LangGraph: F-F1, L64, L117.
+        The exception of `interrupt()` isn't an Exception.
         """
 
         async def careless(state):
@@ -264,10 +266,10 @@ class TestWhatNodesDoWrong:
 
         asyncio.run(main())
 
+    @pytest.mark.langgraph("L64")
     async def test_a_question_without_a_saver_is_returned_too(self):
         """
         Without a checkpointer a run pauses for good, with its question in the result.
-        LangGraph: L64.
         """
         paused = await in_a_row({"ask": ask}).ainvoke({})
 

@@ -68,7 +68,7 @@ ROUTES = [lambda of: of.Send("then", {}), lambda of: [of.Send("then", {}), "then
 
 
 @pytest.mark.parametrize("made", RETURNED)
-async def test_what_a_node_returns_means_the_same(made):
+async def test_results_of_nodes_mean_the_same(made):
     """
     A Command, a Send, an Overwrite of either library, alone, in a list, inside of each other.
     """
@@ -80,7 +80,7 @@ async def test_what_a_node_returns_means_the_same(made):
 
 
 @pytest.mark.parametrize("made", ROUTES)
-async def test_what_a_conditional_edge_returns_means_the_same(made):
+async def test_results_of_conditional_edges_mean_the_same(made):
     """
     A Send of either library leads to its node.
     """
@@ -123,13 +123,12 @@ QUESTIONS = [
 ]
 
 
+@pytest.mark.langgraph("F-F13")
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.filterwarnings("ignore:NodeInterrupt is deprecated")
 async def test_a_raised_question_is_asked(question):
     """
     The run pauses with the question, is resumed by its id, and asks again until a state is changed.
-
-    LangGraph: F-F13.
     """
 
     def asks(state):
@@ -151,11 +150,10 @@ async def test_a_raised_question_is_asked(question):
     assert (await graph.ainvoke(None, at()))["log"] == ["went on", "then"]
 
 
+@pytest.mark.langgraph("F-F13")
 async def test_a_raised_question_follows_an_answered_one():
     """
     Questions of both kinds in one node: each has its own id, and each answer stays with its own.
-
-    LangGraph: F-F13.
     """
 
     def asks(state):
@@ -202,7 +200,7 @@ def agent(*questions: str, saver: Any = None, **options: Any) -> Any:
 
 
 class TestAgents:
-    async def test_what_it_asks_is_asked_and_answered(self):
+    async def test_its_questions_are_asked_and_answered(self):
         """
         A graph of LangGraph's as a node: each question pauses the run, and answers reach it.
         """
@@ -310,7 +308,7 @@ class TestTools:
         assert (type(command), command.goto) == (Command, END)
 
     @pytest.mark.filterwarnings("ignore:NodeInterrupt is deprecated")
-    async def test_their_question_of_a_tool_is_no_failure_of_it(self):
+    async def test_their_question_in_a_tool_is_not_a_failure(self):
         """
         A tool's question bypasses the handlers that report failures to the model.
         """

@@ -36,10 +36,10 @@ def asking():
 
 
 class TestEvents:
+    @pytest.mark.langgraph("F-C24")
     async def test_a_question_and_its_answer(self, saver):
         """
         A pause is reported with its questions and place, and going on with the same place.
-        LangGraph: F-C24.
         """
         handler = Hears()
         graph = in_a_row({"a": writer("a"), "b": asking()}, checkpointer=saver)
@@ -56,11 +56,11 @@ class TestEvents:
         assert isinstance(paused.run_id, UUID)
         assert paused.run_id != resumed.run_id
 
+    @pytest.mark.langgraph("F-C24")
     @pytest.mark.parametrize("kind", ["interrupt_before", "interrupt_after"])
     async def test_breakpoints(self, saver, kind):
         """
         A pause at a breakpoint says which kind, and has no questions.
-        LangGraph: F-C24.
         """
         handler = Hears()
         nodes = {"a": writer("a"), "b": writer("b"), "c": writer("c")}
@@ -72,10 +72,10 @@ class TestEvents:
             ("interrupt", kind, ())
         ]
 
+    @pytest.mark.langgraph("F-C24")
     async def test_graphs_inside(self, saver):
         """
         The root run reports a pause below it; each run that goes on reports so.
-        LangGraph: F-C24.
         """
         handler, log = Hears(), []
         graph = parent(log, child(log, "who?"), saver)
@@ -87,10 +87,10 @@ class TestEvents:
         told = [(name, len(event.checkpoint_ns)) for name, event in handler.heard]
         assert told == [("interrupt", 0), ("resume", 0), ("resume", 1)]
 
-    async def test_a_new_input_is_no_resume(self, saver):
+    @pytest.mark.langgraph("F-C24")
+    async def test_a_new_input_is_not_a_resume(self, saver):
         """
         A run from an input, also on a thread that has run before, reports nothing.
-        LangGraph: F-C24.
         """
         handler = Hears()
         graph = in_a_row({"a": writer("a")}, checkpointer=saver)
@@ -101,10 +101,10 @@ class TestEvents:
 
 
 class TestAmongLangChains:
-    async def test_they_stand_among_other_handlers(self, saver):
+    @pytest.mark.langgraph("F-C24")
+    async def test_they_can_be_mixed_with_other_handlers(self, saver):
         """
         A manager and a handler that hears LangChain too work, and runnables are not disturbed.
-        LangGraph: F-C24.
         """
 
         class Both(BaseCallbackHandler, Hears):
@@ -132,10 +132,10 @@ class TestAmongLangChains:
         assert [name for name, _ in only.heard] == ["interrupt", "resume"]
         assert both.chains >= 1
 
+    @pytest.mark.langgraph("F-C24")
     async def test_one_that_raises_changes_nothing(self, saver, capsys):
         """
         A handler's error is logged, and the run's result is the same.
-        LangGraph: F-C24.
         """
 
         class Bad(GraphCallbackHandler):

@@ -49,11 +49,19 @@ class TestFaults:
 
         assert result["bar"] == ["a", "b"]
 
-    def test_nobody_hears_what_nobody_reads(self, configured, monkeypatch):
+    @pytest.mark.parametrize("breaks", [True, False])
+    def test_without_a_standard_error_nothing_is_written(
+        self, breaks, configured, monkeypatch, capfd
+    ):
         """
-        Without a standard error nothing is written, and nothing raised.
+        A log line, or the error of a log, that can't be written to standard error is dropped: it
+        is not written to standard output instead.
         """
-        structlog.configure(processors=[broken])
+        structlog.reset_defaults()
+        if breaks:
+            structlog.configure(processors=[broken])
         monkeypatch.setattr(sys, "stderr", None)
 
         log.event("error", "x")
+
+        assert capfd.readouterr() == ("", "")

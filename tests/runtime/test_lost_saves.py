@@ -76,7 +76,7 @@ class TestGraphsInside:
 
         assert Run(actor, "a:1").save(3) == 3
 
-    def test_what_can_not_be_handed_over_counts_too(self, actor):
+    def test_a_save_that_can_not_be_encoded_counts_too(self, actor):
         """
         A save that could not even be encoded is one that is not stored.
         """

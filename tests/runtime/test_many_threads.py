@@ -71,7 +71,7 @@ async def test_each_thread_has_all_its_steps(tmp_path):
     assert threads == 0
 
 
-async def test_runs_that_wait_in_a_node_hold_nobody():
+async def test_runs_that_wait_in_a_node_delay_no_others():
     """
     However many runs wait in a node, the next one begins: here all wait for the last one.
     """
@@ -136,7 +136,7 @@ class TestPace:
         assert order == ["over", "turn"]
 
     @pytest.mark.parametrize("how", ["opened", "closed"])
-    async def test_nobody_waits_for_ever(self, how: str):
+    async def test_every_waiter_continues(self, how: str):
         """
         A waiter goes on when the gate is opened, and when the pace's group ends.
         """

@@ -39,7 +39,7 @@ async def writes_bar(state):
 
 class TestContext:
     @pytest.mark.parametrize("sync", [True, False])
-    async def test_what_a_node_sets_does_not_leak(self, sync):
+    async def test_contextvars_of_a_node_do_not_leak(self, sync):
         """
         A contextvar set in one node is not set in the next one, nor in the caller.
         """
@@ -97,11 +97,12 @@ class TestContext:
 
         assert seen == [{"request": "r1"}]
 
+    @pytest.mark.langgraph("F-C18")
     @pytest.mark.parametrize("sync", [True, False])
     async def test_get_config_is_the_callers_with_the_tasks_place(self, sync):
         """
         A node reads the call's config, with its own namespace below the run's and its place in
-        the metadata; the run's name and id are not for what the node calls. LangGraph: F-C18.
+        the metadata; the run's name and id are not for what the node calls.
         """
         seen: list[dict] = []
 
@@ -270,10 +271,10 @@ class TestTimeouts:
 
 
 class TestCancellation:
+    @pytest.mark.langgraph("F-C14")
     def test_a_node_that_raises_the_cancellation_itself_fails(self):
         """
         An unrequested CancelledError is the node's error; trio has none to raise.
-        LangGraph: F-C14.
         """
 
         async def node(state):
@@ -294,10 +295,10 @@ class TestCancellation:
 
         assert (await in_a_row({"node": node}).ainvoke({}))["foo"] == "went on"
 
+    @pytest.mark.langgraph("F-C15")
     async def test_cancelling_the_call_ends_every_task(self):
         """
         After a cancellation from outside no task of the run lives, and each node cleaned up.
-        LangGraph: F-C15.
         """
         nodes = {name: Turnstile() for name in "abc"}
         async with patient_group() as group:

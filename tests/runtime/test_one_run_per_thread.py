@@ -273,9 +273,10 @@ class TestCancelled:
         assert slow.closed == 2
         assert result["bar"] == ["a", "slow"]
 
+    @pytest.mark.langgraph("F-C15", "L46")
     async def test_cancelling_waits_until_what_was_done_is_stored(self):
         """
-        A cancelled call leaves only when its last save is acknowledged. LangGraph: F-C15, L46.
+        A cancelled call leaves only when its last save is acknowledged.
         """
         left: list[str] = []
         slow = Turnstile()

@@ -30,7 +30,7 @@ def answers(box: list) -> list:
 
 
 class TestGroupCommit:
-    async def test_what_waits_goes_into_one_batch(self):
+    async def test_waiting_saves_share_one_batch(self):
         """
         Many runs' saves that wait for one commit share the next one, first in first out.
         """
@@ -138,7 +138,7 @@ class TestGroupCommit:
         assert figures.messages == 600
         assert figures.commits < 200
 
-    async def test_statistics_tell_what_was_done(self):
+    async def test_statistics_count_operations(self):
         """
         The actor's figures count messages, commits, refusals, batches and active runs.
         """

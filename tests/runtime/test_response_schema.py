@@ -55,11 +55,12 @@ def deciding(kind, seen):
 
 
 class TestAnswers:
+    @pytest.mark.langgraph("F-F9")
     @pytest.mark.parametrize("kind", TYPES, ids=NAMES)
     async def test_the_question_shows_a_schema_and_the_answer_is_typed(self, saver, kind):
         """
         The question carries the JSON schema, through the store too; the call returns an object
-        of the type. LangGraph: F-F9.
+        of the type.
         """
         seen: list[object] = []
         graph = in_a_row({"decide": deciding(kind, seen)}, checkpointer=saver)
@@ -76,9 +77,10 @@ class TestAnswers:
         assert result["bar"] == ["True"]
         assert type(seen[0]) is (dict if kind is Choice else kind)
 
+    @pytest.mark.langgraph("F-F9")
     async def test_a_dict_is_shown_and_checks_nothing(self, saver):
         """
-        A JSON schema as a dict is for the reader alone. LangGraph: F-F9.
+        A JSON schema as a dict is for the reader alone.
         """
         schema = {"type": "integer"}
 
@@ -95,12 +97,12 @@ class TestAnswers:
 
 
 class TestAnAnswerThatDoesNotFit:
+    @pytest.mark.langgraph("F-F9")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     @pytest.mark.parametrize("kind", TYPES, ids=NAMES)
     async def test_nothing_of_it_is_kept(self, saver, kind, durability):
         """
         The run fails, the question waits as before, and a fitting answer is taken.
-        LangGraph: F-F9.
         """
         seen: list[object] = []
         graph = in_a_row({"decide": deciding(kind, seen)}, checkpointer=saver)
@@ -119,10 +121,10 @@ class TestAnAnswerThatDoesNotFit:
         assert waiting == (asked,)
         assert (len(seen), result["bar"]) == (1, ["False"])
 
+    @pytest.mark.langgraph("F-F9")
     async def test_siblings_finish_and_are_kept(self, saver):
         """
         A refused answer stops no other task: what siblings do is stored and not done again.
-        LangGraph: F-F9.
         """
         log: list[str] = []
         graph = side_by_side(
@@ -139,10 +141,10 @@ class TestAnAnswerThatDoesNotFit:
         assert [i.value for i in waiting] == ["ok?"]
         assert (sorted(result["bar"]), log) == (["True", "worked"], ["work"])
 
+    @pytest.mark.langgraph("F-F9", "L53")
     async def test_earlier_answers_are_kept(self, saver):
         """
         Of two questions in a row only the answer that doesn't fit is taken back.
-        LangGraph: F-F9, L53.
         """
 
         async def twice(state):
@@ -160,9 +162,10 @@ class TestAnAnswerThatDoesNotFit:
 
         assert result["bar"] == ["ann", "True"]
 
+    @pytest.mark.langgraph("F-F9", "F-F7")
     async def test_in_a_graph_inside_it_is_taken_back_at_each_level(self, saver):
         """
-        The answer to a nested question, too, can be given again. LangGraph: F-F9, F-F7.
+        The answer to a nested question, too, can be given again.
         """
         child = in_a_row({"decide": deciding(Decision, [])})
         graph = in_a_row({"a": writer("a"), "child": child}, checkpointer=saver)
@@ -176,10 +179,10 @@ class TestAnAnswerThatDoesNotFit:
 
         assert result["bar"][-1] == "True"
 
+    @pytest.mark.langgraph("F-F9", "L51")
     async def test_a_bare_answer_before_the_question_is_taken_back(self, saver):
         """
         An answer that was given to the first task that asks is not given to any other either.
-        LangGraph: F-F9, L51.
         """
         graph = in_a_row(
             {"a": writer("a"), "decide": deciding(Decision, [])},

@@ -33,11 +33,11 @@ def one(node, policy=AT_ONCE, *, schema=AB, saver=None, **options):
 
 
 class TestAttempts:
+    @pytest.mark.langgraph("F-C9", "L43")
     @pytest.mark.parametrize("sync", [True, False])
     async def test_a_node_is_called_until_it_succeeds(self, sync):
         """
         Two failures and a success are one finished task.
-        LangGraph: F-C9, L43.
         """
         flaky = Flaky(2)
 
@@ -51,10 +51,10 @@ class TestAttempts:
 
         assert (result["bar"], flaky.calls) == (["mended"], 3)
 
+    @pytest.mark.langgraph("F-C9")
     async def test_the_last_attempts_error_is_the_runs(self):
         """
         When no attempt is left the error comes out, and names the task.
-        LangGraph: F-C9.
         """
         flaky = Flaky(9)
 
@@ -64,10 +64,10 @@ class TestAttempts:
         assert flaky.calls == 3
         assert "'node'" in raised.value.__notes__[0]
 
+    @pytest.mark.langgraph("F-C9")
     async def test_an_error_that_no_policy_takes_is_not_retried(self):
         """
         A policy for one class of errors leaves the others alone.
-        LangGraph: F-C9.
         """
         flaky = Flaky(9)
 
@@ -76,10 +76,10 @@ class TestAttempts:
 
         assert flaky.calls == 1
 
+    @pytest.mark.langgraph("F-C9", "F-C19")
     async def test_each_attempt_has_a_context_of_its_own(self):
         """
         The context of an attempt is gone in the next, which knows its own number.
-        LangGraph: F-C9, F-C19.
         """
         seen: list[tuple[int, str]] = []
 
@@ -93,10 +93,10 @@ class TestAttempts:
 
         assert seen == [(1, "none"), (2, "none"), (3, "none")]
 
-    async def test_what_a_failed_attempt_returned_is_not_kept(self):
+    @pytest.mark.langgraph("F-C9", "L36", "L43")
+    async def test_results_of_a_failed_attempt_are_dropped(self):
         """
         An attempt that failed after the node had returned, in an edge, leaves no writes.
-        LangGraph: F-C9, L36, L43.
         """
         calls: list[str] = []
 
@@ -173,10 +173,10 @@ class TestAttempts:
 
 
 class TestQuestions:
+    @pytest.mark.langgraph("F-C9", "L43")
     async def test_answers_stay_and_questions_count_anew(self):
         """
         An attempt after a failure gets the answers that the task has got already.
-        LangGraph: F-C9, L43.
         """
         asked: list[str] = []
 
@@ -195,10 +195,10 @@ class TestQuestions:
         assert result["bar"] == ["A", "B"]
         assert asked == ["A+B", "A+B"]
 
+    @pytest.mark.langgraph("F-C9", "L43")
     async def test_a_question_is_not_retried(self):
         """
         A node that asks has not failed, also where every error is to be retried.
-        LangGraph: F-C9, L43.
         """
         calls: list[str] = []
         node = asks("n", calls, "who?")
@@ -212,10 +212,10 @@ class TestQuestions:
 
 
 class TestGraphsBelow:
+    @pytest.mark.langgraph("F-C9", "L43", "L108")
     async def test_a_graph_that_is_run_again_goes_on_where_it_was(self, saver):
         """
         The next attempt of a node finds the graph that it ran where it stopped, at its own place.
-        LangGraph: F-C9, L43, L108.
         """
         log: list[str] = []
         flaky = Flaky(1)
@@ -236,7 +236,7 @@ class TestGraphsBelow:
 
 
 class TestStreams:
-    async def test_what_a_failed_attempt_has_streamed_stays(self):
+    async def test_chunks_of_a_failed_attempt_stay(self):
         """
         Chunks that readers have got are not taken back; updates come once.
         """
@@ -254,10 +254,10 @@ class TestStreams:
             ("updates", {"node": {"bar": ["mended"]}}),
         ]
 
+    @pytest.mark.langgraph("L47")
     async def test_a_failed_attempt_writes_no_more(self):
         """
         A task that an attempt left running is not heard once that attempt is over.
-        LangGraph: L47.
         """
         flaky = Flaky(1)
         late = Box()

@@ -31,10 +31,10 @@ def numbers(count: int, written: list[int]):
 
 class TestBlock:
     @pytest.mark.promise("S187")
+    @pytest.mark.langgraph("F-D4")
     async def test_an_async_node_waits_at_its_next_await(self):
         """
         A node that writes with a plain writer gets no more than a buffer ahead of its reader.
-        LangGraph: F-D4.
         """
         written: list[int] = []
         stream = numbers(100, written).astream({}, stream_mode="custom", buffer=BUFFER)
@@ -68,7 +68,7 @@ class TestBlock:
         assert paused_at <= BUFFER + 1
         assert [first, *rest] == list(range(50))
 
-    async def test_what_an_await_gave_is_kept_while_the_node_waits(self):
+    async def test_the_result_of_an_await_is_kept_while_the_node_waits(self):
         """
         A node that is held goes on with the result that it awaited.
         """

@@ -101,7 +101,7 @@ class TestTree:
         assert of(run, "made_checkpoint_id", "durability") == (ids[3], "sync")
         assert run.end_time >= second.end_time >= b.end_time >= second.start_time >= first.end_time
 
-    async def test_what_a_node_opens_is_in_its_span(self, traces):
+    async def test_spans_opened_by_a_node_are_below_its_span(self, traces):
         """
         Spans of async nodes, of their tasks, of sync nodes in threads and of graphs inside
         are below the node that opened them; the run's is below its caller's.
@@ -166,7 +166,7 @@ class TestTree:
 
 
 class TestEnds:
-    async def test_an_error_is_told_where_it_was_raised(self, traces):
+    async def test_an_error_is_recorded_where_it_was_raised(self, traces):
         """
         The node's span has the exception; superstep and run fail with it.
         """

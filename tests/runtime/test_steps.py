@@ -201,7 +201,7 @@ class TestOnce:
 
         assert (await graph.ainvoke(None, at()))["bar"] == ["ok"]
 
-    async def test_it_is_nobodys_task(self, saver):
+    async def test_steps_are_not_tasks(self, saver):
         """
         Neither the state nor the streams show steps.
         """
@@ -243,7 +243,7 @@ class TestKeysForServices:
 class TestRefused:
     async def test_outside_of_a_node(self):
         """
-        There is no task to keep the result for.
+        A call outside of tasks has no result to keep.
         """
         with pytest.raises(OutsideRunError, match="astep"):
             await astep("k", lambda: 1)
@@ -262,7 +262,7 @@ class TestRefused:
             await in_a_row({"node": node}).ainvoke({})
 
     @pytest.mark.parametrize("key", ["", 3])
-    async def test_a_key_that_is_no_text(self, key):
+    async def test_a_key_must_be_a_string(self, key):
         """
         A step has a name.
         """

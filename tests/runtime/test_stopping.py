@@ -34,11 +34,11 @@ def draining(control: RunControl, name: str = "a"):
 
 class TestDrain:
     @pytest.mark.promise("E11")
+    @pytest.mark.langgraph("F-C20", "F-C26")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_it_stops_between_supersteps_and_goes_on_later(self, saver, durability):
         """
         A drained run has stored what it did; None goes on, with no node called twice.
-        LangGraph: F-C20, F-C26.
         """
         control = RunControl()
         nodes = {"a": draining(control), "b": writer("b"), "c": writer("c")}
@@ -53,10 +53,10 @@ class TestDrain:
         assert (between.next, between.values["bar"]) == (("b",), ["a"])
         assert result["bar"] == ["a", "b", "c"]
 
+    @pytest.mark.langgraph("F-C20")
     async def test_a_stream_ends_with_it(self):
         """
         The reader gets what was done, then the error.
-        LangGraph: F-C20.
         """
         control = RunControl()
         stream = in_a_row({"a": draining(control), "b": writer("b")}).astream({}, control=control)
@@ -65,10 +65,10 @@ class TestDrain:
         with pytest.raises(GraphDrained):
             await anext(stream)
 
+    @pytest.mark.langgraph("F-C18", "F-C20")
     async def test_a_node_may_ask_for_it_itself(self):
         """
         `runtime.control` is there though the caller passed none.
-        LangGraph: F-C18, F-C20.
         """
 
         async def node(state, runtime: Runtime):
@@ -78,10 +78,10 @@ class TestDrain:
         with pytest.raises(GraphDrained, match="enough"):
             await in_a_row({"a": node, "b": writer("b")}).ainvoke({})
 
+    @pytest.mark.langgraph("F-C20")
     async def test_from_another_thread_while_a_sync_node_runs(self):
         """
         A request from a node's thread is seen at the end of its superstep.
-        LangGraph: F-C20.
         """
         control = RunControl()
 
@@ -91,10 +91,10 @@ class TestDrain:
         with pytest.raises(GraphDrained):
             await in_a_row({"a": node, "b": writer("b")}).ainvoke({}, control=control)
 
+    @pytest.mark.langgraph("F-C20")
     async def test_graphs_inside_stop_too(self, saver):
         """
         A run inside of a node stops at its own superstep, and goes on from there.
-        LangGraph: F-C20.
         """
         log: list[str] = []
         control = RunControl()
@@ -138,10 +138,10 @@ class TestDrain:
         assert (await graph.ainvoke(None, at()))["bar"] == ["a", "b"]
         assert calls == ["node", "node"]
 
+    @pytest.mark.langgraph("F-C9", "F-C12", "F-C20")
     async def test_a_drained_task_is_not_retried_nor_handled(self):
         """
         A drain isn't a failure: no policy and no handler sees it.
-        LangGraph: F-C9, F-C12, F-C20.
         """
         control, seen = RunControl(), []
         inner = in_a_row({"a": draining(control), "b": writer("b")})
@@ -204,11 +204,11 @@ class TestDeadline:
 
 
 class TestStepTimeout:
+    @pytest.mark.langgraph("F-C11")
     @pytest.mark.parametrize("limit", [0.02, timedelta(milliseconds=20)])
     async def test_a_superstep_that_takes_too_long_is_cancelled(self, saver, limit):
         """
         Its tasks are stopped, what has finished is kept, and a resume runs the rest.
-        LangGraph: F-C11.
         """
         slow, log = Turnstile({"bar": ["slow"]}), []
         nodes = {"quick": writer("quick", log), "slow": slow}
@@ -224,10 +224,10 @@ class TestStepTimeout:
         assert (slow.closed, log) == (2, ["quick"])
         assert result["bar"] == ["quick", "slow"]
 
+    @pytest.mark.langgraph("F-C11")
     async def test_each_superstep_has_its_own_time(self):
         """
         A run of many quick supersteps may take longer than one superstep may.
-        LangGraph: F-C11.
         """
 
         async def nap(state):
@@ -269,16 +269,17 @@ class TestLimits:
         with pytest.raises(GraphRecursionError, match="has run in 7 supersteps"):
             await graph.ainvoke({}, {"node_visit_limit": 7})
 
+    @pytest.mark.langgraph("F-C8")
     @pytest.mark.parametrize("key", ["recursion_limit", "node_visit_limit", "nesting_limit"])
     @pytest.mark.parametrize("value", [0, -1, "many", 1.5])
     async def test_a_limit_is_a_positive_number(self, key, value):
         """
         Any other is refused before anything runs.
-        LangGraph: F-C8.
         """
         with pytest.raises(InvalidConfigError, match=key):
             await chain("a").ainvoke({}, {key: value})
 
+    @pytest.mark.langgraph("F-C8")
     @pytest.mark.parametrize(
         ("environment", "limit"),
         [
@@ -297,12 +298,11 @@ class TestLimits:
     def test_the_environment_sets_the_default(self, environment, limit):
         """
         Our variable, else LangGraph's, else LangGraph's default.
-        LangGraph: F-C8.
         """
         assert recursion_limit_in(environment) == limit
 
     @pytest.mark.parametrize("text", ["0", "-3", "ten", "1.5"])
-    def test_a_default_that_is_no_number_is_refused(self, text):
+    def test_a_default_must_be_a_number(self, text):
         """
         The error names the variable.
         """
@@ -311,10 +311,10 @@ class TestLimits:
 
 
 class TestDrainInCalls:
+    @pytest.mark.langgraph("F-C20", "F-J1")
     async def test_a_called_task_whose_graph_stops(self, saver):
         """
         A graph in a `@task` stops too; its caller runs again, and the graph's work is there.
-        LangGraph: F-C20, F-J1.
         """
         control, log = RunControl(), []
 

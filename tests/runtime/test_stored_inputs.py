@@ -140,7 +140,7 @@ async def test_a_run_that_is_overtaken_says_that_its_input_is_stored(place: Stor
             assert await bars(second) == ["x", "y"]
 
 
-async def test_what_a_node_calls_says_nothing_about_the_run_around_it(place: Store):
+async def test_errors_of_inner_calls_do_not_describe_the_outer_run(place: Store):
     """
     A conflict of a call inside of a node has stored nothing of that; the run's own input is there.
     """
@@ -160,7 +160,7 @@ async def test_what_a_node_calls_says_nothing_about_the_run_around_it(place: Sto
         assert not may_begin_again(refused.value)
 
 
-async def test_what_a_call_inside_has_stored_is_not_said_of_a_run_that_stores_nothing(place: Store):
+async def test_inputs_stored_by_inner_calls_do_not_count_for_the_outer_run(place: Store):
     """
     The input of a call inside of a node is in its thread; that of the run around it is nowhere.
     """
@@ -190,7 +190,7 @@ class OfTheSaver(StorageError):
 
 
 @pytest.mark.parametrize("number", [1, 2])
-async def test_an_error_class_with_any_constructor_is_told(place: Store, number: int):
+async def test_an_error_class_with_any_constructor_is_reported(place: Store, number: int):
     """
     The run ends with the saver's own error, whatever its class takes.
     """
@@ -249,7 +249,7 @@ class TestStarts:
             assert [run.id for run in rows] == [held.id]
             assert (await held.result())["bar"] == ["x", "a", "b"]
 
-    async def test_a_cancelled_run_tells_that_it_never_began(self, place: Store):
+    async def test_a_cancelled_run_reports_that_it_never_began(self, place: Store):
         """
         One that waited is cancelled without its input; one that went on has it in its thread.
         """

@@ -34,11 +34,11 @@ def one(node, timeout, **options):
 
 
 class TestTheWholeAttempt:
+    @pytest.mark.langgraph("F-C10")
     @pytest.mark.parametrize("limit", [SHORT_S, SHORT, TimeoutPolicy(run_timeout=SHORT)])
     async def test_a_number_a_timedelta_or_a_policy(self, limit):
         """
         Each form of `timeout` ends the call, and the error says what happened.
-        LangGraph: F-C10.
         """
         slow = Turnstile()
 
@@ -52,10 +52,10 @@ class TestTheWholeAttempt:
         assert slow.closed == 1
         assert not isinstance(error, OSError)
 
+    @pytest.mark.langgraph("F-C10")
     async def test_progress_does_not_put_it_off(self):
         """
         The limit of the whole attempt counts from its begin, whatever the node writes.
-        LangGraph: F-C10.
         """
 
         async def node(state):
@@ -69,10 +69,10 @@ class TestTheWholeAttempt:
 
         assert raised.value.kind == "run"
 
+    @pytest.mark.langgraph("F-C9", "F-C10")
     async def test_each_attempt_has_its_own(self):
         """
         A node that was too slow is tried again by default, with the whole time anew.
-        LangGraph: F-C9, F-C10.
         """
         calls: list[int] = []
 
@@ -87,10 +87,10 @@ class TestTheWholeAttempt:
 
         assert (calls, result["bar"]) == ([1, 2], ["in time"])
 
-    async def test_what_the_node_makes_of_its_cancellation_does_not_count(self):
+    @pytest.mark.langgraph("F-C10")
+    async def test_errors_raised_during_cancellation_do_not_count(self):
         """
         A node that raises an error of its own while it is stopped has timed out all the same.
-        LangGraph: F-C10.
         """
 
         async def node(state):
@@ -104,7 +104,7 @@ class TestTheWholeAttempt:
 
         assert isinstance(raised.value.__cause__, ValueError)
 
-    async def test_a_cancelled_run_is_no_timeout(self):
+    async def test_a_cancelled_run_is_not_a_timeout(self):
         """
         A caller that cancels the run while a limited node works gets the cancellation.
         """
@@ -120,21 +120,21 @@ class TestTheWholeAttempt:
 
 
 class TestIdleTime:
+    @pytest.mark.langgraph("F-C10")
     async def test_a_node_without_progress_fails(self):
         """
         A node without visible progress for too long is ended.
-        LangGraph: F-C10.
         """
         with pytest.raises(NodeTimeoutError, match="no progress") as raised:
             await one(Turnstile(), TimeoutPolicy(idle_timeout=SHORT_S)).ainvoke({})
 
         assert (raised.value.kind, raised.value.timeout) == ("idle", SHORT_S)
 
+    @pytest.mark.langgraph("F-C10")
     @pytest.mark.parametrize("how", ["write", "heartbeat", "heartbeat in a thread", "graph"])
     async def test_progress_puts_it_off(self, how):
         """
         Writing to a stream, running a graph and a heartbeat each start the idle time anew.
-        LangGraph: F-C10.
         """
         inner = in_a_row({"a": writer("a")})
 
@@ -155,11 +155,11 @@ class TestIdleTime:
 
         assert result["bar"] == ["done"]
 
+    @pytest.mark.langgraph("F-C10")
     @pytest.mark.parametrize("refresh_on", ["auto", "heartbeat"])
     async def test_langchain_s_callbacks_put_it_off(self, refresh_on):
         """
         Callbacks of LangChain's runnables in the node count as progress, unless it is not to.
-        LangGraph: F-C10.
         """
         runnable = RunnableLambda(lambda text: text.upper())
 
@@ -176,10 +176,10 @@ class TestIdleTime:
             with pytest.raises(NodeTimeoutError):
                 await graph.ainvoke({})
 
+    @pytest.mark.langgraph("F-C10")
     async def test_progress_in_a_graph_below_counts(self):
         """
         A node that runs a graph makes progress whenever a node of that one does.
-        LangGraph: F-C10.
         """
 
         async def step(state):
@@ -195,10 +195,10 @@ class TestIdleTime:
 
         assert result["bar"] == ["done"]
 
+    @pytest.mark.langgraph("F-C10")
     async def test_only_a_heartbeat_counts_if_so_asked(self):
         """
         With refresh_on="heartbeat" the writes of a node don't count as progress.
-        LangGraph: F-C10.
         """
 
         async def node(state):
@@ -214,10 +214,10 @@ class TestIdleTime:
 
 
 class TestAfterwards:
+    @pytest.mark.langgraph("F-C10", "L47")
     async def test_late_writes_are_dropped(self):
         """
         A task that a timed out node left running can neither write to the stream nor start graphs.
-        LangGraph: F-C10, L47.
         """
         over, late = anyio.Event(), Box()
         inner = in_a_row({"a": writer("a")})
@@ -267,19 +267,19 @@ class TestRefused:
         with pytest.raises(GraphBuildError, match=f"(?s)'node'.*{text}"):
             one(writer("a"), timeout)
 
+    @pytest.mark.langgraph("F-C10")
     @pytest.mark.parametrize("timeout", [1, TimeoutPolicy(idle_timeout=1)])
     def test_a_sync_node_takes_no_timeout(self, timeout):
         """
         A thread can't be stopped, so a limit for a sync node is refused where it is declared.
-        LangGraph: F-C10.
         """
         with pytest.raises(GraphBuildError, match="a thread can't be stopped"):
             one(lambda state: None, timeout)
 
+    @pytest.mark.langgraph("F-C4", "F-C10")
     async def test_a_send_takes_none_to_a_sync_node(self):
         """
         A Send with a timeout to a sync node fails the task that sends it.
-        LangGraph: F-C4, F-C10.
         """
         builder = StateGraph(AB).add_node("node", lambda state: None)
         builder.add_conditional_edges(START, lambda s: [Send("node", 1, timeout=1)])
@@ -287,10 +287,10 @@ class TestRefused:
         with pytest.raises(InvalidUpdateError, match="with a timeout"):
             await builder.compile().ainvoke({})
 
+    @pytest.mark.langgraph("F-C4")
     async def test_a_sends_policy_is_stored_with_it(self, saver):
         """
         A Send's limit is a policy, in whatever form it was given, and survives the store.
-        LangGraph: F-C4.
         """
         sent = Send("node", 1, timeout=timedelta(seconds=60))
         builder = StateGraph(AB).add_node("node", Turnstile())

@@ -235,7 +235,7 @@ class Tables:
 
         Args:
             make: the new value for the old one. pick: chooses a row.
-        Returns: what puts the old value back; None if there is no row, or the database does not
+        Returns: what puts the old value back; None without a row, or the database does not
             take the value.
         """
         table, column = place

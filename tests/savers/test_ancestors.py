@@ -82,10 +82,11 @@ async def newest(port: Any, **options: Any) -> Any:
 
 
 class TestAncestors:
+    @pytest.mark.langgraph("L87", "F-E26")
     async def test_they_reach_to_the_last_whole_value(self, port):
         """
         Parents come newest first, as many as the record says and no more; another child of one
-        of them is not there. LangGraph: L87, F-E26.
+        of them is not there.
         """
         found = await newest(port, id=ident(4), ancestors=True)
 

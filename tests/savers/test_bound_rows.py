@@ -133,7 +133,7 @@ class TestMovedRows:
             with pytest.raises(EncryptionError):
                 [found async for found in saver.alist(at("mine"))]
 
-    async def test_what_can_not_be_read_is_not_copied(self, tmp_path):
+    async def test_unreadable_threads_are_not_copied(self, tmp_path):
         """
         A copy of a thread with a changed row is refused as a whole; others are copied.
         """
@@ -234,7 +234,7 @@ class TestRotation:
         assert ended["bar"][-1] == "yes"
 
     @pytest.mark.promise("S206")
-    async def test_what_was_plain_is_encrypted(self, tmp_path):
+    async def test_unencrypted_values_are_encrypted_by_a_rotation(self, tmp_path):
         """
         A thread begun without a key has no readable value left in the file after rotate_keys
         and a vacuum.

@@ -14,10 +14,11 @@ from tests.support.graphs import AB, at, history, in_a_row
 pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
+@pytest.mark.langgraph("L7")
 async def test_a_branch_that_fails_at_once_hides_no_version(saver):
     """
     A branch that has stored nothing but its beginning is the head; what the next run writes
-    leaves every value of the older branch as it was. LangGraph: L7.
+    leaves every value of the older branch as it was.
     """
     fails: list[str] = []
 

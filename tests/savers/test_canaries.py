@@ -29,14 +29,13 @@ def word():
     return f"canary-{uuid4().hex}"
 
 
+@pytest.mark.langgraph("F-B6", "F-E31")
 @pytest.mark.every_saver
 @pytest.mark.every_loop("sqlite-memory")
 @pytest.mark.parametrize("mode", MODES)
 async def test_an_untracked_value_is_in_no_byte(store, word, mode, tmp_path_factory):
     """
     In inputs, updates, Sends, graphs inside, pending tasks, caches, audit logs; the rest is there.
-
-    LangGraph: F-B6, F-E31.
     """
     folder = tmp_path_factory.mktemp("beside")
     given = inputs(word)[MODES.index(mode) :: len(MODES)]  # all of them in tests/faults
@@ -45,13 +44,12 @@ async def test_an_untracked_value_is_in_no_byte(store, word, mode, tmp_path_fact
     assert found(store, folder, word, KEPT) == [KEPT]
 
 
+@pytest.mark.langgraph("F-E31")
 @pytest.mark.every_saver
 @pytest.mark.every_loop("sqlite-memory")
 async def test_a_stored_stream_has_no_untracked_value(saver, store, word, tmp_path):
     """
     Events of every mode of a resumable run, and the call that another process would begin.
-
-    LangGraph: F-E31.
     """
     events = await run_in_system(saver, word)
     if not store.on_disk:
@@ -84,14 +82,13 @@ async def test_under_encryption_nothing_is_readable(store, word, tmp_path):
     assert found(store, tmp_path, word, str(number)) == []
 
 
+@pytest.mark.langgraph("F-B6")
 @pytest.mark.every_saver
 @pytest.mark.every_loop("sqlite-memory")
 @pytest.mark.parametrize("mode", MODES)
-async def test_what_cannot_be_stored_may_be_untracked(saver, mode):
+async def test_values_that_cannot_be_stored_may_be_untracked(saver, mode):
     """
     A lock that a node shares with the next one, in every mode; `get_state` doesn't have it.
-
-    LangGraph: F-B6.
     """
     lock = threading.Lock()
     builder = StateGraph(State).add_node("makes", lambda state: {"word": lock})
@@ -104,13 +101,12 @@ async def test_what_cannot_be_stored_may_be_untracked(saver, mode):
     assert (await graph.aget_state(at())).values == {"text": "True"}
 
 
+@pytest.mark.langgraph("F-B6")
 @pytest.mark.every_saver
 @pytest.mark.every_loop("sqlite-memory")
 async def test_a_finished_task_counts_without_its_untracked_writes(saver, store):
     """
     After a failure beside it, it isn't run again, and what it wrote for the run's life is gone.
-
-    LangGraph: F-B6.
     """
     ran: list[str] = []
 
@@ -136,13 +132,12 @@ async def test_a_finished_task_counts_without_its_untracked_writes(saver, store)
     assert sorted(ran) == ["fails", "fails", "writes"]
 
 
+@pytest.mark.langgraph("F-B6")
 @pytest.mark.parametrize("store", ["memory", "sqlite"], indirect=True)
 @pytest.mark.parametrize("form", FORMS)
 async def test_a_send_is_repeated_without_it(saver, form):
     """
     The node gets the same object, with that field at its default; a dict without the key.
-
-    LangGraph: F-B6.
     """
     given: list[Any] = []
 
@@ -186,11 +181,10 @@ async def test_a_result_with_an_untracked_value_is_not_cached():
     assert len(ran) == 2
 
 
+@pytest.mark.langgraph("F-B6")
 async def test_live_readers_see_it(word):
     """
     A stream that is not stored shows the values of the run as they are.
-
-    LangGraph: F-B6.
     """
     graph = graph_of(word)
     chunks = [c async for c in graph.astream({"text": ""}, stream_mode=["values", "updates"])]

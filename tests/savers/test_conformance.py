@@ -8,10 +8,11 @@ pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 @pytest.mark.promise("S099")
+@pytest.mark.langgraph("F-E23", "F-E24", "F-E25", "F-E30")
 @pytest.mark.parametrize("capability", [c.value for c in Capability])
 async def test_a_capability(store, capability):
     """
-    Every test of every capability passes. LangGraph: F-E23, F-E24, F-E25, F-E30.
+    Every test of every capability passes.
     """
 
     async def factory():

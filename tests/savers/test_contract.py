@@ -182,10 +182,10 @@ class TestEpochs:
 
 class TestLedger:
     @pytest.mark.promise("S014", "C17")
+    @pytest.mark.langgraph("F-E6", "L37")
     async def test_rows_are_stored_once(self, port):
         """
         A ledger row that is there already is left as it is.
-        LangGraph: F-E6, L37.
         """
         rows = [LedgerRow(ident(1), TASK, "", 0, 0, payload) for payload in (b"\x90", b"\x91\x01")]
         await port.commit([claim(RUN, None, point(1))])
@@ -195,10 +195,10 @@ class TestLedger:
         assert [r.payload for r in (await load(port)).checkpoint.ledger] == [b"\x90"]
 
     @pytest.mark.promise("C17")
-    async def test_generations_stand_side_by_side(self, port):
+    @pytest.mark.langgraph("L37")
+    async def test_generations_are_stored_side_by_side(self, port):
         """
         A control row of a later generation is added; readers take the highest.
-        LangGraph: L37.
         """
         rows = tuple(LedgerRow(ident(1), TASK, "~x", -3, g, b"%d" % g, asks=True) for g in (2, 1))
         await port.commit([claim(RUN, None, point(1), ledger=rows)])

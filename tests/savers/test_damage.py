@@ -45,7 +45,7 @@ def tables(store, request):
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
 class TestRows:
-    async def test_a_changed_column_is_told(self, store, tables):
+    async def test_a_changed_column_is_reported(self, store, tables):
         """
         Whichever column that a checksum covers is changed, each read of the thread answers as
         before or names the thread, and the other thread's reads and the lists of all go on.
@@ -65,7 +65,7 @@ class TestRows:
 
         assert judge.told > len(tables.covered())
 
-    async def test_what_is_done_to_a_damaged_thread(self, store, tables):
+    async def test_operations_on_a_damaged_thread_raise_own_errors(self, store, tables):
         """
         Runs, updates, copies, removals and sweeps over a damaged thread raise errors of the
         library's own, the healthy thread runs, and the damaged one can be deleted.
@@ -152,7 +152,7 @@ OLDER = (
 
 
 class TestFrames:
-    def test_checked_frames_and_older_ones_stand_in_one_row(self):
+    def test_checked_frames_and_older_ones_share_a_row(self):
         """
         Rows may have frames of both kinds; both come back, and a changed one of the checked is
         refused whichever bit it is.

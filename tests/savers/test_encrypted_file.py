@@ -49,12 +49,13 @@ async def talk(saver, durability="sync"):
 
 
 @pytest.mark.promise("S206")
+@pytest.mark.langgraph("F-E21")
 @ON_DISK
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 async def test_no_text_of_a_value_is_in_the_files(store, durability):
     """
     Inputs, state, lists, questions, answers and errors are in no byte of the store or its log, in
-    no mode of durability, open or closed. LangGraph: F-E21.
+    no mode of durability, open or closed.
     """
     async with opened(store, keys={"k1": K1}) as saver:
         await talk(saver, durability)
@@ -67,11 +68,11 @@ async def test_no_text_of_a_value_is_in_the_files(store, durability):
 
 
 @pytest.mark.promise("S206")
+@pytest.mark.langgraph("F-E21")
 @ON_DISK
 async def test_a_rotated_key_goes_on_with_old_threads(store):
     """
     After the keys are rotated a thread's old values are read and its new ones have the new key.
-    LangGraph: F-E21.
     """
     async with opened(store, keys={"k1": K1}) as saver:
         await talk(saver)
@@ -109,7 +110,7 @@ async def test_other_keys_read_nothing(store, keys):
 
 @pytest.mark.promise("S206")
 @ON_DISK
-async def test_a_number_is_no_exception(store):
+async def test_a_number_is_encrypted_too(store):
     """
     Numbers, which are readable in a record otherwise, are encrypted too.
     """

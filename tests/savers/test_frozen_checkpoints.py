@@ -90,7 +90,7 @@ class TestOneIdTwice:
         assert [(s.step, s.sequence) for s in found] == [(0, 1), (1, 2), (2, 3)]
 
     @pytest.mark.promise("C17")
-    async def test_an_equal_one_is_no_second(self, saver):
+    async def test_an_equal_one_is_stored_once(self, saver):
         """
         Putting a checkpoint once more as it is stores nothing; any difference is a new row.
         """

@@ -138,9 +138,10 @@ async def test_a_list_that_is_replaced_or_cut_is_stored_right(saver):
     assert found[-2].values["items"] == ["a", "b"]
 
 
+@pytest.mark.langgraph("L22", "L105")
 async def test_a_list_changed_in_place_is_stored_as_it_was(saver):
     """
-    A reducer that appends in place can't change what was handed over before. LangGraph: L22, L105.
+    A reducer that appends in place can't change what was handed over before.
     """
 
     def in_place(old: list, new: list) -> list:

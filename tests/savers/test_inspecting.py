@@ -43,7 +43,7 @@ def test_a_statement_of_the_page(path, statement):
 
 
 @pytest.mark.promise("S095", "S096", "S106")
-def test_checkpoints_tell_their_story(path):
+def test_checkpoints_can_be_listed_with_their_steps(path):
     """
     Thread, step, source, next nodes and metadata of each checkpoint are there as text, in order.
     """
@@ -76,7 +76,7 @@ def test_ids_are_those_of_the_snapshots(path):
     assert [row[1] for row in rows] == ["", *ids[:0:-1]]
 
 
-def test_who_waits(path):
+def test_waiting_threads_can_be_listed(path):
     """
     Threads that wait for an answer can be listed, and none is shown as going on.
     """

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 @pytest.mark.promise("S111", "S124", "C2")
 @pytest.mark.parametrize("seed", range(0, 12, 4))
-async def test_whatever_happens_in_a_run(saver, seed):
+async def test_removals_during_a_run_damage_nothing(saver, seed):
     """
     After any of them at any moment of a run every checkpoint that is left is whole and the thread
     goes on; a deleted thread stays empty.
@@ -62,7 +62,7 @@ class Removing(GatedSaver):
 
 @pytest.mark.promise("T15")
 @pytest.mark.every_loop("sqlite-memory")
-async def test_what_a_replay_is_about_to_read_may_go(store):
+async def test_a_replay_tolerates_a_concurrent_prune(store):
     """
     A replay whose graph inside finds a checkpoint, and reads it when it has been pruned, looks
     again, and goes on from what is left.

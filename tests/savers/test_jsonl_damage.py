@@ -63,7 +63,7 @@ def test_a_file_cut_anywhere_is_whole_again_after_the_next_save(path):
             assert rows(listed(direct)) == [kept + 1, *before]
 
 
-def test_a_cut_of_what_was_acknowledged_is_told(path):
+def test_a_cut_of_acknowledged_lines_is_reported(path):
     """
     Cut at every byte, between two lines too, a file that was acknowledged whole is refused by
     reads and saves; a newline that is missing at its end, and nothing else, is put back.

@@ -126,7 +126,7 @@ def test_a_failed_sync_closes_the_saver_until_it_is_opened_again(folder):
         assert isinstance(direct.commit(put(number))[0], Committed)
 
 
-def test_what_a_run_stores_after_a_refused_row_is_refused_too(folder):
+def test_later_saves_of_a_run_with_a_refused_row_are_refused_too(folder):
     """
     A row that can't be written refuses its save and the run's later ones of the batch, no others.
     """

@@ -135,7 +135,7 @@ os._exit(0)
             assert ab(saver).get_state(at()).values == {"foo": "b", "bar": ["a", "b"]}
 
     @pytest.mark.promise("S093")
-    async def test_a_value_that_is_no_data_is_named(self, folder):
+    async def test_a_value_that_is_not_data_is_named(self, folder):
         """
         A value that can't be stored is an error with its channel, and nothing is written; a saver
         in memory refuses it too, unless it is set to copy nothing.

@@ -103,7 +103,7 @@ def test_a_batch_of_reads_sees_a_file_before_a_removal_or_after_it(tmp_path, gon
         assert [rows(answer) for answer in answers] == [[3, 2, 1]] * 2
 
 
-def test_what_a_full_disk_has_undone_is_not_remembered(tmp_path):
+def test_saves_undone_by_a_full_disk_are_not_remembered(tmp_path):
     """
     A read that sees a save which is then undone does not keep the thread from going on.
     """

@@ -46,7 +46,7 @@ class TestRunsInFiles:
             ("pending", False),
         ]
 
-    async def test_what_saves_have_said_is_not_lost_with_the_end_of_the_file(self, tmp_path):
+    async def test_statuses_in_saves_survive_a_cut_file(self, tmp_path):
         """
         A file of runs that lacks what the threads' files have learns it from there.
         """
@@ -58,7 +58,7 @@ class TestRunsInFiles:
         assert await committed(tmp_path) == before
         assert len(lines) == 3
 
-    async def test_saves_that_are_known_are_not_told_again(self, tmp_path):
+    async def test_known_saves_are_not_repeated(self, tmp_path):
         """
         The last row that a system wrote about a run after its last save holds.
         """
@@ -125,7 +125,7 @@ class TestRunsInFiles:
 
         assert isinstance(error, FormatVersionError)
 
-    async def test_what_was_sealed_before_is_nowhere_any_more(self, tmp_path):
+    async def test_a_resealed_payload_leaves_no_old_bytes(self, tmp_path):
         """
         A payload that is sealed anew leaves the file, and all that counts stays.
         """

@@ -40,10 +40,10 @@ FIVE = ("config", "checkpoint", "metadata", "parent_config", "pending_writes")
 
 class TestPutAndGet:
     @pytest.mark.promise("S004", "S011", "S013", "S015")
-    async def test_what_was_put_comes_back(self, saver):
+    @pytest.mark.langgraph("F-E2", "F-E5", "F-E27", "F-E28")
+    async def test_a_put_checkpoint_can_be_read(self, saver):
         """
         The returned config addresses an equal checkpoint; a tuple has five parts.
-        LangGraph: F-E2, F-E5, F-E27, F-E28.
         """
         point = checkpoint(0, {"foo": "x", "bar": [1, (2, b"3")], "n": None, "d": {"k": 1.5}})
 
@@ -60,10 +60,10 @@ class TestPutAndGet:
         assert (found.parent_config, found.pending_writes) == (None, [])
 
     @pytest.mark.promise("S007", "S011")
+    @pytest.mark.langgraph("F-E4")
     async def test_the_latest_and_the_named_one(self, saver):
         """
         Without an id the newest, with one that one, None for what isn't there.
-        LangGraph: F-E4.
         """
         first = await put(saver, at(), 0)
         second = await put(saver, first, 1)
@@ -113,7 +113,7 @@ class TestPutAndGet:
         assert await saver.aget_tuple(at()) is None
 
     @pytest.mark.promise("S227")
-    async def test_what_is_put_is_a_copy(self, saver):
+    async def test_a_put_checkpoint_is_copied(self, saver):
         """
         Changing the passed values later changes nothing.
         """
@@ -127,10 +127,10 @@ class TestPutAndGet:
 
 class TestWrites:
     @pytest.mark.promise("S014")
-    async def test_writes_stand_beside_their_checkpoint(self, saver):
+    @pytest.mark.langgraph("F-E6", "F-E2")
+    async def test_writes_are_stored_beside_their_checkpoint(self, saver):
         """
         A task's writes come back with its id, in order, and once.
-        LangGraph: F-E6, F-E2.
         """
         config = await put(saver, at(), 0)
         task, other = as_text(b"a" * 16), as_text(b"b" * 16)
@@ -171,9 +171,10 @@ class TestList:
         return [t.metadata["step"] async for t in saver.alist(config, **options)]
 
     @pytest.mark.promise("S012", "S228", "C3")
+    @pytest.mark.langgraph("F-E8")
     async def test_newest_first_with_filter_before_and_limit(self, saver):
         """
-        Each option alone and combined. LangGraph: F-E8.
+        Each option alone and combined.
         """
         config = at()
         configs = []
@@ -211,10 +212,10 @@ class TestList:
 
         assert threads == {"one", "two"}
 
+    @pytest.mark.langgraph("F-E8")
     async def test_namespaces(self, saver):
         """
         A config without `checkpoint_ns` lists every namespace, one with it that one.
-        LangGraph: F-E8.
         """
         await put(saver, at(), 0)
         await put(saver, at(checkpoint_ns="child"), 1)
@@ -239,10 +240,10 @@ class TestTogetherWithRuns:
         assert steps == [2, 1, 0, -1]
 
     @pytest.mark.promise("S111")
+    @pytest.mark.langgraph("F-E22")
     async def test_deleting(self, saver):
         """
         adelete_thread removes every namespace of a thread, and nothing else.
-        LangGraph: F-E22.
         """
         await put(saver, at(), 0)
         await put(saver, at(checkpoint_ns="child"), 0)
@@ -275,10 +276,10 @@ class TestTogetherWithRuns:
         assert gone is None
 
     @pytest.mark.promise("S055", "C20")
+    @pytest.mark.langgraph("F-E10")
     def test_versions_count_up(self, store):
         """
         The next version of a channel is one more; the first is 1.
-        LangGraph: F-E10.
         """
         saver = store.saver()
 

@@ -200,7 +200,7 @@ class TestMemory:
 
 class TestPauses:
     @pytest.mark.promise("S088")
-    async def test_a_paused_reader_holds_up_nobody(self, saver):
+    async def test_a_paused_reader_delays_no_others(self, saver):
         """
         Between two checkpoints of a list runs and removals go on; the list goes on with what was
         there before and is still there.

@@ -115,7 +115,7 @@ class TestExpiring:
         ("before", "count", "left"),
         [(3, 0, [3, 4, 5]), (9, 1, [5]), (9, 2, [4, 5]), (9, 0, []), (0, 0, [1, 2, 3, 4, 5])],
     )
-    async def test_what_is_old_goes(self, port, before, count, left):
+    async def test_old_checkpoints_are_removed(self, port, before, count, left):
         """
         Older checkpoints go but for the newest; with none of these an idle thread goes altogether.
         """
@@ -127,7 +127,7 @@ class TestExpiring:
         assert await seconds(port, oldest_first=True) == left
 
     @pytest.mark.promise("S198", "S124")
-    async def test_what_is_needed_stays(self, port):
+    async def test_needed_checkpoints_stay(self, port):
         """
         An old checkpoint that a young one's value is folded from stays.
         """
@@ -137,7 +137,7 @@ class TestExpiring:
 
         assert await seconds(port, oldest_first=True) == [2, 3, 9]
 
-    async def test_an_id_without_a_time_is_no_old_one(self, port):
+    async def test_an_id_without_a_time_does_not_count_as_old(self, port):
         """
         A checkpoint under an id of a program's own, in which no time is, doesn't expire.
         """
@@ -160,7 +160,7 @@ class TestExpiring:
 
 
 class TestSweeping:
-    async def test_what_nothing_names(self, port):
+    async def test_unreferenced_writes_are_removed(self, port):
         """
         Writes beside no checkpoint go, everything else stays; a second sweep finds nothing.
         """

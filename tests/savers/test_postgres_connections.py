@@ -152,7 +152,7 @@ class TestReads:
                                 await anyio.lowlevel.checkpoint()
                     db.execute("ROLLBACK")
 
-    async def test_a_paused_reader_holds_up_nobody(self, postgres, lent):
+    async def test_a_paused_reader_delays_no_others(self, postgres, lent):
         """
         While a listing is paused in its middle, runs of the same thread go on.
         """

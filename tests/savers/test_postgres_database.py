@@ -31,9 +31,10 @@ def filled(postgres, lent):
 
 class TestTables:
     @pytest.mark.promise("S100")
+    @pytest.mark.langgraph("F-E29")
     def test_the_tables_of_the_design_are_there(self, postgres, filled):
         """
-        The tables are those of the SQLite file. LangGraph: F-E29.
+        The tables are those of the SQLite file.
         """
         with postgres.connect(filled) as db:
             columns = db.execute(
@@ -127,9 +128,10 @@ def plan(postgres, schema: str, statement: str, values) -> str:
 
 class TestSetup:
     @pytest.mark.promise("S100", "C27")
+    @pytest.mark.langgraph("F-E29")
     def test_setup_can_be_called_again_and_by_many_at_once(self, postgres, schema):
         """
-        Migrations are numbered, and done once, also by concurrent savers. LangGraph: F-E29.
+        Migrations are numbered, and done once, also by concurrent savers.
         """
         savers = [PostgresSaver(postgres.url, schema=schema) for _ in range(6)]
         threads = [threading.Thread(target=saver.setup) for saver in savers]
@@ -149,10 +151,10 @@ class TestSetup:
         assert numbers == [(number,) for number in range(1, VERSION + 1)]
 
     @pytest.mark.promise("C27")
+    @pytest.mark.langgraph("F-E29")
     async def test_one_name_serves_blocking_and_asynchronous_programs(self, postgres, lent):
         """
         `from_conn_string` opens with `with` and with `async with`, and setup() may be awaited.
-        LangGraph: F-E29.
         """
         url = f"{postgres.url}&options=-csearch_path%3D{lent}"
         async with AsyncPostgresSaver.from_conn_string(url) as saver:

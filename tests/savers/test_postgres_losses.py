@@ -219,7 +219,7 @@ class TestErrorsOfTheMoment:
     """Batches that the server rolled back for passing reasons."""
 
     @pytest.mark.parametrize("code", ["40001", "40P01", "57014", "53300"])
-    async def test_what_was_rolled_back_is_sent_again(self, postgres, schema, code):
+    async def test_rolled_back_batches_are_sent_again(self, postgres, schema, code):
         """
         Serialization failures, deadlocks, cancelled statements and too many connections pass.
         """
@@ -233,7 +233,7 @@ class TestErrorsOfTheMoment:
         assert stored(postgres, schema) == whole(2)
 
     @pytest.mark.parametrize(("kind", "text"), [("for ever", "busy"), ("full", "no space")])
-    async def test_what_does_not_pass_is_an_error(self, postgres, schema, kind, text):
+    async def test_lasting_failures_are_errors(self, postgres, schema, kind, text):
         """
         After a bounded number of attempts the run fails; the saver stays usable.
         """

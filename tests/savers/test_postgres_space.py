@@ -141,7 +141,7 @@ async def test_a_compressed_payload_is_read_by_any_codec(anyio_backend):
         assert Codec().decode(payload) == "ab" * size
 
 
-def test_what_was_compressed_stays_readable():
+def test_compressed_values_of_older_versions_stay_readable():
     """
     A small value that the first version compressed is read: the words that zlib refers to are part
     of the stored format.

@@ -65,7 +65,7 @@ class TestRecord:
         assert set(await newest(saver, "t")) == ALWAYS | WHERE_VALUES_ARE
 
     @pytest.mark.promise("S045")
-    async def test_a_lost_part_is_told(self, store):
+    async def test_a_lost_part_is_an_error(self, store):
         """
         Without any part that a resume needs, or with one value fewer than it had, the resume fails
         with a typed error.

@@ -40,10 +40,11 @@ class TestDeltas:
         return graph
 
     @pytest.mark.promise("S124", "C2")
+    @pytest.mark.langgraph("F-E24", "F-E25")
     async def test_values_outlive_each_removal(self, saver, graph):
         """
         A thread's value is the same after a copy, a prune and the deletion of the run that it is
-        folded from; what it needs of that stays. LangGraph: F-E24, F-E25.
+        folded from; what it needs of that stays.
         """
         before = (await graph.aget_state(at())).values["log"]
         first, _ = await runs_of(graph, at())
@@ -97,10 +98,10 @@ class TestWhileRunsGoOn:
         edges = [(START, "a"), ("a", "slow"), ("slow", "b")]
         return compiled(nodes, edges, checkpointer=saver)
 
+    @pytest.mark.langgraph("F-E23")
     async def test_a_deleted_run_stops(self, saver, graph, slow):
         """
         A run that is deleted while it goes on gets a ConflictError and stores nothing more.
-        LangGraph: F-E23.
         """
 
         async def delete() -> None:
@@ -128,9 +129,10 @@ class TestWhileRunsGoOn:
 
         assert await seen(other, at()) == await seen(other, at("source"))
 
+    @pytest.mark.langgraph("F-E25")
     async def test_pruning_does_not_disturb_a_run(self, saver, graph, slow):
         """
-        A run whose thread is pruned under it ends as it would have. LangGraph: F-E25.
+        A run whose thread is pruned under it ends as it would have.
         """
 
         async def prune() -> None:
@@ -205,7 +207,7 @@ class TestRandomThreads:
     @pytest.mark.promise("S124", "C2")
     @pytest.mark.every_loop("sqlite-memory")
     @pytest.mark.parametrize("seed", range(4))
-    async def test_what_is_left_is_as_it_was(self, saver, seed):
+    async def test_remaining_checkpoints_keep_their_values(self, saver, seed):
         """
         After any removals of any thread with branches every checkpoint that is left has its
         values, and the thread goes on.

@@ -138,7 +138,7 @@ async def test_values_are_compressed_and_tagged(store, tmp_path):
 
 class TestChannels:
     @pytest.mark.promise("S050")
-    async def test_what_was_never_written_is_left_out(self, store):
+    async def test_unwritten_channels_are_left_out(self, store):
         """
         A channel that was not written has no value in the checkpoint, and is read as its default
         after a restart.

@@ -136,7 +136,7 @@ class TestLocks:
         assert took < PATIENCE_S / 2
         assert result["bar"] == ["a", "b"]
 
-    async def test_a_lock_that_is_let_go_in_time_is_waited_for(self, path):
+    async def test_a_lock_that_is_released_in_time_is_waited_for(self, path):
         """
         A short lock delays a save and harms nothing.
         """
@@ -212,7 +212,7 @@ class TestVersions:
         with connected(path) as db:
             assert db.execute("PRAGMA user_version").fetchone() == (99,)
 
-    async def test_a_file_that_is_no_database_is_refused(self, tmp_path):
+    async def test_another_file_than_a_database_is_refused(self, tmp_path):
         """
         Opening something else says so, and changes no byte of it.
         """

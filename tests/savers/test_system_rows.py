@@ -137,7 +137,7 @@ class TestRunsOfSystems:
         await port.commit([events(6, older_than=500)])
         assert await told(port) == [5, 6]
 
-    async def test_what_has_left_is_forgotten(self, port):
+    async def test_ended_runs_are_forgotten(self, port):
         """
         Open runs stay, whatever is forgotten; with a thread its runs go, and their events.
         """
@@ -235,7 +235,7 @@ class TestLeases:
 
         assert kinds(await port.commit([*ends, rejects])) == [Committed] * 3
 
-    async def test_two_that_must_not_wait_are_told_apart_in_one_batch(self, port):
+    async def test_two_rejecting_runs_are_distinguished_in_one_batch(self, port):
         """
         Of two systems over one saver the first one's run is taken, the other one's refused.
         """
@@ -290,7 +290,7 @@ class TestLeases:
 
         assert kinds(outcomes) == [Committed, Committed, ConflictError]
 
-    async def test_a_deleted_thread_is_nobodys(self, port):
+    async def test_a_deleted_thread_has_no_owner(self, port):
         """
         Its run's saves are refused, and any other run may begin.
         """

@@ -109,10 +109,11 @@ class TestThreads:
 
 class TestDeletingRuns:
     @pytest.mark.promise("S113", "D9")
+    @pytest.mark.langgraph("F-E23")
     async def test_a_later_run_stays_whole(self, saver):
         """
         Without its first run a thread has the second one's checkpoints, which go on and whose
-        first has no parent. LangGraph: F-E23.
+        first has no parent.
         """
         graph = ab(saver)
         await graph.ainvoke({"foo": "x"}, at())
@@ -145,10 +146,11 @@ class TestDeletingRuns:
         assert len(points) == 8
         assert [p.parent_config for p in points[1:]] == [p.config for p in points[:-1]]
 
+    @pytest.mark.langgraph("F-E23")
     async def test_runs_of_several_threads(self, saver):
         """
         adelete_for_runs removes the named runs wherever they are, subgraphs' rows too, and
-        ignores unknown ones. LangGraph: F-E23.
+        ignores unknown ones.
         """
         graph = asking(saver)
         for thread in ("t", "u", "v"):
@@ -212,11 +214,11 @@ class TestDeletingCheckpoints:
 
 class TestCopying:
     @pytest.mark.promise("S117", "S118")
+    @pytest.mark.langgraph("F-E24")
     async def test_a_copy_goes_on_from_the_middle(self, saver):
         """
         A copy has the ids of the original, and a replay in it does what it does there; the
         original stays as it was.
-        LangGraph: F-E24.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({"foo": "x"}, at())
@@ -231,10 +233,10 @@ class TestCopying:
         assert await count(graph, at("u")) == await count(graph, at())
 
     @pytest.mark.promise("S117")
+    @pytest.mark.langgraph("F-E24")
     async def test_a_question_of_a_subgraph_is_copied(self, saver):
         """
         Writes and namespaces come along: a copy of a waiting thread takes the answer.
-        LangGraph: F-E24.
         """
         graph = asking(saver)
         await graph.ainvoke({"foo": "x"}, at())
@@ -246,7 +248,7 @@ class TestCopying:
         assert (await graph.aget_state(at())).next == ("inner",)
         assert await graph.ainvoke(Command(resume="me"), at()) == copy
 
-    async def test_what_is_refused(self, saver):
+    async def test_invalid_arguments_are_refused(self, saver):
         """
         A thread is copied neither to itself nor over another one; an unknown source is a no-op.
         """
@@ -264,10 +266,10 @@ class TestCopying:
 
 class TestPruning:
     @pytest.mark.promise("S122", "D1", "C2")
+    @pytest.mark.langgraph("F-E25")
     async def test_keep_latest(self, saver):
         """
         One checkpoint is left of ten steps; the thread goes on and can be updated.
-        LangGraph: F-E25.
         """
         graph = chain("abcdefghij", checkpointer=saver)
         await graph.ainvoke({"foo": "x"}, at())
@@ -285,11 +287,11 @@ class TestPruning:
         assert (await graph.ainvoke({"foo": "y"}, at()))["bar"][11:] == [*"abcdefghij"]
         assert await count(graph, at("other")) == 4
 
+    @pytest.mark.langgraph("F-E25")
     @pytest.mark.parametrize("durability", ["sync", "exit"])
     async def test_a_waiting_subgraph_is_needed(self, saver, durability):
         """
         The namespace of a call that waits stays; once the call is over, it goes.
-        LangGraph: F-E25.
         """
         graph = asking(saver)
         await graph.ainvoke({"foo": "x"}, at(), durability=durability)
@@ -304,10 +306,10 @@ class TestPruning:
         assert [len(waiting), len(over)] == [2, 1]
 
     @pytest.mark.promise("S123")
+    @pytest.mark.langgraph("F-E25")
     async def test_delete(self, saver):
         """
         The named threads are gone, with their writes and subgraphs; others stay.
-        LangGraph: F-E25.
         """
         graph = asking(saver)
         for thread in ("t", "u", "v"):
@@ -340,7 +342,7 @@ class TestPruning:
         assert await saver.aprune("t", keep_last=1) == 0
 
     @pytest.mark.promise("S119")
-    async def test_what_is_refused(self, saver):
+    async def test_invalid_arguments_are_refused(self, saver):
         """
         An unknown strategy, with the names of the others, and a negative number.
         """

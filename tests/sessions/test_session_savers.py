@@ -87,7 +87,7 @@ class TestRecords:
         )
 
     @pytest.mark.promise("S224")
-    def test_what_json_changes_is_the_same_everywhere(self, sessions):
+    def test_every_saver_changes_values_as_json_does(self, sessions):
         """
         Tuples come back as lists, at once and later; the error names the path.
         """
@@ -101,7 +101,7 @@ class TestRecords:
 
 class TestOrder:
     @pytest.mark.promise("S226", "S228", "D13")
-    def test_the_last_put_is_the_latest_whatever_the_clock_says(self, sessions, monkeypatch):
+    def test_the_last_put_is_the_latest_even_if_the_clock_goes_back(self, sessions, monkeypatch):
         """
         D13: under a clock that stops, and one that goes back, all savers give the last put.
         """

@@ -240,7 +240,7 @@ class TestFailures:
         assert turns.log.count("fail") == 2
 
     @pytest.mark.promise("S224")
-    def test_what_json_does_not_have_is_not_stored(self, store):
+    def test_values_that_are_not_json_are_refused(self, store):
         """
         A result or a state that isn't JSON is an error that names the path.
         """

@@ -30,10 +30,10 @@ class Slow(AsyncBatchedBaseStore):
         return self.inner.batch(self.batches[-1])
 
 
+@pytest.mark.langgraph("F-I9")
 async def test_tasks_of_one_moment_share_a_batch():
     """
     Twenty tasks that ask at once make one batch; equal reads are one, the last put counts.
-    LangGraph: F-I9.
     """
     store, seen = Slow(), []
 
@@ -52,10 +52,10 @@ async def test_tasks_of_one_moment_share_a_batch():
     assert await store.alist_namespaces() == [("a",)]
 
 
-async def test_what_comes_meanwhile_goes_next():
+@pytest.mark.langgraph("F-I9")
+async def test_waiting_operations_share_the_next_batch():
     """
     While a batch is away the others wait, and then go together.
-    LangGraph: F-I9.
     """
     store = Slow(opened=False)
 
@@ -158,10 +158,10 @@ async def test_a_failure_reaches_every_caller():
     assert await store.aget(("a",), "k") is None
 
 
+@pytest.mark.langgraph("F-I9")
 async def test_blocking_methods_in_its_loop():
     """
     In the loop that it was made in they are refused; in a thread they work.
-    LangGraph: F-I9.
     """
     store = Slow()
 

@@ -15,11 +15,11 @@ CONTRACT = store_checks("contract")
 
 
 @pytest.mark.promise("S180", "S181")
+@pytest.mark.langgraph("F-I1", "F-I2", "F-I3", "F-I4", "F-I5", "L104")
 @pytest.mark.parametrize("check", EVERY, ids=lambda check: check.__name__)
 async def test_every_store_passes(check, store):
     """
     Items, searches, filters, namespaces, batches, exact values, expiry: the same everywhere.
-    LangGraph: F-I1, F-I2, F-I3, F-I4, F-I5, L104.
     """
     await check(store)
 
@@ -68,11 +68,11 @@ class Least(BaseStore):
         return await self._inner.abatch(ops)
 
 
+@pytest.mark.langgraph("F-I1")
 @pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)
 async def test_two_methods_make_a_store(check):
     """
     A subclass of BaseStore with `batch` and `abatch` has all the others.
-    LangGraph: F-I1.
     """
     await check(Least())
 

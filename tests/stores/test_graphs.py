@@ -50,10 +50,10 @@ async def remember(state, *, store: BaseStore):
 
 class TestSeparation:
     @pytest.mark.promise("S179")
+    @pytest.mark.langgraph("F-I11")
     async def test_items_are_of_no_thread(self, store):
         """
         An item that a run of one thread stores, one of another reads; deleting a thread leaves it.
-        LangGraph: F-I11.
         """
         saver = InMemorySaver()
         graph = in_a_row({"remember": remember}, checkpointer=saver, store=store)
@@ -66,7 +66,7 @@ class TestSeparation:
         assert (await graph.ainvoke({}, at("A")))["foo"] == "3"
 
     @pytest.mark.promise("S001")
-    async def test_a_saver_needs_no_store_and_a_store_is_no_saver(self):
+    async def test_a_saver_and_a_store_are_independent(self):
         """
         With a saver alone a run is resumed; with a store alone nothing can be inspected, and the
         store holds nothing but what nodes put there.
@@ -160,10 +160,10 @@ def _quick():
 
 
 class TestAccess:
+    @pytest.mark.langgraph("F-I11", "F-M2")
     async def test_every_way_to_the_store(self, store):
         """
         Parameter, runtime and function; in nodes, nested graphs, tasks and tools: one object.
-        LangGraph: F-I11, F-M2.
         """
         seen: list[Any] = []
 
@@ -274,7 +274,7 @@ class TestRegistry:
         assert seen == [{"memory": above, "x": above}, {"memory": below, "x": above}]
 
     @pytest.mark.parametrize("wrong", [InMemoryStore(), {"a": InMemoryStore}, {1: 2}, ["a"]])
-    async def test_what_is_no_registry_is_refused(self, wrong):
+    async def test_another_object_than_a_registry_is_refused(self, wrong):
         """
         At compile and at the call, before anything runs.
         """

@@ -5,6 +5,7 @@ bools and of other types, `created_at`, namespaces that were only read or have l
 values that JSON hasn't got, the order of a database's search.
 """
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore as TheirStore
@@ -96,13 +97,13 @@ def whole(ops):
     return [op._replace(limit=99, offset=0) if isinstance(op, SearchOp) else op for op in ops]
 
 
+@pytest.mark.langgraph("F-I1", "F-I3", "F-I4", "F-I5", "L104")
 @settings(max_examples=200)
 @given(BATCHES)
 def test_ours_in_memory_is_theirs(batches):
     """
     The same batches give the same results, in the same order until something is deleted: in
     theirs an empty namespace keeps its place.
-    LangGraph: F-I1, F-I3, F-I4, F-I5, L104.
     """
     ours, theirs, deleted = InMemoryStore(), Pruned(), False
     for ops in batches:

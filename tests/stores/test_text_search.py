@@ -56,11 +56,11 @@ def keys(found):
 
 class TestSearch:
     @pytest.mark.promise("S182")
+    @pytest.mark.langgraph("F-I4", "F-I6")
     @pytest.mark.parametrize("function", [embed, aembed, Langchain()])
     async def test_the_nearest_come_first(self, shelf, function):
         """
         With an embedding function of either kind, or an object, the nearest item is the first.
-        LangGraph: F-I4, F-I6.
         """
         store = shelf.open(index=INDEX | {"embed": function})
         await fill(store)
@@ -72,10 +72,10 @@ class TestSearch:
         assert keys(await store.asearch((), query="car"))[0] == "vw"
         assert set(keys(await store.asearch(("pets",), query="dog", limit=2))) == {"other", "rex"}
 
+    @pytest.mark.langgraph("F-I4")
     async def test_an_item_counts_once_by_its_best_text(self, shelf):
         """
         An item with several texts has the rank of the nearest of them.
-        LangGraph: F-I4.
         """
         store = shelf.open(index=INDEX)
         await fill(store)
@@ -86,10 +86,10 @@ class TestSearch:
         assert {item.key for item in found[:2]} == {"tom", "rex"}
         assert found[-1].score is None
 
+    @pytest.mark.langgraph("F-I4")
     async def test_items_without_vectors_come_last_and_once(self, shelf):
         """
         Pages hold every item once: the scored ones, then those that have no vector.
-        LangGraph: F-I4.
         """
         store = shelf.open(index=INDEX)
         await fill(store)
@@ -137,7 +137,7 @@ class TestSearch:
         assert keys(await store.asearch(("pets",), query="car", limit=1)) == ["tom"]
         assert "rex" not in keys(await store.asearch((), query="dog", limit=99))
 
-    def test_a_text_that_stands_twice_is_embedded_once(self, shelf):
+    def test_a_repeated_text_is_embedded_once(self, shelf):
         """
         One call embeds each text of a batch once.
         """
@@ -173,7 +173,7 @@ class TestSearch:
 
 class TestRefused:
     @pytest.mark.parametrize("wrong", [[], [[1.0, 2.0]], [["x", 1, 2]], [None], [[1.0] * 3] * 2])
-    def test_what_is_no_vector_per_text(self, shelf, wrong):
+    def test_wrong_vectors_are_refused(self, shelf, wrong):
         """
         Too few vectors, a wrong length, or no numbers: nothing of the batch is stored.
         """
@@ -200,10 +200,10 @@ class TestRefused:
 
 
 class TestParts:
+    @pytest.mark.langgraph("F-I6")
     def test_paths(self):
         """
         Names, elements, all elements, several fields, the whole.
-        LangGraph: F-I6.
         """
         value = {"a": {"b": [{"c": "x"}, {"c": 2}]}, "d": None, "e": [True]}
 
@@ -213,6 +213,7 @@ class TestParts:
         assert get_text_at_path(value, "{d,e,a.b}") == ["[true]", '[{"c": "x"}, {"c": 2}]']
         assert get_text_at_path({"b": 1, "a": "☺"}, "$") == ['{"a": "☺", "b": 1}']
 
+    @pytest.mark.langgraph("F-I6")
     @given(
         st.lists(st.sampled_from(["a", "b", "[0]", "[*]", "[-1]", "*", "[x]"]), max_size=4),
         st.recursive(
@@ -227,7 +228,6 @@ class TestParts:
     def test_paths_are_langgraphs(self, steps, value):
         """
         The same texts as LangGraph finds, for any path without braces.
-        LangGraph: F-I6.
         """
         path = ".".join(steps)
 

@@ -19,10 +19,10 @@ def keys(store):
 
 
 class TestExpiry:
+    @pytest.mark.langgraph("F-I7", "F-I8")
     async def test_an_item_lives_for_its_minutes(self, shelf, clock):
         """
         Expired items are left out by each kind of read, before any sweep.
-        LangGraph: F-I7, F-I8.
         """
         store = shelf.open(clock=clock)
         await store.aput(("a",), "short", {}, ttl=1)
@@ -35,10 +35,10 @@ class TestExpiry:
         assert keys(store) == {"long"}
         assert await store.alist_namespaces() == [("b",)]
 
+    @pytest.mark.langgraph("F-I7")
     def test_reads_let_an_item_live_anew(self, shelf, clock):
         """
         `get` and `search` begin its minutes again, unless the call or the setting says no.
-        LangGraph: F-I7.
         """
         store = shelf.open(clock=clock, ttl={"default_ttl": 2})
         for key in ("got", "found", "left"):
@@ -52,10 +52,10 @@ class TestExpiry:
 
         assert store.list_namespaces() == [("found",), ("got",)]
 
-    def test_reading_may_be_told_not_to(self, shelf, clock):
+    @pytest.mark.langgraph("F-I7")
+    def test_refreshing_can_be_turned_off(self, shelf, clock):
         """
         `refresh_on_read=False` is for every read; a call may say otherwise.
-        LangGraph: F-I7.
         """
         store = shelf.open(clock=clock, ttl={"default_ttl": 2, "refresh_on_read": False})
         store.put(("a",), "k", {})
@@ -67,10 +67,10 @@ class TestExpiry:
 
         assert keys(store) == {"kept"}
 
+    @pytest.mark.langgraph("F-I7")
     def test_a_new_put_begins_a_new_life(self, shelf, clock):
         """
         The last put's minutes count, and none if it gave none.
-        LangGraph: F-I7.
         """
         store = shelf.open(clock=clock)
         store.put(("a",), "k", {}, ttl=1)
@@ -80,10 +80,10 @@ class TestExpiry:
 
         assert keys(store) == {"k"}
 
+    @pytest.mark.langgraph("F-I8")
     def test_expired_items_may_be_shown(self, shelf, clock):
         """
         With `omit_expired=False` an item is there until it is swept, as by LangGraph's default.
-        LangGraph: F-I8.
         """
         store = shelf.open(clock=clock, ttl={"omit_expired": False})
         store.put(("a",), "k", {}, ttl=1)
@@ -93,7 +93,7 @@ class TestExpiry:
         assert store.sweep_ttl() == 1
         assert keys(store) == set()
 
-    def test_what_can_not_be_is_refused(self, store):
+    def test_an_invalid_time_to_live_is_refused(self, store):
         """
         Minutes are a number from 0 on; a store without a time to live says so.
         """
@@ -115,10 +115,10 @@ class TestExpiry:
 
 
 class TestSweeper:
+    @pytest.mark.langgraph("F-I7")
     async def test_a_sweep_removes_what_has_expired(self, shelf, clock):
         """
         It says how many items it removed; a program written for LangGraph may await that.
-        LangGraph: F-I7.
         """
         index = {"dims": 1, "embed": lambda texts: [[1.0] for _ in texts]}
         store = shelf.open(clock=clock, index=index)
@@ -131,10 +131,10 @@ class TestSweeper:
         assert await store.sweep_ttl() == 0
         assert keys(store) == {"3", "4"}
 
+    @pytest.mark.langgraph("F-I7")
     async def test_with_the_store_the_sweeper_ends(self, shelf, clock):
         """
         `async with` starts it where the settings name an interval, and its thread ends there.
-        LangGraph: F-I7.
         """
         before = threading.active_count()
         store = shelf.open(
@@ -172,10 +172,10 @@ class TestSweeper:
         assert len(set(seen)) == 1
         assert "store.sweep_failed" in capsys.readouterr().err
 
+    @pytest.mark.langgraph("F-I7")
     def test_it_may_be_started_by_hand(self, store):
         """
         LangGraph's two methods start and stop it; the store's end stops it too.
-        LangGraph: F-I7.
         """
         store.start_ttl_sweeper(sweep_interval_minutes=60)
         assert store.stop_ttl_sweeper(timeout=10) == 1

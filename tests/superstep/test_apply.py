@@ -88,7 +88,7 @@ class TestVersions:
         }
 
     @pytest.mark.promise("L3", "L4")
-    def test_a_cleared_cell_gets_a_version_but_makes_nobody_due(self):
+    def test_a_cleared_cell_gets_a_version_but_makes_no_node_due(self):
         """
         A cleared ephemeral changes its version, is not available, and is not in the answer.
         """
@@ -180,9 +180,10 @@ class TestAging:
 
 
 class TestJoins:
+    @pytest.mark.langgraph("F-A11")
     def test_a_join_runs_once_all_have_come(self):
         """
-        Node d waits for b and for c, over several supersteps if need be. LangGraph: F-A11.
+        Node d waits for b and for c, over several supersteps if need be.
         """
         state = fresh()
         apply(state, [A])
@@ -208,11 +209,11 @@ class TestJoins:
 
 class TestOrder:
     @pytest.mark.promise("L15")
+    @pytest.mark.langgraph("F-B8", "F-C3")
     @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
-    def test_writes_fold_in_path_order_whatever_finished_first(self, order):
+    def test_writes_fold_in_path_order_not_in_order_of_completion(self, order):
         """
         Three parallel nodes' writes are folded by name, whichever returns first.
-        LangGraph: F-B8, F-C3.
         """
         plan = graph(State, dict.fromkeys("abc", idle), [(START, n) for n in "cab"])
         run = Script(plan, saver=False)
@@ -224,7 +225,7 @@ class TestOrder:
 
     @pytest.mark.promise("L15")
     @given(st.permutations(range(12)))
-    def test_sends_fold_by_their_number_whatever_finished_first(self, order):
+    def test_sends_fold_by_their_number_not_in_order_of_completion(self, order):
         """
         Twelve Sends to one node are folded in the order they were sent, not as text.
         """
@@ -350,7 +351,7 @@ def test_apply_is_a_function_of_its_arguments(supersteps):
 
 @pytest.mark.promise("S062", "S067", "L5", "L6", "C21")
 @given(st.lists(RAN, max_size=5))
-def test_looking_at_changed_channels_finds_who_looking_at_all_nodes_finds(supersteps):
+def test_changed_channels_find_the_same_nodes_as_a_full_scan(supersteps):
     """
     The list of changed channels is a shortcut only: without it the same tasks, with the same
     ids, are due.

@@ -30,11 +30,12 @@ class TestInput:
         assert steps == ([1, 4] if mode is EXIT else [-1, 0, 1, 2, 3, 4])
 
     @pytest.mark.promise("L50")
+    @pytest.mark.langgraph("F-F14")
     @MODES
     def test_a_new_input_discards_pending_tasks(self, mode):
         """
         On a waiting thread an input begins anew: a's finished writes and b's question are gone,
-        and both run again. LangGraph: F-F14.
+        and both run again.
         """
         store = thread("b", mode=mode, finished=("a",))
         run = again(store, {"text": "new"}, mode)
@@ -81,7 +82,7 @@ class TestInput:
         assert run.state.values["log"] == ["a", "b", "a", "b"]
 
     @pytest.mark.parametrize("given", [3, "text", ["text"], object()])
-    def test_an_input_that_is_no_update_is_refused_before_anything_changes(self, given):
+    def test_an_invalid_input_is_refused_before_anything_changes(self, given):
         """
         A wrong input raises at once and says what to pass: nothing is saved and no node runs.
         """
@@ -93,11 +94,11 @@ class TestInput:
         assert refused.value.do.startswith("pass a dict of state keys")
         assert (run.state.sent, run.state.versions) == (0, {})
 
+    @pytest.mark.langgraph("L27")
     @pytest.mark.parametrize("mode", [SYNC, EXIT])
     def test_a_branch_at_start_runs_as_a_task(self, mode):
         """
         When START has a branch its input checkpoint is saved first, because user code runs next.
-        LangGraph: L27.
         """
         builder = GraphBuilder(State).add_node("a", idle)
         builder.set_conditional_entry_point(lambda state: "a")
@@ -188,11 +189,11 @@ class TestNone:
 
 class TestFork:
     @pytest.mark.promise("S163", "L7", "L67", "L69")
+    @pytest.mark.langgraph("F-G7", "F-E10", "L65")
     def test_going_on_from_an_older_checkpoint_forks(self):
         """
         A run from an addressed checkpoint hangs on it, expects the thread's head, runs every
         task anew and uses versions that no branch has.
-        LangGraph: F-G7, F-E10, L65.
         """
         store = Store()
         plan = chain(State, "a", "b")

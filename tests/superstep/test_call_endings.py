@@ -30,10 +30,11 @@ from tests.superstep.script import Store, kinds, rows
 
 
 class TestQuestions:
-    def test_the_callers_question_is_told_with_its_calls(self):
+    @pytest.mark.langgraph("F-F8")
+    def test_the_callers_question_is_reported_with_its_calls(self):
         """
         A node that pauses ends after its calls, and the run shows the questions of all of them,
-        each once. LangGraph: F-F8.
+        each once.
         """
         run = Program("a").begun()
         one = run.called(run.task("a"), "one")
@@ -49,9 +50,10 @@ class TestQuestions:
         assert isinstance(run.outcome, Interrupted)
         assert [question.value for question in run.outcome.interrupts] == ["first", "second"]
 
-    def test_one_for_which_nobody_waited_pauses_the_run_all_the_same(self):
+    @pytest.mark.langgraph("F-F8")
+    def test_a_question_of_an_unawaited_call_pauses_the_run(self):
         """
-        A question is never lost: the node that returned without it runs again. LangGraph: F-F8.
+        A question is never lost: the node that returned without it runs again.
         """
         store = Store()
         run = Program("a", store=store).begun()
@@ -70,7 +72,7 @@ class TestQuestions:
         identifier = run.outcome.interrupts[0].id
         assert (again.names, again.task("a").routed) == (["a"], {identifier: "yes"})
 
-    def test_an_answer_given_to_nobody_stays_with_the_call_that_took_it(self):
+    def test_a_bare_answer_stays_with_the_call_that_took_it(self):
         """
         A call that used up a bare answer, and asks once more, gets it again when it runs again.
         """
@@ -113,9 +115,10 @@ class TestStopping:
         assert run.answers[step.id].gone
         assert run.names == ["a"]
 
+    @pytest.mark.langgraph("F-J7")
     def test_a_running_call_is_stopped_alone(self):
         """
-        Only that call is stopped; its caller and its siblings go on. LangGraph: F-J7.
+        Only that call is stopped; its caller and its siblings go on.
         """
         run = Program("a").begun()
         other = run.called(run.task("a"), "other")
@@ -149,10 +152,10 @@ class TestStopping:
         assert kinds(effects) == ["StartTask"]
         assert step.id not in run.answers
 
+    @pytest.mark.langgraph("L109")
     def test_the_next_attempt_waits_for_a_call_that_still_runs(self):
         """
         A caller that is tried again finds its running call, and starts it no second time.
-        LangGraph: L109.
         """
         run = Program("a", max_concurrency=1).begun()
         step = run.called(run.task("a"), "step")
@@ -166,10 +169,10 @@ class TestStopping:
         run.ends(due, 2)
         assert run.names == ["a"]
 
+    @pytest.mark.langgraph("F-J7")
     def test_a_run_that_leaves_keeps_only_callers_whose_calls_ended_well(self):
         """
         A node that returned before its call was stopped has not finished: it runs again.
-        LangGraph: F-J7.
         """
         store = Store()
         run = Program("a", "b", store=store, max_concurrency=2).begun()
@@ -300,7 +303,7 @@ def test_no_order_of_events_makes_a_run_hang(block):
             raise
 
 
-def test_stored_answers_of_a_call_are_no_result():
+def test_stored_answers_of_a_call_are_not_its_result():
     """
     A call that was answered and did not end runs again, with what it had been answered.
     """

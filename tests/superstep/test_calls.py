@@ -25,9 +25,10 @@ from tests.superstep.test_handlers import plan_of
 
 
 class TestStarting:
+    @pytest.mark.langgraph("F-J3")
     def test_a_call_starts_beside_its_caller(self):
         """
-        A call starts at once, in the superstep of its caller. LangGraph: F-J3.
+        A call starts at once, in the superstep of its caller.
         """
         run = Program("a").begun()
 
@@ -37,10 +38,11 @@ class TestStarting:
         assert run.names == ["a", "step"]
         assert run.state.running[task.id].input == ((), {})
 
+    @pytest.mark.langgraph("F-J4")
     def test_its_result_is_sent_to_the_store_and_to_its_caller_at_once(self):
         """
         The row of a call is beside those of nodes; its caller doesn't wait for it to be
-        durable, and readers do. LangGraph: F-J4.
+        durable, and readers do.
         """
         run = Program("a", modes=frozenset({"updates"})).begun()
         step = run.called(run.task("a"), "step")
@@ -54,9 +56,10 @@ class TestStarting:
         run.saved()
         assert run.streamed("updates") == [{"step": 5}]
 
-    def test_what_it_returned_reaches_no_channel(self):
+    @pytest.mark.langgraph("F-J3")
+    def test_results_of_calls_reach_no_channel(self):
         """
-        The superstep folds in what the node returned and nothing of its calls. LangGraph: F-J3.
+        The superstep folds in what the node returned and nothing of its calls.
         """
         run = Program("a").begun()
         run.ends(run.called(run.task("a"), "step"), 5)
@@ -66,10 +69,11 @@ class TestStarting:
         assert run.state.values == {"log": ["a"]}
         assert run.state.calls is None
 
+    @pytest.mark.langgraph("L101")
     @pytest.mark.parametrize("value", [None, 0, False, ""])
     def test_a_stored_result_is_handed_over_at_once(self, value):
         """
-        In a run that goes on after a crash, the same call is not run again. LangGraph: L101.
+        In a run that goes on after a crash, the same call is not run again.
         """
         store = Store()
         first = Program("a", store=store).begun()
@@ -104,10 +108,11 @@ class TestStarting:
 
 
 class TestPlaces:
+    @pytest.mark.langgraph("L113")
     def test_a_caller_that_waits_holds_none(self):
         """
         Under max_concurrency=1 a call at any depth gets the place of those who wait for it, and
-        the sibling's task comes when there is one. LangGraph: L113.
+        the sibling's task comes when there is one.
         """
         run = Program("a", "b", max_concurrency=1).begun()
         assert run.names == ["a"]
@@ -160,10 +165,10 @@ class TestPlaces:
 
 
 class TestEnding:
+    @pytest.mark.langgraph("F-J3")
     def test_a_caller_ends_after_its_calls(self):
         """
         The result of a node counts, and is shown, once the calls that it left behind have ended.
-        LangGraph: F-J3.
         """
         run = Program("a", modes=frozenset({"updates"})).begun()
         step = run.called(run.task("a"), "step")
@@ -176,10 +181,10 @@ class TestEnding:
         assert run.streamed("updates") == [{"step": 1}, {"a": {"log": ["a"]}}]
         assert isinstance(run.outcome, Succeeded)
 
+    @pytest.mark.langgraph("F-J7")
     def test_one_that_fails_has_its_calls_stopped(self):
         """
         The run fails once the calls of the failed node have stopped, those of calls too.
-        LangGraph: F-J7.
         """
         run = Program("a").begun()
         outer = run.called(run.task("a"), "outer")
@@ -196,9 +201,10 @@ class TestEnding:
         assert isinstance(run.outcome, Failed)
         assert (run.answers[outer.id].gone, run.answers[inner.id].gone) == (True, True)
 
+    @pytest.mark.langgraph("F-J7", "F-C12")
     def test_an_error_handler_starts_when_the_calls_have_stopped(self):
         """
-        The handler of a failed node runs beside none of the node's calls. LangGraph: F-J7, F-C12.
+        The handler of a failed node runs beside none of the node's calls.
         """
         run = Program(plan=plan_of()).begun()
         step = run.called(run.task("a"), "step")
@@ -210,9 +216,10 @@ class TestEnding:
 
         assert started(run.saved()) == ["__error_handler__a"]
 
+    @pytest.mark.langgraph("F-J5")
     def test_a_calls_error_is_its_callers(self):
         """
-        A failed call fails no other task, and nothing of it is stored. LangGraph: F-J5.
+        A failed call fails no other task, and nothing of it is stored.
         """
         run = Program("a").begun()
         step = run.called(run.task("a"), "step")

@@ -65,13 +65,12 @@ RETURNS = {
 }
 
 
+@pytest.mark.langgraph("F-A16")
 @pytest.mark.parametrize("returns", RETURNS)
 @pytest.mark.parametrize("schema", [Model, Plain, Struct])
-async def test_what_was_changed_in_place_is_an_update(schema, returns):
+async def test_a_change_in_place_is_an_update(schema, returns):
     """
     Defaults that were never set count too, nested ones as well, for the next node and the result.
-
-    LangGraph: F-A16.
     """
 
     def node(state):
@@ -86,13 +85,12 @@ async def test_what_was_changed_in_place_is_an_update(schema, returns):
     assert await graph.ainvoke(schema(outer=1)) == expected
 
 
+@pytest.mark.langgraph("F-A16")
 @pytest.mark.parametrize("returns", RETURNS)
 @pytest.mark.parametrize("schema", [Model, Plain])
 async def test_it_is_what_langgraph_makes_of_it(schema, returns):
     """
     The same program under LangGraph has the same result, whatever keys the input had.
-
-    LangGraph: F-A16.
     """
 
     def run(builder, command):
@@ -105,7 +103,7 @@ async def test_it_is_what_langgraph_makes_of_it(schema, returns):
         assert await ours.ainvoke(given) == other.invoke(given)
 
 
-async def test_what_was_not_touched_is_no_update():
+async def test_untouched_fields_are_not_an_update():
     """
     A new model with one field leaves what others wrote; what can't be changed isn't made again.
     """

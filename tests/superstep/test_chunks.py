@@ -40,9 +40,10 @@ def end(run: Script, name: str, *returned: Any, **update: Any) -> None:
 
 
 class TestValues:
+    @pytest.mark.langgraph("F-D1")
     def test_the_input_comes_first_and_then_each_change(self):
         """
-        One chunk after the input and one after each superstep. LangGraph: F-D1.
+        One chunk after the input and one after each superstep.
         """
         run = read(chain(State, "a", "b"), "values")
         end(run, "a", log=["a"])
@@ -54,9 +55,10 @@ class TestValues:
             {"text": "in", "log": ["a", "b"]},
         ]
 
-    def test_a_superstep_that_writes_no_output_key_tells_nothing(self):
+    @pytest.mark.langgraph("F-D1", "L97")
+    def test_a_superstep_that_writes_no_output_key_sends_nothing(self):
         """
-        `values` has changes, not supersteps. LangGraph: F-D1, L97.
+        `values` has changes, not supersteps.
         """
         run = read(chain(State, "a", "b"), "values")
         end(run, "a", {})
@@ -64,9 +66,10 @@ class TestValues:
 
         assert len(run.streamed("values")) == 2
 
+    @pytest.mark.langgraph("L97")
     def test_a_run_that_writes_nothing_returns_none(self):
         """
-        Without a changed output key there is no output. LangGraph: L97.
+        Without a changed output key no output is sent.
         """
         run = Script(chain(State, "a"))
         run.begin({})
@@ -75,9 +78,10 @@ class TestValues:
 
         assert run.outcome.values is None
 
-    def test_a_resume_tells_the_state_first(self):
+    @pytest.mark.langgraph("F-D1")
+    def test_a_resume_sends_the_state_first(self):
         """
-        Before anything runs, a resumed reader gets the current state. LangGraph: F-D1.
+        Before anything runs, a resumed reader gets the current state.
         """
         store = Store()
         first = read(chain(State, "a", "b"), "values", store=store, interrupt_before=("b",))
@@ -88,9 +92,10 @@ class TestValues:
 
         assert again.streamed("values") == [{"text": "in", "log": ["a"]}]
 
+    @pytest.mark.langgraph("F-D1", "L98")
     def test_a_question_is_the_whole_state_with_the_question(self):
         """
-        An interrupt's chunk is the full state and `__interrupt__`. LangGraph: F-D1, L98.
+        An interrupt's chunk is the full state and `__interrupt__`.
         """
         run = read(chain(State, "a"), "values")
         run.ask("a", "why?")
@@ -100,10 +105,10 @@ class TestValues:
         assert {k: v for k, v in last.items() if k != "__interrupt__"} == {"text": "in", "log": []}
         assert [i.value for i in last["__interrupt__"]] == ["why?"]
 
-    def test_a_question_over_a_bare_value_stands_alone(self):
+    @pytest.mark.langgraph("L98")
+    def test_a_question_over_a_bare_value_is_sent_alone(self):
         """
         Where the state isn't a dict, the question's chunk has nothing but the question.
-        LangGraph: L98.
         """
         run = read(chain(Annotated[list, add], "a"), "values", given=["in"])
         run.ask("a", "why?")
@@ -113,9 +118,10 @@ class TestValues:
         assert first == ["in"]
         assert list(asked) == ["__interrupt__"]
 
+    @pytest.mark.langgraph("F-D18")
     def test_one_key_asked_for_by_its_name_comes_bare(self):
         """
-        Chunks show the key's value without the key. LangGraph: F-D18.
+        Chunks show the key's value without the key.
         """
         run = read(
             chain(State, "a"), "values", "updates", "tasks", output_keys=("text",), bare=True
@@ -128,10 +134,10 @@ class TestValues:
 
 
 class TestUpdates:
-    def test_tasks_are_told_as_they_finish(self):
+    @pytest.mark.langgraph("F-D2", "L97")
+    def test_tasks_are_reported_as_they_finish(self):
         """
         Chunks come in the order of completion, the state folds in path order.
-        LangGraph: F-D2, L97.
         """
         run = read(three(), "updates", "values")
         for name in "cab":
@@ -140,6 +146,7 @@ class TestUpdates:
         assert [next(iter(chunk)) for chunk in run.streamed("updates")] == ["c", "a", "b"]
         assert run.streamed("values")[-1]["log"] == ["a", "b", "c"]
 
+    @pytest.mark.langgraph("F-D2")
     @pytest.mark.parametrize(
         ("returned", "shown"),
         [
@@ -150,19 +157,19 @@ class TestUpdates:
             ([{"log": ["1"]}, Command(update={"text": "x"})], {"log": ["1"], "text": "x"}),
         ],
     )
-    def test_what_a_task_wrote(self, returned, shown):
+    def test_a_tasks_writes_are_a_dict_or_a_list(self, returned, shown):
         """
-        A dict; a list where a key repeats; None where it wrote nothing. LangGraph: F-D2.
+        A dict; a list where a key repeats; None where it wrote nothing.
         """
         run = read(chain(State, "a"), "updates")
         end(run, "a", returned)
 
         assert run.streamed("updates") == [{"a": shown}]
 
-    def test_questions_of_siblings_are_told_as_they_come_and_returned_in_path_order(self):
+    @pytest.mark.langgraph("F-D2", "L115")
+    def test_questions_of_siblings_are_sent_as_they_come_and_returned_in_path_order(self):
         """
         Each question has a chunk; the run's own list is by path, whatever came first.
-        LangGraph: F-D2, L115.
         """
         run = read(three(), "updates")
         run.ask("c", "c?")
@@ -177,9 +184,10 @@ class TestUpdates:
 
 
 class TestTasks:
+    @pytest.mark.langgraph("F-D5")
     def test_start_and_result(self):
         """
-        The start has input and triggers, the result what was written. LangGraph: F-D5.
+        The start has input and triggers, the result what was written.
         """
         run = read(chain(State, "a"), "tasks")
         end(run, "a", [{"log": ["1"]}, {"log": ["2"], "text": "x"}])
@@ -199,18 +207,19 @@ class TestTasks:
             "interrupts": [],
         }
 
+    @pytest.mark.langgraph("F-D5")
     def test_metadata_is_the_callers_and_the_nodes(self):
         """
-        A start carries the run's metadata and tags and the node's. LangGraph: F-D5.
+        A start carries the run's metadata and tags and the node's.
         """
         run = read(chain(State, "a"), "tasks", metadata={"user": 1}, tags=("t",))
 
         assert run.streamed("tasks")[0]["metadata"] == {"user": 1, "tags": ["t"]}
 
+    @pytest.mark.langgraph("F-D5")
     def test_an_error_and_a_question_are_results(self):
         """
         The chunk of a task that raised has the error's text, of one that asked its questions.
-        LangGraph: F-D5.
         """
         run = read(three(), "tasks")
         run.ask("a", "why?")
@@ -222,9 +231,10 @@ class TestTasks:
         assert [(i["value"], set(i)) for i in asked["interrupts"]] == [("why?", {"value", "id"})]
         assert failed["error"] == "ValueError('boom')"
 
-    def test_a_hidden_node_tells_nothing(self):
+    @pytest.mark.langgraph("F-D5", "F-D20")
+    def test_a_hidden_node_sends_nothing(self):
         """
-        A node with the hidden tag has no chunk in any mode. LangGraph: F-D5, F-D20.
+        A node with the hidden tag has no chunk in any mode.
         """
         plan = chain(State, "a", "b")
         hidden = graph(State, {"a": idle, "b": idle}, [("__start__", "a"), ("a", "b")])
@@ -241,9 +251,10 @@ class TestTasks:
 
 
 class TestCheckpoints:
+    @pytest.mark.langgraph("F-D6")
     def test_each_names_what_follows(self):
         """
-        Values, next nodes and their tasks at each stored checkpoint. LangGraph: F-D6.
+        Values, next nodes and their tasks at each stored checkpoint.
         """
         run = read(chain(State, "a"), "checkpoints")
         end(run, "a", log=["a"])
@@ -254,9 +265,10 @@ class TestCheckpoints:
         assert [[t["name"] for t in c["tasks"]] for c in told] == [["__start__"], ["a"], []]
         assert [c["parent_config"] for c in told[1:]] == [c["config"] for c in told[:-1]]
 
-    def test_a_resume_tells_the_checkpoint_it_stands_on(self):
+    @pytest.mark.langgraph("F-D6")
+    def test_a_resume_sends_the_checkpoint_that_it_begins_at(self):
         """
-        With what its tasks have asked, raised and written so far. LangGraph: F-D6.
+        With what its tasks have asked, raised and written so far.
         """
         store = Store()
         first = read(three(), "checkpoints", store=store)
@@ -275,21 +287,23 @@ class TestCheckpoints:
         assert b["result"] == {"log": ["b"]}
         assert c == {"id": c["id"], "name": "c", "error": "ValueError('boom')", "state": None}
 
+    @pytest.mark.langgraph("F-D6")
     @pytest.mark.parametrize(
         "settings", [{"interrupt_after": ("a",)}, {"recursion_limit": 1}], ids=["after", "limit"]
     )
-    def test_a_run_that_stops_tells_its_last_checkpoint(self, settings):
+    def test_a_run_that_stops_sends_its_last_checkpoint(self, settings):
         """
-        Also when a breakpoint or the recursion limit ends the run. LangGraph: F-D6.
+        Also when a breakpoint or the recursion limit ends the run.
         """
         run = read(chain(State, "a", "b"), "checkpoints", **settings)
         end(run, "a", log=["a"])
 
         assert run.streamed("checkpoints")[-1]["next"] == ["b"]
 
+    @pytest.mark.langgraph("F-D6")
     def test_without_a_saver_there_are_none(self):
         """
-        Results that are not stored are not shown. LangGraph: F-D6.
+        Results that are not stored are not shown.
         """
         run = read(chain(State, "a"), "checkpoints", "debug", saver=False)
         run.finish("a", log=["a"])
@@ -308,9 +322,10 @@ class TestCheckpoints:
 
 
 class TestDebug:
+    @pytest.mark.langgraph("F-D7")
     def test_it_wraps_tasks_and_checkpoints(self):
         """
-        The payloads of both modes, with a step, a moment and a type. LangGraph: F-D7.
+        The payloads of both modes, with a step, a moment and a type.
         """
         run = read(chain(State, "a"), "debug", "tasks", "checkpoints")
         end(run, "a", log=["a"])
@@ -332,9 +347,10 @@ class TestDebug:
 
 
 class TestHiddenNodes:
+    @pytest.mark.langgraph("F-D20")
     def test_breakpoints_at_all_nodes_leave_them_out(self):
         """
-        `interrupt_before="*"` does not pause before a hidden node. LangGraph: F-D20.
+        `interrupt_before="*"` does not pause before a hidden node.
         """
         plan = graph(State, {"a": idle, "b": idle}, [("__start__", "a"), ("a", "b")])
         object.__setattr__(plan.nodes["a"], "hidden", True)

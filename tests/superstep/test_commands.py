@@ -30,11 +30,11 @@ def two_questions() -> tuple[Store, tuple[Interrupt, Interrupt]]:
 
 
 class TestCommand:
+    @pytest.mark.langgraph("F-F3")
     @MODES
     def test_a_bare_answer_goes_to_the_one_that_waits(self, mode):
         """
         The task that asked runs again with the answer; its finished sibling doesn't.
-        LangGraph: F-F3.
         """
         store = thread("b", mode=mode, finished=("a",))
         (save, *_) = (run := again(store, Command(resume="yes"), mode)).sent
@@ -46,20 +46,21 @@ class TestCommand:
         assert len(save.claim.resumes) == 1
 
     @pytest.mark.promise("L58")
+    @pytest.mark.langgraph("F-F3")
     @pytest.mark.parametrize("answer", [False, 0, "", [], {"a": 1}])
     def test_any_answer_but_none_counts(self, answer):
         """
         False, 0 and the empty text are answers, a dict that has no interrupt ids too.
-        LangGraph: F-F3.
         """
         run = again(thread("b", finished=("a",)), Command(resume=answer))
 
         assert run.task("b").answers == (answer,)
 
     @pytest.mark.promise("L55")
+    @pytest.mark.langgraph("F-F4", "L57")
     def test_answers_by_id_go_to_their_questions(self):
         """
-        A dict of interrupt ids answers several at once. LangGraph: F-F4, L57.
+        A dict of interrupt ids answers several at once.
         """
         store = thread("a", "b")
         asked = {e.path[-1]: e.writes[0][1][0] for e in store.ledger if e.index == -3}
@@ -73,10 +74,10 @@ class TestCommand:
         assert set(run.sent[0].claim.resumes) == {i.id for i in asked.values()}
 
     @pytest.mark.promise("L56")
+    @pytest.mark.langgraph("F-F4")
     def test_an_answer_for_one_of_two_leaves_the_other_waiting(self):
         """
         The unanswered task runs to its question again; after that a bare answer will do.
-        LangGraph: F-F4.
         """
         store = thread("a", "b")
         asked = {e.path[-1]: e.writes[0][1][0] for e in store.ledger if e.index == -3}
@@ -116,9 +117,10 @@ class TestCommand:
         assert run.task("b").answers == answers
         assert again(store, None).task("b").answers == answers
 
+    @pytest.mark.langgraph("L107")
     def test_an_answer_never_reaches_an_earlier_question(self):
         """
-        Of two questions asked at once the later one can't be answered alone. LangGraph: L107.
+        Of two questions asked at once the later one can't be answered alone.
         """
         store, (_, second) = two_questions()
         run = Script(PAIR, SYNC, store=store)
@@ -159,9 +161,10 @@ class TestCommand:
         assert task.answers == ()
         assert again(run.store, None).state.bare_answer == ["early"]
 
+    @pytest.mark.langgraph("L112")
     def test_an_empty_command_goes_on(self):
         """
-        Command() is like None: it runs what is pending. LangGraph: L112.
+        Command() is like None: it runs what is pending.
         """
         assert again(thread(finished=("a",)), Command()).names == ["b"]
 

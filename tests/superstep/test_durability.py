@@ -77,7 +77,7 @@ class TestClaim:
 
         assert started(run.saved(1)) == ["a"]
 
-    def test_without_a_saver_nothing_is_saved_and_nobody_waits(self):
+    def test_without_a_saver_nothing_is_saved_or_waited_for(self):
         """
         A run without a saver starts at once and never asks for a save.
         """
@@ -90,10 +90,10 @@ class TestClaim:
 
 class TestSync:
     @pytest.mark.promise("S074", "S079")
+    @pytest.mark.langgraph("F-E11", "L79")
     def test_the_next_superstep_waits_for_the_checkpoint(self):
         """
         Step n+1 starts after step n's save is acknowledged, for every n.
-        LangGraph: F-E11, L79.
         """
         run = begun(SYNC)
         for number, (name, following) in enumerate([("a", ["b"]), ("b", ["c"])], 1):
@@ -137,7 +137,7 @@ class TestSync:
         assert kinds(run.saved()) == ["Finish"]
 
     @pytest.mark.parametrize("mode", ["updates", "values"])
-    def test_a_chunk_is_delivered_when_what_it_tells_is_durable(self, mode):
+    def test_a_chunk_is_delivered_when_its_content_is_durable(self, mode):
         """
         In sync a delivered chunk is a durable one.
         """
@@ -153,10 +153,10 @@ class TestSync:
 
 class TestAsync:
     @pytest.mark.promise("S075", "C4")
+    @pytest.mark.langgraph("F-E12", "L79")
     def test_the_next_superstep_starts_while_the_checkpoint_is_being_saved(self):
         """
         Overlap: step n+1 starts with step n's save still on its way.
-        LangGraph: F-E12, L79.
         """
         run = begun(ASYNC)
         run.saved(1)
@@ -167,10 +167,10 @@ class TestAsync:
         assert [s.number for s in run.sent] == [1, 2, 3]
 
     @pytest.mark.promise("S075")
+    @pytest.mark.langgraph("F-E12")
     def test_the_run_ends_only_when_everything_is_durable(self):
         """
         Overlap never means loss: Finish comes after the last acknowledgement.
-        LangGraph: F-E12.
         """
         run = begun(ASYNC)
         run.saved(1)
@@ -207,10 +207,10 @@ class TestAsync:
 
 class TestExit:
     @pytest.mark.promise("S077", "C8")
+    @pytest.mark.langgraph("F-E13", "L82")
     def test_nothing_is_sent_until_the_run_leaves(self):
         """
         Only the claim and one farewell with the last checkpoint.
-        LangGraph: F-E13, L82.
         """
         run = begun(EXIT)
         run.saved(1)
@@ -226,10 +226,10 @@ class TestExit:
         assert kinds(run.saved(2)) == ["Finish"]
 
     @pytest.mark.promise("C8")
+    @pytest.mark.langgraph("L82", "L84")
     def test_a_run_that_is_stopped_flushes_its_unfinished_superstep(self):
         """
         On a controlled exit the finished siblings' writes go with the checkpoint.
-        LangGraph: L82, L84.
         """
         run = pair(EXIT)
         run.finish("b", log=["b"])
@@ -317,10 +317,10 @@ class TestEveryMode:
         assert last.ledger[0].writes == ((NO_WRITES, None),)
 
     @pytest.mark.promise("S065")
+    @pytest.mark.langgraph("L22", "L105")
     def test_a_checkpoint_holds_copies(self):
         """
         Values that were handed over don't change while the run goes on.
-        LangGraph: L22, L105.
         """
         run = begun(ASYNC)
         run.saved(1)
@@ -379,10 +379,10 @@ def settle(run: Script) -> None:
             return
 
 
+@pytest.mark.langgraph("F-E5", "L86")
 def test_channels_are_handed_over_when_they_changed():
     """
     Each checkpoint carries only the cells whose version rose, and marks the cleared ones.
-    LangGraph: F-E5, L86.
     """
     run = begun(SYNC)
     run.saved()

@@ -20,11 +20,11 @@ from tests.superstep.threads import MODES, SYNC, State, parallel, stored, three
 
 class TestFailure:
     @pytest.mark.promise("S174", "L38")
+    @pytest.mark.langgraph("F-C13")
     @MODES
     def test_finished_siblings_are_kept_and_the_others_are_stopped(self, mode):
         """
         When b fails, a's writes are stored and c is cancelled.
-        LangGraph: F-C13.
         """
         run = three(mode)
         run.finish("a", log=["a"])
@@ -131,11 +131,11 @@ class TestFailure:
 
 
 class TestCancel:
+    @pytest.mark.langgraph("F-C15", "L46")
     @MODES
     def test_tasks_are_stopped_and_what_is_done_is_stored(self, mode):
         """
         A cancelled run stops its tasks, stores what finished, and only then ends.
-        LangGraph: F-C15, L46.
         """
         run = three(mode)
         run.finish("a", log=["a"])
@@ -213,7 +213,7 @@ class TestLateEvents:
         assert run.event(event(task, result)) == []
         assert (run.state.results, run.state.running, run.state.sent) == before
 
-    def test_what_ends_after_a_refused_save_is_told_to_nobody(self):
+    def test_tasks_that_end_after_a_refused_save_send_no_chunk(self):
         """
         A chunk of a task that ends when a save has failed would show what is stored nowhere.
         """

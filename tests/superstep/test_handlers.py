@@ -40,11 +40,11 @@ def begun(mode: Durability, *siblings: str, store: Store | None = None, **settin
 
 
 class TestDurableFirst:
+    @pytest.mark.langgraph("F-C12", "L44")
     @pytest.mark.parametrize("mode", [SYNC, ASYNC])
     def test_the_handler_waits_for_the_failures_rows(self, mode):
         """
         The error and its mark are stored together, and the handler starts after that.
-        LangGraph: F-C12, L44.
         """
         run = begun(mode)
 
@@ -54,19 +54,19 @@ class TestDurableFirst:
         assert rows(run.sent[-1]) == [("a", -1), ("a", -6)]
         assert started(run.saved()) == [HANDLER]
 
+    @pytest.mark.langgraph("L44")
     def test_in_exit_mode_it_starts_at_once(self):
         """
         A run that stores nothing until it leaves has nothing to wait for.
-        LangGraph: L44.
         """
         run = begun(EXIT)
 
         assert started(run.fail("a", ValueError("boom"))) == [HANDLER]
 
+    @pytest.mark.langgraph("L44", "L45")
     def test_in_exit_mode_the_rows_travel_with_the_farewell(self):
         """
         Cancelled while the handler runs, the run stores that the failure is handled.
-        LangGraph: L44, L45.
         """
         store = Store()
         run = begun(EXIT, store=store)
@@ -93,10 +93,10 @@ class TestDurableFirst:
 
 
 class TestTheTask:
-    def test_it_stands_behind_the_failed_one(self):
+    @pytest.mark.langgraph("F-C12", "L44")
+    def test_a_handlers_path_follows_the_failed_task(self):
         """
         The handler's path is the failed task's with a mark, its input the failed one's view.
-        LangGraph: F-C12, L44.
         """
         run = begun(SYNC)
         run.fail("a", ValueError("boom"))
@@ -105,10 +105,10 @@ class TestTheTask:
         assert effect.task.path == ("__pregel_pull", "a", "node_error_handler", False)
         assert (effect.given, effect.error.node) == ({"log": []}, "a")
 
+    @pytest.mark.langgraph("F-C12")
     def test_its_writes_are_the_failed_ones(self):
         """
         The superstep ends with the handler's writes; the failed node is not due again.
-        LangGraph: F-C12.
         """
         run = begun(SYNC)
         run.fail("a", ValueError("boom"))
@@ -120,11 +120,11 @@ class TestTheTask:
         assert run.outcome.values == {"log": ["handled"]}
         assert run.state.seen["a"]
 
+    @pytest.mark.langgraph("L45")
     @pytest.mark.parametrize("at", ["before the handler", "in the handler", "after the handler"])
     def test_after_a_crash_the_node_is_not_called(self, at):
         """
         Wherever the run breaks off once the failure is stored, the handler goes on from there.
-        LangGraph: L45.
         """
         store = Store()
         run = begun(SYNC, "b", store=store)
@@ -144,10 +144,10 @@ class TestTheTask:
 
         assert again.names == (["b"] if at == "after the handler" else ["b", HANDLER])
 
+    @pytest.mark.langgraph("L45")
     def test_its_id_is_the_same_after_a_crash(self):
         """
         The handler's task has one id, by which its answers and results are found again.
-        LangGraph: L45.
         """
         store = Store()
         run = begun(SYNC, store=store)
@@ -161,10 +161,10 @@ class TestTheTask:
 
 
 class TestNotHandled:
+    @pytest.mark.langgraph("F-C12")
     def test_a_handlers_failure_fails_the_run(self):
         """
         The failure of a handler isn't handled.
-        LangGraph: F-C12.
         """
         run = begun(SYNC)
         run.fail("a", ValueError("boom"))
@@ -175,7 +175,7 @@ class TestNotHandled:
         assert isinstance(run.outcome, Failed)
         assert repr(run.outcome.error) == "KeyError('handler')"
 
-    def test_what_stops_a_program_is_not_handled(self):
+    def test_exits_of_the_program_are_not_handled(self):
         """
         Only an Exception goes to a handler.
         """
@@ -185,10 +185,10 @@ class TestNotHandled:
 
         assert isinstance(run.outcome, Failed)
 
+    @pytest.mark.langgraph("F-C13", "L45")
     def test_a_run_that_leaves_starts_no_handler(self):
         """
         When a sibling has failed already, the failure is stored for the next run's handler.
-        LangGraph: F-C13, L45.
         """
         store = Store()
         run = begun(SYNC, "b", "c", store=store)

@@ -60,10 +60,10 @@ class TestPlanning:
         assert [value for _, value in run.given[1:3]] == [1, 2]
 
     @pytest.mark.promise("L33")
+    @pytest.mark.langgraph("F-C4")
     def test_a_send_carries_its_argument_as_it_is(self):
         """
         The value of a Send reaches the node itself, not a copy and not the state.
-        LangGraph: F-C4.
         """
         packet = object()
         run = Script(graph(State, {"a": idle, "b": waits}, [(START, "a")]), saver=False)
@@ -119,11 +119,11 @@ class TestPlanning:
 
 
 class TestConcurrency:
+    @pytest.mark.langgraph("F-C16")
     @pytest.mark.parametrize("most", [1, 2, 3])
     def test_a_run_has_at_most_so_many_tasks_at_once(self, most):
         """
         `max_concurrency` tasks run; the next starts, in plan order, when one ends.
-        LangGraph: F-C16.
         """
         run = Script(
             graph(State, dict.fromkeys("abcde", idle), [(START, n) for n in "abcde"]),
@@ -168,12 +168,12 @@ class TestConcurrency:
 
 class TestRecursionLimit:
     @pytest.mark.promise("L28")
+    @pytest.mark.langgraph("F-C8")
     @MODES
     @pytest.mark.parametrize("limit", [1, 4])
     def test_a_fresh_input_gets_exactly_so_many_node_supersteps(self, mode, limit):
         """
         START takes no step of the limit; the error says what still had work.
-        LangGraph: F-C8.
         """
         run = Script(loop(), mode, recursion_limit=limit)
         outcome = run.play({"text": "x"}, {"a": note("a")})
@@ -186,11 +186,11 @@ class TestRecursionLimit:
         assert run.store.statuses == ["error"]
 
     @pytest.mark.promise("L28")
+    @pytest.mark.langgraph("F-C8", "L117")
     @MODES
     def test_a_resume_gets_as_many_again(self, mode):
         """
         Going on has the same limit, and what was done before the error is kept.
-        LangGraph: F-C8, L117.
         """
         store = Store()
         for round_ in (1, 2, 3):
@@ -201,7 +201,7 @@ class TestRecursionLimit:
             assert store.restored().values["log"] == ["a"] * (3 * round_)
 
     @pytest.mark.parametrize(("limit", "ends"), [(2, Failed), (3, Succeeded)])
-    def test_a_run_that_ends_in_time_is_no_failure(self, limit, ends):
+    def test_a_run_that_ends_in_time_succeeds(self, limit, ends):
         """
         As many node supersteps as the limit are fine; one more is not.
         """
@@ -239,6 +239,7 @@ def pauses(plan: Plan, mode: Durability, **breakpoints: Any) -> list[list[str]]:
 
 class TestBreakpoints:
     @pytest.mark.promise("S061", "S168", "S170", "L61", "L62")
+    @pytest.mark.langgraph("F-F6")
     @MODES
     @pytest.mark.parametrize(
         ("breakpoints", "logs"),
@@ -258,7 +259,6 @@ class TestBreakpoints:
         """
         A pause comes before or after the named nodes; two at one place are one pause, `*` means
         every visible node, and going on doesn't stop at the same place again.
-        LangGraph: F-F6.
         """
         assert pauses(chain(State, *"abc"), mode, **breakpoints) == [list(log) for log in logs]
 

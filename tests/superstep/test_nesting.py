@@ -42,6 +42,7 @@ def stored(parents: dict[str, str], task: str = "", due: tuple[str, ...] = ()) -
 
 
 class TestNamespaces:
+    @pytest.mark.langgraph("L11", "L12", "F-E17")
     @pytest.mark.parametrize(
         ("count", "stateful", "expected"),
         [
@@ -55,7 +56,7 @@ class TestNamespaces:
     def test_of_each_graph_of_a_task(self, count, stateful, expected):
         """
         A namespace is `node:task id` per level; `|n` distinguishes the later graphs of one task; a
-        stateful one has no task ids. LangGraph: L11, L12, F-E17.
+        stateful one has no task ids.
         """
         task = Task(TaskId("2"), "b", (), (), None, within="a:1")
 
@@ -78,7 +79,7 @@ class TestTakingUp:
         ("stateful", "under", "expected"),
         [(False, "1", True), (False, "2", True), (True, "1", True), (True, "2", False)],
     )
-    def test_what_a_nested_run_finds(self, stateful, under, expected):
+    def test_a_nested_run_finds_its_earlier_attempt(self, stateful, under, expected):
         """
         The checkpoint in a task's own namespace is taken up; in a stateful one only if it was made
         under the same checkpoint of the parent.
@@ -99,6 +100,7 @@ class TestTakingUp:
 
 
 class TestLeaving:
+    @pytest.mark.langgraph("F-E13", "L83")
     @pytest.mark.parametrize(
         ("nested", "mode", "outcome", "expected"),
         [
@@ -115,7 +117,7 @@ class TestLeaving:
     ):
         """
         A nested run that has finished is inside of its parent's result; one that pauses, fails
-        or keeps its state is stored when it leaves. LangGraph: F-E13, L83.
+        or keeps its state is stored when it leaves.
         """
         assert saves_at_end(nested, Durability(mode), outcome) is expected
 

@@ -40,11 +40,12 @@ def branch(store: Store, given: object = None, *, at: int = AT, mode: object = S
 
 class TestABranch:
     @pytest.mark.promise("C9")
+    @pytest.mark.langgraph("F-G7", "L69")
     @pytest.mark.parametrize("mode", [SYNC, ASYNC])
     def test_it_begins_with_one_marker_below_the_old_checkpoint(self, mode):
         """
         The marker is stored with the claim: its parent is the addressed checkpoint, its step one
-        more, its state the same. LangGraph: F-G7, L69.
+        more, its state the same.
         """
         store, _ = old_question()
         old, head = list(store.points)[AT], store.head
@@ -56,10 +57,10 @@ class TestABranch:
         assert save.claim is not None
         assert save.claim.head == head
 
+    @pytest.mark.langgraph("F-E13", "F-G7")
     def test_exit_stores_the_marker_only_for_answers(self):
         """
         An exit run's one row at its end hangs on the old checkpoint; answers need their base.
-        LangGraph: F-E13, F-G7.
         """
         store, asked = old_question()
         (claim, *_) = branch(store, mode=EXIT).sent
@@ -69,10 +70,10 @@ class TestABranch:
         assert (claim.checkpoints, claim.claim is None) == ((), False)
         assert [point.source for point in save.checkpoints] == ["fork"]
 
+    @pytest.mark.langgraph("F-G7", "L67")
     def test_finished_tasks_run_again(self):
         """
         The ledger beside the old checkpoint is not handed back: it belongs to its other child.
-        LangGraph: F-G7, L67.
         """
         store, _ = old_question()
         run = branch(store)
@@ -82,19 +83,20 @@ class TestABranch:
         assert run.state.values.get("log", []) == []
 
     @pytest.mark.promise("C7")
+    @pytest.mark.langgraph("F-G9", "L65", "L67")
     def test_at_the_head_nothing_branches(self):
         """
         None with the head's own id is a plain resume: finished tasks are handed back.
-        LangGraph: F-G9, L65, L67.
         """
         run = branch(thread("b", finished=("a",)))
 
         assert run.names == ["b"]
         assert run.sent[0].checkpoints == ()
 
+    @pytest.mark.langgraph("F-G8", "L49")
     def test_a_finished_checkpoint_runs_nothing_and_writes_nothing(self):
         """
-        Replaying an end gives that end's values. LangGraph: F-G8, L49.
+        Replaying an end gives that end's values.
         """
         store = Store()
         plan, nodes = chain(State, "a"), {"a": lambda s: {"log": [s["text"]]}}
@@ -106,10 +108,10 @@ class TestABranch:
         assert run.outcome == Succeeded({"text": "x", "log": ["x"]})
         assert run.sent == []
 
+    @pytest.mark.langgraph("F-G11", "L66")
     def test_an_update_that_is_the_head_is_replayed_in_place(self):
         """
         A marker without a child is itself the branch: no second one is made.
-        LangGraph: F-G11, L66.
         """
         store, _ = old_question()
         first = branch(store)
@@ -121,10 +123,10 @@ class TestABranch:
         assert run.names == ["a", "b"]
         assert run.sent[0].checkpoints == ()
 
+    @pytest.mark.langgraph("F-C7")
     def test_writes_of_accepted_commands_are_part_of_the_checkpoint(self):
         """
         Values that a Command changed on top of a checkpoint hold for its replays too.
-        LangGraph: F-C7.
         """
         store = thread("b", finished=("a",))
         run = again(store, Command(resume="yes", update={"text": "edited"}))
@@ -136,10 +138,10 @@ class TestABranch:
 
         assert branch(store).state.values["text"] == "edited"
 
+    @pytest.mark.langgraph("L69", "F-G11")
     def test_a_new_input_at_an_old_checkpoint_branches_there(self):
         """
         In exit mode, too, the branch's parent is the addressed checkpoint, not the head.
-        LangGraph: L69, F-G11.
         """
         store, _ = old_question()
         run = branch(store, {"text": "other"}, mode=EXIT)
@@ -152,9 +154,10 @@ class TestABranch:
 
 
 class TestACommand:
+    @pytest.mark.langgraph("L68", "F-C7")
     def test_its_writes_are_in_the_marker(self):
         """
-        Nothing is stored beside the old checkpoint, which has other children. LangGraph: L68, F-C7.
+        Nothing is stored beside the old checkpoint, which has other children.
         """
         store, _ = old_question()
         run = Script(PAIR, SYNC, store=store)
@@ -165,12 +168,13 @@ class TestACommand:
         assert save.checkpoints[0].next == ("a", "b", "c")
 
     @pytest.mark.promise("S167")
+    @pytest.mark.langgraph("F-G10", "L68")
     @pytest.mark.parametrize("answered", [True, False])
     @pytest.mark.parametrize("by_id", [True, False])
     def test_its_answer_goes_to_the_question_of_that_checkpoint(self, answered, by_id):
         """
         The question that the checkpoint's record shows is answered anew, on the branch, and the
-        answer is stored beside the marker. LangGraph: F-G10, L68.
+        answer is stored beside the marker.
         """
         store, asked = old_question(answered=answered)
         run = branch(store, Command(resume={asked: "second"} if by_id else "second"))
@@ -182,10 +186,10 @@ class TestACommand:
         assert again(store, None).task("b").answers == ("second",)
 
     @pytest.mark.promise("S167")
+    @pytest.mark.langgraph("F-G10")
     def test_answers_to_earlier_questions_are_kept(self):
         """
         Of a task that had asked twice the second question is answered anew, the first stays.
-        LangGraph: F-G10.
         """
         store = thread("b", finished=("a",))
         run = again(store, Command(resume="1"))
@@ -200,10 +204,10 @@ class TestACommand:
 
         assert branch(store, Command(resume="other")).task("b").answers == ("1", "other")
 
+    @pytest.mark.langgraph("L51")
     def test_without_a_question_it_waits_for_one(self):
         """
         A bare answer where no task had asked goes to the first that asks on the branch.
-        LangGraph: L51.
         """
         store = thread(finished=("a",))
         again(store, {"text": "new"})
@@ -212,9 +216,10 @@ class TestACommand:
         assert run.state.bare_answer == ["early"]
         assert rows(run.sent[0]) == [("", -4)]
 
+    @pytest.mark.langgraph("L56")
     def test_one_answer_for_two_questions_is_refused(self):
         """
-        With two questions in the record the ids must be given. LangGraph: L56.
+        With two questions in the record the ids must be given.
         """
         store = thread("a", "b")
         again(store, {"text": "new"})
@@ -225,10 +230,10 @@ class TestACommand:
         assert (refused.value.reason, len(refused.value.pending_ids)) == ("ambiguous", 2)
         assert run.state.sent == 0
 
+    @pytest.mark.langgraph("F-F10")
     def test_an_id_of_another_checkpoint_is_refused(self):
         """
         An answer by an id that this checkpoint's tasks never asked under fits nothing.
-        LangGraph: F-F10.
         """
         store, asked = old_question()
         run = Script(PAIR, SYNC, store=store)
@@ -250,10 +255,11 @@ class TestACommand:
         with pytest.raises(AlreadyResumed):
             Script(plan, SYNC, store=store).begin(Command(resume="x"), at=2)
 
+    @pytest.mark.langgraph("L112", "L55")
     @pytest.mark.parametrize("command", [Command(), Command(resume={})])
     def test_an_empty_one_is_a_plain_replay(self, command):
         """
-        A Command that says nothing is like None. LangGraph: L112, L55.
+        A Command that says nothing is like None.
         """
         store, _ = old_question()
 

@@ -61,6 +61,7 @@ SEND = Send("review", 1)
 
 
 class TestForms:
+    @pytest.mark.langgraph("F-A16", "F-C5", "L31")
     @pytest.mark.parametrize(
         ("returned", "writes"),
         [
@@ -84,31 +85,33 @@ class TestForms:
     def test_each_form_of_return_is_read(self, returned, writes):
         """
         A dict, pairs, None, a Command, a Send, or a list of these: writes in the node's order,
-        then the static edges. LangGraph: F-A16, F-C5, L31.
+        then the static edges.
         """
         assert written(returned) == writes
 
+    @pytest.mark.langgraph("F-A16")
     @pytest.mark.parametrize("schema", [Data, Model, Struct])
     def test_an_object_of_the_schema_is_an_update(self, schema):
         """
-        A node may return an object of its state's class, also inside a Command. LangGraph: F-A16.
+        A node may return an object of its state's class, also inside a Command.
         """
         made = schema(text="x", log=["y"])
 
         assert written(made, schema) == [("text", "x"), ("log", ["y"])]
         assert written(Command(update=made), schema) == [("text", "x"), ("log", ["y"])]
 
-    def test_a_models_defaults_are_no_update(self):
+    @pytest.mark.langgraph("F-A16")
+    def test_a_models_defaults_are_not_an_update(self):
         """
-        Of a pydantic model only the fields that were set are written. LangGraph: F-A16.
+        Of a pydantic model only the fields that were set are written.
         """
         assert written(Model(log=["y"]), Model) == [("log", ["y"])]
         assert written(Model(text="?"), Model) == [("text", "?")]
 
+    @pytest.mark.langgraph("F-A16")
     def test_any_object_with_annotations_is_an_update(self):
         """
         Of a plain class with annotations the attributes that the object has are written.
-        LangGraph: F-A16.
         """
 
         class Base:
@@ -124,13 +127,13 @@ class TestForms:
         made.text = "x"
         assert written(made) == [("text", "x"), ("log", ["y"])]
 
+    @pytest.mark.langgraph("F-A16")
     @pytest.mark.parametrize(
         "returned", ["text", 3, ["text"], object(), State, {"text"}, Command(update=3)]
     )
     def test_anything_else_is_refused(self, returned):
         """
-        A return value that isn't an update fails the task and says what to return. LangGraph:
-        F-A16.
+        A return value that isn't an update fails the task and says what to return.
         """
         with pytest.raises(InvalidUpdateError, match="Expected dict, got") as refused:
             written(returned)
@@ -186,7 +189,7 @@ class TestUnknownKeys:
         assert "known keys" in refused.value.do
 
     @pytest.mark.parametrize("key", ["branch:to:review", TASKS, "__interrupt__", START])
-    def test_the_runtimes_own_channels_are_no_keys(self, key):
+    def test_the_runtimes_own_channels_are_not_keys(self, key):
         """
         A node can't write an edge, a Send or a control channel by name.
         """
@@ -199,6 +202,7 @@ class TestUnknownKeys:
 
 class TestRoutes:
     @pytest.mark.promise("C29")
+    @pytest.mark.langgraph("F-C5", "L117")
     @pytest.mark.parametrize(
         "returned",
         [
@@ -212,7 +216,6 @@ class TestRoutes:
     def test_an_unknown_target_fails_the_task(self, returned):
         """
         A route to a node that doesn't exist is an error with near matches.
-        LangGraph: F-C5, L117.
         """
         with pytest.raises(UnknownTargetError, match="'draft' goes to 'reveiw'") as refused:
             written(returned)
@@ -248,9 +251,10 @@ class TestRoutes:
         assert [e.index for e in run.store.ledger if e.path == ("__pregel_pull", "a")] == [-1]
 
     @pytest.mark.promise("L29")
+    @pytest.mark.langgraph("F-C5")
     def test_goto_adds_to_the_static_edges(self):
         """
-        Command(goto=) runs its target beside what the edges lead to. LangGraph: F-C5.
+        Command(goto=) runs its target beside what the edges lead to.
         """
         nodes = dict.fromkeys("abc", idle)
         run = Script(graph(State, nodes, [(START, "a"), ("a", "b")]), saver=False)
@@ -274,6 +278,7 @@ def targets(returned: Any, path_map: Any = None) -> list[Any]:
 
 
 class TestBranches:
+    @pytest.mark.langgraph("F-A12")
     @pytest.mark.parametrize(
         ("returned", "path_map", "writes"),
         [
@@ -292,15 +297,14 @@ class TestBranches:
     def test_an_answer_makes_its_targets_due(self, returned, path_map, writes):
         """
         A branch's answer is a name, END, a Send, a key of its map, or a list of these.
-        LangGraph: F-A12.
         """
         assert targets(returned, path_map) == writes
 
+    @pytest.mark.langgraph("F-A12")
     @pytest.mark.parametrize("returned", [None, [None], [START, "review"], START])
-    def test_none_and_start_are_no_destinations(self, returned):
+    def test_none_and_start_are_not_destinations(self, returned):
         """
         A branch that answers nothing is an error that names the branch and its node.
-        LangGraph: F-A12.
         """
         with pytest.raises(UnknownTargetError, match="did not return a valid destination") as no:
             targets(returned)
@@ -328,10 +332,10 @@ class TestBranches:
         assert refused.value.do == advice
 
     @pytest.mark.promise("L24")
+    @pytest.mark.langgraph("F-A12")
     def test_a_branch_sees_its_tasks_writes_and_not_its_siblings(self):
         """
         Two parallel nodes append; each one's branch sees its own item only.
-        LangGraph: F-A12.
         """
         seen: dict[str, list[str]] = {}
         builder = GraphBuilder(State)
@@ -346,10 +350,11 @@ class TestBranches:
         assert seen == {"a": ["0", "a"], "b": ["0", "b"]}
         assert run.outcome == Succeeded({"log": ["0", "a", "b"]})
 
+    @pytest.mark.langgraph("F-A13", "F-A17")
     @pytest.mark.parametrize("schema", [Data, Model, Struct])
     def test_a_branch_sees_an_object_of_its_schema(self, schema):
         """
-        A branch gets the state as the node's class. LangGraph: F-A13, F-A17.
+        A branch gets the state as the node's class.
         """
         p = branched(idle, schema=schema)
         (branch,) = p.nodes["draft"].branches

@@ -28,20 +28,20 @@ def requests_error(status: int | None) -> Exception:
 
 
 class TestTheWait:
+    @pytest.mark.langgraph("F-C9")
     @pytest.mark.parametrize(
         ("attempt", "wait"), [(1, 0.5), (2, 1), (3, 2), (8, 64), (9, 128), (10, 128), (98, 128)]
     )
     def test_it_grows_up_to_its_maximum(self, attempt, wait):
         """
         Half a second, twice as long after each attempt, 128 seconds at most.
-        LangGraph: F-C9.
         """
         assert next_delay([STEADY], attempt, ValueError(), 0.9) == wait
 
+    @pytest.mark.langgraph("F-C9")
     def test_the_jitter_comes_on_top(self):
         """
         The random part of a second is added to the wait, beyond the maximum too.
-        LangGraph: F-C9.
         """
         policy = STEADY._replace(jitter=True, max_interval=0.25)
 
@@ -55,10 +55,10 @@ class TestTheWait:
 
         assert next_delay([policy], 5_000, ValueError(), 0) == 128
 
+    @pytest.mark.langgraph("F-C9", "L43")
     def test_the_first_call_counts_as_an_attempt(self):
         """
         With three attempts there is a wait after the first and the second, none after the third.
-        LangGraph: F-C9, L43.
         """
         policy = RetryPolicy(retry_on=ValueError)
 
@@ -68,6 +68,7 @@ class TestTheWait:
 
 
 class TestWhichErrors:
+    @pytest.mark.langgraph("F-C9")
     @pytest.mark.parametrize(
         ("error", "again"),
         [
@@ -96,10 +97,10 @@ class TestWhichErrors:
     def test_by_default_those_that_may_pass(self, error, again):
         """
         The network, servers' 5xx and unknown errors are retried; mistakes are not.
-        LangGraph: F-C9.
         """
         assert default_retry_on(error) is again
 
+    @pytest.mark.langgraph("F-C9")
     @pytest.mark.parametrize(
         ("retry_on", "error", "again"),
         [
@@ -117,16 +118,15 @@ class TestWhichErrors:
     def test_a_class_several_or_a_function_say_which(self, retry_on, error, again):
         """
         `retry_on` is a class, a list of classes, or a function of the error.
-        LangGraph: F-C9.
         """
         policy = RetryPolicy(retry_on=retry_on)
 
         assert (next_delay([policy], 1, error, 0) is not None) is again
 
+    @pytest.mark.langgraph("F-C9")
     def test_the_first_policy_that_matches_decides(self):
         """
         Of several policies one is taken by the error, and its limits count.
-        LangGraph: F-C9.
         """
         network = STEADY._replace(retry_on=ConnectionError, initial_interval=1)
         other = STEADY._replace(initial_interval=2, max_attempts=2)
@@ -145,7 +145,7 @@ class TestWhichErrors:
         assert next_delay([STEADY], 1, error, 0) is None
 
     @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(), GeneratorExit()])
-    def test_what_stops_a_program_is_never_retried(self, error):
+    def test_exits_of_the_program_are_never_retried(self, error):
         """
         Only an Exception is tried again, whatever a policy says.
         """
@@ -153,10 +153,10 @@ class TestWhichErrors:
 
         assert next_delay([policy], 1, error, 0) is None
 
+    @pytest.mark.langgraph("F-C14")
     def test_a_node_that_cancels_itself_is_not_retried(self):
         """
         A CancelledError of the node's own making ends the task.
-        LangGraph: F-C14.
         """
         policy = RetryPolicy(retry_on=Exception)
 

@@ -26,11 +26,11 @@ def drains_when(run: Script, when) -> None:
 
 
 class TestDrain:
+    @pytest.mark.langgraph("F-C20", "L34")
     @MODES
     def test_the_superstep_ends_and_no_other_begins(self, mode):
         """
         Running tasks finish and are stored; the next superstep waits for the next run.
-        LangGraph: F-C20, L34.
         """
         store = Store()
         run = Script(chain(State, "a", "b", "c"), mode, store=store)
@@ -46,31 +46,31 @@ class TestDrain:
         outcome = again.play(None, {n: lambda s, n=n: {"log": [n]} for n in "abc"})
         assert outcome == Succeeded({"log": ["a", "b", "c"]})
 
+    @pytest.mark.langgraph("F-C20", "L34")
     def test_a_run_without_work_ends_as_usual(self):
         """
         A drain that is asked for in the last superstep changes nothing.
-        LangGraph: F-C20, L34.
         """
         run = Script(chain(State, "a"), saver=False)
         drains_when(run, lambda: bool(run.given))
 
         assert isinstance(run.play({"log": []}), Succeeded)
 
+    @pytest.mark.langgraph("F-C20", "L34")
     def test_a_breakpoint_comes_first(self):
         """
         A run that would pause anyway pauses.
-        LangGraph: F-C20, L34.
         """
         run = Script(chain(State, "a"), saver=False, interrupt_before=("a",))
         drains_when(run, lambda: True)
 
         assert isinstance(run.play({"log": []}), Interrupted)
 
+    @pytest.mark.langgraph("F-C20")
     @MODES
     def test_a_run_asked_before_it_begins_keeps_its_input(self, mode):
         """
         No node runs, and the input is stored for the next run.
-        LangGraph: F-C20.
         """
         store = Store()
         run = Script(chain(State, "a"), mode, store=store)
@@ -81,10 +81,10 @@ class TestDrain:
         assert isinstance(run.outcome, Drained)
         assert again.play(None, {"a": lambda s: {"log": ["a"]}}) == Succeeded({"log": ["in", "a"]})
 
+    @pytest.mark.langgraph("F-C20")
     def test_a_task_whose_graph_has_stopped_runs_again(self):
         """
         A drained task has neither failed nor finished; its siblings finish first.
-        LangGraph: F-C20.
         """
         store = Store()
         plan = graph(State, dict.fromkeys("ab", idle), [(START, "a"), (START, "b")])
@@ -104,7 +104,7 @@ class TestDrain:
         assert run.outcome == Drained(error)
         assert again.names == ["a"]
 
-    def test_a_question_beside_it_is_told(self):
+    def test_a_question_beside_it_is_reported(self):
         """
         When a sibling asks, the run pauses with its question.
         """
@@ -151,11 +151,11 @@ class TestVisits:
 
 
 class TestTheOtherLimits:
+    @pytest.mark.langgraph("F-C8", "F-C26", "L28")
     @MODES
     def test_the_recursion_error_has_langgraphs_word(self, mode):
         """
         A run out of supersteps fails with a code, and a resume gets as many again.
-        LangGraph: F-C8, F-C26, L28.
         """
         store = Store()
         plan = graph(State, {"a": idle}, [(START, "a"), ("a", "a")])
@@ -177,10 +177,10 @@ class TestTheOtherLimits:
         with pytest.raises(GraphRecursionError, match="4 levels below"):
             check_depth("g", 4, 3)
 
+    @pytest.mark.langgraph("F-C11")
     def test_a_superstep_whose_time_is_over_fails(self):
         """
         The end of a superstep's time stops its tasks; that of an earlier one means nothing.
-        LangGraph: F-C11.
         """
         run = Script(chain(State, "a", "b"), saver=False, step_timeout_s=3.0)
         run.begin({"log": []})

@@ -72,16 +72,17 @@ class TestForms:
 
     @pytest.mark.promise("S158")
     @pytest.mark.parametrize("given", [[], [[]], [[ONE], []], [3], [[3]], [[(1, 2, 3, 4)]]])
-    def test_what_is_none_is_refused(self, given):
+    def test_empty_updates_are_refused(self, given):
         """
         Nothing, an empty superstep and other things aren't updates.
         """
         with pytest.raises((InvalidConfigError, TypeError)):
             supersteps_of(given)
 
+    @pytest.mark.langgraph("F-G14")
     def test_only_the_end_without_values_clears(self):
         """
-        The end with values is a node that doesn't exist. LangGraph: F-G14.
+        The end with values is a node that doesn't exist.
         """
         assert clears(StateUpdate(None, "__end__"))
         assert not clears(StateUpdate({}, "__end__"))
@@ -90,6 +91,7 @@ class TestForms:
 
 class TestWhoseItIs:
     @pytest.mark.promise("C6")
+    @pytest.mark.langgraph("F-G13", "L75")
     @pytest.mark.parametrize(
         ("store", "at", "name"),
         [
@@ -102,13 +104,13 @@ class TestWhoseItIs:
     def test_without_a_name(self, store, at, name):
         """
         The input's node while nothing has run; none where no single node wrote.
-        LangGraph: F-G13, L75.
         """
         (update,) = checked_updates(state_at(store, at), [StateUpdate({})], strict=False)
 
         assert (update.node and update.node.name, update.inferred) == (name, True)
 
     @pytest.mark.promise("S150")
+    @pytest.mark.langgraph("F-G17")
     @pytest.mark.parametrize(
         ("updates", "error"),
         [
@@ -119,18 +121,19 @@ class TestWhoseItIs:
             ([ONE, StateUpdate({}, "__input__")], InvalidUpdateError),
         ],
     )
-    def test_what_cannot_be_is_refused(self, updates: list[StateUpdate], error: Any):
+    def test_invalid_updates_are_refused(self, updates: list[StateUpdate], error: Any):
         """
-        Unknown nodes, ids that are none, and mixtures. LangGraph: F-G17.
+        Unknown nodes, ids that are none, and mixtures.
         """
         with pytest.raises(error):
             checked_updates(state_at(thread("b")), updates, strict=False)
 
 
 class TestRows:
+    @pytest.mark.langgraph("L77", "L78")
     def test_the_update_is_the_result_of_its_nodes_task(self):
         """
-        Claim, row, checkpoint and end are one save on the head. LangGraph: L77, L78.
+        Claim, row, checkpoint and end are one save on the head.
         """
         store = thread("b")
         task = next(e.task for e in store.ledger if e.path[-1] == "b")
@@ -141,35 +144,39 @@ class TestRows:
         assert (save.head, save.ends, len(save.checkpoints)) == (store.head, "updated", 1)
         assert save.checkpoints[0].next == ()
 
+    @pytest.mark.langgraph("L77")
     def test_a_finished_tasks_row_is_left_alone(self):
         """
-        An update as a node that had finished is stored under an id of its own. LangGraph: L77.
+        An update as a node that had finished is stored under an id of its own.
         """
         store = thread("b", finished=("a",))
         done = next(e.task for e in store.ledger if e.path[-1] == "a" and e.index == 0)
 
         assert [entry.task for entry in updated(store, ONE).ledger] != [done]
 
+    @pytest.mark.langgraph("L77")
     def test_two_updates_of_one_node_have_two_ids(self):
         """
-        Rows of one superstep never hide each other. LangGraph: L77.
+        Rows of one superstep never hide each other.
         """
         save = updated(thread("b"), TWO, StateUpdate({"log": ["x"]}, "b"))
 
         assert len({entry.task for entry in save.ledger}) == 2
 
+    @pytest.mark.langgraph("L78")
     def test_nothing_is_written_beside_an_old_checkpoint(self):
         """
-        Its ledger belongs to its other children. LangGraph: L78.
+        Its ledger belongs to its other children.
         """
         save = updated(thread("b"), ONE, at=0)
 
         assert save.ledger == ()
         assert save.checkpoints[0].parent != save.head
 
+    @pytest.mark.langgraph("F-G16", "L76")
     def test_a_copy_hangs_below_the_bases_parent(self):
         """
-        A sibling: the base's parent, its step plus one, none of its rows. LangGraph: F-G16, L76.
+        A sibling: the base's parent, its step plus one, none of its rows.
         """
         store = thread("b")
         base = store.restored()
@@ -182,9 +189,10 @@ class TestRows:
         assert (point.parent, point.step, point.source) == (base.parent, base.step + 1, "fork")
         assert (save.ledger, point.next) == ((), ("a", "b"))
 
+    @pytest.mark.langgraph("F-G17")
     def test_later_supersteps_follow_each_other(self):
         """
-        Each one's parent is the one before, in one save. LangGraph: F-G17.
+        Each one's parent is the one before, in one save.
         """
         store = thread("b")
         state = state_at(store)

@@ -9,8 +9,9 @@ PAGE = FOLDER / "README.md"
 INTRODUCTION = """\
 # Decisions
 
-One short file per choice that a reader would question: what was decided, why, and what was
-given up. Each number is used once; missing numbers are unused. `make promises` writes this list.
+One short file per choice that a reader would question: the decision, its reason, and the
+alternatives given up. Each number is used once; missing numbers are unused.
+`make promises` writes this list.
 """
 
 

@@ -1,11 +1,10 @@
 """Write the tables of docs/reference/langgraph.md: what is here, and which tests show it.
 
-The words come from langgraph.toml beside this file, the tests from docstrings that say
-"LangGraph: F-C9.", the names from the codemod's table. The page's own text stays as it is: a table
-is between `<!-- table: NAME -->` and `<!-- end -->`.
+The words come from langgraph.toml beside this file, the tests from `@pytest.mark.langgraph("F-C9")`
+on a test, a class or a file, the names from the codemod's table. The page's own text stays as it
+is: a table is between `<!-- table: NAME -->` and `<!-- end -->`.
 """
 
-import ast
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -14,12 +13,11 @@ from typing import Any
 
 from actorgraph.cli.codemod import exists
 from actorgraph.cli.name_map import NAMES
-from tests.support.promises import Subject, collect, numbers_of
+from tests.support.promises import Subject, arguments_of, collect, numbers_of
 from tests.support.source_files import ROOT, sources
 
 PAGE = ROOT / "docs" / "reference" / "langgraph.md"
-ONE_ROW = r"(?:F-[A-Z]\d+|L\d+)"
-MENTION = re.compile(rf"\bLangGraph:\s*({ONE_ROW}(?:\s*,\s*{ONE_ROW})*)")
+ROW = re.compile(r"F-[A-Z]\d+|L\d+")
 PLACE = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -28,15 +26,15 @@ def words() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("langgraph.toml").read_text("utf-8"))
 
 
-def rows_in(docstring: str | None) -> list[str]:
-    """The rows that a docstring claims to show."""
-    return [i for claim in MENTION.findall(docstring or "") for i in re.findall(ONE_ROW, claim)]
-
-
 def rows_of(subject: Subject) -> list[str]:
-    """The rows that a test, class or file shows, also the rules among its promises."""
-    rules = [number for number in numbers_of(subject) if re.fullmatch(r"L\d+", number)]
-    return rows_in(ast.get_docstring(subject)) + rules
+    """The rows that a test, class or file shows, also the rules among its promises.
+
+    Raises: ValueError when an argument of the marker `langgraph` isn't a string such as "F-C9".
+    """
+    rows = arguments_of(subject, "langgraph")
+    if wrong := [row for row in rows if not ROW.fullmatch(row)]:
+        raise ValueError(f"not a row of LangGraph's features or rules: {', '.join(wrong)}")
+    return rows + [number for number in numbers_of(subject) if ROW.fullmatch(number)]
 
 
 def shown() -> dict[str, list[str]]:
@@ -50,7 +48,7 @@ def known(data: Mapping[str, Any]) -> list[str]:
 
 
 def cell(tests: list[str]) -> str:
-    """The tests of a row, or that there are none."""
+    """The tests of a row, or "gap"."""
     return "<br>".join(f"`{test}`" for test in tests) or "gap"
 
 

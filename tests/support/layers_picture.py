@@ -3,7 +3,7 @@
     python -m tests.support.layers_picture
 
 Rows, rooms and what is pure are those that `tests/test_layers.py` holds imports to; the sentences
-are the first of each package's docstring. There are no lines between the boxes: who imports whom
+are the first of each package's docstring. It has no lines between the boxes: who imports whom
 follows from the rows, and fifty lines through boxes could not be followed.
 """
 

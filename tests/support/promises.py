@@ -43,13 +43,19 @@ def numbers_of(subject: Subject) -> list[str]:
 
     Raises: ValueError when an argument isn't a string such as "S074".
     """
-    numbers: list[str] = []
-    for mark in _marks_of(subject):
-        if isinstance(mark, ast.Call) and dotted(mark.func) == "pytest.mark.promise":
-            numbers += [str(getattr(argument, "value", argument)) for argument in mark.args]
+    numbers = arguments_of(subject, "promise")
     if wrong := [number for number in numbers if not NUMBER.fullmatch(number)]:
         raise ValueError(f"not the number of a promise: {', '.join(wrong)}")
     return numbers
+
+
+def arguments_of(subject: Subject, marker: str) -> list[str]:
+    """The arguments of a marker on a function or class, or in a file's `pytestmark`."""
+    arguments: list[str] = []
+    for mark in _marks_of(subject):
+        if isinstance(mark, ast.Call) and dotted(mark.func) == f"pytest.mark.{marker}":
+            arguments += [str(getattr(argument, "value", argument)) for argument in mark.args]
+    return arguments
 
 
 def _marks_of(subject: Subject) -> list[ast.expr]:

@@ -11,10 +11,10 @@ class Handler(BaseCallbackHandler):
 
 
 class TestMerged:
+    @pytest.mark.langgraph("F-C21")
     def test_each_kind_of_entry_has_its_rule(self):
         """
         `configurable` and `metadata` merge by key, `tags` add up, of others the later one wins.
-        LangGraph: F-C21.
         """
         first = {
             "configurable": {"a": 1, "b": 1},
@@ -38,19 +38,21 @@ class TestMerged:
             "max_concurrency": 2,
         }
 
+    @pytest.mark.langgraph("F-C21")
     @pytest.mark.parametrize("limit", [1, 25, 10_007])
     def test_a_recursion_limit_wins_by_being_given(self, limit):
         """
-        Also when it equals the default. LangGraph: F-C21.
+        Also when it equals the default.
         """
         assert merge_configs({"recursion_limit": 5}, {"recursion_limit": limit}) == {
             "recursion_limit": limit
         }
         assert merge_configs({"recursion_limit": 5}, {}, None) == {"recursion_limit": 5}
 
+    @pytest.mark.langgraph("F-C21")
     def test_none_counts_as_absent(self):
         """
-        An entry that is None takes nothing away. LangGraph: F-C21.
+        An entry that is None takes nothing away.
         """
         assert merge_configs({"tags": ["t"], "run_id": "r"}, {"tags": None, "run_id": None}) == {
             "tags": ["t"],
@@ -69,11 +71,12 @@ class TestMerged:
 
 
 class TestCallbacks:
+    @pytest.mark.langgraph("F-C21")
     @pytest.mark.parametrize("first_is_manager", [True, False])
     @pytest.mark.parametrize("second_is_manager", [True, False])
     def test_handlers_add_up_in_lists_and_managers(self, first_is_manager, second_is_manager):
         """
-        Every handler of both is there once, and neither side is changed. LangGraph: F-C21.
+        Every handler of both is there once, and neither side is changed.
         """
         a, b, c = Handler(), Handler(), Handler()
 
@@ -99,10 +102,10 @@ class TestCallbacks:
 
 
 class TestBelow:
+    @pytest.mark.langgraph("F-C21")
     def test_tags_from_above_are_not_doubled(self):
         """
         A nested run that is given its node's config has each tag once, and its own besides.
-        LangGraph: F-C21.
         """
         above = {"tags": ["t"], "recursion_limit": 9}
 

@@ -116,7 +116,7 @@ class Place:
         return names
 
     async def send(self, request: Request, path: str, left: anyio.Event) -> int:
-        """Send a request to the application itself; its status, 0 if there was none.
+        """Send a request to the application itself; its status, 0 without one.
 
         Args:
             left: the client leaves when it is set.
@@ -245,7 +245,7 @@ async def served(folder: Path) -> AsyncIterator[Place]:
 async def leave_everywhere(
     place: Place, request: Request, how: str, numbers: Iterable[int], tell: Callable[[str], object]
 ) -> Counter[str]:
-    """Leave a request at each of these suspensions, until there are no more; what was left."""
+    """Leave a request at each of these suspensions, until the last; what was left."""
     seen: Counter[str] = Counter()
     for k in numbers:
         fired, found = await place.leave(request, k, how)

@@ -51,7 +51,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
 
 
 def _lead(body: dict[str, Any]) -> None:
-    """A body about what is there; a run's thread is made where there is none."""
+    """A body about what is there; a run's thread is made if it doesn't exist."""
     for name in NAMES:
         if isinstance(body.get(name), str) and (known := _known(name)) is not None:
             body[name] = known

@@ -149,7 +149,7 @@ class TestTheTable:
 
 @pytest.mark.parametrize("endpoint", GUARDED, ids=named)
 class TestEveryRoute:
-    async def test_nobody_gets_in(self, place, endpoint):
+    async def test_unknown_clients_are_refused(self, place, endpoint):
         """
         An unknown client is asked to sign in.
         """
@@ -185,7 +185,7 @@ class TestEveryRoute:
             assert answer.status_code == 404
         assert (await place.ask("owner", "GET", "/threads/owner/state")).status_code == 200
 
-    async def test_who_may_nothing_may_nothing(self, place, endpoint):
+    async def test_a_principal_without_rights_is_refused_everywhere(self, place, endpoint):
         """
         A principal whose rights were taken is refused everywhere.
         """
@@ -203,7 +203,7 @@ class TestEveryRoute:
 
 class TestTheRest:
     @pytest.mark.parametrize("path", sorted(PUBLIC))
-    async def test_everybody_may_ask_how_it_is(self, place, path):
+    async def test_health_routes_need_no_rights(self, place, path):
         """
         Whether the server lives, and what it serves, isn't secret.
         """
@@ -218,7 +218,7 @@ class TestTheRest:
 
         assert ([t["thread_id"] for t in mine.json()], others.json()) == (["owner"], [])
 
-    async def test_nobody_takes_anothers_id(self, place):
+    async def test_ids_of_other_tenants_can_not_be_taken(self, place):
         """
         An id that is another tenant's can't be taken, and shows nothing of its thread.
         """

@@ -14,7 +14,7 @@ BODY = {"assistant_id": "g", "input": {"bar": []}, "if_not_exists": "create"}
 
 
 @pytest.mark.parametrize("path", ["/runs", "/runs/wait", "/runs/stream", "/ready"])
-async def test_who_comes_too_late_is_sent_away(path):
+async def test_late_requests_are_answered_503(path):
     """
     While a run ends its superstep, new ones are answered 503 and when to come again.
     """

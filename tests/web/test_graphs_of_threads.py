@@ -59,7 +59,7 @@ async def assert_it_waits_at(client: httpx.AsyncClient, node: str) -> None:
 
 
 class TestTwoGraphs:
-    async def test_what_another_graph_left_in_the_middle_is_read_by_it(self, client):
+    async def test_a_thread_paused_by_another_graph_is_read_by_that_graph(self, client):
         """
         A thread of one graph that another one has left in the middle shows its position, in
         every read; and an update goes on from there.

@@ -71,7 +71,7 @@ class TestHiddenGraphs:
         assert await asked(BOB, name) == await asked(BOB, "nobodys")
         assert [status for status, _ in await asked(ANN, name)] == [200] * 5
 
-    async def test_metadata_lend_nobody_a_graph(self, client):
+    async def test_metadata_give_no_access_to_a_graph(self, client):
         """
         A thread whose metadata name a hidden graph is not read by it: no name of a node or channel
         of that graph is shown.

@@ -74,7 +74,7 @@ def test_each_type_has_a_form(value: Any, shown: Any):
     assert json.loads(dumps(value)) == shown
 
 
-def test_a_message_tells_its_type():
+def test_a_message_has_its_type():
     """
     Messages have the fields of LangChain's, and their type.
     """
@@ -83,7 +83,7 @@ def test_a_message_tells_its_type():
     assert (shown[0]["type"], shown[0]["content"], shown[0]["id"]) == ("human", "hi", "1")
 
 
-def test_what_contains_itself_ends():
+def test_recursive_values_are_cut():
     """
     A value without an end is shown to a depth.
     """

@@ -35,7 +35,7 @@ class TestRates:
         assert rates.wait_s("c", 0.0) == 1
         assert rates.wait_s("a", 0.0) == 0
 
-    def test_without_a_rate_nobody_waits(self):
+    def test_without_a_rate_no_client_waits(self):
         """
         By default no client is held up.
         """

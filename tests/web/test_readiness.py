@@ -57,7 +57,7 @@ class TestFiles:
             (JsonlSaver, "deep"),
         ],
     )
-    async def test_what_is_moved_away_is_not_ready(self, make, goes, tmp_path):
+    async def test_a_server_without_its_file_is_not_ready(self, make, goes, tmp_path):
         """
         A server whose file or folder is gone is not ready, and is again when it is back; the
         answer, which needs no permission, names no place.
@@ -134,7 +134,7 @@ class TestOthers:
 
                 assert answers[:2] == [READY, NOT]
 
-    async def test_who_asks_waits_for_so_long(self, monkeypatch):
+    async def test_a_readiness_check_has_a_time_limit(self, monkeypatch):
         """
         A storage that doesn't answer is not ready; however many ask, it is asked once.
         """

@@ -94,7 +94,7 @@ class TestBodies:
             (json.dumps({"thread_id": "ä" * 200}).encode(), "255 bytes"),
         ],
     )
-    async def test_what_does_not_fit_is_named(self, client, body, words):
+    async def test_an_invalid_body_is_answered_with_the_place(self, client, body, words):
         """
         A body that can't be taken is 422, and the answer names the place.
         """
@@ -127,7 +127,7 @@ class TestRoutes:
         body = {"assistant_id": "no"}
         assert (await client.post("/threads/t/runs", json=body)).status_code == 404
 
-    async def test_a_run_needs_its_thread_unless_told(self, client):
+    async def test_a_run_needs_its_thread_by_default(self, client):
         """
         A run on a thread that isn't there is 404; with `if_not_exists` the thread is made.
         """
@@ -148,7 +148,7 @@ class TestRoutes:
         assert answer.status_code == 422
         assert "nope" in answer.json()["detail"]
 
-    async def test_a_wrong_method_is_told_the_right_ones(self, client):
+    async def test_a_wrong_method_is_answered_with_the_allowed_ones(self, client):
         """
         405 names every method of the path.
         """
@@ -197,7 +197,7 @@ class TestRoutes:
             ("/threads", {"supersteps": [{"updates": [{"values": {}}]}]}, "graph"),
         ],
     )
-    async def test_what_is_not_served_is_refused(self, client, path, more, word):
+    async def test_unsupported_options_are_refused(self, client, path, more, word):
         """
         Waiting for what never comes is refused, and nothing is made.
         """
@@ -207,7 +207,7 @@ class TestRoutes:
         assert word in answer.json()["detail"]
         assert (await client.post("/threads/count", json={})).json() == 0
 
-    async def test_the_servers_own_things_hide_nobody_elses(self, client):
+    async def test_registered_threads_hide_no_items(self, client):
         """
         A search without a namespace finds items behind any number of registered threads.
         """
@@ -265,13 +265,13 @@ class TestPlaces:
 
 
 class TestRates:
-    async def test_who_only_asks_how_it_is_never_waits(self, client):
+    async def test_health_checks_are_not_rate_limited(self, client):
         """
         A monitor of the server may ask as often as it likes.
         """
         assert {(await client.get("/ok")).status_code for _ in range(60)} == {200}
 
-    async def test_who_asks_too_often_waits(self, client):
+    async def test_too_frequent_requests_wait(self, client):
         """
         Above the burst a client is asked to wait, and for how long.
         """

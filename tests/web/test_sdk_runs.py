@@ -256,7 +256,7 @@ class TestStreams:
         assert asked[-2].data["__interrupt__"][0]["value"] == "why?"
         assert answered[-2].data == {"ask": {"log": ["answer: so"]}}
 
-    async def test_an_error_is_told(self, client):
+    async def test_an_error_is_reported(self, client):
         """
         A failed run's stream ends with its error.
         """

@@ -58,7 +58,7 @@ async def stood_before(client: Standing, **options: Any) -> AsyncIterator[Run]:
             client.go_on.set()
 
 
-async def test_memory_is_bounded_and_the_rest_is_told_as_a_gap():
+async def test_memory_is_bounded_and_missed_events_are_a_gap():
     """
     With "drop_oldest" the run goes on: its ring keeps the newest events, and the client learns
     which ones it has missed.

@@ -88,7 +88,7 @@ def resources_of(
         stores: of the graph, by name.
     Raises:
         InvalidContextError: the context doesn't fit the graph's `context_schema`.
-        StoreRequiredError: a node has a parameter `store` and there is no store.
+        StoreRequiredError: a node has a parameter `store`, and the graph has none.
     """
     resources, context, own = above or NO_RESOURCES, options.get("context"), options.get("stores")
     if context is not None:

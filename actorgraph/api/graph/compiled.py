@@ -210,7 +210,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         """Return a copy of the graph with another default durability.
 
         Raises:
-            InvalidConfigError: there is no such mode.
+            InvalidConfigError: the mode is unknown.
         """
         return self._changed(_durability=configs.durability_of(mode, Durability.SYNC))
 

@@ -178,7 +178,7 @@ class StateMethods(RunMethods):
             checkpoint_id: as in `aupdate_state`.
         Returns: a config that addresses the last new checkpoint.
         Raises:
-            InvalidConfigError: there is no superstep, or an empty one.
+            InvalidConfigError: the list of supersteps is empty, or one of them is.
             Exception: as `aupdate_state`.
         """
         config = config_of(config, thread_id, checkpoint_id)

@@ -248,8 +248,8 @@ class CheckpointMethods(HostAccess):
             metadata: JSON values; `source` and `step` are stored with the checkpoint.
             new_versions: the channels whose value changed since the parent.
             strict: refuse it unless its parent is the newest checkpoint of the namespace (without
-                a parent: unless there is none), and if another checkpoint has its id. So of two
-                concurrent writers one is refused. Default False: it is stored as a branch.
+                a parent: unless it is the first one), and if another checkpoint has its id. So of
+                two concurrent writers one is refused. Default False: it is stored as a branch.
             expected_versions: channel -> the version that it must have in the newest checkpoint;
                 None for a channel without one. Other channels are not compared.
         Returns: a config that addresses it.

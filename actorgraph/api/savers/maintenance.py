@@ -80,7 +80,7 @@ class MaintenanceMethods(HostAccess):
 
         Args:
             config: the checkpoint; without a checkpoint_id the newest of its namespace.
-        Returns: 0 if there is none.
+        Returns: 0 if the checkpoint isn't stored.
         """
         place = address_of(config, needs_thread=True)
         query = LoadCheckpoint(place.thread_id, place.namespace, place.checkpoint)

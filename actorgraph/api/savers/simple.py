@@ -81,7 +81,7 @@ class SimpleSaver:
     async def aget(
         self, thread_id: str, checkpoint_id: str | None = None, *, namespace: str = ""
     ) -> SimpleCheckpoint | None:
-        """Return a state of a thread; without an id the newest. None if there is none."""
+        """Return a state of a thread; without an id the newest. None if absent."""
         where = CheckpointConfig(thread_id, checkpoint_id, namespace)
         found = await self.saver.aget_tuple(where.config)
         if found is None:

@@ -176,7 +176,7 @@ TransformerFactory = Callable[[Namespace], StreamTransformer]
 
 T = TypeVar("T")
 END: Final = object()
-"""Returned by `pull` when there are no more items."""
+"""Returned by `pull` after the last item."""
 
 
 class StreamChannel(Generic[T]):
@@ -221,7 +221,7 @@ class StreamChannel(Generic[T]):
             self._mux.forward(self._method, item)
 
     def close(self) -> None:
-        """End the channel: there are no more items."""
+        """End the channel: no further items follow."""
         self._closed = True
 
     def fail(self, err: BaseException) -> None:

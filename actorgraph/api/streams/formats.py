@@ -182,7 +182,7 @@ class Printer(Broadcast):
 
 
 def printer_of(print_mode: Modes, *, debug: bool = False) -> Printer | None:
-    """Make a printer for these modes and those of `debug`; None if there are none.
+    """Make a printer for these modes and those of `debug`; None without modes.
 
     Raises:
         InvalidConfigError: a mode doesn't exist.

@@ -6,8 +6,8 @@
 | a node       | `on_chain_start`       | what it returned         | what it returned     |
 | a chat model | `on_chat_model_start`  | each chunk of a message  | the whole message    |
 
-They are made from stream parts, without LangChain: there are no events for runnables that a node
-calls, nor for the input of a model; a model is recognized by the `ls_` metadata that it reports.
+They are made from stream parts, without LangChain. Runnables that a node calls cause no events,
+nor does the input of a model; a model is recognized by the `ls_` metadata that it reports.
 """
 
 from collections import deque

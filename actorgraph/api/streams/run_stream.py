@@ -199,7 +199,7 @@ class AsyncGraphRunStream(RunView):
         return self
 
     async def output(self) -> Any:
-        """Run to the end and return the last state; None if there was none.
+        """Run to the end and return the last state; None if it has none.
 
         Raises:
             Exception: the error that the run failed with.

@@ -212,7 +212,7 @@ class ActorSystem(LifecycleMethods):
         """Return a run of this system, or one that is stored in its saver.
 
         Raises:
-            RunNotFoundError: there is no such run.
+            RunNotFoundError: the run is unknown.
         """
         try:
             identity = as_bytes(run_id)
@@ -224,7 +224,7 @@ class ActorSystem(LifecycleMethods):
         row = await self._row(identity) if self._keeps and identity else None
         if row is None:  # unknown, or removed with its thread, even if it is still in memory here
             raise RunNotFoundError(
-                f"there is no run {run_id!r}", do="take the id from Run.id, or from runs()"
+                f"unknown run {run_id!r}", do="take the id from Run.id, or from runs()"
             )
         return own or self._stored(row)
 
@@ -265,7 +265,7 @@ class ActorSystem(LifecycleMethods):
         For a run of another process see `StoredRun.cancel`.
 
         Raises:
-            RunNotFoundError: there is no such run.
+            RunNotFoundError: the run is unknown.
             StorageError: the saver can't be used.
         """
         return await (await self.run(run_id)).cancel(reason)
@@ -274,7 +274,7 @@ class ActorSystem(LifecycleMethods):
         """Wait for a run and return its result; see `Run.result`.
 
         Raises:
-            RunNotFoundError: there is no such run.
+            RunNotFoundError: the run is unknown.
         """
         return await (await self.run(run_id)).result(timeout_s)
 
@@ -316,7 +316,7 @@ class ActorSystem(LifecycleMethods):
         """Remove a run that has ended, and its events. Its thread keeps its results.
 
         Raises:
-            RunNotFoundError: there is no such run.
+            RunNotFoundError: the run is unknown.
             InvalidConfigError: the run is active.
         """
         run = await self.run(run_id)

@@ -178,7 +178,7 @@ def _timeout_error(
 async def wait_for_retry(
     policies: tuple[RetryPolicy, ...], scope: TaskScope, error: BaseException
 ) -> bool:
-    """Wait for the next attempt. Returns False, without waiting, if there is none."""
+    """Wait for the next attempt. Returns False, without waiting, after the last."""
     delay = next_delay(policies, scope.attempt, error, random.random())  # noqa: S311 - a jitter
     if delay is None:
         return False

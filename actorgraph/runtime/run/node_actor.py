@@ -327,7 +327,7 @@ class NodeActor:
         return scope, InContext(context, call, environment.live)
 
     async def _retries(self, scope: TaskScope, event: Event) -> bool:
-        """Wait for the next attempt. Returns False if there is none."""
+        """Wait for the next attempt. Returns False after the last."""
         if type(event) is not TaskFailed:
             return False
         try:

@@ -51,7 +51,7 @@ class LoadedThread(msgspec.Struct, frozen=True):
         placement: where the checkpoint's values are stored; None to store all values anew.
         elsewhere: whether the checkpoint is of another namespace, to be copied into this one.
         again: whether to begin with it regardless of the input.
-        holder: id of the run that has the thread's claim; None if there is none.
+        holder: id of the run that has the thread's claim, or None.
         parents: pending writes of the checkpoint's parent, if they were read too.
     """
 
@@ -111,7 +111,7 @@ async def load(
 def _unsaved(codec: Codec, loaded: Any, address: Address) -> Restored | None:
     """The input of a thread whose first run claimed it, with durability "exit", and died.
 
-    Returns: a state made from the claim, as there is no checkpoint; None if there is no claim.
+    Returns: a state made from the claim, for want of a checkpoint; None without a claim.
     """
     claim = open_claim(codec, loaded, address.thread_id)
     if claim is None:

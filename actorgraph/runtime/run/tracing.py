@@ -282,7 +282,7 @@ def address_of(span: SpanContext) -> str:
 
 
 def span_at(metadata: Mapping[str, Any]) -> SpanContext | None:
-    """The span whose address is in a checkpoint's metadata; None if there is none."""
+    """The span whose address is in a checkpoint's metadata; None if absent."""
     try:
         _, trace_id, span_id, flags = str(metadata.get(TRACE_KEY)).split("-")
         found = SpanContext(

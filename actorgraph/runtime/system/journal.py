@@ -275,7 +275,7 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         """Wait for the next event.
 
         Raises:
-            StopAsyncIteration: there are no more.
+            StopAsyncIteration: after the last event.
             SlowReaderError: it is too far behind, and `when_full` is "close".
         """
         if self._left:
@@ -345,7 +345,7 @@ def gap(after: int, following: int, values: Any) -> list[RunEvent]:
     Args:
         after: offset of the last event that the reader has.
         following: offset of the next event that it gets.
-        values: the run's state; None if there is none.
+        values: the run's state; None if it has none.
     """
     missing = {"from": after + 1, "to": following - 1}
     # The gap has the offset of the event before it: a reader that returns there gets it again.

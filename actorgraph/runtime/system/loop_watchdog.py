@@ -77,7 +77,7 @@ class LoopWatchdog:
 def culprit_of(frame: FrameType | None) -> tuple[TaskScope | None, str]:
     """Find the task in whose node, or in whose child task, a stack ends.
 
-    Returns: the task, None if there is none; and the innermost file and line.
+    Returns: the task or None; and the innermost file and line.
     """
     where = "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
     while frame is not None:

@@ -77,7 +77,7 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
         """Wait for the next event.
 
         Raises:
-            StopAsyncIteration: there are no more.
+            StopAsyncIteration: after the last event.
             SlowReaderError: as `EventReader`, once the run is in this process.
         """
         while not self._events:
@@ -98,7 +98,7 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
     async def _look(self) -> None:
         """Read a page; if it is empty, wait, or add the end of a run that is over."""
         elsewhere = self._elsewhere
-        # Asked before the page is read: an empty page after that means that there is no more.
+        # Asked before the page is read: an empty page after that means that all were read.
         over = await elsewhere.is_over()
         await self._turn_page()
         if self._events:

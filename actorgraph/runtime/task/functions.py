@@ -50,7 +50,7 @@ def get_runtime(context_schema: type[ContextT] | None = None) -> Runtime[Context
 
 
 def get_store() -> Store | None:
-    """Get the store of `compile(store=...)`, of this graph or its parent; None if there is none.
+    """Get the store of `compile(store=...)`, of this graph or its parent; else None.
 
     Raises:
         OutsideRunError: not called in a node.
@@ -131,7 +131,7 @@ def interrupt(value: Any, *, response_schema: type | dict[str, Any] | None = Non
             is shown as a JSON schema, checks the answer and converts it to that type.
     Returns: the answer.
     Raises:
-        GraphInterrupt: there is no answer yet. It is a BaseException, so that
+        GraphInterrupt: the answer isn't known yet. It is a BaseException, so that
             `except Exception` doesn't catch it.
         InvalidResumeError, pydantic.ValidationError: the answer doesn't fit the schema. It is
             dropped, and the question stays open; see `is_invalid_resume`.

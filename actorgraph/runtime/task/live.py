@@ -1,7 +1,7 @@
 """Live chunks: what tasks send to a run's reader while they run.
 
 Sends      custom chunks, messages and tool events from a node straight to the broadcast, without
-           waiting for a save. Where no reader wants a live mode there is no `LiveStream`, and a
+           waiting for a save. Where no reader wants a live mode `LiveStream` is absent, and a
            writer does nothing
 Messages   any object with a `content`, an `id` and a `type`; one without an id gets one, so that
            its pieces and the state agree on it

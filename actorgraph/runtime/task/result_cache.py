@@ -80,7 +80,7 @@ class ResultCache:
         return cache_namespace(policy, "@task" if called else self._owner, node.name), hashed
 
     async def find(self, name: str, key: Key) -> Any:
-        """The value under a key; None if there is none or it can't be read."""
+        """The value under a key; None if absent or unreadable."""
         try:
             payload = (await self.cache.aget([key])).get(key)
             return (

@@ -137,7 +137,7 @@ class Runtime(Generic[ContextT]):
 
     @property
     def drain_reason(self) -> str | None:
-        """The reason of that request; None if there is none."""
+        """The reason of that request, or None."""
         return None if self.control is None else self.control.drain_reason
 
     def override(self, **fields: Any) -> "Runtime[ContextT]":

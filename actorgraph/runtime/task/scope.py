@@ -69,7 +69,7 @@ class Lineage(msgspec.Struct):
         resources: context and stores for its nodes.
         above: the task that it runs in; None for a root run.
         owns: whether it has the thread's claim itself.
-        progress: postpones the idle timeout of a node above; None if there is none.
+        progress: postpones the idle timeout of a node above; None without one.
         stopping: the run's control and deadline.
         depth: number of runs above it.
         cache: of its nodes' results; None without one.
@@ -288,7 +288,7 @@ class TaskScope:
             schema: the JSON schema of the answer, shown with the question.
         Returns: the answer.
         Raises:
-            GraphInterrupt: there is none yet.
+            GraphInterrupt: the answer isn't known yet.
         """
         index = self.asked
         self.asked += 1
@@ -480,7 +480,7 @@ class TaskCalls:
         return future
 
     def step_result(self, identifier: str) -> Any:
-        """The stored result of a step; EMPTY if there is none."""
+        """The stored result of a step; EMPTY if absent."""
         return self._returned().get(identifier, EMPTY)
 
     def store_step(

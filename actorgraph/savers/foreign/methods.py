@@ -35,6 +35,23 @@ def has(saver: object, name: str) -> bool:
     return callable(vars(saver).get(name)) if hasattr(saver, "__dict__") else False
 
 
+class _Selection:
+    """The items of a listing that pass a filter, up to a maximum."""
+
+    def __init__(self, keep: Callable[[Any], bool], most: int | None) -> None:
+        self.items: list[Any] = []
+        self._keep = keep
+        self._most = most
+
+    def offer(self, item: Any) -> bool:
+        """Add an item if it passes. Returns False, without looking at it, if no more are wanted."""
+        if self._most is not None and len(self.items) >= self._most:
+            return False
+        if self._keep(item):
+            self.items.append(item)
+        return True
+
+
 class SaverMethods:
     """The methods of one saver.
 
@@ -92,22 +109,18 @@ class SaverMethods:
         config = asked.pop("config")
 
         async def call_async() -> list[Any]:
-            found: list[Any] = []
+            found = _Selection(keep, most)
             async for item in self.saver.alist(config, **asked):
-                if most is not None and len(found) >= most:
+                if not found.offer(item):
                     break
-                if keep(item):
-                    found.append(item)
-            return found
+            return found.items
 
         def call_blocking() -> list[Any]:
-            found: list[Any] = []
+            found = _Selection(keep, most)
             for item in self.saver.list(config, **asked):
-                if most is not None and len(found) >= most:
+                if not found.offer(item):
                     break
-                if keep(item):
-                    found.append(item)
-            return found
+            return found.items
 
         return await self._either("list", call_async, call_blocking)
 

@@ -154,7 +154,7 @@ class ThreadIndex:
 
 
 def load(thread_id: str, path: str, epoch: int) -> ThreadIndex:
-    """Verify a thread's file and index it; the index is empty if there is no file.
+    """Verify a thread's file and index it; the index is empty if the file doesn't exist.
 
     Args:
         epoch: the thread's epoch while it has no lines.

@@ -77,7 +77,7 @@ def apply_retention(
     """Carry out a request that copies, removes or re-encrypts a thread's rows.
 
     Raises:
-        StorageError: nothing has changed: the file is damaged, or there is no space.
+        StorageError: nothing has changed: the file is damaged, or the disk is full.
         SaverBrokenError: the outcome is unknown.
     """
     # Rewritten files hold no deleted rows already; only the epochs of deleted threads are left.

@@ -188,7 +188,7 @@ class MemoryBackend:
                 return Refused(refused_copy(request))
             if source is None or not source.entries:
                 return Committed()
-            # The copy is resealed before it is visible: on an error there is none.
+            # The copy is resealed before it is visible: on an error it is dropped.
             made = copied(source, request.thread_id, thread)
             refusal = None if request.resealer is None else _resealed(made, request.resealer)
             if refusal is None:
@@ -211,7 +211,7 @@ class MemoryBackend:
         return remove(thread, request)
 
     def _known(self, thread_id: str) -> MemoryThread | None:
-        """The thread with its log settled into its tables; None if there is no such thread."""
+        """The thread with its log settled into its tables; None if unknown."""
         thread = self._threads.get(thread_id)
         return None if thread is None else settled(thread)
 

@@ -50,7 +50,7 @@ def on(pairs):
 class TestTwoProcesses:
     @pytest.mark.promise("E10")
     @on([*ON, ("asyncio", "jsonl")])
-    async def test_what_a_killed_process_left_is_ended_by_another(
+    async def test_runs_of_a_killed_process_are_ended_by_another(
         self, database, anyio_backend, capfd
     ):
         """
@@ -73,9 +73,7 @@ class TestTwoProcesses:
             assert told[-1][1] == "end"
 
     @on(ON[:1])
-    async def test_runs_of_a_process_that_stood_still_are_not_lost(
-        self, database, anyio_backend, capfd
-    ):
+    async def test_runs_of_a_suspended_process_are_not_lost(self, database, anyio_backend, capfd):
         """
         A process whose lease is over ends its runs, and leaves them to the next owner.
         """
@@ -93,7 +91,7 @@ class TestTwoProcesses:
         assert list(values.values()) == [ALL] * 4
 
     @on(CROSSED)
-    async def test_what_a_process_writes_past_its_lease_is_refused(
+    async def test_writes_of_a_process_past_its_lease_are_refused(
         self, database, anyio_backend, capfd
     ):
         """
@@ -141,7 +139,7 @@ async def test_a_run_that_kills_its_processes_is_parked(database, anyio_backend,
 class TestSecondRuns:
     @pytest.mark.parametrize("fate", ["killed", "stopped"])
     @on(ON[:1])
-    async def test_what_is_accepted_is_run_whatever_becomes_of_the_first_process(
+    async def test_accepted_runs_are_run_even_if_the_first_process_dies(
         self, database, anyio_backend, fate, capfd
     ):
         """

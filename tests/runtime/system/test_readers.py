@@ -20,7 +20,7 @@ __all__ = ["place"]
 
 
 class TestReaders:
-    async def test_a_gap_is_told_with_the_state(self, place: Store):
+    async def test_a_gap_is_sent_with_the_state(self, place: Store):
         """
         A reader for which events are gone gets a gap and the full values, then goes on.
         """
@@ -302,7 +302,7 @@ class TestFollowing:
 
         assert seen == [first.id, second.id]
 
-    async def test_who_leaves_is_forgotten(self, place: Store):
+    async def test_left_readers_are_forgotten(self, place: Store):
         """
         Nothing is kept for a reader that has gone.
         """
@@ -313,7 +313,7 @@ class TestFollowing:
             with pytest.raises(StopAsyncIteration):
                 await anext(following)
 
-    async def test_who_is_too_slow_is_told(self, place: Store, monkeypatch):
+    async def test_a_follower_that_is_too_slow_gets_an_error(self, place: Store, monkeypatch):
         """
         Runs wait for a follower up to a bound; beyond it the follower has to begin again.
         """

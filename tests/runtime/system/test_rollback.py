@@ -55,7 +55,7 @@ class TestRollbacks:
         assert told == ["error", "end"]
 
     @pytest.mark.parametrize("cancelled_first", [True, False])
-    async def test_who_comes_during_a_rollback_waits_for_it(self, cancelled_first):
+    async def test_a_run_during_a_rollback_waits_for_it(self, cancelled_first):
         """
         If the run that asked for a rollback is cancelled, the next one still begins after it.
         """

@@ -64,7 +64,7 @@ class TestRuns:
         assert first[-1].data == {"status": "success", "reason": ""}
         assert again == first[3:]
 
-    async def test_a_failed_run_tells_its_error(self, place: Store):
+    async def test_a_failed_run_reports_its_error(self, place: Store):
         """
         The result raises what the node raised; events and the run's row say it in words.
         """

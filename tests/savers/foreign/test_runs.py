@@ -50,11 +50,12 @@ def over_items(checkpointer):
 
 class TestRuns:
     @pytest.mark.promise("S054", "S190")
+    @pytest.mark.langgraph("F-E1")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     async def test_a_thread_goes_on_in_every_mode(self, foreign, durability):
         """
         Two nodes leave LangGraph's checkpoints, and a second call goes on from them, whether the
-        saver counts versions in text, integers or floats. LangGraph: F-E1.
+        saver counts versions in text, integers or floats.
         """
         graph = ab(foreign)
 
@@ -123,7 +124,7 @@ class TestRuns:
         states = [(await graph.aget_state(at(f"t{n}"))).values["bar"] for n in range(20)]
         assert states == [[str(n), "a", "b", "c"] for n in range(20)]
 
-    async def test_what_a_node_changes_later_is_not_stored(self, foreign):
+    async def test_later_changes_by_a_node_are_not_stored(self, foreign):
         """
         Values are copied when they are handed over, and when they are read.
         """

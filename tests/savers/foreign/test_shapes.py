@@ -99,10 +99,10 @@ class TestLangGraphReads:
         ]
         graph.checkpointer.close_blocking()
 
+    @pytest.mark.langgraph("F-E5", "F-E7")
     def test_the_tuple(self, plain):
         """
         A stored checkpoint has LangGraph's keys, plain values and its versions in one type.
-        LangGraph: F-E5, F-E7.
         """
         graph = ours(plain)
         graph.invoke({"log": []}, at())
@@ -248,7 +248,7 @@ class TestLimits:
         with pytest.raises(GraphBuildError, match="no get_tuple, list, put_writes"):
             ab(Half())
 
-    async def test_what_it_cannot_do_is_refused(self):
+    async def test_unsupported_removals_are_refused(self):
         """
         Removals that LangGraph's interface has no method for are refused, and change nothing.
         """

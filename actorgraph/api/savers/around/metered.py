@@ -1,7 +1,8 @@
 """MeteredSaver: calls a hook with the duration and the bytes of every save, read and removal."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from actorgraph.api.savers.around.wrapped import WrappedSaver
@@ -52,64 +53,62 @@ class MeteredSaver(WrappedSaver):
 
     async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
-        began = self._clock()
-        try:
-            outcomes = await self.saver.commit(batch)
-        except BaseException:
-            self._committed(batch, None, began)
-            raise
-        self._committed(batch, outcomes, began)
+        with self._timed(self._committed, batch) as outcomes:
+            outcomes.extend(await self.saver.commit(batch))
         return outcomes
 
     def commit_now(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """`commit` of an immediate saver."""
-        began = self._clock()
-        try:
-            outcomes = super().commit_now(batch)
-        except BaseException:
-            self._committed(batch, None, began)
-            raise
-        self._committed(batch, outcomes, began)
+        with self._timed(self._committed, batch) as outcomes:
+            outcomes.extend(super().commit_now(batch))
         return outcomes
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         """See `ports.Saver.query`."""
-        began = self._clock()
-        try:
-            answers = await self.saver.query(queries)
-        except BaseException:
-            self._answered(queries, None, began)
-            raise
-        self._answered(queries, answers, began)
+        with self._timed(self._answered, queries) as answers:
+            answers.extend(await self.saver.query(queries))
         return answers
 
     def query_now(self, queries: Sequence[Query]) -> list[Any]:
         """`query` of an immediate saver."""
-        began = self._clock()
-        try:
-            answers = super().query_now(queries)
-        except BaseException:
-            self._answered(queries, None, began)
-            raise
-        self._answered(queries, answers, began)
+        with self._timed(self._answered, queries) as answers:
+            answers.extend(super().query_now(queries))
         return answers
 
+    @contextmanager
+    def _timed(self, report: Callable[..., None], asked: Sequence[Any]) -> Generator[list[Any]]:
+        """Report a call of the saver, with its duration; also a failed one.
+
+        Args:
+            report: called with `asked`, the results (None: the call failed) and the duration.
+            asked: requests or queries.
+        Yields: the list to which the call adds its results.
+        """
+        began = self._clock()
+        results = list[Any]()
+        try:
+            yield results
+        except BaseException:
+            report(asked, None, self._clock() - began)
+            raise
+        report(asked, results, self._clock() - began)
+
     def _committed(
-        self, batch: Sequence[Request], outcomes: Sequence[CommitOutcome] | None, began: float
+        self, batch: Sequence[Request], outcomes: Sequence[CommitOutcome] | None, took: float
     ) -> None:
-        took = self._clock() - began
         for place, request in enumerate(batch):
             ok = outcomes is not None and isinstance(outcomes[place], Committed)
-            self._tell(name_of(request), took, bytes_of(request), ok=ok)
+            self._call_hook(name_of(request), took, bytes_of(request), ok=ok)
 
-    def _answered(self, queries: Sequence[Query], answers: Any, began: float) -> None:
-        took = self._clock() - began
+    def _answered(
+        self, queries: Sequence[Query], answers: Sequence[Any] | None, took: float
+    ) -> None:
         for place, query in enumerate(queries):
             answer = None if answers is None else answers[place]
             ok = answers is not None and not isinstance(answer, BaseException)
-            self._tell(name_of(query), took, bytes_read(answer), ok=ok)
+            self._call_hook(name_of(query), took, bytes_read(answer), ok=ok)
 
-    def _tell(self, op: str, took: float, size: int, *, ok: bool) -> None:
+    def _call_hook(self, op: str, took: float, size: int, *, ok: bool) -> None:
         try:
             self._hook(SaverCall(op, self._backend, took, size, ok))
         except Exception as error:  # noqa: BLE001 - the program's hook may raise anything

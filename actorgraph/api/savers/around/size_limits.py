@@ -46,16 +46,21 @@ class LimitedSaver(WrappedSaver):
 
     async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
-        refused = self._refused(batch)
-        # One oversized save must not fail the others that share its batch.
-        left = [request for place, request in enumerate(batch) if place not in refused]
+        refused, left = self._split(batch)
         return _merge_outcomes(len(batch), refused, await self.saver.commit(left) if left else [])
 
     def commit_now(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """`commit` of an immediate saver."""
-        refused = self._refused(batch)
-        left = [request for place, request in enumerate(batch) if place not in refused]
+        refused, left = self._split(batch)
         return _merge_outcomes(len(batch), refused, super().commit_now(left) if left else [])
+
+    def _split(self, batch: Sequence[Request]) -> tuple[dict[int, Refused], list[Request]]:
+        """Return the refusals by place, and the requests to commit.
+
+        One oversized save must not fail the others that share its batch.
+        """
+        refused = self._refused(batch)
+        return refused, [each for place, each in enumerate(batch) if place not in refused]
 
     def _refused(self, batch: Sequence[Request]) -> dict[int, Refused]:
         found: dict[int, Refused] = {}

@@ -1,0 +1,191 @@
+"""Lists that checkpoints share are decoded once, and no reader sees what another one does."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, PrivateAttr
+
+from actorgraph.codec import Codec
+from actorgraph.codec.list_cache import BYTES_MAX, ListCache, can_copy, copier_for, copy_value
+from actorgraph.codec.records import frame
+from actorgraph.values.commits import StoredRange
+
+KEY = ("thread", "", "items", 1)
+
+
+class Colour(Enum):
+    RED = 1
+
+
+@dataclass
+class Note:
+    text: str
+    tags: list[str] = field(default_factory=list)
+
+
+class Model(BaseModel):
+    text: str
+    parts: dict[str, list[int]] = {}
+    _hidden: list[int] = PrivateAttr(default_factory=lambda: [7])
+
+
+class Row(msgspec.Struct):
+    text: str
+
+
+CODEC = Codec([Note, Model, Row, Colour])
+VALUES = [
+    *(None, True, 3, 2.5, "text", b"bytes", ("a", ["b"]), Colour.RED),
+    *({"role": "user", "content": "hello"}, {"a": {"b": [1, {"c": []}]}}, [[], [1]]),
+    *(Note("n", ["x"]), Model(text="m", parts={"p": [1]})),
+]
+
+
+def rows(*lists: list[list[Any]]) -> list[StoredRange]:
+    """Rows of a list, each made of appends."""
+    start, found = 0, []
+    for appends in lists:
+        count = sum(map(len, appends))
+        payload = b"".join(frame(CODEC.encode(items)) for items in appends)
+        found.append(StoredRange(start, count, payload))
+        start += count
+    return found
+
+
+def read(memory: ListCache, stored: list[StoredRange], count: int, decode: Any) -> Any:
+    return memory.read(KEY, stored, count, decode)
+
+
+class Decoder:
+    """Decodes, and counts how often."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, payload: bytes) -> Any:
+        self.count += 1
+        return CODEC.decode(payload)
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_a_copy_is_what_decoding_again_gives(value):
+    """
+    Copies are equal, of the same types, and share nothing that can be changed.
+    """
+    first = CODEC.decode(CODEC.encode(value))
+    twin = copy_value(first)
+
+    assert (type(twin), twin, CODEC.encode(twin)) == (type(value), value, CODEC.encode(value))
+    assert changeable(first).isdisjoint(changeable(twin))
+    assert copier_for(first)(first) == value
+    assert changeable(first).isdisjoint(changeable(copier_for(first)(first)))
+
+
+def changeable(value: Any) -> set[int]:
+    """The ids of all objects in a value that a program could change."""
+    if isinstance(value, (Note, Model)):
+        private = getattr(value, "__pydantic_private__", None) or {}
+        return {id(value)}.union(*map(changeable, [*vars(value).values(), *private.values()]))
+    if isinstance(value, dict):
+        return {id(value)}.union(*map(changeable, value.values()))
+    if isinstance(value, (list, tuple)):
+        own = {id(value)} if isinstance(value, list) else set[int]()
+        return own.union(*map(changeable, value))
+    return set()
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner),
+    max_leaves=6,
+)
+
+
+@given(st.lists(st.lists(st.lists(PLAIN, max_size=3), min_size=1, max_size=3), max_size=5))
+def test_items_are_those_of_the_rows_after_any_reads(lists):
+    """
+    Longer and shorter beginnings in any order, rows that grew, were merged or are others.
+    """
+    memory, every = ListCache(), [item for row in lists for part in row for item in part]
+    merged = rows([part for row in lists for part in row]) if lists else []
+    for stored in (rows(*lists[:1]), rows(*lists), merged, rows(*lists[:2]), rows(*lists)):
+        there = sum(row.count for row in stored)
+        for count in (there, there // 2, there):
+            assert read(memory, stored, count, CODEC.decode) == every[:count]
+
+
+def test_an_item_is_decoded_once_while_its_list_grows():
+    """
+    Each reading of a longer list decodes what was added, also in a row that was there.
+    """
+    memory, decode = ListCache(), Decoder()
+    appends = [[{"n": n}] for n in range(20)]
+    for end in range(1, 21):
+        stored = rows(appends[: min(end, 8)], *([appends[8:end]] if end > 8 else []))
+        for count in (end, end - 1):
+            assert read(memory, stored, count, decode) == [{"n": n} for n in range(count)]
+    assert decode.count == 20
+
+
+def test_readers_do_not_share_items():
+    """
+    Two readers of one list have items of their own.
+    """
+    memory, stored = ListCache(), rows([[{"a": []}, Note("n")]])
+    first = read(memory, stored, 2, CODEC.decode)
+    first[0]["a"].append(1)
+    first[1].text = "changed"
+    first.clear()
+
+    assert read(memory, stored, 2, CODEC.decode) == [{"a": []}, Note("n")]
+
+
+def test_other_bytes_are_never_taken_for_known_ones():
+    """
+    A row with the same place and length but other bytes is decoded.
+    """
+    memory = ListCache()
+
+    assert read(memory, rows([["abc"]]), 1, CODEC.decode) == ["abc"]
+    assert read(memory, rows([["xyz"]]), 1, CODEC.decode) == ["xyz"]
+
+
+def test_values_that_cannot_be_copied_are_decoded_again():
+    """
+    Types whose copies are not known to be exact, and lists larger than what is kept.
+    """
+    memory = ListCache()
+
+    assert not can_copy(Row("r"))
+    assert read(memory, rows([[Row("r")]]), 1, CODEC.decode) is None
+    assert read(memory, rows([["x" * (BYTES_MAX + 1)]]), 1, CODEC.decode) is None
+
+
+def test_the_memory_is_bounded():
+    """
+    Lists that were not read lately go when the bytes of all are too many.
+    """
+    memory, decode = ListCache(), Decoder()
+    large = rows([["x" * (BYTES_MAX // 3)]])
+    for n in range(6):
+        memory.read(("thread", "", "items", n), large, 1, decode)
+    before = decode.count
+    memory.read(("thread", "", "items", 5), large, 1, decode)
+    memory.read(("thread", "", "items", 0), large, 1, decode)
+
+    assert (before, decode.count) == (6, 7)
+
+
+def test_only_plain_codecs_remember():
+    """
+    Secrets are not kept readable, and an upgrade's results are its own.
+    """
+    assert Codec().lists is not None
+    assert Codec(keys={"k": b"x" * 32}).lists is None
+    assert Codec().with_upgrades({"old": Note}).lists is None
+    assert Codec().with_types([Note]).lists is not Codec().lists

@@ -1,0 +1,87 @@
+"""The checks of `actorgraph.testing.conformance`, over every saver and over savers of others."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+
+from actorgraph import InMemorySaver
+from actorgraph.savers.memory.saver import MemoryBackend
+from actorgraph.testing.conformance import CHECKS, check_saver
+from actorgraph.values.commits import Committed
+from actorgraph.values.retention import DeleteThread
+from tests.savers.places import LogSaver, langgraphs, logs, place_of
+
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+
+
+@pytest.mark.promise("S081", "S100", "S108", "S111", "S117", "C22", "D3", "D8", "D15", "D16", "T31")
+@pytest.mark.langgraph("F-E30")
+@pytest.mark.parametrize("check", CHECKS, ids=str)
+async def test_a_check(store, check):
+    """
+    Each saver keeps each sentence of the contract.
+    """
+    if left_out := await check(place_of(store)):
+        assert store.kind in {"memory", "sqlite-memory"}, left_out
+        pytest.skip(left_out)
+
+
+class TestSaversOfOthers:
+    @pytest.mark.promise("S017", "S084", "S116")
+    async def test_four_methods_are_enough(self):
+        """
+        A saver with the port's methods alone passes every check: get_tuple, list, copies, prunes
+        and deletions of runs come with it.
+        """
+        report = await check_saver(logs)
+
+        assert report.passed, report
+        assert {r.check.group for r in report.results if r.outcome == "left out"} == {"failures"}
+        composed = {"aget_tuple", "aprune", "acopy_thread", "adelete_by_run", "adelete_for_runs"}
+        assert not composed & {*vars(LogSaver), *vars(MemoryBackend), *vars(InMemorySaver)}
+
+    async def test_a_saver_in_langgraphs_shape(self):
+        """
+        A saver with LangGraph's methods alone is asked what concerns it; the report says what
+        it lacks and what it does otherwise.
+        """
+        report = await check_saver(langgraphs)
+
+        failed = {result.check.name for result in report.failures}
+        assert failed == {"filters: kinds of values differ"}
+        assert "left out  removals: copying\n          it has no method copy_thread" in str(report)
+        assert str(report).endswith(f"1 failed, {str(report).count('left out  ')} left out")
+
+    async def test_groups_can_be_chosen(self):
+        """
+        Only the groups that are asked for are tried.
+        """
+        report = await check_saver(logs, groups=["claims"])
+
+        assert {result.check.group for result in report.results} == {"claims"}
+        assert report.passed
+
+
+class Forgetful(LogSaver):
+    """A saver that acknowledges deletions and doesn't carry them out."""
+
+    async def commit(self, batch):
+        kept = [request for request in batch if not isinstance(request, DeleteThread)]
+        outcomes = iter(await super().commit(kept))
+        return [Committed() if isinstance(r, DeleteThread) else next(outcomes) for r in batch]
+
+
+async def test_a_broken_saver_is_found_out():
+    """
+    A saver that keeps what it should delete fails the checks that are about that.
+    """
+
+    @asynccontextmanager
+    async def place():
+        log: list = []
+        yield lambda: Forgetful(log)
+
+    report = await check_saver(place, groups=["removals", "claims"])
+
+    assert "removals: deleting a thread" in {result.check.name for result in report.failures}
+    assert "ContractBrokenError: " in str(report)

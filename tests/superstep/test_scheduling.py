@@ -1,0 +1,267 @@
+"""Turns on a thread, by hand-fed arrivals and departures."""
+
+import pytest
+
+from actorgraph.superstep.scheduling import (
+    FREE,
+    BeginRun,
+    CancelRun,
+    DropRun,
+    EraseRun,
+    Lane,
+    LeaveRun,
+    ParkRun,
+    RefuseBusy,
+    RefuseFull,
+    TakeOver,
+    action_on_rival,
+    arrived,
+    decide_takeover,
+    erased,
+    freed,
+    held,
+    is_ahead,
+    left,
+    next_misfit,
+    taken_up,
+)
+from actorgraph.values.systems import OpenRun, RunRow
+
+A, B, C, D = b"a", b"b", b"c", b"d"
+BUSY = Lane(A)
+ENDING = Lane(A, ending=True, waiting=(B,))
+ERASING = Lane(A, ending=True, erasing=True)
+
+
+class TestArrived:
+    @pytest.mark.parametrize("if_busy", ["reject", "enqueue", "interrupt", "rollback"])
+    def test_a_free_thread_is_given_at_once(self, if_busy):
+        """
+        With any strategy, a thread without a run is the next one's.
+        """
+        assert arrived(FREE, A, if_busy, 1) == (Lane(A), (BeginRun(A),))
+
+    @pytest.mark.parametrize(
+        ("lane", "if_busy", "then", "steps"),
+        [
+            (BUSY, "reject", BUSY, (RefuseBusy(A),)),
+            (BUSY, "enqueue", Lane(A, waiting=(C,)), ()),
+            (Lane(A, waiting=(B,)), "enqueue", Lane(A, waiting=(B, C)), ()),
+            (Lane(A, waiting=(B, D)), "enqueue", Lane(A, waiting=(B, D)), (RefuseFull(2),)),
+            (BUSY, "interrupt", Lane(A, ending=True, waiting=(C,)), (CancelRun(A, C),)),
+            (
+                BUSY,
+                "rollback",
+                Lane(A, ending=True, rollback=True, waiting=(C,)),
+                (CancelRun(A, C),),
+            ),
+            (
+                Lane(A, waiting=(B, D)),
+                "interrupt",
+                Lane(A, ending=True, waiting=(C,)),
+                (DropRun(B, C), DropRun(D, C), CancelRun(A, C)),
+            ),
+            (ENDING, "interrupt", Lane(A, ending=True, waiting=(C,)), (DropRun(B, C),)),
+            (
+                Lane(A, ending=True, rollback=True, waiting=(B,)),
+                "interrupt",
+                Lane(A, ending=True, rollback=True, waiting=(C,)),
+                (DropRun(B, C),),
+            ),
+            (ERASING, "reject", Lane(A, ending=True, erasing=True, waiting=(C,)), ()),
+            (
+                Lane(A, ending=True, erasing=True, waiting=(B,)),
+                "reject",
+                Lane(A, ending=True, erasing=True, waiting=(B,)),
+                (RefuseBusy(B),),
+            ),
+            (
+                Lane(A, ending=True, erasing=True, waiting=(B,)),
+                "interrupt",
+                Lane(A, ending=True, erasing=True, waiting=(C,)),
+                (DropRun(B, C),),
+            ),
+        ],
+    )
+    def test_a_busy_thread(self, lane, if_busy, then, steps):
+        """
+        Each strategy refuses, waits, or takes the place of all runs before it.
+        """
+        assert arrived(lane, C, if_busy, 2) == (then, steps)
+
+
+class TestLeft:
+    @pytest.mark.parametrize(
+        ("lane", "run", "then", "steps"),
+        [
+            (BUSY, A, FREE, ()),
+            (Lane(A, waiting=(B, C)), A, Lane(B, waiting=(C,)), (BeginRun(B),)),
+            (Lane(A, waiting=(B, C)), B, Lane(A, waiting=(C,)), ()),
+            (ENDING, A, Lane(B), (BeginRun(B),)),
+            (
+                Lane(A, ending=True, rollback=True, waiting=(B,)),
+                A,
+                Lane(A, ending=True, erasing=True, waiting=(B,)),
+                (EraseRun(A),),
+            ),
+            (Lane(A, ending=True, rollback=True), A, ERASING, (EraseRun(A),)),
+            (Lane(A, ending=True, erasing=True, waiting=(B,)), B, ERASING, ()),
+        ],
+    )
+    def test_the_next_one_begins(self, lane, run, then, steps):
+        """
+        First in, first out; what is rolled back is removed before the next one begins.
+        """
+        assert left(lane, run) == (then, steps)
+
+    @pytest.mark.parametrize(
+        ("waiting", "then", "steps"),
+        [((), FREE, ()), ((B, C), Lane(B, waiting=(C,)), (BeginRun(B),))],
+    )
+    def test_a_run_that_waits_for_a_removal_begins_after_it(self, waiting, then, steps):
+        """
+        A thread whose last run is rolled back is free, or the next one's, when that is removed.
+        """
+        lane = Lane(A, ending=True, erasing=True, waiting=waiting)
+
+        assert erased(lane) == (then, steps)
+
+
+HELD = Lane(B, held=True)
+
+
+class TestHeld:
+    @pytest.mark.parametrize(
+        ("lane", "if_busy", "then", "steps"),
+        [
+            (HELD, "reject", HELD, (RefuseBusy(B),)),
+            (HELD, "enqueue", Lane(B, held=True, waiting=(D,)), ()),
+            (HELD, "interrupt", Lane(D), (DropRun(B, D), BeginRun(D))),
+            (
+                Lane(B, held=True, waiting=(C,)),
+                "rollback",
+                Lane(D),
+                (DropRun(B, D), DropRun(C, D), BeginRun(D)),
+            ),
+        ],
+    )
+    def test_a_run_on_a_thread_of_another_system(self, lane, if_busy, then, steps):
+        """
+        A run that waits for another system is in the way as one that goes on is.
+        """
+        assert arrived(lane, D, if_busy, 2) == (then, steps)
+
+    def test_a_held_run_begins_when_its_thread_is_free(self):
+        """
+        It is the same run again; a lane without a holder is left alone.
+        """
+        assert held(Lane(B, waiting=(C,))) == Lane(B, held=True, waiting=(C,))
+        assert freed(Lane(B, held=True, waiting=(C,))) == (Lane(B, waiting=(C,)), (BeginRun(B),))
+        assert freed(BUSY) == (BUSY, ())
+        assert freed(FREE) == (FREE, ())
+        assert left(Lane(B, held=True, waiting=(C,)), B) == (Lane(C), (BeginRun(C),))
+
+    @pytest.mark.parametrize(
+        ("lane", "run", "then", "steps"),
+        [
+            (FREE, B, Lane(B), (BeginRun(B),)),
+            (HELD, A, Lane(A, waiting=(B,)), (BeginRun(A),)),
+            (HELD, C, Lane(B, held=True, waiting=(C,)), ()),
+            (Lane(C), A, Lane(C, waiting=(A,)), ()),
+            (Lane(A, waiting=(B, D)), C, Lane(A, waiting=(B, C, D)), ()),
+        ],
+    )
+    def test_a_run_that_is_taken_up_has_its_old_place(self, lane, run, then, steps):
+        """
+        Runs of a thread go on in the order of their ids, wherever they were accepted.
+        """
+        assert taken_up(lane, run) == (then, steps)
+
+    @pytest.mark.parametrize(
+        ("run", "owner", "claimed", "alive", "ahead"),
+        [
+            (A, b"2", False, True, True),
+            (A, b"2", True, False, True),
+            (A, None, False, False, True),
+            (A, b"1", True, True, False),
+            (C, b"2", True, True, True),
+            (C, b"2", False, True, False),
+            (C, b"2", True, False, False),
+            (B, b"2", True, True, False),
+        ],
+    )
+    def test_which_runs_come_first(self, run, owner, claimed, alive, ahead):
+        """
+        Older ones of other systems, and a younger one that goes on there; never its own.
+        """
+        assert is_ahead(B, b"1", OpenRun(run, owner, claimed, alive)) is ahead
+
+    @pytest.mark.parametrize(
+        ("if_busy", "alive", "cancel", "way"),
+        [
+            ("enqueue", True, None, "wait"),
+            ("enqueue", False, None, "take_up"),
+            ("reject", True, None, "wait"),
+            ("interrupt", True, None, "end"),
+            ("interrupt", False, None, "end"),
+            ("rollback", True, None, "end"),
+            ("rollback", True, "x", "wait"),
+            ("rollback", False, "x", "end"),
+            ("enqueue", True, "x", "wait"),
+            ("enqueue", False, "x", "end"),
+        ],
+    )
+    def test_an_earlier_run_is_waited_for_ended_or_adopted(self, if_busy, alive, cancel, way):
+        """
+        It is waited for, asked to end once, or taken up where no system has it any more.
+        """
+        assert action_on_rival(if_busy, row(alive=alive, cancel=cancel)) == way
+
+
+class TestMisfits:
+    def test_each_pause_is_twice_as_long(self):
+        """
+        A run that doesn't fit is tried less and less often, and never given up.
+        """
+        misfit, pauses = None, []
+        for _ in range(9):
+            misfit = next_misfit(misfit, "why", 100.0, 5.0)
+            pauses.append(misfit.until - 100.0)
+
+        assert (misfit.tries, misfit.reason) == (9, "why")
+        assert pauses == [5, 10, 20, 40, 80, 160, 320, 320, 320]
+
+
+def row(**fields):
+    values = {
+        "run": A,
+        "thread_id": "t",
+        "graph": "g",
+        "status": "running",
+        "attempts": 1,
+        "claimed": True,
+        "owner": None,
+        "created": 0,
+        "metadata": "{}",
+        "payload": b"",
+    }
+    return RunRow(**{**values, **fields})
+
+
+class TestTakenOver:
+    @pytest.mark.promise("E10")
+    @pytest.mark.parametrize(
+        ("orphan", "verdict"),
+        [
+            (row(), TakeOver(go_on=True)),
+            (row(claimed=False, status="pending"), TakeOver(go_on=False)),
+            (row(attempts=2), TakeOver(go_on=True)),
+            (row(graph="other"), LeaveRun("waits for a process that has the graph 'other'")),
+            (row(attempts=3), ParkRun("3 processes have ended while they ran it")),
+        ],
+    )
+    def test_an_orphan(self, orphan, verdict):
+        """
+        It goes on, begins, is parked after too many deaths, or waits for who has its graph.
+        """
+        assert decide_takeover(orphan, {"g"}, 3) == verdict
