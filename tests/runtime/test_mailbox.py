@@ -15,7 +15,7 @@ from tests.support.gates import PATIENCE_S, Box, patient_group, settled
 
 
 def in_another_thread(work: Callable[[], Any]) -> None:
-    """Do work in a thread of its own, to its end; the calling event loop stands still meanwhile."""
+    """Do work in a thread of its own, to its end; no task of the calling loop runs meanwhile."""
     thread = threading.Thread(target=work)
     thread.start()
     thread.join(PATIENCE_S)
