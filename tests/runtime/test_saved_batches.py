@@ -46,6 +46,9 @@ from tests.runtime.saves import (
     serving,
 )
 from tests.support.gates import Box, patient_group, settled
+from tests.support.structlog_setup import configured
+
+__all__ = ["configured"]
 
 BATCH_BYTES_HALF = BATCH_BYTES_MAX // 2
 
@@ -166,7 +169,7 @@ class TestRetries:
     @pytest.mark.parametrize(
         "error", [StorageError("row", do="smaller"), OSError("disk on fire")], ids=["row", "os"]
     )
-    async def test_other_errors_are_tried_once(self, error):
+    async def test_other_errors_are_tried_once(self, error, configured):
         """
         A batch whose error is not retryable is refused at once, all of it, with that error.
         """
@@ -357,6 +360,7 @@ RUN_TEXT = "72727272-7272-7272-7272-727272727272"
 NEWER_TEXT = "02020202-0202-0202-0202-020202020202"
 
 
+@pytest.mark.usefixtures("configured")
 class TestLog:
     @pytest.mark.parametrize(
         ("request_", "fields"),
