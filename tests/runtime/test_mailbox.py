@@ -142,6 +142,23 @@ class TestWakeUps:
 
         assert (parked, over, box.is_awaited, list(box.items)) == (True, False, False, ["a"])
 
+    async def test_a_reader_waits_on_after_a_wake_up_without_an_item(self, put):
+        """
+        A reader whose item was taken back before it ran goes on waiting for the next one.
+        """
+        box: Mailbox[str] = Mailbox()
+        read = Box()
+        async with patient_group() as group:
+            group.start_soon(read.fill, box.get)
+            await settled()
+            put(box, "a")
+            taken = box.get_nowait()
+            await settled()
+            over = read.done.is_set()
+            put(box, "b")
+
+        assert (taken, over, read.value) == ("a", False, "b")
+
     async def test_a_reader_that_gave_up_loses_nothing(self, put):
         """
         An item for a reader that was cancelled waits for the next one.
