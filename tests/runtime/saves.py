@@ -95,7 +95,14 @@ class Sink:
 @asynccontextmanager
 async def serving(actor: PersistenceActor) -> AsyncIterator[PersistenceActor]:
     """The actor at work in a task of its own, stopped at the end."""
+
+    async def serve() -> None:
+        try:
+            await actor.serve()
+        finally:
+            actor.withdraw()  # callers wait for their answers even if they are cancelled
+
     async with patient_group() as group:
-        group.start_soon(actor.serve)
+        group.start_soon(serve)
         yield actor
         actor.stop()
