@@ -42,6 +42,9 @@ NOTICED = {"killed", "timeout", "segfault", "caught by type check"}
 CLASS = "ǁ"
 """The characters that mutmut puts around the name of a method's class."""
 
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+"""First characters of the lines by which mutmut shows that it is at work."""
+
 SETTINGS = """
 [tool.mutmut]
 source_paths = ["actorgraph"]
@@ -171,7 +174,11 @@ def mutmut(folder: Path, *arguments: str) -> str:
         command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False
     )
     if done.returncode:
-        sys.exit(f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}\nmutmut {arguments[0]} failed")
+        printed = [line for line in done.stdout.splitlines() if line[:1] not in SPINNER]
+        sys.exit(
+            "\n".join([*printed[-50:], done.stderr[-4000:], f"mutmut {arguments[0]} failed"])
+            + "\nDo the room's tests pass without mutants? It says no more if one fails."
+        )
     return done.stdout
 
 
