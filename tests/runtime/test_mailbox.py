@@ -228,7 +228,7 @@ class TestRaces:
         assert parked
         assert list(box.items) == ["a", "a"]
 
-    def test_a_loop_that_stands_still_delivers_later(self):
+    def test_a_halted_loop_delivers_later(self):
         """
         An item put by the reader's thread while its loop is stopped arrives when it runs again.
         """
