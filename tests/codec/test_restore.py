@@ -482,9 +482,7 @@ class TestDeltas:
         thread = self.history()
         found, placement = thread.restored(B, ancestors=1)
         held = placement.growths["facts"].items
-        made = hand_off(placed=placement).commit(
-            save(point(5, {"facts": [*held, "b", "z"]}))
-        )
+        made = hand_off(placed=placement).commit(save(point(5, {"facts": [*held, "b", "z"]})))
 
         assert found.values["facts"] == ["a", "b"]
         assert [(r.lineage, r.before, r.count) for r in made.checkpoints[0].ranges] == [(1, 1, 2)]
