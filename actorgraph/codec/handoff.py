@@ -174,11 +174,8 @@ class HandOff:
             # an older one, so an old place of it must not be named by this record.
             for channel in point.deltas:
                 self._placed.forget(channel)
-            changed = point.changed
-            if self._placed.moved:
-                changed = self._with_moved(point)
-            elif self._migrated:
-                self._migrated = frozenset()
+            has_moved = self._placed.moved or self._migrated
+            changed = self._with_moved(point) if has_moved else point.changed
             for channel, value in changed.items():
                 if self._inlines and type(value) in MAY_BE_INLINE and is_inline(value):
                     self._placed.inline(channel, value)

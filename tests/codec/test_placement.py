@@ -118,14 +118,15 @@ class TestSize:
         assert not can_share(Own())
 
 
-class TestReferences:
-    GIVEN = {"text": LONG, "items": [LONG], "data": LONG.encode(), "n": 1}
+GIVEN: dict[str, Any] = {"text": LONG, "items": [LONG], "data": LONG.encode(), "n": 1}
 
+
+class TestReferences:
     def test_references_take_the_place_of_large_values(self):
         """
         In the input and in the writes beside its checkpoint large values are references.
         """
-        made, given = shared(self.GIVEN), self.GIVEN
+        made, given = shared(GIVEN), GIVEN
         names = {key: Shared(f"{START}:{key}") for key in ("text", "items", "data")}
         writes = [("text", given["text"]), ("other", [LONG]), ("n", 1)]
 
@@ -137,7 +138,7 @@ class TestReferences:
         """
         The rows belong to the input's checkpoint and to no other.
         """
-        made = shared(self.GIVEN)
+        made = shared(GIVEN)
 
         assert [row.name for row in made.new_with(point(1))] == [
             f"{START}:text",
@@ -151,7 +152,7 @@ class TestReferences:
         """
         Values that a node could change are forgotten; an equal object is another value.
         """
-        made, given = shared(self.GIVEN), self.GIVEN
+        made, given = shared(GIVEN), GIVEN
         assert made.row_of(given["items"]) == SharedRow(f"{START}:items", 3, given["items"])
         made.forget_mutable()
 
