@@ -1,5 +1,6 @@
 """The stored form of encrypted and compressed values, its limits, and each refusal in full."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -17,8 +18,13 @@ from actorgraph.codec.encryption import (
     writes_at,
     writes_of,
 )
-from actorgraph.errors import EncryptionError, InvalidConfigError, SerializationError
-from actorgraph.errors.storage import CheckpointError
+from actorgraph.errors import (
+    ActorGraphError,
+    EncryptionError,
+    InvalidConfigError,
+    MissingExtraError,
+    SerializationError,
+)
 from actorgraph.values.commits import LedgerRow
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
@@ -54,7 +60,7 @@ class Naming:
         return ciphertext
 
 
-def refusal(kind: type[CheckpointError | InvalidConfigError], act: Any, *given: Any) -> Any:
+def refusal(kind: type[ActorGraphError], act: Any, *given: Any) -> Any:
     """The error that this raises."""
     with pytest.raises(kind) as refused:
         act(*given)
@@ -89,7 +95,7 @@ class TestStoredForm:
                 "c1020961657367636d2f6b311611a2a36e764e116e83b7af59adee57b667fb55e0c5ec163780fc1f"
                 "3c80811b",
             ),
-            (Codec(cipher=Naming()), "c102036f776e52cceac2950c470bc456c6e686a16a4d81a16101"),
+            (Codec(cipher=Naming()), "c102036f776e52cceac2950c470bc456c686e6a16a4d81a16101"),
         ],
     )
     def test_encrypted_bytes_of_today_stay_readable(self, codec, stored):
@@ -111,6 +117,17 @@ class TestStoredForm:
         assert len(first) == len(head) + 12 + len(Codec().encode("text")) + 16
         assert first[len(head) :][:12] != second[len(head) :][:12]
 
+    def test_a_cipher_by_itself(self):
+        """
+        Bytes that are authenticated too are needed to decrypt; by default there are none.
+        """
+        cipher = AesCipher({"k": K1})
+        plain, bound = cipher.encrypt(b"x"), cipher.encrypt(b"x", b"here")
+
+        assert cipher.decrypt(*plain, b"") == cipher.decrypt(*plain) == b"x"
+        assert cipher.decrypt(*bound, b"here") == b"x"
+        assert refusal(EncryptionError, cipher.decrypt, *bound)
+
     @pytest.mark.parametrize(
         ("stored", "value"),
         [
@@ -127,8 +144,8 @@ class TestStoredForm:
             ),
             (
                 "c1017801edd0411100000400301154249a5cc2a8e1b1bb25d8664c35060c183060c0800103060c18"
-                "3060c0800103060c183060c0800103060c183060c0800103060c183060c0800103060c183060c0f3"
-                "8103008c5237",
+                "3060c0800103060c183060c0800103060c183060c0800103060c183060c0800103060c183060c0c0"
+                "f38103008c5237",
                 ["ab"] * 4096,
             ),
         ],
@@ -262,6 +279,16 @@ class TestRefusedSettings:
         assert both.do == "pass one of them"
         assert not Codec(compress_above=0).encrypts
 
+    def test_the_package(self, monkeypatch):
+        """
+        Without `cryptography` keys are refused, with what to install.
+        """
+        monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
+        error = refusal(MissingExtraError, AesCipher, {"k": K1})
+
+        assert error.what == "encryption needs cryptography, which isn't installed"
+        assert error.do == "pip install 'actorgraph[encryption]'"
+
     def test_the_environment(self, monkeypatch):
         """
         The key is the text of ACTORGRAPH_AES_KEY, else of LANGGRAPH_AES_KEY; without both the
@@ -285,11 +312,11 @@ class TestRefusedSettings:
         A name that doesn't fit into a row is refused with its size; the longest that fits is read.
         """
         error = refusal(EncryptionError, Codec(cipher=Naming(name)).encode, 1)
-        longest = Codec(cipher=Naming("x" * 255))
+        fitting = [Codec(cipher=Naming("x" * length)) for length in (1, 255)]
 
         assert error.what == f"the cipher's name {name!r} has {size} bytes"
         assert error.do == "let `encrypt` return a name of 1 to 255 bytes"
-        assert longest.decode(longest.encode([1])) == [1]
+        assert [codec.decode(codec.encode([1])) for codec in fitting] == [[1], [1]]
 
 
 UNREADABLE: list[tuple[Codec, bytes, str, str]] = [
@@ -388,6 +415,4 @@ class TestRefusedBytes:
         monkeypatch.setattr(encryption, "INFLATED_MAX", 10_000)
         error = refusal(SerializationError, envelope.open, stored)
 
-        assert error.what == (
-            "a stored value can't be decompressed: it has more than 10,000 bytes"
-        )
+        assert error.what == ("a stored value can't be decompressed: it has more than 10,000 bytes")
