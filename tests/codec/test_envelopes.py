@@ -92,8 +92,10 @@ class TestStoredForm:
         [
             (
                 KEYED,
-                "c1020961657367636d2f6b311611a2a36e764e116e83b7af59adee57b667fb55e0c5ec163780fc1f"
-                "3c80811b",
+                (
+                    "c1020961657367636d2f6b311611a2a36e764e116e83b7af59adee57b667fb55e0c5ec163780fc1f"
+                    "3c80811b"
+                ),
             ),
             (Codec(cipher=Naming()), "c102036f776e52cceac2950c470bc456c686e6a16a4d81a16101"),
         ],
@@ -132,8 +134,10 @@ class TestStoredForm:
         ("stored", "value"),
         [
             (
-                "c101482c2aff30aa6b05a700cc585f9f919a9393afa39059a29059ac909b8a6cee5270825f988b25"
-                "b5030067832284",
+                (
+                    "c101482c2aff30aa6b05a700cc585f9f919a9393afa39059a29059ac909b8a6cee5270825f988b25"
+                    "b5030067832284"
+                ),
                 {
                     "role": "assistant",
                     "content": "hello, it is me",
@@ -143,9 +147,11 @@ class TestStoredForm:
                 },
             ),
             (
-                "c1017801edd0411100000400301154249a5cc2a8e1b1bb25d8664c35060c183060c0800103060c18"
-                "3060c0800103060c183060c0800103060c183060c0800103060c183060c0800103060c183060c0c0"
-                "f38103008c5237",
+                (
+                    "c1017801edd0411100000400301154249a5cc2a8e1b1bb25d8664c35060c183060c0800103060c18"
+                    "3060c0800103060c183060c0800103060c183060c0800103060c183060c0800103060c183060c0c0"
+                    "f38103008c5237"
+                ),
                 ["ab"] * 4096,
             ),
         ],
@@ -324,8 +330,10 @@ UNREADABLE: list[tuple[Codec, bytes, str, str]] = [
         KEYED,
         Codec().encode("x"),
         "a stored value is not encrypted, and this codec reads encrypted values only",
-        "if the thread was begun before there were keys, pass reads_plain=True; otherwise the "
-        "database has been tampered with",
+        (
+            "if the thread was begun before there were keys, pass reads_plain=True; otherwise the "
+            "database has been tampered with"
+        ),
     ),
     (
         Codec(compress_above=0),
