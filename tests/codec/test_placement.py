@@ -97,6 +97,8 @@ class TestSize:
 
         shared({"k": [Part(number) for number in range(2_000)]})
         assert len(seen) == MIN // 8
+        shared({"k": [[Part(number) for number in range(count)] for count in (500, 2_000)]})
+        assert len(seen) == 2 * MIN // 8
 
     @pytest.mark.parametrize("given", [LONG, [LONG], None, Note(LONG), {1: LONG}])
     def test_only_the_keys_of_a_dict_are_shared(self, given):
