@@ -23,8 +23,9 @@ from actorgraph.values.ids import as_text
 
 def damaged_error(reason: Exception) -> SerializationError:
     """Error for stored bytes that could not be decoded."""
+    why = reason.what if isinstance(reason, ActorGraphError) else reason  # one advice is enough
     return SerializationError(
-        f"a stored value can't be decoded: {reason}",
+        f"a stored value can't be decoded: {why}",
         do="check the database's integrity, or restore it from a backup",
     )
 
