@@ -92,7 +92,7 @@ def build_scalar(_: Any, data: list[Any]) -> Any:
 
 def _without_gaps(value: Any, order: str) -> Any:
     """Copy an array of records with zeros between its fields: gaps hold arbitrary bytes."""
-    # Not zeros_like, which sets the fields alone and leaves what was in memory between them.
+    # Not zeros_like, which sets the fields alone: the memory between them stays as it was.
     made = _numpy().zeros(value.shape, value.dtype, order)
     for name in value.dtype.names:
         field = value[name]

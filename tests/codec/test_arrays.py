@@ -204,7 +204,7 @@ INNER = np.dtype({"names": ["x", "y"], "formats": ["|u1", (GAPS, (2,))], "offset
 @pytest.mark.parametrize("order", ["C", "F", "view"])
 def test_bytes_between_fields_are_zeros(dtype, kept, order):
     """
-    What is in memory between the fields of records is not stored, in nested ones neither.
+    Memory between the fields of records is not stored, in nested ones neither.
     """
     memory = bytes(range(1, 1 + dtype.itemsize)) * 12
     value = np.frombuffer(memory, dtype).reshape(3, 4)
@@ -276,7 +276,7 @@ REFUSALS = [
 @pytest.mark.parametrize(("value", "what"), REFUSALS, ids=range(len(REFUSALS)))
 def test_the_text_of_refusals(value, what):
     """
-    What can't be stored exactly is refused with its dtype and the reason.
+    A value that can't be stored exactly is refused with its dtype and the reason.
     """
     with pytest.raises(SerializationError) as refused:
         CODEC.encode(value, "s")

@@ -248,7 +248,7 @@ class TestCopies:
 
     def test_the_shorter_form_counts(self):
         """
-        What may be copied depends on the stored form if that is the shorter one.
+        The bytes that may be copied depend on the stored form if that is the shorter one.
         """
         inner = packed_bytes(2_000_000)
         for _ in range(18):

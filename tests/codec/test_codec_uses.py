@@ -106,7 +106,7 @@ class TestSettings:
 
     def test_plain_values_beside_a_key(self):
         """
-        Only a codec with a key that isn't told to read plain values refuses them.
+        Only a codec with a key and without `reads_plain` refuses plain values.
         """
         Codec().check_plain()
         Codec(compress_above=1).check_plain()
@@ -180,7 +180,7 @@ class TestCopies:
 
 @dataclass
 class Newer:
-    """What has become of `Note`."""
+    """The class that `Note` has become."""
 
     text: str
     tags: Any = None
@@ -220,7 +220,7 @@ class TestUses:
     @pytest.mark.parametrize("payload", [b"\xd9", b"\x07", b'{"$tuple"'])
     def test_damaged_items_are_not_counted(self, payload):
         """
-        Bytes that are no list are refused as damaged.
+        Bytes of anything but a list are refused as damaged.
         """
         with pytest.raises(SerializationError) as refused:
             CODEC.count(payload)
@@ -416,7 +416,7 @@ class TestRefusals:
     @pytest.mark.parametrize("kind", [object, int, Codec])
     def test_types_that_can_not_be_allowed(self, kind):
         """
-        A type that is no kind of data is refused by its name, with the kinds that there are.
+        A type that can't be stored is refused by its name, with the kinds that can.
         """
         with pytest.raises(SerializationError) as refused:
             Codec([Note, kind])

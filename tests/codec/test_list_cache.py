@@ -179,7 +179,7 @@ class TestRows:
 
     def test_only_new_frames_are_decoded(self):
         """
-        What was decoded stays known while rows are added and the last one grows.
+        Decoded items stay known while rows are added and the last one grows.
         """
         reader = Reader()
         steps = [

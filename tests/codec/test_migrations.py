@@ -179,7 +179,7 @@ class TestChannels:
 class TestValues:
     def test_a_converted_value_is_stored_again(self):
         """
-        What a migration's function makes of a value replaces it; values it returns as they are,
+        The result of a migration's function replaces a value; values that it returns as they are,
         and absent ones, are not stored again.
         """
         kept: list[Any] = []
@@ -199,8 +199,8 @@ class TestValues:
 class TestNodes:
     def test_a_renamed_node(self):
         """
-        What a renamed node has seen, where it is due, its edge and the Sends to it follow; a
-        dropped node's go.
+        A renamed node keeps the versions that it has seen, its edge, its turn and the Sends to it;
+        those of a dropped node go.
         """
         limit = TimeoutPolicy(run_timeout=3)
         sends = [Send("old", 1, timeout=limit), Send("c", 2), Send("gone", 3)]
@@ -321,7 +321,7 @@ class TestOldEdges:
 
     def test_a_state_key_with_the_name_of_a_node(self):
         """
-        A channel that the graph has is no old edge, even if a node has its name.
+        A channel that the graph has isn't an old edge, even if a node has its name.
         """
         plan = replace(PLAN, channels={**PLAN.channels, "a": PLAN.channels["n"]})
         given = restored(values={"a": 1, "start:b": None}, versions={"a": 1, "start:b": 1})

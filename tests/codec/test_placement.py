@@ -103,7 +103,7 @@ class TestSize:
     @pytest.mark.parametrize("given", [LONG, [LONG], None, Note(LONG), {1: LONG}])
     def test_only_the_keys_of_a_dict_are_shared(self, given):
         """
-        An input that is no dict, or whose keys aren't text, shares nothing.
+        An input that isn't a dict, or whose keys aren't text, shares nothing.
         """
         assert shared(given).rows == {}
 

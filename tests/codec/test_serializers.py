@@ -52,7 +52,7 @@ class TestSerializers:
 
     def test_refusals(self):
         """
-        What the serializer refuses is named, with its own reason.
+        A value that the serializer refuses is named, with its own reason.
         """
         codec = SerializerCodec(Reversing())
         with pytest.raises(SerializationError) as refused:

@@ -288,7 +288,9 @@ class TestAllowing:
         """
         LangChain's message classes are found by the name of their own module.
         """
-        messages = pytest.importorskip("langchain_core.messages")
+        messages = pytest.importorskip(
+            "langchain_core.messages", reason="langchain-core is not installed"
+        )
         expected = getattr(messages, name.partition(":")[2]) if found else None
 
         assert message_type(name) is expected

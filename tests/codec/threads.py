@@ -9,10 +9,12 @@ from actorgraph.channels import DeltaChannel, UntrackedValue
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.placement import Placement
+from actorgraph.codec.records import Record, decode_record, encode_record
 from actorgraph.codec.restore import restore
 from actorgraph.plan.plan import Plan
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commits import (
+    CheckpointRow,
     Commit,
     LedgerRow,
     Loaded,
@@ -166,3 +168,38 @@ class Thread:
     def values(self, id: bytes, **more: Any) -> dict[str, Any]:
         """A checkpoint's values."""
         return self.restored(id, **more)[0].values
+
+
+def record_of(commit: Commit, at: int = 0) -> Record:
+    """The record of one of a commit's checkpoints."""
+    return decode_record(commit.checkpoints[at].record)
+
+
+def stored(record: Record | None = None, **more: Any) -> StoredCheckpoint:
+    """Checkpoint A with this record."""
+    text = encode_record(Record() if record is None else record)
+    fields: dict[str, Any] = {
+        "thread_id": "t",
+        "namespace": "",
+        "sequence": 5,
+        "row": CheckpointRow(A, None, -1, "input", RUN, "[]", text, "{}"),
+        "blobs": {},
+        "ranges": {},
+        "ends": {},
+        "ledger": (),
+    }
+    return StoredCheckpoint(**{**fields, **more})
+
+
+def read(
+    given: StoredCheckpoint, codec: Codec | None = None, **more: Any
+) -> tuple[Restored, Placement]:
+    """The checkpoint, decoded."""
+    found = restore(codec or Codec(), PLAN, Loaded(checkpoint=given, **more))
+    assert found is not None
+    return found
+
+
+def row(payload: bytes, *, index: int = 0, path: str = "~__pregel_pull, a") -> LedgerRow:
+    """A row of pending writes beside A."""
+    return LedgerRow(A, TASK_BYTES, path, index, 2, payload)
