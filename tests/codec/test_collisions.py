@@ -11,13 +11,19 @@ SLICE = 1_024
 
 
 class Clock:
-    """Seconds of CPU time, as the keys have used them."""
+    """Seconds of CPU time, as the keys have used them.
+
+    Attributes:
+        tick_s: how much later it is each time that the time is read.
+    """
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self.now = 100.0
+        self.tick_s = 0.0
 
     def __call__(self) -> float:
         """The time."""
+        self.now += self.tick_s
         return self.now
 
 
@@ -210,6 +216,38 @@ def test_examinations_take_a_fifth_of_the_time(clock):
     # An examination hashes each key five times: after the first slice for as long as five slices
     # take, so the next one is twenty slices later.
     assert [(key.hashed - 1) // 5 for key in given[::SLICE]] == [2] + [1] * 20 + [0] * 4
+
+
+def test_honest_keys_behind_slow_ones_are_not_examined(clock):
+    """
+    What an examination took doesn't count as the table's own time later on.
+    """
+    given = keys(clock, 34 * SLICE, hash_s=1.95e-6)
+    given[0].delays = {1: 0.0012}
+    build_set(given)
+
+    assert (given[0].hashed - 1) // 5 == 1
+
+
+def test_a_table_of_others_takes_its_time_too(clock):
+    """
+    Keys may take as long as hashing them and a table of others together.
+    """
+    given = keys(clock, 640, alike=2, equal_s=1e-4)
+    clock.tick_s = 0.001
+
+    assert len(build_set(given)) == 640
+
+
+@both
+def test_a_table_is_read_unless_it_is_to_be_stored(clock, kind):
+    """
+    A table is judged as one that is read by default.
+    """
+    given = keys(clock, SLICE, hash_s=2e-6)
+    build_set(given) if kind == "set" else build_dict([(key, None) for key in given])
+
+    assert given[0].hashed == 1
 
 
 @pytest.mark.parametrize("storing", [False, True])

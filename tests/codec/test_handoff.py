@@ -1,7 +1,7 @@
 """Saves -> rows: whole rows, values where the record says, slices, errors with a channel."""
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -297,7 +297,7 @@ class TestPlaces:
         changes: list[dict[str, Any]] = [
             {"n": 1, "text": LONG},
             {"text": 5},
-            {"n": LONG},
+            {"n": 2**53},
             {"n": EMPTY},
             {"text": EMPTY},
         ]
@@ -330,6 +330,28 @@ class TestPlaces:
             folds=True,
         )
 
+    def test_a_codec_without_a_key_gets_no_places(self):
+        """
+        A program's own codec that doesn't encrypt is asked for values that are bound to no place.
+        """
+
+        class Noting(Codec):
+            places: ClassVar[set[Any]] = set()
+
+            def encode(self, value: Any, path: str = "value", place: Any = ()) -> bytes:
+                self.places.add(place)
+                return super().encode(value, path, place)
+
+            def decode(self, payload: bytes, place: Any = ()) -> Any:
+                self.places.add(place)
+                return super().decode(payload, place)
+
+        thread = Thread(Noting())
+        thread.save(point(1, {"n": 1, "text": LONG, "log": [1]}), ledger=(entry(n=1),))
+
+        assert thread.values(A) == {"n": 1, "text": LONG, "log": [1]}
+        assert Noting.places == {()}
+
     def test_an_encrypting_codec_inlines_nothing(self):
         """
         With a key even small integers are rows of their own.
@@ -356,11 +378,13 @@ class TestPlaces:
 
     def test_own_versions_share_no_input(self):
         """
-        The large values of an input that a program puts are stored inside of it.
+        The large values of an input that a program puts are stored inside of it, and once more
+        where they are the values of keys.
         """
-        made = hand_off(own_versions=True).commit(save(point(1, {START: {"text": LONG}})))
+        given = save(point(1, {START: {"text": LONG}}), point(2, {"text": LONG}))
+        made = hand_off(own_versions=True).commit(given)
 
-        assert [blob.channel for blob in made.checkpoints[0].blobs] == [START]
+        assert [blob.channel for row in made.checkpoints for blob in row.blobs] == [START, "text"]
 
 
 class TestSharedInput:
@@ -386,6 +410,14 @@ class TestSharedInput:
         assert thread.restored(A)[0].values == {START: {"text": text, "n": 1}}
         assert thread.restored(A)[0].ledger[0].writes == (("text", text), ("n", 1))
         assert thread.values(B) == {"text": text, "n": 1}
+
+    def test_only_the_input_has_references(self):
+        """
+        Other values of the input's checkpoint are stored as they are.
+        """
+        made = hand_off().commit(save(point(1, {START: {"text": LONG}, "items": ["x"]})))
+
+        assert made.checkpoints[0].blobs[-1] == BlobRow("items", 1, CODEC.encode(["x"]))
 
     def test_a_later_save_refers_to_text_only(self):
         """
@@ -462,6 +494,21 @@ class TestErrors:
 
         with pytest.raises(SerializationError, match=r"^input\['a'\] has the type"):
             hand_off().commit(save(claim=claim))
+
+    def test_writes_that_are_too_deep_together(self):
+        """
+        Writes whose values can be stored alone, but not inside of a row, are named by their task.
+        """
+        deepest: list[Any] = []
+        while True:
+            try:
+                CODEC.encode([deepest])
+            except SerializationError:
+                break
+            deepest = [deepest]
+
+        with pytest.raises(SerializationError, match=r"^writes of a\[0\]\[1\]\[0\]"):
+            hand_off().commit(save(ledger=(entry(text=deepest),)))
 
     def test_an_encrypted_input_is_read_with_its_run(self):
         """

@@ -112,6 +112,18 @@ class TestLists:
         assert record_of(made).lists == ({"items": [(2, length + 1)]} if grows else {})
         assert record_of(other).blobs == ["items"]
 
+    def test_the_last_value_is_compared(self):
+        """
+        A list that was replaced grows if the next one extends its replacement.
+        """
+        hand = hand_off()
+        items: list[Any] = [[i] for i in range(9)]
+        hand.commit(save(point(1, {"items": [[i] for i in range(9)]})))
+        hand.commit(save(point(2, {"items": items})))
+        made = hand.commit(save(point(3, {"items": [*items, 1]})))
+
+        assert record_of(made).lists == {"items": [(3, 10)]}
+
     def test_a_list_of_an_unknown_graph(self):
         """
         Lists of keys that the graph doesn't have are treated as those without a reducer.

@@ -280,26 +280,26 @@ class TestOldEdges:
         """
         Old channels that lead to a node of the graph get its edge's name; others stay.
         """
-        placement = Placement(values={old: None})
+        placement = Placement(values={old: 5})
         given = restored(
-            values={old: None},
+            values={old: 5},
             versions={old: 4},
-            seen={"a": {old: 3}, "b": {old: 2}, "c": {old: 1}, INTERRUPT: {old: 1}},
+            seen={"a": {old: 3}, "b": {old: 2}, "c": {old: 1}, INTERRUPT: {old: 1}, "z": {}},
         )
         made = rename_old_edges(PLAN, given, placement)
 
         assert made.versions == dict.fromkeys(new, 4)
-        assert made.values == dict.fromkeys(new)
+        assert made.values == dict.fromkeys(new, 5)
         if new == [old]:
             assert made == given
-            assert placement == Placement(values={old: None})
+            assert placement == Placement(values={old: 5})
             return
         ends = [name.removeprefix("branch:to:") for name in new]
         seen = {"a": 3, "b": 2, "c": 1}
         assert made.seen == {
             node: {f"branch:to:{node}": seen[node]} if node in ends else {} for node in "abc"
-        } | {INTERRUPT: dict.fromkeys(new, 1)}
-        assert placement == Placement(moved=dict.fromkeys(new))
+        } | {INTERRUPT: dict.fromkeys(new, 1), "z": {}}
+        assert placement == Placement(moved=dict.fromkeys(new, 5))
         assert given.seen["a"] == {old: 3}
 
     def test_the_newest_of_several_counts(self):

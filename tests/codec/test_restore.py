@@ -1,6 +1,7 @@
 """Rows -> checkpoints: every value from its place, and errors that name the row."""
 
 import operator
+from dataclasses import replace
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -18,11 +19,13 @@ from actorgraph.codec.restore import (
 )
 from actorgraph.errors import (
     EncryptionError,
+    InvalidUpdateError,
     SerializationError,
 )
 from actorgraph.superstep.list_rows import ListRow, StoredList
 from actorgraph.superstep.tasks import path_key
-from actorgraph.values.checkpoint import OpenClaim, Restored, StoredWrite
+from actorgraph.values.checkpoint import Migration, OpenClaim, Restored, StoredWrite
+from actorgraph.values.commands import Overwrite
 from actorgraph.values.commits import (
     CheckpointRow,
     Loaded,
@@ -147,6 +150,18 @@ class TestCheckpoints:
         made = thread.save(point(2, {"log": [*placement.growths["log"].items, "c"]}))
         assert (made.checkpoints[0].ranges[0].lineage, made.checkpoints[0].blobs) == (1, ())
 
+    def test_migrations_are_applied(self):
+        """
+        A checkpoint is restored as the graph's migrations make it, and what they changed is noted.
+        """
+        plan = replace(PLAN, migrations=(Migration({"was": "text"}),))
+        given = stored(Record(channel_versions={"was": 1}, values={"was": 5}))
+        found = restore(CODEC, plan, Loaded(checkpoint=given))
+
+        assert found is not None
+        assert found[0].values == {"text": 5}
+        assert found[1] == Placement(moved={"text": 5})
+
     def test_edges_of_old_formats_are_renamed(self):
         """
         The edges of a checkpoint of format 2, or of such a shape, get today's names.
@@ -189,6 +204,14 @@ class Vanishing(Topic[Any]):
         return EMPTY
 
 
+EMPTY_LIST: dict[str, list[tuple[int, int]]] = {"log": [(1, 0)]}
+
+
+def decoded_again(payload: bytes) -> Any:
+    """Fail: the items were decoded before."""
+    raise AssertionError
+
+
 class TestLists:
     def test_a_chain_of_lineages(self):
         """
@@ -211,6 +234,35 @@ class TestLists:
             rows = [ListRow(2, 2, len(second[0].payload))]
             assert placement.lists["log"] == StoredList([(1, 2), (4, 3)], ["a", "b", "c"], rows)
             assert placement.outgrown == {"log"}
+
+    def test_an_empty_list(self):
+        """
+        A list without items has no rows, and has not grown.
+        """
+        found, placement = read(stored(Record(channel_versions={"log": 1}, lists=EMPTY_LIST)))
+
+        assert found.values == {"log": []}
+        assert placement.outgrown == set()
+
+    def test_a_list_is_decoded_once(self):
+        """
+        Readings of a list with a codec share its decoding, also behind another lineage.
+        """
+        codec = Codec()
+        record = Record(channel_versions={"log": 4}, lists={"log": [(1, 1), (4, 2)]})
+        ranges = {
+            ("log", lineage): [StoredRange(at, 1, frame(CODEC.encode([text])))]
+            for lineage, at, text in ((1, 0, "a longer text"), (4, 1, "another text"))
+        }
+        one, two = (read(stored(record, ranges=ranges), codec)[0].values["log"] for _ in range(2))
+
+        assert one == two == ["a longer text", "another text"]
+        assert [*map(id, one)] == [*map(id, two)]
+        for lineage, text in ((1, "a longer text"), (4, "another text")):
+            cache, key = codec.lists, ("t", "", "log", lineage)
+            assert cache is not None
+            rows = ranges["log", lineage]
+            assert cache.read(key, rows, 9, decoded_again) == [text]
 
     @pytest.mark.parametrize(("end", "outgrown"), [(2, set()), (3, {"log"}), (None, set())])
     def test_a_list_that_has_grown_since_is_outgrown(self, end, outgrown):
@@ -244,7 +296,7 @@ class TestLists:
         record = Record(channel_versions={"log": 1}, lists={"log": [(1, 2)]})
 
         with pytest.raises(SerializationError) as refused:
-            read(stored(record, ranges={("log", 1): rows}), codec)
+            read(stored(record, ranges={("log", 1): rows} if rows else {}), codec)
         assert refused.value.what == f"{OF_A} lacks rows of channel 'log'"
         assert refused.value.do == REPAIR
 
@@ -485,6 +537,18 @@ class TestDeltas:
 
         with pytest.raises(ValueError, match="shorter"):
             delta_values(CODEC, PLAN, given, Placement(), [])
+
+    def test_writes_that_can_not_be_folded(self):
+        """
+        Writes that the rule refuses are an error that names the key.
+        """
+        thread = Thread()
+        replaced = [entry(A, index=i, facts=Overwrite([i])) for i in range(2)]
+        thread.save(point(1, {"facts": ["a"]}), ledger=tuple(replaced))
+        thread.save(point(2, {}, versions={"facts": 1}, deltas={"facts": (1, 1)}, folds=True))
+
+        with pytest.raises(InvalidUpdateError, match="'facts'"):
+            thread.restored(B, ancestors=1)
 
     def test_a_rule_that_can_not_fold(self):
         """
