@@ -95,8 +95,7 @@ def _without_gaps(value: Any, order: str) -> Any:
     # Not zeros_like, which sets the fields alone: the memory between them stays as it was.
     made = _numpy().zeros(value.shape, value.dtype, order)
     for name in value.dtype.names:
-        field = value[name]
-        made[name] = field if field.dtype.names is None else _without_gaps(field, order)
+        made[name] = value[name]
     return made
 
 

@@ -246,6 +246,18 @@ class Mine(np.float64):
 
 OBJECTS = "holds Python objects, not data"
 REFUSALS = [
+    (np.add, "s has the type 'numpy:ufunc', which can't be stored"),
+    (
+        type("float65", (np.float64,), {"__module__": "numpy"})(1),
+        "s of type 'numpy:float65' can't be stored: a float65 would come back as a float64",
+    ),
+    (
+        np.zeros(1, [("a", "i1"), ("b", "O")]),
+        (
+            f"s of type 'numpy:ndarray' can't be stored: dtype dtype([('a', 'i1'), ('b', 'O')]) "
+            f"{OBJECTS}"
+        ),
+    ),
     (np.array([None]), f"s of type 'numpy:ndarray' can't be stored: dtype dtype('O') {OBJECTS}"),
     (
         np.zeros(1, np.dtype([(("title", "a"), "i1")])),
@@ -310,6 +322,31 @@ def test_the_text_for_bytes_of_no_array(form, why):
         CODEC.decode(ormsgpack.packb(ormsgpack.Ext(18, ormsgpack.packb(form))))
 
     assert refused.value.what.startswith(f"a stored value can't be decoded: {why}")
+
+
+@pytest.mark.parametrize("form", [["<f8", "text"], ["U", b"x"], ["S", "x"], ["U", 1]])
+def test_bytes_of_no_scalar(form):
+    """
+    Text and bytes are scalars of their own kind only.
+    """
+    with pytest.raises(SerializationError):
+        CODEC.decode(ormsgpack.packb(ormsgpack.Ext(19, ormsgpack.packb(form))))
+
+
+@pytest.mark.parametrize("value", [np.zeros(1), np.float64(1), np.str_("x")])
+def test_a_program_without_numpy(monkeypatch, value):
+    """
+    Without numpy a stored array is refused with what to do.
+    """
+    payload = CODEC.encode(value)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+
+    with pytest.raises(SerializationError) as refused:
+        CODEC.decode(payload)
+    assert refused.value.what == (
+        "a stored value can't be decoded: it is a numpy array, and this program hasn't imported "
+        "numpy: import it first"
+    )
 
 
 def test_the_most_dimensions():

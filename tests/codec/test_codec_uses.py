@@ -134,6 +134,7 @@ class TestSettings:
         with pytest.raises(GraphBuildError, match="overrides dumps_typed, loads_typed, which"):
             type("Mine", (Codec,), both)
         assert type("Mine", (Codec,), {**both, "encode": Overriding.encode})
+        assert type("Mine", (Codec,), {**both, "decode": Overriding.decode})
 
 
 class TestCopies:

@@ -1,11 +1,13 @@
 """When a set or dict of colliding keys is refused, on a clock that the keys themselves move."""
 
+import sys
 from typing import Any
 
 import pytest
 
-from actorgraph.codec import bounds
+from actorgraph.codec import Codec, bounds
 from actorgraph.codec.bounds import build_dict, build_set
+from actorgraph.errors import SerializationError
 
 SLICE = 1_024
 
@@ -248,6 +250,20 @@ def test_a_table_is_read_unless_it_is_to_be_stored(clock, kind):
     build_set(given) if kind == "set" else build_dict([(key, None) for key in given])
 
     assert given[0].hashed == 1
+
+
+@pytest.mark.parametrize("kind", [set, frozenset, dict.fromkeys])
+def test_a_value_is_judged_as_one_that_is_stored(clock, kind):
+    """
+    Encoding refuses keys that decoding would still take.
+    """
+    clock.tick_s = 1.0
+    prime = sys.hash_info.modulus
+    numbers = [group + prime * number for group in range(5) for number in range(100)]
+
+    assert build_set(numbers) == set(numbers)
+    with pytest.raises(SerializationError, match="too many keys"):
+        Codec().encode(kind(numbers))
 
 
 @pytest.mark.parametrize("storing", [False, True])

@@ -95,19 +95,11 @@ class TestFingerprint:
         name make a difference.
         """
 
-        def renamed(name, value=lambda s: s.a, module=__name__):
-            made = types.FunctionType(value.__code__, {})
+        def renamed(name, value=lambda s: s.a, module=__name__, defaults=None, named=None):
+            made = types.FunctionType(value.__code__, {}, name, defaults)
+            made.__kwdefaults__ = named
             made.__qualname__, made.__module__ = name, module
             return made
-
-        def first(s, a=(1, "2"), *, b=None):
-            return s
-
-        def second(s, a=(1, 2), *, b=None):
-            return s
-
-        def third(s, a=(1, "2"), *, c=None):
-            return s
 
         functions = [
             renamed("f", lambda s: s.a),
@@ -122,9 +114,14 @@ class TestFingerprint:
             renamed("f", lambda s: s in {"a", b"b"}),
             renamed("f", lambda s: lambda: 1),
             renamed("f", lambda s: lambda: 2),
-            first,
-            second,
-            third,
+            renamed("f", defaults=(1,)),
+            renamed("f", defaults=(2,)),
+            renamed("f", defaults=(1, 2)),
+            renamed("f", named={"s": 1}),
+            renamed("f", named={"s": 2}),
+            renamed("f", named={"t": 1}),
+            type("same", (), {"__module__": "one"}),
+            type("same", (), {"__module__": "other"}),
             len,
             sorted,
             math,
@@ -156,6 +153,8 @@ class TestFingerprint:
             Bound(1).method,
             Bound(1).other,
             Bound(2).method,
+            types.MethodType(make([1]), Bound(1)),
+            types.MethodType(make([2]), Bound(1)),
         ]
         marks = [of(each, codec) for each in made]
 

@@ -125,6 +125,7 @@ class TestEncryptedSerializer:
         assert (first.types, other.types) == ((Note,), ())
         assert make(Codec([Note]), key=K1).decode(stored) == Note("x")
         assert stored[3:].startswith(b"aesgcm/aes")
+        assert Codec([Note], keys={"aes": K1}).decode(stored) == Note("x")
         assert make(key=K2).decode(other.encode("x")) == "x"
         assert make(key=K1, reads_plain=True).decode(Codec().encode("x")) == "x"
         for strict in (first, other, EncryptedSerializer(Plain())):

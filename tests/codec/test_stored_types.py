@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import ormsgpack
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, PrivateAttr
 
 from actorgraph.codec import Codec
 from actorgraph.codec.stored_types import (
@@ -222,6 +222,23 @@ def test_missing_fields_have_their_defaults():
 
     assert one == two == Grown(1, 7, [8])
     assert one.third is not two.third
+
+
+class Private(BaseModel):
+    """A model that has got a private attribute since."""
+
+    _first: Any = PrivateAttr(default=1)
+    _second: Any = PrivateAttr(default=2)
+
+
+def test_new_private_attributes_have_their_defaults():
+    """
+    A model that has got private attributes since is loaded with their defaults.
+    """
+    form = Ext(42, [HERE + "Private", [{}, [], {}, {"_first": 7}]])
+    made = Codec([Private]).decode(ormsgpack.packb(packed(form)))
+
+    assert made.__pydantic_private__ == {"_first": 7, "_second": 2}
 
 
 def test_a_zone_without_a_key():
