@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from pydantic import BaseModel, ConfigDict, PrivateAttr
 
@@ -49,11 +50,15 @@ class Open(BaseModel):
         return self
 
 
+class Loose(msgspec.Struct, dict=True):
+    value: Any
+
+
 class Closed(BaseModel):
     text: Any
 
 
-CODEC = Codec([Note, Slotted, Open, Closed, Color])
+CODEC = Codec([Note, Slotted, Loose, Open, Closed, Color])
 
 
 class Reader:
@@ -138,6 +143,7 @@ def changeable(value: Any) -> set[int]:
         {1: "x"},
         {"a": {1: 2}},
         Slotted(1),
+        Loose(1),
         deque([1]),
         {1, 2},
         bytearray(b"x"),
@@ -188,10 +194,11 @@ class TestRows:
             ([row(0, ["a"], ["b"]), row(2, ["c"])], 3),
             ([row(0, ["a"], ["b"]), row(2, ["c"], [{"k": 1}]), row(4, ["e"])], 5),
             ([row(0, ["a"], ["b"])], 5),
+            ([row(0, ["a"], ["b"]), row(2, ["c"], [{"k": 1}]), row(4, ["e"]), row(5, ["f"])], 6),
         ]
         for rows, decoded in steps:
             count = sum(each.count for each in rows)
-            assert reader.read(rows) == ["a", "b", "c", {"k": 1}, "e"][:count]
+            assert reader.read(rows) == ["a", "b", "c", {"k": 1}, "e", "f"][:count]
             assert reader.decoded == decoded
 
     @pytest.mark.parametrize(
