@@ -222,7 +222,7 @@ def test_examinations_take_a_fifth_of_the_time(clock):
 
 def test_honest_keys_behind_slow_ones_are_not_examined(clock):
     """
-    What an examination took doesn't count as the table's own time later on.
+    The time of an examination doesn't count as the table's own time later on.
     """
     given = keys(clock, 34 * SLICE, hash_s=1.95e-6)
     given[0].delays = {1: 0.0012}
