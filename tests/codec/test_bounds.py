@@ -213,7 +213,7 @@ class TestCopies:
             hook(8, b"y")
         assert [one[:2] for one in seen] == [(7, b"x"), (8, b"y")]
 
-    def test_what_is_packed_is_counted_once(self):
+    def test_packed_values_are_counted_once(self):
         """
         The bytes of large extensions count until a value is checked, and not for the next one.
         """

@@ -63,9 +63,9 @@ def broken() -> Broken:
 
 
 class TestSettings:
-    def test_what_a_codec_does_by_default(self):
+    def test_a_codec_by_default(self):
         """
-        By default there are no types, no encryption and no compression, and the form is msgpack.
+        By default a codec has no types, encrypts and compresses nothing, and the form is msgpack.
         """
         codec = Codec()
 
@@ -86,7 +86,7 @@ class TestSettings:
             (Codec().with_upgrades({"m:Old": Note}), False, False, False),
         ],
     )
-    def test_what_others_ask_of_a_codec(self, codec, encrypts, encodes_all, remembers):
+    def test_questions_of_others_to_a_codec(self, codec, encrypts, encodes_all, remembers):
         """
         Encryption and a program's own encoding need each value in a row; they, upgrades and other
         classes also rule out that decoded lists are kept.
@@ -383,7 +383,7 @@ REFUSED: list[tuple[Any, str, str]] = [
 
 class TestRefusals:
     @pytest.mark.parametrize(("value", "what", "do"), REFUSED, ids=range(len(REFUSED)))
-    def test_what_can_not_be_stored(self, value, what, do):
+    def test_values_that_can_not_be_stored(self, value, what, do):
         """
         Each value that can't be stored is refused with its place, the fault and a way out.
         """
@@ -491,7 +491,7 @@ class TestRefusals:
             ),
         ],
     )
-    def test_what_can_not_be_read(self, payload, kind, what, do):
+    def test_bytes_that_can_not_be_read(self, payload, kind, what, do):
         """
         Each payload that can't be read is refused with the fault and a way out.
         """

@@ -106,7 +106,7 @@ def test_a_table_is_examined_when_it_took_long(clock, kind, storing, hash_s, loo
 
 @both
 @pytest.mark.parametrize(("storing", "hashes"), [(False, 1 + 1 + 4), (True, 1 + 1 + 3 * 4)])
-def test_slow_hashes_are_no_collisions(clock, kind, storing, hashes):
+def test_slow_hashes_do_not_count_as_collisions(clock, kind, storing, hashes):
     """
     Keys that only take long to hash are taken: one comparison shows it to a reader, and none of
     three may differ for storing.

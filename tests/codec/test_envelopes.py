@@ -121,7 +121,7 @@ class TestStoredForm:
 
     def test_a_cipher_by_itself(self):
         """
-        Bytes that are authenticated too are needed to decrypt; by default there are none.
+        Bytes that are authenticated too are needed to decrypt; by default they are empty.
         """
         cipher = AesCipher({"k": K1})
         plain, bound = cipher.encrypt(b"x"), cipher.encrypt(b"x", b"here")

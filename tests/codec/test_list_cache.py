@@ -155,7 +155,7 @@ def changeable(value: Any) -> set[int]:
         Open(text="x").hide(deque()),
     ],
 )
-def test_what_is_not_copied(item):
+def test_values_that_are_not_copied(item):
     """
     A list with an item whose copies may differ from a new decoding is left to its reader.
     """

@@ -123,9 +123,9 @@ class TestCheckpoints:
         )
         assert placement == Placement(values={"n": 7}, blobs={"text"})
 
-    def test_what_is_not_stored_is_empty(self):
+    def test_channels_without_a_stored_value_are_empty(self):
         """
-        Without a list of changed channels there is none; the head is the checkpoint itself; the
+        A checkpoint without a list of changed channels has none; the head is the checkpoint itself; the
         highest known version counts.
         """
         found, _ = read(stored(Record(channel_versions={"n": 3})), version_floor=9)
@@ -133,7 +133,7 @@ class TestCheckpoints:
         assert (found.updated, found.head, found.version_floor, found.claim) == (None, A, 9, None)
 
     @pytest.mark.parametrize("codec", [CODEC, KEYED, Codec(form="json")])
-    def test_what_was_saved_is_restored(self, codec):
+    def test_saved_values_are_restored(self, codec):
         """
         Values come back equal from the record, from rows and from lists, and their placement is
         that of the run which stored them.

@@ -97,7 +97,7 @@ class TestSerializers:
         assert wrapped.serializer is serializer
 
     @pytest.mark.parametrize("given", [7, Reversing, Codec, object()])
-    def test_what_is_no_codec(self, given):
+    def test_objects_that_are_not_a_codec(self, given):
         """
         Anything else is refused, a class too.
         """
