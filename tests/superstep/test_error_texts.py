@@ -346,8 +346,10 @@ class TestReturnValues:
             (
                 Send("b", 1, timeout=3),
                 InvalidUpdateError,
-                "'a' sends to 'b' with a timeout, but that is a sync function and a thread can't "
-                "be stopped",
+                (
+                    "'a' sends to 'b' with a timeout, but that is a sync function and a thread "
+                    "can't be stopped"
+                ),
                 "make the node `async def`, or leave out the Send's timeout",
             ),
             (
@@ -507,8 +509,10 @@ class TestUpdates:
             (
                 "a",
                 {"txet": 1},
-                "node 'a' returned 'txet', which is not a channel of this graph "
-                "(did you mean 'text'?)",
+                (
+                    "node 'a' returned 'txet', which is not a channel of this graph "
+                    "(did you mean 'text'?)"
+                ),
                 "update known keys only; nothing was written",
             ),
             (
