@@ -226,6 +226,17 @@ def test_of_each_kind_of_control_row_the_newest_stays():
     assert pending.newest([old, *others, new, elsewhere]) == [*others, new, elsewhere]
 
 
+def test_the_newest_row_is_found_in_any_order():
+    """
+    The highest generation counts; of two of one generation the later row.
+    """
+    old, new, again = asked(1, Q1), asked(2, Q2), asked(2, Q1)
+
+    assert pending.newest([new, old]) == [new]
+    assert attempts([new, old])["t"].interrupts == (Q2,)
+    assert attempts([new, again])["t"].interrupts == (Q1,)
+
+
 def test_rows_without_a_task_are_no_attempts():
     """
     Rows of Commands and of errors of the fold belong to no task.
