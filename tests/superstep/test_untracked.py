@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from actorgraph.superstep.untracked import (
     is_storable,
@@ -157,6 +157,41 @@ class TestSends:
         send = Send("a", arg)
 
         assert storable_send(NAMES, send) is send
+
+
+class Made(BaseModel):
+    text: str = "x"
+    key: list[int] = Field(default_factory=lambda: [7])
+
+
+class TestParts:
+    def test_the_default_of_a_field_is_made_anew(self):
+        """
+        A field with a factory gets what the factory makes.
+        """
+        kept = storable_send(NAMES, Send("a", Made(key=[1], text="y"))).arg
+
+        assert (kept.key, kept.text) == ([7], "y")
+
+    def test_the_state_in_a_tools_call_is_stripped(self):
+        """
+        A packet for a tool has its call and the state that it may see.
+        """
+        packet = {"__type": "tool_call_with_context", "tool_call": {"id": "1"}, "state": SECRET}
+        clean = {**packet, "state": CLEAN}
+
+        assert storable_update(NAMES, packet) == clean
+        assert storable_send(NAMES, Send("tools", packet)) == Send("tools", clean)
+        assert storable_update(NAMES, clean) is clean
+
+    @pytest.mark.parametrize(
+        "given", [{"state": SECRET}, {"__type": "x", "other": SECRET}, {"a": {"key": 1}}]
+    )
+    def test_other_values_are_not_looked_into(self, given):
+        """
+        Values of tracked keys are stored as they are.
+        """
+        assert storable_update(NAMES, given) is given
 
 
 WRITES = (
