@@ -335,6 +335,49 @@ class TestDeferredNodes:
 
         assert run.outcome.values == {"log": ["a", "b", "late"]}
 
+    def test_run_at_once_when_nothing_else_is_due(self):
+        """
+        A deferred node behind the last other one follows it.
+        """
+        builder = GraphBuilder(Log).add_node("late", idle, defer=True).add_node("a", idle)
+        builder.add_edge(START, "a").add_edge("a", "late")
+        run = Script(make_plan(builder, name="g"), saver=False)
+        run.begin({"log": []})
+        run.finish("a", log=["a"])
+
+        assert run.names == ["late"]
+
+    @pytest.mark.parametrize(("opens", "following"), [(True, "c"), (False, "late")])
+    def test_wait_for_joins_that_have_opened(self, opens, following):
+        """
+        A join makes its node due when all have come; half of it is no work.
+        """
+        builder = GraphBuilder(Log).add_node("late", idle, defer=True)
+        for name in "abc":
+            builder.add_node(name, idle)
+        builder.add_edge(START, "a").add_edge("a", "late").add_edge(["a", "b"], "c")
+        if opens:
+            builder.add_edge(START, "b")
+        else:
+            builder.add_edge("c", "b")
+        run = Script(make_plan(builder, name="g"), saver=False)
+        run.begin({"log": []})
+        for name in run.names:
+            run.finish(name, log=[name])
+
+        assert run.names == [following]
+
+    def test_a_half_filled_join_is_not_among_the_available_channels(self):
+        """
+        `apply` returns the channels that may make nodes due.
+        """
+        state = fresh()
+        apply(state, [A])
+        half = apply(state, [TaskWrites("b", ("branch:to:b",), diamond().nodes["b"].targets)])
+        full = apply(state, [TaskWrites("c", ("branch:to:c",), diamond().nodes["c"].targets)])
+
+        assert (half, names_of(due_tasks(state, full))) == (set(), ["d"])
+
     def test_wait_for_sends_too(self):
         """
         A pending Send is work that comes first.

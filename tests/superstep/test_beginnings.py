@@ -18,6 +18,7 @@ from actorgraph.superstep.nesting import Nested
 from actorgraph.superstep.run_state import RunState
 from actorgraph.values.checkpoint import OpenClaim, Restored
 from actorgraph.values.commands import Command, Interrupt
+from actorgraph.values.constants import START
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import (
@@ -27,7 +28,7 @@ from actorgraph.values.run import (
     Succeeded,
 )
 from tests.superstep.script import Script, Store, chain, kinds, only, with_values
-from tests.superstep.threads import PAIR, SYNC, State, thread
+from tests.superstep.threads import EXIT, PAIR, SYNC, State, thread
 
 
 def unsaved(claim: OpenClaim | None) -> Restored:
@@ -58,6 +59,19 @@ class TestAClaimWithoutACheckpoint:
         """
         with pytest.raises(EmptyInputError):
             begin(Script(PAIR).state, unsaved(None), None)
+
+
+def test_an_input_on_a_waiting_thread_counts_its_tasks_as_run():
+    """
+    They have seen their triggers; in exit mode the claim is on the thread's head.
+    """
+    store = thread("b")
+    run = Script(PAIR, EXIT, store=store)
+    (save,) = only(Save, run.begin({"text": "new"}))
+
+    claim = ClaimIntent(store.head, "exit", {"text": "new"}, has_input=True)
+    assert save == Save(1, store.head, claim)
+    assert set(run.state.seen) == {"__input__", START, "a", "b"}
 
 
 def test_a_restored_state_is_that_of_the_checkpoint():

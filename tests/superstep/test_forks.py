@@ -149,6 +149,31 @@ class TestUpdate:
 
         assert (update.node and update.node.name) == author
 
+    def test_a_node_that_is_gone_is_no_author(self):
+        """
+        Of the nodes that the graph still has, the one that wrote last is.
+        """
+        state = state_at(thread("b"))
+        state.seen = {"a": {"x": 3}, "gone": {"x": 9}, "b": {"x": 2}, "c": {}}
+        (update,) = checked_updates(state, [StateUpdate({})], strict=False)
+
+        assert update.node is PAIR.nodes["a"]
+
+    def test_its_writes_are_seen_as_its_nodes(self):
+        """
+        An update without an author is seen as an input's; each superstep has its own rows.
+        """
+        work = Updating(state_at(thread("b", finished=("a",))), {})
+        folded(work, StateUpdate({"text": "1"}))
+        assert None not in work.state.seen
+        assert "__input__" in work.state.seen
+        folded(work, StateUpdate({"text": "2"}, "a"))
+        folded(work, StateUpdate({"text": "3"}, "b"))
+        first, second = work.save().ledger
+
+        assert [row.path[-1] for row in (first, second)] == ["a", "b"]
+        assert first.base != second.base
+
     def test_a_graph_of_one_node_has_one_author(self):
         """
         An entrypoint has no START: its one node is the author of each update.
@@ -269,6 +294,7 @@ class TestInput:
         assert point.next == ("__start__", "a", "b")
         assert point.changed == {START: {"text": "new"}}
         assert save.ledger == ()
+        assert set(point.seen) == {*base.seen, "__input__"}
 
     @pytest.mark.parametrize(("as_input", "step"), [(True, -1), (False, 0)])
     def test_the_first_checkpoint_of_a_thread(self, as_input, step):

@@ -11,9 +11,11 @@ from actorgraph.errors import StoredNodeError
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
 from actorgraph.plan.plan import Plan
-from actorgraph.values.commands import Send
+from actorgraph.superstep.pending_writes import Attempt
+from actorgraph.superstep.task_failures import is_handled
+from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import START
-from actorgraph.values.ids import task_id
+from actorgraph.values.ids import TaskId, task_id
 from actorgraph.values.policies import Durability, TimeoutPolicy
 from actorgraph.values.run import Failed, Save, StartHandler, Succeeded, Task, TaskResult
 from tests.superstep.script import Script, Store, idle, kinds, only, rows, started
@@ -147,6 +149,52 @@ class TestTheTask:
         again.saved()
 
         assert again.names == (["b"] if at == "after the handler" else ["b", HANDLER])
+
+    def test_after_a_crash_its_superstep_ends_with_its_writes(self):
+        """
+        The failed task counts as finished without writes, its sibling with its own.
+        """
+        store = Store()
+        run = begun(SYNC, "b", store=store)
+        run.fail("a", ValueError("boom"))
+        run.finish("b", log=["b"])
+        run.saved()
+        again = Script(plan_of("b"), SYNC, store=store)
+        again.begin(None)
+        again.saved()
+        again.finish(HANDLER, log=["handled"])
+        again.saved()
+
+        assert again.outcome == Succeeded({"log": ["handled", "b"]})
+
+    def test_its_question_gets_its_answer(self):
+        """
+        A handler that asked runs again with the answer.
+        """
+        store = Store()
+        run = begun(SYNC, store=store)
+        run.fail("a", ValueError("boom"))
+        run.saved()
+        run.ask(HANDLER, "retry?")
+        run.saved()
+        again = Script(plan_of(), SYNC, store=store)
+        again.begin(Command(resume="yes"))
+        again.saved()
+
+        assert again.task(HANDLER).answers == ("yes",)
+
+    def test_a_task_that_has_finished_since_needs_none(self):
+        """
+        A failure is left to the handler until its task has writes.
+        """
+        plan = plan_of()
+        task = Task(TaskId("1"), "a", (), (), None)
+        failed, finished = Attempt(handled=True), Attempt(writes=(), handled=True)
+
+        assert is_handled(plan, task, {"1": failed})
+        assert not is_handled(plan, task, {"1": finished})
+        assert not is_handled(plan, task, {"1": Attempt()})
+        assert not is_handled(plan, task, {})
 
     def test_its_id_is_the_same_after_a_crash(self):
         """

@@ -287,6 +287,21 @@ class TestWritesByNode:
         assert writes_by_node(PAIR, [row(START, ("text", "x"))]) is None
 
 
+def test_a_snapshot_has_the_writes_of_the_superstep_before():
+    """
+    They are read from the pending writes of the checkpoint's parent.
+    """
+    run = Script(PAIR)
+    run.begin({"text": "x"})
+    run.saved()
+    for name in "ab":
+        run.finish(name, log=[name])
+    run.saved()
+
+    writes = (view(run.store).metadata or {})["writes"]
+    assert writes == {"a": {"log": ["a"]}, "b": {"log": ["b"]}}
+
+
 class TestForms:
     def test_a_bare_value_is_shown_without_its_key(self):
         """

@@ -104,6 +104,30 @@ class TestRows:
             (task.path, -3, [asked]),
         ]
 
+    def test_of_a_question_while_another_task_is_due(self):
+        """
+        They are saved at once: the run goes on with the next task.
+        """
+        run = Script(PAIR, max_concurrency=1)
+        run.begin({"text": "x"})
+        run.saved()
+
+        assert kinds(run.ask("a", "a?")) == ["Save", "StartTask"]
+        assert run.names == ["b"]
+
+    def test_of_the_last_question_of_a_subgraph(self):
+        """
+        They travel in the subgraph's last save, which has neither a claim nor a status.
+        """
+        run = Script(chain(State, "a"))
+        run.state.nested = Nested({"": "1"}, {})
+        run.begin({"text": "x"})
+        run.saved()
+        run.ask("a", "a?")
+
+        assert [rows(save) for save in run.sent] == [[(START, 0)], [("a", -3)]]
+        assert (run.sent[-1].claim, run.sent[-1].ends) == (None, None)
+
     def test_of_results_that_can_not_be_folded(self):
         """
         The last result is stored with the error of the fold, which belongs to no task.

@@ -48,6 +48,7 @@ class TestForms:
             ([[({"text": "1"}, "a")], [TWO]], [[ONE], [TWO]]),
             (((ONE, TWO),), [[ONE, TWO]]),
             ([(None, "a")], [[StateUpdate(None, "a")]]),
+            ([[({"text": "1"},)]], [[StateUpdate({"text": "1"})]]),
             ([[({"text": "1"}, "a", "id")]], [[StateUpdate({"text": "1"}, "a", "id")]]),
         ],
     )

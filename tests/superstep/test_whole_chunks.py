@@ -242,9 +242,45 @@ class TestAddresses:
         """
         ISO 8601, UTC, with microseconds.
         """
-        identifier = uuid6(GREGORIAN_OFFSET + 15_000_000, 0, 0)
+        identifier = uuid6(GREGORIAN_OFFSET + 17_000_000_015_000_000, 0, 0)
 
-        assert chunks.timestamp(identifier) == "1970-01-01T00:00:01.500000+00:00"
+        assert chunks.timestamp(identifier) == "2023-11-14T22:13:21.500000+00:00"
+
+    def test_of_a_bare_graph_are_with_the_value(self):
+        """
+        The chunk of a checkpoint shows the value of the one key without the key.
+        """
+        run = Script(chain(Annotated[list, operator.add], "a"), modes=frozenset({"checkpoints"}))
+        run.begin(["x"])
+        run.saved()
+
+        assert [c["values"] for c in run.streamed("checkpoints")] == [[], ["x"]]
+
+    def test_the_parents_are_in_the_parents_config_too(self):
+        """
+        The config of the checkpoint before leads to the runs above as well; so do counters.
+        """
+        run = Script(chain(State, "a"), modes=frozenset({"checkpoints"}))
+        run.state.nested = Nested({"": "1"}, {})
+        run.state.namespace = "n:1"
+        run.state.deltas = {"gone": (1, 1)}
+        run.begin({"text": "x"})
+        run.saved()
+        first, second = run.streamed("checkpoints")
+
+        assert second["parent_config"] == first["config"]
+        assert "checkpoint_map" in first["config"]["configurable"]
+        assert second["metadata"]["counters_since_delta_snapshot"] == {"gone": (1, 3)}
+
+    def test_are_for_readers_of_debug_too(self):
+        """
+        With readers of `debug` alone the payload is wrapped only.
+        """
+        run = Script(chain(State, "a"), modes=frozenset({"debug"}))
+        run.begin({"text": "x"})
+        run.saved()
+
+        assert [c["type"] for _, _, c in run.chunks] == ["checkpoint", "checkpoint", "task"]
 
 
 class TestMetadata:
@@ -344,6 +380,19 @@ class TestPauses:
 
         assert run.outcome.values == {"log": ["x", "a"]}
         assert run.state.values["log"] == ["x"]
+
+    def test_a_breakpoint_is_not_a_chunk_of_values(self):
+        """
+        Readers of updates see it; those of values have the state already.
+        """
+        run = Script(TWO, modes=frozenset({"values", "updates"}), interrupt_before=("a",))
+        run.begin({"text": "x"})
+        run.saved()
+
+        assert run.chunks == [
+            ((), "values", {"text": "x", "log": []}),
+            ((), "updates", {"__interrupt__": ()}),
+        ]
 
 
 class TestOutput:

@@ -5,14 +5,16 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from actorgraph.channels import DeltaChannel, EphemeralValue
+from actorgraph.channels import EMPTY, DeltaChannel, EphemeralValue, LastValue
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
 from actorgraph.superstep.nesting import Nested
-from actorgraph.superstep.saves import chunk_gate
+from actorgraph.superstep.run_state import RunState
+from actorgraph.superstep.saves import chunk_gate, new_checkpoint
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import NULL_TASK, START, TASKS
 from actorgraph.values.ids import TaskId, as_text
+from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import ClaimIntent, Finish, LedgerEntry, NewCheckpoint, Save
 from tests.superstep.script import Script, Store, chain, graph, idle, kinds, only, started
 from tests.superstep.threads import ASYNC, EXIT, PAIR, SYNC, again, thread
@@ -350,6 +352,36 @@ class TestCheckpoints:
         assert save.checkpoints[0].highest == highest
         assert save.checkpoints[0].changed == {}
 
+    @pytest.mark.parametrize("count", [2, 12])
+    def test_list_their_changes_by_name(self, count):
+        """
+        The stored rows do not depend on the order of a set.
+        """
+        for start in range(20):
+            names = [f"k{start}{n:02}" for n in range(count)]
+            schema: Any = TypedDict("schema", dict.fromkeys(names, int))  # type: ignore[misc]
+            plan = graph(schema, {"a": idle}, [])
+            state = RunState(plan, RunPolicy(), Store().mint, has_saver=True)
+            state.dirty = set(names)
+
+            assert list(new_checkpoint(state, []).changed) == names
+            assert state.dirty == set()
+
+    def test_have_what_a_channel_makes_of_its_value(self):
+        """
+        A channel that stores another form of its value is asked for it; an empty cell is empty.
+        """
+        schema: Any = TypedDict("schema", {n: Annotated[int, Packed(int)] for n in "abc"})  # type: ignore[misc]
+        state = RunState(graph(schema, {"n": idle}, []), RunPolicy(), Store().mint, has_saver=True)
+        state.values |= {"a": 1, "branch:to:n": 5}
+        state.dirty = {"a", "b", "branch:to:n"}
+
+        assert new_checkpoint(state, []).changed == {
+            "a": ["packed", 1],
+            "b": EMPTY,
+            "branch:to:n": 5,
+        }
+
     def test_have_their_send_in_the_channel_of_tasks(self):
         """
         The Sends of the next superstep are stored with the checkpoint.
@@ -405,6 +437,13 @@ class TestCheckpoints:
         assert {e.base for e in last.ledger} == {run.state.checkpoint}
         assert last.ends == "error"
         assert len(last.checkpoints) == (mode is EXIT)
+
+
+class Packed(LastValue[int]):
+    """A channel whose stored form is not its value."""
+
+    def dump(self, value):
+        return ["packed", value]
 
 
 class TestGates:
