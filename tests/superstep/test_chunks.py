@@ -221,6 +221,7 @@ class TestTasks:
         asked, failed = run.streamed("tasks")[3:]
         assert [(i["value"], set(i)) for i in asked["interrupts"]] == [("why?", {"value", "id"})]
         assert failed["error"] == "ValueError('boom')"
+        assert (asked["result"], failed["result"]) == ({}, {})
 
     def test_a_hidden_node_tells_nothing(self):
         """

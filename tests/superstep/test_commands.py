@@ -159,6 +159,12 @@ class TestCommand:
         assert task.answers == ()
         assert again(run.store, None).state.bare_answer == ["early"]
 
+    def test_an_empty_map_of_answers_goes_on(self):
+        """
+        No answers are like none; the question still waits.
+        """
+        assert again(thread("b", finished=("a",)), Command(resume={})).task("b").answers == ()
+
     def test_an_empty_command_goes_on(self):
         """
         Command() is like None: it runs what is pending. LangGraph: L112.

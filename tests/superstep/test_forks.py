@@ -393,7 +393,8 @@ class TestTransplant:
         store = thread("b", finished=("a",))
         restored = store.restored()
         assert restored is not None
-        policy = RunPolicy(durability=mode, modes=frozenset({"values", "updates"}))
+        modes = options.pop("modes", frozenset({"values", "updates"}))
+        policy = RunPolicy(durability=mode, modes=modes)
         state = RunState(PAIR, policy, store.mint, **{"has_saver": True, **options})
         state.nested = Nested({"": "1"}, {})
         state.namespace = "n:1"
@@ -414,6 +415,15 @@ class TestTransplant:
         assert point.next == ("a", "b")
         assert point.seen == restored.seen | {"__interrupt__": restored.versions}
         assert save.ledger == ()
+
+    def test_is_shown_to_readers(self):
+        """
+        The chunk of its first checkpoint names what follows.
+        """
+        state, _ = self.state(EXIT, modes=frozenset({"checkpoints"}))
+        emit = transplant(state)[-1]
+
+        assert [chunk["next"] for _, _, chunk in emit.chunks] == [["a", "b"]]
 
     def test_runs_all_tasks_again(self):
         """
@@ -469,6 +479,18 @@ class TestReplay:
         }
         assert point.metadata == {"user": 1}
         assert (state.has_output, list(state.unsaved_steps)) == (True, [])
+
+    def test_readers_see_the_marker_with_its_tasks(self):
+        """
+        The chunk of the branch's first checkpoint names what follows.
+        """
+        store = thread("b", finished=("a",))
+        again(store, {"text": "new"})
+        run = Script(PAIR, store=store, modes=frozenset({"checkpoints"}))
+        run.begin(None, at=1)
+        run.saved()
+
+        assert [c["next"] for c in run.streamed("checkpoints")] == [["a", "b"]]
 
     def test_a_command_at_a_finished_checkpoint_ends_at_once(self):
         """

@@ -167,6 +167,26 @@ class TestTheTask:
 
         assert again.outcome == Succeeded({"log": ["handled", "b"]})
 
+    def test_a_later_failure_is_stored_as_any_other(self):
+        """
+        The handlers of a superstep are forgotten with it.
+        """
+        builder = GraphBuilder(State).add_node("a", idle, error_handler=idle)
+        builder.add_node("b", idle).add_edge(START, "a").add_edge(START, "b").add_edge("b", "b")
+        run = Script(make_plan(builder, name="g"))
+        run.begin({"log": []})
+        run.saved()
+        run.fail("a", ValueError("boom"))
+        run.saved()
+        run.finish("b", log=["b"])
+        run.finish(HANDLER, log=["handled"])
+        run.saved()
+        run.fail("b", KeyError("b"))
+        run.saved()
+
+        assert run.store.statuses == ["error"]
+        assert run.state.handled == {}
+
     def test_its_question_gets_its_answer(self):
         """
         A handler that asked runs again with the answer.

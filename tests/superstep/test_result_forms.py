@@ -1,6 +1,7 @@
 """Return values in rarer forms, and what routers see of them."""
 
 import dataclasses
+import functools
 import operator
 from typing import Annotated, Any, ClassVar, TypedDict
 
@@ -125,6 +126,18 @@ class TestForms:
         with pytest.raises(InvalidUpdateError, match="Expected dict, got"):
             writes_of(PAIR, A, returned)
 
+    def test_unknown_keys_of_an_object_are_reported(self):
+        """
+        As those of a dict are.
+        """
+        other = dataclasses.make_dataclass("Other", ["txet"])(1)
+        writes, dropped = writes_of(PAIR, A, other)
+
+        assert writes == [*A.targets]
+        assert dropped == [
+            "node 'a' returned 'txet', which is not a channel of this graph (did you mean 'text'?)"
+        ]
+
     def test_a_dataclass_gives_its_fields_alone(self):
         """
         Class variables are not fields.
@@ -214,6 +227,14 @@ def test_a_view_has_values_as_readers_see_them():
     values["late"] = rule.finish(value)
     assert view(plan, values, keys, None) == {"text": "x", "late": 7, "left": 3}
     assert view(plan, {"text": "x"}, keys, None) == {"text": "x"}
+
+
+def test_a_schema_without_a_name_is_shown_itself():
+    """
+    The error about a view names what was to be made of it.
+    """
+    with pytest.raises(InvalidUpdateError, match=r"made into functools\.partial\(<class 'int'>"):
+        view(PAIR, {"text": "x"}, ("text",), functools.partial(int))
 
 
 class TestStepTimeouts:

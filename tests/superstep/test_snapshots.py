@@ -20,6 +20,7 @@ from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import START
 from actorgraph.values.ids import as_text
+from actorgraph.values.run import TaskResult, TaskSucceeded
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
 from tests.superstep.script import Script, chain, graph, idle, with_values
 from tests.superstep.threads import PAIR, State, again, thread
@@ -276,9 +277,14 @@ class TestWritesByNode:
             row("gone", ("log", ["x"])),
             StoredWrite("1", (), 0, 0, (("log", ["x"]),)),
             StoredWrite("1", ("__pregel_push", 0), 0, 0, (("log", ["x"]),)),
+            StoredWrite("1", ("__pregel_push", 0, "c"), 0, 0, (("branch:to:b", 1), ("text", "c"))),
         ]
 
-        assert writes_by_node(PAIR, ledger) == {"a": [{"log": ["1"]}, {"log": ["2"]}], "b": {}}
+        assert writes_by_node(PAIR, ledger) == {
+            "a": [{"log": ["1"]}, {"log": ["2"]}],
+            "b": {},
+            "c": {"text": "c"},
+        }
 
     def test_without_rows_there_are_none(self):
         """
@@ -318,6 +324,20 @@ class TestForms:
 
         assert shown.values == ["x", "a"]
         assert [task.result for task in shown.tasks] == [["a"], None]
+
+    def test_a_task_without_a_write_has_no_bare_result(self):
+        """
+        None where it returned nothing.
+        """
+        plan = graph(Annotated[list, operator.add], {"a": idle, "b": idle}, BOTH)
+        run = Script(plan)
+        run.begin(["x"])
+        run.saved()
+        run.event(TaskSucceeded(TaskResult(run.running.pop(run.task("a").id).id, ())))
+        run.fail("b", ValueError("no"))
+        run.saved()
+
+        assert [task.result for task in view(run.store, plan).tasks] == [None, None]
 
     def test_keys_without_a_value_are_left_out(self):
         """

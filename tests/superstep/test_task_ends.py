@@ -8,6 +8,7 @@ from actorgraph.errors import (
     AlreadyResumedError,
     CheckpointError,
     ConflictError,
+    GraphDrained,
     LeaseLostError,
     SaverBrokenError,
     SerializationError,
@@ -37,6 +38,7 @@ from actorgraph.values.run import (
     Save,
     StartHandler,
     StepTimedOut,
+    TaskDrained,
     TaskEscaped,
     TaskInterrupted,
     TaskResult,
@@ -217,6 +219,24 @@ class TestOutcomes:
 
         assert effects == [CancelTasks()]
         assert not run.state.due
+
+    def test_of_a_task_that_has_ended_counts_once(self):
+        """
+        A late Command for the parent, or a late drain, ends the run and touches no other task.
+        """
+        command = Command(graph=Command.PARENT, goto="x")
+        run = three()
+        task = run.running.pop(run.task("a").id)
+        run.event(TaskEscaped(task.id, command))
+        run.event(TaskEscaped(task.id, command))
+        run.event(TaskDrained(task.id, GraphDrained("drained", do="go on")))
+        assert len(run.state.running) == 2
+        assert run.state.interrupted == {}
+        run.stop("b")
+        run.stop("c")
+        run.saved()
+
+        assert run.outcome == Escaped(command)
 
     def test_an_error_handler_gets_the_failure(self):
         """

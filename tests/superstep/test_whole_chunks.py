@@ -238,6 +238,18 @@ class TestAddresses:
 
         assert [c["parent_config"] for c in run.streamed("checkpoints")] == [config(head)] * 2
 
+    def test_an_exit_run_that_goes_on_shows_the_heads_own_parent(self):
+        """
+        The checkpoint that it goes on from is stored, and so is its parent.
+        """
+        store = thread("b")
+        parent = next(iter(store.points))
+        run = Script(PAIR, EXIT, store=store, modes=frozenset({"checkpoints"}))
+        run.begin(None)
+        run.saved()
+
+        assert [c["parent_config"] for c in run.streamed("checkpoints")] == [config(parent)]
+
     def test_the_time_is_that_of_the_id(self):
         """
         ISO 8601, UTC, with microseconds.
@@ -421,6 +433,9 @@ class TestOutput:
         state.values = {"text": "x", "late": state.plan.channels["late"].fold("late", None, [1])}
 
         assert chunks.output(state) == {"text": "x"}
+        rule = state.plan.channels["late"]
+        state.values["late"] = rule.finish(state.values["late"])
+        assert chunks.output(state) == {"text": "x", "late": 1}
 
     def test_the_newest_is_none_until_an_output_key_has_changed(self):
         """
