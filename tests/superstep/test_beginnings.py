@@ -146,7 +146,7 @@ class TestASubgraph:
     @pytest.mark.parametrize("given", [None, {"text": "other"}])
     def test_goes_on_with_the_answers_of_its_parent(self, given):
         """
-        Whatever its task gives it, it goes on; answers to other questions are left out.
+        It goes on with any input of its task; answers to other questions are left out.
         """
         store, question = self.asked()
         run = self.nested(store, routed={question.id: "yes", "f" * 32: "no"})
@@ -233,7 +233,7 @@ def test_a_breakpoint_before_a_node_is_noted_as_the_kind_of_pause():
 
 def test_ids_are_made_of_the_step_and_the_checkpoint_before():
     """
-    Whoever makes the ids gets both, from the first to the last.
+    The function that makes ids gets both, from the first to the last.
     """
     made: list[tuple[int, bytes | None]] = []
     store = Store()

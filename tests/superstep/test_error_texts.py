@@ -24,20 +24,12 @@ from actorgraph.plan.compile import make_plan
 from actorgraph.superstep.limits import check_depth
 from actorgraph.superstep.nesting import Nested, continues_stored
 from actorgraph.superstep.results import branch_targets, writes_of
-from actorgraph.superstep.scheduling import (
-    LeaveRun,
-    ParkRun,
-    decide_takeover,
-    misfit_reason,
-    replacement_reason,
-)
 from actorgraph.superstep.tasks import view
 from actorgraph.superstep.update import Updating, checked_updates, supersteps_of, update_writes
 from actorgraph.values.commands import Command, Interrupt, Send, StateUpdate
 from actorgraph.values.constants import ONE_AT_A_TIME, START
 from actorgraph.values.ids import interrupt_id
 from actorgraph.values.run import StepTimedOut, TaskInterrupted
-from actorgraph.values.systems import RunRow
 from tests.superstep.script import Script, Store, chain, graph, idle, with_values
 from tests.superstep.threads import PAIR, State, again, state_at, thread
 
@@ -400,7 +392,7 @@ class TestReturnValues:
         """
         Interrupts that LangGraph returned would be lost, so the node that returns them fails.
         """
-        types = pytest.importorskip("langgraph.types")
+        types = pytest.importorskip("langgraph.types", reason="needs LangGraph")
         with refused(
             InvalidUpdateError,
             "node 'a' returned an interrupt of a LangGraph graph: 'why?'. It would be lost, and "
@@ -584,48 +576,3 @@ def test_a_stateful_subgraph_in_two_tasks_at_once():
         ONE_AT_A_TIME,
     ):
         continues_stored(nested, restored)
-
-
-class TestReasonsOfRuns:
-    def test_of_a_run_that_another_one_replaced(self):
-        """
-        The reason has the id of the run that took its place.
-        """
-        assert (
-            replacement_reason(bytes(range(16)))
-            == "run 00010203-0405-0607-0809-0a0b0c0d0e0f took its place"
-        )
-
-    def test_of_a_run_that_this_process_cannot_go_on_with(self):
-        """
-        The reason has the error's text.
-        """
-        assert misfit_reason(ValueError("no such type")) == (
-            "waits for a process that can go on with it; this one can't: no such type"
-        )
-
-    @pytest.mark.parametrize(
-        ("graph_name", "attempts", "decision"),
-        [
-            ("h", 0, LeaveRun("waits for a process that has the graph 'h'")),
-            ("g", 2, ParkRun("2 processes have ended while they ran it")),
-        ],
-    )
-    def test_of_an_orphan(self, graph_name, attempts, decision):
-        """
-        A run whose graph is missing, or that has ended too many processes, has a reason.
-        """
-        row = RunRow(
-            run=b"a",
-            thread_id="t",
-            graph=graph_name,
-            status="running",
-            attempts=attempts,
-            claimed=True,
-            owner=None,
-            created=0,
-            metadata="{}",
-            payload=b"",
-        )
-
-        assert decide_takeover(row, {"g"}, 2) == decision

@@ -74,7 +74,7 @@ class TestSubgraphs:
     )
     def test_only_their_inputs_unknown_keys_are_not_reported(self, node, nested, count):
         """
-        What a node returns is its own in a subgraph too.
+        A node's unknown keys are reported in a subgraph too.
         """
         writes, dropped = writes_of(PAIR, PAIR.nodes[node], {"txet": 1, "text": "x"}, nested=nested)
 
@@ -160,7 +160,7 @@ class TestForms:
         """
         Its objects are routes like ours, in a Command's goto and in a router's answer.
         """
-        types = pytest.importorskip("langgraph.types")
+        types = pytest.importorskip("langgraph.types", reason="needs LangGraph")
         theirs = types.Send("b", 1)
         branch = self.branch()
 

@@ -1,4 +1,4 @@
-"""What the end of a task leaves: the whole rows, saves and outcomes."""
+"""The end of a task: its whole rows, saves and outcomes, and the advice of its errors."""
 
 from typing import Any
 

@@ -100,7 +100,7 @@ class TestUpdates:
     )
     def test_without_any_are_stored_as_they_are(self, given):
         """
-        What has no untracked key is not copied.
+        Values without an untracked key are not copied.
         """
         assert storable_update(NAMES, given) is given
 

@@ -422,7 +422,7 @@ class TestCheckpoints:
     @pytest.mark.parametrize("mode", [SYNC, ASYNC, EXIT])
     def test_the_rows_of_an_exit_run_are_those_of_its_last_superstep(self, mode):
         """
-        What is beside an earlier checkpoint would be without its base.
+        Rows beside an earlier checkpoint would be without their base.
         """
         run = Script(chain(State, "a", "b"), mode)
         run.begin({"text": "x"})
