@@ -43,6 +43,42 @@ def debug(step: int, kind: str, checkpoint: bytes, payload: Any) -> tuple[Any, s
     return (), "debug", {"step": step, "timestamp": stamp, "type": kind, "payload": payload}
 
 
+def points_in(*ids: bytes) -> Any:
+    """A function that makes the chunk of a run's checkpoint, by its step."""
+
+    def point(step: int, source: str, values: Any, following: dict[str, str]) -> Any:
+        return {
+            "config": config(ids[step + 1]),
+            "parent_config": config(ids[step] if step > -1 else None),
+            "values": values,
+            "metadata": {"source": source, "step": step, "parents": {}},
+            "next": list(following),
+            "tasks": [
+                {"id": i, "name": name, "interrupts": (), "state": None}
+                for name, i in following.items()
+            ],
+        }
+
+    return point
+
+
+def started(task: Any) -> Any:
+    """The chunk of the start of a task, which sees the input."""
+    return {
+        "id": task.id,
+        "name": task.name,
+        "input": {"text": "x", "log": []},
+        "triggers": (f"branch:to:{task.name}",),
+        "metadata": {"user": 1, "tags": ["t"]},
+    }
+
+
+def ended(task: Any, result: Any) -> Any:
+    """The chunk of the result of a task."""
+    shown = {"id": task.id, "name": task.name, "error": None, "interrupts": []}
+    return {**shown, "result": result}
+
+
 class TestARun:
     def test_with_readers_of_all_modes(self):
         """
@@ -61,33 +97,7 @@ class TestARun:
         third = run.state.checkpoint
         start = next(e.task for e in run.store.ledger if e.base == first)
 
-        def point(step: int, source: str, values: Any, following: dict[str, str]) -> Any:
-            ids = [first, second, third]
-            return {
-                "config": config(ids[step + 1]),
-                "parent_config": config(ids[step] if step > -1 else None),
-                "values": values,
-                "metadata": {"source": source, "step": step, "parents": {}},
-                "next": list(following),
-                "tasks": [
-                    {"id": i, "name": name, "interrupts": (), "state": None}
-                    for name, i in following.items()
-                ],
-            }
-
-        def started(task: Any) -> Any:
-            return {
-                "id": task.id,
-                "name": task.name,
-                "input": {"text": "x", "log": []},
-                "triggers": (f"branch:to:{task.name}",),
-                "metadata": {"user": 1, "tags": ["t"]},
-            }
-
-        def ended(task: Any, result: Any) -> Any:
-            shown = {"id": task.id, "name": task.name, "error": None, "interrupts": []}
-            return {**shown, "result": result}
-
+        point = points_in(first, second, third)
         entered = point(-1, "input", {"log": []}, {START: start})
         begun = point(0, "loop", {"text": "x", "log": []}, {"a": a.id, "b": b.id})
         over = point(1, "loop", {"text": "y", "log": ["b"]}, {})

@@ -35,6 +35,38 @@ def point(run: Script, number: int, **fields: Any) -> NewCheckpoint:
     return NewCheckpoint(id=ids[number], parent=parent, **fields)
 
 
+def points_of_one_node(run: Script, cleared: dict[str, Any]) -> list[NewCheckpoint]:
+    """The checkpoints of START -> a with the input {"text": "x"}, where `a` logs its name."""
+    changes = [
+        {START: {"text": "x"}},
+        {START: cleared[START], A: None, "text": "x"},
+        {A: cleared[A], "log": ["a"]},
+    ]
+    versions = [
+        {START: 1},
+        {START: 2, "text": 2, A: 2},
+        {START: 2, "text": 2, A: 3, "log": 3},
+    ]
+    seen: list[dict[str, Any]] = [{"__input__": {}}]
+    seen.append({**seen[0], START: {START: 1}})
+    seen.append({**seen[1], "a": {A: 2}})
+    return [
+        point(
+            run,
+            number,
+            step=number - 1,
+            source="loop" if number else "input",
+            changed=changes[number],
+            versions=versions[number],
+            seen=seen[number],
+            updated=[(START,), (A, "text"), ("log",)][number],
+            next=[(START,), ("a",), ()][number],
+            metadata={"user": 1},
+        )
+        for number in range(3)
+    ]
+
+
 class TestARun:
     @pytest.mark.parametrize("mode", [SYNC, ASYNC])
     def test_of_one_node_makes_two_saves(self, mode):
@@ -50,67 +82,17 @@ class TestARun:
         run.saved()
         first, second, third = run.store.points
         start = run.sent[0].ledger[0].task
-        given, entered = {"text": "x"}, {START: 1}
-
+        row = LedgerEntry(first, start, ("__pregel_pull", START), 0, 0, (("text", "x"), (A, None)))
+        result = LedgerEntry(second, task.id, ("__pregel_pull", "a"), 0, 0, (("log", ["a"]),))
+        cleared = {
+            START: run.sent[0].checkpoints[1].changed[START],
+            A: run.sent[1].checkpoints[0].changed[A],
+        }
+        entered, begun, over = points_of_one_node(run, cleared)
+        assert set(cleared.values()) == {EMPTY}
         assert run.sent == [
-            Save(
-                1,
-                None,
-                ClaimIntent(None, mode.value),
-                (
-                    LedgerEntry(
-                        first, start, ("__pregel_pull", START), 0, 0, (("text", "x"), (A, None))
-                    ),
-                ),
-                (
-                    point(
-                        run,
-                        0,
-                        step=-1,
-                        source="input",
-                        changed={START: given},
-                        versions=entered,
-                        seen={"__input__": {}},
-                        updated=(START,),
-                        next=(START,),
-                        metadata={"user": 1},
-                    ),
-                    point(
-                        run,
-                        1,
-                        step=0,
-                        source="loop",
-                        changed={START: run.sent[0].checkpoints[1].changed[START]}
-                        | {A: None, "text": "x"},
-                        versions={START: 2, "text": 2, A: 2},
-                        seen={"__input__": {}, START: {START: 1}},
-                        updated=(A, "text"),
-                        next=("a",),
-                        metadata={"user": 1},
-                    ),
-                ),
-            ),
-            Save(
-                2,
-                second,
-                None,
-                (LedgerEntry(second, task.id, ("__pregel_pull", "a"), 0, 0, (("log", ["a"]),)),),
-                (
-                    point(
-                        run,
-                        2,
-                        step=1,
-                        source="loop",
-                        changed={A: run.sent[1].checkpoints[0].changed[A], "log": ["a"]},
-                        versions={START: 2, "text": 2, A: 3, "log": 3},
-                        seen={"__input__": {}, START: {START: 1}, "a": {A: 2}},
-                        updated=("log",),
-                        next=(),
-                        metadata={"user": 1},
-                    ),
-                ),
-                "success",
-            ),
+            Save(1, None, ClaimIntent(None, mode.value), (row,), (entered, begun)),
+            Save(2, second, None, (result,), (over,), "success"),
         ]
         assert run.state.head == third
 
@@ -371,7 +353,8 @@ class TestCheckpoints:
         """
         A channel that stores another form of its value is asked for it; an empty cell is empty.
         """
-        schema: Any = TypedDict("schema", {n: Annotated[int, Packed(int)] for n in "abc"})  # type: ignore[misc]
+        packed: Any = Annotated[int, Packed(int)]
+        schema: Any = TypedDict("schema", dict.fromkeys("abc", packed))  # type: ignore[misc]
         state = RunState(graph(schema, {"n": idle}, []), RunPolicy(), Store().mint, has_saver=True)
         state.values |= {"a": 1, "branch:to:n": 5}
         state.dirty = {"a", "b", "branch:to:n"}
