@@ -92,6 +92,7 @@ class TestUpdates:
             CLEAN,
             [("text", "x"), ("a", 1)],
             ["key", "text"],
+            [["key", 1]],
             [("key", 1, 2), (1, "key"), ("key",)],
             (),
             Plain(text="x"),
