@@ -125,8 +125,8 @@ class TestCheckpoints:
 
     def test_channels_without_a_stored_value_are_empty(self):
         """
-        A checkpoint without a list of changed channels has none; the head is the checkpoint itself; the
-        highest known version counts.
+        A checkpoint without a list of changed channels has none; the head is the checkpoint
+        itself; the highest known version counts.
         """
         found, _ = read(stored(Record(channel_versions={"n": 3})), version_floor=9)
 
