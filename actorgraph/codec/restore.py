@@ -56,6 +56,9 @@ def _read(
     codec: Codec, plan: Plan, loaded: Loaded, stored: StoredCheckpoint
 ) -> tuple[Restored, Placement]:
     record = decode_record(stored.row.record)
+    # Before the parts are counted: a planted value is refused as one, and not as a lost part.
+    if codec.encrypts and record.values:
+        codec.check_plain()
     _check_parts(record, stored)
     placement = Placement()
     values = held_values(codec, plan, stored, record, placement)
