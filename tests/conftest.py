@@ -6,6 +6,7 @@ Async tests need no marker (`anyio_mode = "auto"`): each runs once on asyncio an
 import gc
 import inspect
 import os
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +33,17 @@ def anyio_backend(request):
     The event loop of an async test; of module scope, so that fixtures may be wider than a test.
     """
     return request.param
+
+
+@pytest.fixture(autouse=True)
+def log_as_before():
+    """
+    No test leaves structlog configured: where the library's warnings go depends on that.
+    """
+    yield
+    structlog = sys.modules.get("structlog")
+    if structlog is not None and structlog.is_configured():
+        structlog.reset_defaults()
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

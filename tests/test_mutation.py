@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mutation.__main__ import Survivor, change, explained, place, rooms
+from tests.mutation.__main__ import Reason, Survivor, change, place, reason_for, reasons, rooms
 from tests.support.source_files import ROOT
 
 
@@ -17,9 +17,30 @@ def test_each_room_has_code_and_tests(room):
 
 def test_each_explained_survivor_has_a_reason():
     """
-    An entry without a reason explains nothing.
+    An entry has a reason, and either the changed lines or a pattern that is found in them.
     """
-    assert [key for key, why in explained().items() if not why.strip()] == []
+    assert [entry for entry in reasons() if not entry.why.strip()] == []
+    assert [entry for entry in reasons() if bool(entry.change) is bool(entry.pattern)] == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "covered"),
+    [
+        (Reason("C.f", "- a(1)\n+ a(2)", "", "why"), True),
+        (Reason("C.f", "- a(1)\n+ a(3)", "", "why"), False),
+        (Reason("C.g", "- a(1)\n+ a(2)", "", "why"), False),
+        (Reason("C.*", "", r"^- a\(", "why"), True),
+        (Reason("C.*", "", r"^\+ b\(", "why"), False),
+        (Reason("D.*", "", r"^- a\(", "why"), False),
+    ],
+)
+def test_an_entry_covers_a_change_or_those_with_its_pattern(entry, covered):
+    """
+    A reason holds for its function and change, or for each change in which its pattern is found.
+    """
+    survivor = Survivor("a", "C.f", "- a(1)\n+ a(2)", "survived")
+
+    assert reason_for(survivor, [entry]) == ("why" if covered else "")
 
 
 @pytest.mark.parametrize(

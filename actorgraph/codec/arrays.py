@@ -34,10 +34,10 @@ def pack_array(value: Any) -> list[Any]:
         TypeError: its dtype can't be stored.
     """
     described = _described(value.dtype)
-    if value.dtype.names is not None:
-        value = _without_gaps(value)
     flags = value.flags
     order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+    if value.dtype.names is not None:
+        value = _without_gaps(value, order)
     return [described, list(value.shape), order, value.tobytes(order)]
 
 
@@ -90,9 +90,10 @@ def build_scalar(_: Any, data: list[Any]) -> Any:
     return build_array(None, [described, [], "C", payload])[()]
 
 
-def _without_gaps(value: Any) -> Any:
+def _without_gaps(value: Any, order: str) -> Any:
     """Copy an array of records with zeros between its fields: gaps hold arbitrary bytes."""
-    made = _numpy().zeros_like(value)
+    # Not zeros_like, which sets the fields alone: the memory between them stays as it was.
+    made = _numpy().zeros(value.shape, value.dtype, order)
     for name in value.dtype.names:
         made[name] = value[name]
     return made

@@ -261,8 +261,8 @@ class Codec:
             payload = ormsgpack.packb(value, default=self._default, option=_OPTIONS)
             if _BINARY.search(payload) is not None:
                 refuse_buffers(value)
-        except (TypeError, ormsgpack.MsgpackEncodeError) as error:
-            payload = self._encode_slowly(value, path, error)
+        except (TypeError, ormsgpack.MsgpackEncodeError):
+            payload = self._encode_slowly(value, path)
         packed = payload
         if self._json:
             payload = to_json(payload)
@@ -300,8 +300,8 @@ class Codec:
         """
         try:
             return self._pack(value)
-        except (TypeError, ormsgpack.MsgpackEncodeError) as error:
-            return self._encode_slowly(value, "value", error)
+        except (TypeError, ormsgpack.MsgpackEncodeError):
+            return self._encode_slowly(value, "value")
 
     def decode(self, payload: bytes, place: Place = NOWHERE) -> Any:
         """Decode stored bytes.
@@ -410,15 +410,15 @@ class Codec:
             raise unknown_type_error(name, self._types)
         return extension.build(kind, data)
 
-    def _encode_slowly(self, value: Any, path: str, error: Exception) -> bytes:
+    def _encode_slowly(self, value: Any, path: str) -> bytes:
         """Encode with dicts whose keys aren't text as pairs; else raise with the culprit's path."""
         rewritten = self._to_packable(value, path, 0)
         try:
             return self._pack(rewritten)
-        except (TypeError, ormsgpack.MsgpackEncodeError) as again:
+        except (TypeError, ormsgpack.MsgpackEncodeError) as error:
             raise SerializationError(
-                f"{path} can't be stored: {again or error}", do="store plain data in the state"
-            ) from again
+                f"{path} can't be stored: {error}", do="store plain data in the state"
+            ) from error
 
     def _to_packable(self, value: Any, path: str, depth: int) -> Any:
         if depth > 200:

@@ -7,7 +7,7 @@ name that is on no list is either a deployment that forgot a type, or an attack.
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from typing import TypedDict
+from typing import NoReturn, TypedDict
 
 from actorgraph.errors import (
     ActorGraphError,
@@ -23,8 +23,9 @@ from actorgraph.values.ids import as_text
 
 def damaged_error(reason: Exception) -> SerializationError:
     """Error for stored bytes that could not be decoded."""
+    why = reason.what if isinstance(reason, ActorGraphError) else reason  # one advice is enough
     return SerializationError(
-        f"a stored value can't be decoded: {reason}",
+        f"a stored value can't be decoded: {why}",
         do="check the database's integrity, or restore it from a backup",
     )
 
@@ -141,23 +142,22 @@ def notify_blocked(type_name: str) -> None:
             _LOG.warning("a listener for refused types failed", exc_info=True)
 
 
-def with_location(error: Exception, where: str) -> ActorGraphError:
-    """Return the error to raise for one that a stored row has caused.
+def raise_located(error: Exception, where: str) -> NoReturn:
+    """Raise the error for one that a stored row has caused.
 
-    The library's own errors keep their class, and get `where` in front of their text. Anything
-    else, which bytes that no codec wrote can raise, becomes the cause of a SerializationError.
+    The library's own errors keep their class and cause, and get `where` in front of their text.
+    Anything else, which bytes that no codec wrote can raise, becomes the cause of a
+    SerializationError.
     """
     if isinstance(error, ActorGraphError):
         if where not in error.what:
             error.what = f"{where}: {error.what}"
             error.args = (error.what,)
-        return error
-    found = SerializationError(
+        raise error from error.__cause__
+    raise SerializationError(
         f"{where} can't be read: {type(error).__name__}: {error}",
         do="check the database's integrity, or restore it from a backup",
-    )
-    found.__cause__ = error
-    return found
+    ) from error
 
 
 def checkpoint_label(stored: StoredCheckpoint) -> str:

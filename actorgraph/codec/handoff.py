@@ -174,7 +174,8 @@ class HandOff:
             # an older one, so an old place of it must not be named by this record.
             for channel in point.deltas:
                 self._placed.forget(channel)
-            changed = self._with_moved(point) if self._placed.moved else point.changed
+            has_moved = self._placed.moved or self._migrated
+            changed = self._with_moved(point) if has_moved else point.changed
             for channel, value in changed.items():
                 if self._inlines and type(value) in MAY_BE_INLINE and is_inline(value):
                     self._placed.inline(channel, value)
@@ -218,7 +219,8 @@ class HandOff:
         """
         moved, self._placed.moved = self._placed.moved, {}
         left = {c: v for c, v in moved.items() if c in point.versions and c not in point.deltas}
-        # Not as a list that grows: its rows on the old lineage have items of the old form.
+        # Not as lists that grow: the rows on the lineage of this version have items of the old
+        # form. Their next change has a new version, and begins a lineage.
         self._migrated = frozenset(left).difference(point.changed)
         return {**left, **point.changed}
 

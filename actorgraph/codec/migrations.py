@@ -65,7 +65,7 @@ def _renamed(
             versions[new] = version
             if value is not EMPTY:
                 _store_anew(plan, placement, values, new, plan.channels[new].load(value))
-    updated = restored.updated and tuple(names.get(c, c) or c for c in restored.updated)
+    updated = restored.updated and tuple(names.get(c) or c for c in restored.updated)
     return msgspec.structs.replace(
         restored, values=values, versions=versions, seen=seen, deltas=deltas, updated=updated
     )
@@ -82,7 +82,7 @@ def _with_nodes(
                     "errors or interrupts of its tasks",
                     do="let these threads finish their superstep with the old graph first",
                 )
-    seen = {names.get(node, node) or node: known for node, known in restored.seen.items()}
+    seen = {names.get(node) or node: known for node, known in restored.seen.items()}
     following = tuple(new for name in restored.next if (new := names.get(name, name)))
     sends: list[Send] = restored.values.get(TASKS) or []
     if any(send.node in names for send in sends):

@@ -108,7 +108,7 @@ def _size(value: Any, enough: int) -> int:
         return 8 if parts is None else _size(parts, enough)
     size = 0
     for part in value.values() if kind is dict else value:
-        size += 8 if part is None else _size(part, enough - size)
+        size += _size(part, enough - size)
         if size >= enough:
             break
     return size

@@ -13,7 +13,7 @@ import msgspec
 
 from actorgraph.channels import EMPTY, Channel
 from actorgraph.codec.codec import Codec
-from actorgraph.codec.decode_errors import checkpoint_label, with_location
+from actorgraph.codec.decode_errors import checkpoint_label, raise_located
 from actorgraph.codec.encryption import NOWHERE, input_of, items_at, value_at, writes_of
 from actorgraph.codec.list_cache import are_contiguous
 from actorgraph.codec.migrations import apply_migrations, rename_old_edges
@@ -46,7 +46,7 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
     except MemoryError:
         raise  # says nothing about the row, which may be readable on the next attempt
     except Exception as error:  # noqa: BLE001 - bytes that no codec wrote may raise anything
-        raise with_location(error, checkpoint_label(stored)) from error.__cause__
+        raise_located(error, checkpoint_label(stored))
     if plan.migrations:
         restored = apply_migrations(plan, restored, placement)
     return restored, placement
@@ -56,8 +56,7 @@ def _read(
     codec: Codec, plan: Plan, loaded: Loaded, stored: StoredCheckpoint
 ) -> tuple[Restored, Placement]:
     record = decode_record(stored.row.record)
-    # Inline values are never encrypted. With a key they were stored before there was one, or
-    # put there by a change of the database: only `reads_plain` accepts them.
+    # Before the parts are counted: a planted value is refused as one, and not as a lost part.
     if codec.encrypts and record.values:
         codec.check_plain()
     _check_parts(record, stored)
@@ -116,7 +115,7 @@ def open_claim(codec: Codec, loaded: Loaded, thread_id: str) -> OpenClaim | None
             raise
         except Exception as error:  # noqa: BLE001 - as above
             where = f"the input of run {as_text(run.run)} of thread {thread_id!r}"
-            raise with_location(error, where) from error.__cause__
+            raise_located(error, where)
     return OpenClaim(run.run, run.mode, given, run.input is not None)
 
 
@@ -155,7 +154,7 @@ def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> Stor
         raise
     except Exception as error:  # noqa: BLE001 - as above
         where = f"row {row.index} of task {as_text(row.task)} beside {checkpoint_label(stored)}"
-        raise with_location(error, where) from error.__cause__
+        raise_located(error, where)
 
 
 def _empty() -> SerializationError:
@@ -196,8 +195,9 @@ def held_values(
         SerializationError: rows are missing, or can't be read.
     """
     values: dict[str, Any] = {}
-    sealed = codec.encrypts
-    if sealed and record.values:
+    # Inline values are never encrypted. With a key they were stored before there was one, or
+    # put there by a change of the database: only `reads_plain` accepts them.
+    if codec.encrypts and record.values:
         codec.check_plain()
     for channel, value in record.values.items():
         values[channel] = placement.values[channel] = value
@@ -221,7 +221,7 @@ def held_values(
         try:
             growth = _list(codec, channel, chain, stored)
         except ActorGraphError as error:
-            raise with_location(error, f"channel {channel!r}") from error.__cause__
+            raise_located(error, f"channel {channel!r}")
         placement.lists[channel] = placement.growths[channel] = growth
         if stored.ends.get((channel, chain[-1][0]), 0) > chain[-1][1]:
             placement.outgrown.add(channel)
@@ -249,7 +249,7 @@ def _blob(codec: Codec, stored: StoredCheckpoint, record: Record, name: str) -> 
     try:
         return codec.decode(stored.blobs[name], place)
     except ActorGraphError as error:
-        raise with_location(error, f"the value of channel {name!r}") from error.__cause__
+        raise_located(error, f"the value of channel {name!r}")
 
 
 def _list(

@@ -87,13 +87,10 @@ def _pack_moment(value: dt.datetime | dt.time) -> list[Any]:
     return [value.replace(tzinfo=None).isoformat(), value.tzinfo, value.fold]
 
 
-def _build_moment(kind: type[dt.datetime] | type[dt.time]) -> Callable[[Any, Any], Any]:
-    def build(_: Any, data: list[Any]) -> Any:
-        text, zone, fold = data
-        value = kind.fromisoformat(text).replace(fold=fold)
-        return value if zone is None else value.replace(tzinfo=zone)
-
-    return build
+def _build_moment(kind: type[dt.datetime] | type[dt.time], data: list[Any]) -> Any:
+    text, zone, fold = data
+    value = kind.fromisoformat(text).replace(fold=fold)
+    return value if zone is None else value.replace(tzinfo=zone)
 
 
 def _pack_timezone(zone: dt.timezone) -> list[Any]:
@@ -203,9 +200,9 @@ BUILTIN: dict[type, Extension] = {
     tuple: Extension(1, list, lambda _, d: tuple(d)),
     set: Extension(2, _pack_set, lambda _, d: build_set(d)),
     frozenset: Extension(3, _pack_set, lambda _, d: frozenset(build_set(d))),
-    dt.datetime: Extension(4, _pack_moment, _build_moment(dt.datetime)),
+    dt.datetime: Extension(4, _pack_moment, lambda _, d: _build_moment(dt.datetime, d)),
     dt.date: Extension(5, dt.date.isoformat, lambda _, d: dt.date.fromisoformat(d)),
-    dt.time: Extension(6, _pack_moment, _build_moment(dt.time)),
+    dt.time: Extension(6, _pack_moment, lambda _, d: _build_moment(dt.time, d)),
     dt.timedelta: Extension(
         7, lambda v: [v.days, v.seconds, v.microseconds], lambda _, d: dt.timedelta(*d)
     ),

@@ -264,7 +264,7 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
         source: of the checkpoint: "input", "loop", "update" or "fork".
         changed: the channels that `apply` has returned.
     """
-    state.step = -1 if state.step == -2 else state.step + 1
+    state.step += 1
     state.source = source
     # The id that a new RunState is made with (step -2) is never stored and can't be a parent.
     state.parent = state.checkpoint if state.step > -1 or state.head else None
@@ -293,20 +293,17 @@ def _by_path(task: Task) -> str:
     return path_key(task.path)
 
 
-def next_superstep(
-    state: RunState, effects: list[Effect], *, resuming: bool = False
-) -> list[Effect]:
+def next_superstep(state: RunState, effects: list[Effect]) -> list[Effect]:
     """Go on to the due tasks; leave if none are due, or at a breakpoint or a limit.
 
     Args:
         effects: go in front of the new ones.
-        resuming: don't pause again at the breakpoint that the thread has stopped at.
     """
     if not state.due:
         done = Succeeded(chunks.last_output(state))
         return effects + leave(state, done, saved=state.policy.durability is not Durability.EXIT)
     before = state.policy.interrupt_before
-    if before and not resuming and pauses(state, before, state.due):
+    if before and pauses(state, before, state.due):
         state.pause = "interrupt_before"
         chunks.hold_interrupt(state, ())
         return effects + leave(state, Interrupted(chunks.last_output(state), ()))

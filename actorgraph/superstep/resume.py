@@ -95,7 +95,7 @@ def set_out(
     chunks.hold_restored(state)
     if tasks and not state.due:
         return effects + go_on(state)
-    return next_superstep(state, effects, resuming=True)
+    return next_superstep(state, effects)
 
 
 def take_back(

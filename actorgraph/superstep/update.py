@@ -265,7 +265,6 @@ class Updating:
         # The parent's ledger leads to the base, not to the copy.
         self.state.whole.update(self.state.plan.deltas)
         self._end("fork", set(), as_node=COPY)
-        self.state.parent = parent
         self._points[-1] = msgspec.structs.replace(self._points[-1], parent=parent)
 
     def fold(self, updates: Sequence[tuple[NodeUpdate, list[Write]]]) -> None:

@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
+import ormsgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -143,6 +145,222 @@ def test_inexact_arrays_are_refused_with_their_path(value):
             codec.encode({"a": [0, value]}, "state")
 
 
+STRUCTURED = {"names": ["a"], "formats": ["<i2"], "offsets": [4], "size": 9, "aligned": False}
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        (np.array([[1, 2]], "<i2"), ["<i2", [1, 2], "C", b"\1\0\2\0"]),
+        (np.array([[1], [2]], "<i2", order="F"), ["<i2", [2, 1], "C", b"\1\0\2\0"]),
+        (
+            np.asfortranarray(np.array([[1, 2], [3, 4]], "|i1")),
+            ["|i1", [2, 2], "F", b"\1\3\2\4"],
+        ),
+        (np.zeros((), "|b1"), ["|b1", [], "C", b"\0"]),
+        (np.zeros(1, np.longlong), ["<q", [1], "C", bytes(8)]),
+        (
+            np.array([(258,)], np.dtype({**STRUCTURED, "itemsize": 9})),
+            [STRUCTURED, [1], "C", b"\0\0\0\0\2\1\0\0\0"],
+        ),
+        (
+            np.zeros(1, np.dtype([("a", "i1"), ("b", "<i2", (2,))], align=True)),
+            [
+                {
+                    "names": ["a", "b"],
+                    "formats": ["|i1", ["<i2", [2]]],
+                    "offsets": [0, 2],
+                    "size": 6,
+                    "aligned": True,
+                },
+                *([1], "C", bytes(6)),
+            ],
+        ),
+    ],
+    ids=range(7),
+)
+def test_the_stored_form_of_arrays(value, form):
+    """
+    An array is stored as dtype, shape, order and bytes.
+    """
+    assert content_of(CODEC.encode(value)) == (18, form)
+
+
+def content_of(payload):
+    """The code and the content of an extension."""
+    found: list[Any] = []
+    ormsgpack.unpackb(payload, ext_hook=lambda code, data: found.extend((code, data)))
+    return found[0], ormsgpack.unpackb(found[1])
+
+
+GAPS = np.dtype({"names": ["a", "b"], "formats": ["|u1", "|u1"], "offsets": [1, 3], "itemsize": 5})
+INNER = np.dtype({"names": ["x", "y"], "formats": ["|u1", (GAPS, (2,))], "offsets": [1, 4]})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kept"),
+    [(GAPS, [1, 3]), (INNER, [1, 5, 7, 10, 12])],
+)
+@pytest.mark.parametrize("order", ["C", "F", "view"])
+def test_bytes_between_fields_are_zeros(dtype, kept, order):
+    """
+    Memory between the fields of records is not stored, in nested ones neither.
+    """
+    memory = bytes(range(1, 1 + dtype.itemsize)) * 12
+    value = np.frombuffer(memory, dtype).reshape(3, 4)
+    if order == "view":
+        value = value[::2, ::-1]
+    elif order == "F":
+        value = np.frombuffer(memory, dtype).reshape(4, 3).T
+    _, (_, shape, stored, payload) = content_of(CODEC.encode(value))
+    record = bytes(at + 1 if at in kept else 0 for at in range(dtype.itemsize))
+
+    assert (shape, stored) == (list(value.shape), "F" if order == "F" else "C")
+    assert payload == record * value.size
+    assert same(CODEC.decode(CODEC.encode(value)), value)
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        (np.float32(1), ["<f4", b"\0\0\x80?"]),
+        (np.str_("a\0"), ["U", "a\0"]),
+        (np.bytes_(b"a\0"), ["S", b"a\0"]),
+        (
+            np.zeros(1, [("a", "|i1")])[0],
+            [{**STRUCTURED, "formats": ["|i1"], "offsets": [0], "size": 1}, b"\0"],
+        ),
+    ],
+    ids=repr,
+)
+def test_the_stored_form_of_scalars(value, form):
+    """
+    A scalar is stored as dtype and bytes; text and bytes as such.
+    """
+    assert content_of(CODEC.encode(value)) == (19, form)
+
+
+class Mine(np.float64):
+    """A scalar type of the program's own."""
+
+
+OBJECTS = "holds Python objects, not data"
+REFUSALS = [
+    (np.add, "s has the type 'numpy:ufunc', which can't be stored"),
+    (
+        type("float65", (np.float64,), {"__module__": "numpy"})(1),
+        "s of type 'numpy:float65' can't be stored: a float65 would come back as a float64",
+    ),
+    (
+        np.zeros(1, [("a", "i1"), ("b", "O")]),
+        (
+            f"s of type 'numpy:ndarray' can't be stored: dtype dtype([('a', 'i1'), ('b', 'O')]) "
+            f"{OBJECTS}"
+        ),
+    ),
+    (np.array([None]), f"s of type 'numpy:ndarray' can't be stored: dtype dtype('O') {OBJECTS}"),
+    (
+        np.zeros(1, np.dtype([(("title", "a"), "i1")])),
+        (
+            "s of type 'numpy:ndarray' can't be stored: dtype dtype([(('title', 'a'), 'i1')]) has "
+            "titles"
+        ),
+    ),
+    (
+        np.zeros(1, np.dtype("i1", metadata={"unit": "m"})),
+        (
+            "s of type 'numpy:ndarray' can't be stored: dtype dtype('int8') would come back as "
+            "dtype('int8')"
+        ),
+    ),
+    (
+        np.rec.array([(1,)], dtype=[("a", "i1")])[0],
+        (
+            "s of type 'numpy:record' can't be stored: dtype dtype((numpy.record, [('a', 'i1')])) "
+            "would come back as dtype([('a', 'i1')])"
+        ),
+    ),
+    (Mine(1), "s has the type 'tests.codec.test_arrays:Mine', which can't be stored"),
+    (np.ma.masked_array([1]), "s has the type 'numpy.ma:MaskedArray', which can't be stored"),
+]
+
+
+@pytest.mark.parametrize(("value", "what"), REFUSALS, ids=range(len(REFUSALS)))
+def test_the_text_of_refusals(value, what):
+    """
+    A value that can't be stored exactly is refused with its dtype and the reason.
+    """
+    with pytest.raises(SerializationError) as refused:
+        CODEC.encode(value, "s")
+
+    assert refused.value.what == what
+
+
+@pytest.mark.parametrize(
+    ("form", "why"),
+    [
+        (["<f8", [-1], "C", b""], "invalid array shape [-1] or order 'C'"),
+        (["<f8", [2**63], "C", b""], f"invalid array shape [{2**63}] or order 'C'"),
+        (["<f8", [True], "C", bytes(8)], "invalid array shape [True] or order 'C'"),
+        (["<f8", [1], "A", bytes(8)], "invalid array shape [1] or order 'A'"),
+        (
+            ["<f8", [2], "C", bytes(1_000)],
+            "an array of shape [2] and dtype float64 can't have 1,000 bytes",
+        ),
+        (["<f8", [1] * 65, "C", bytes(8)], "an array of shape [1, 1, 1, 1, "),
+        (["os:system", [1], "C", b""], "unknown dtype 'os:system'"),
+        (["|i1x", [1], "C", b""], "unknown dtype '|i1x'"),
+        (["|O", [1], "C", bytes(8)], "dtype dtype('O') holds no data"),
+        (["|S0", [1], "C", b""], "dtype dtype('S') holds no data"),
+    ],
+)
+def test_the_text_for_bytes_of_no_array(form, why):
+    """
+    Stored data of no array is refused with what is wrong about it.
+    """
+    with pytest.raises(SerializationError) as refused:
+        CODEC.decode(ormsgpack.packb(ormsgpack.Ext(18, ormsgpack.packb(form))))
+
+    assert refused.value.what.startswith(f"a stored value can't be decoded: {why}")
+
+
+@pytest.mark.parametrize("form", [["<f8", "text"], ["U", b"x"], ["S", "x"], ["U", 1]])
+def test_bytes_of_no_scalar(form):
+    """
+    Text and bytes are scalars of their own kind only.
+    """
+    with pytest.raises(SerializationError):
+        CODEC.decode(ormsgpack.packb(ormsgpack.Ext(19, ormsgpack.packb(form))))
+
+
+@pytest.mark.parametrize("value", [np.zeros(1), np.float64(1), np.str_("x")])
+def test_a_program_without_numpy(monkeypatch, value):
+    """
+    Without numpy a stored array is refused with what to do.
+    """
+    payload = CODEC.encode(value)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+
+    with pytest.raises(SerializationError) as refused:
+        CODEC.decode(payload)
+    assert refused.value.what == (
+        "a stored value can't be decoded: it is a numpy array, and this program hasn't imported "
+        "numpy: import it first"
+    )
+
+
+def test_the_most_dimensions():
+    """
+    An array may have 64 dimensions and be written to.
+    """
+    value = np.ones((1,) * 64, "|i1")
+    found = CODEC.decode(CODEC.encode(value))
+    found[...] = 2
+
+    assert found.shape == value.shape
+    assert found.flags.owndata
+
+
 HOSTILE = {
     "objects": ["|O", [1], "C", b"\0" * 8],
     "a field of objects": [
@@ -167,8 +385,6 @@ def test_bytes_of_no_array_are_damaged(name, code):
     """
     Bytes that say they are an array and are none are a typed error; no object is made of a pointer.
     """
-    import ormsgpack
-
     inner = ormsgpack.packb(HOSTILE[name])
     with pytest.raises(SerializationError):
         CODEC.decode(ormsgpack.packb(ormsgpack.Ext(code, inner)))

@@ -5,12 +5,21 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import ormsgpack
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actorgraph.codec import Codec
-from actorgraph.codec.bounds import build_set
+from actorgraph.codec.bounds import (
+    LARGE,
+    CopyBudget,
+    build_set,
+    check_copies,
+    copies_max,
+    counting_hook,
+    ext,
+)
 from actorgraph.errors import SerializationError
 from tests.codec import shapes
 from tests.codec.shapes import CODEC, TYPES, same
@@ -156,3 +165,112 @@ def test_keys_that_begin_to_collide_late_are_refused():
     with pytest.raises(ValueError, match="too many keys"):
         build_set(keys)
     assert keys.end < 12_000
+
+
+class TestCopies:
+    DEEP = (
+        "a value has too many levels of types around too many bytes: decoding it would copy more "
+        "than 32,000,000 bytes and 8 times its size"
+    )
+    ADVICE = "store large data in fewer tuples, dataclasses or models around one another"
+
+    def test_the_most_that_may_be_copied(self):
+        """
+        Nested types may copy 32 MB, and 8 bytes for each byte of the value.
+        """
+        assert [copies_max(size) for size in (0, 1, 1_000)] == [32_000_000, 32_000_008, 32_008_000]
+
+    def test_a_budget_counts_large_extensions(self):
+        """
+        Extensions above 32 KiB are counted until the budget is spent; smaller ones are free.
+        """
+        budget = CopyBudget(1_000)
+        budget.hook = lambda code, payload: None
+        for _ in range(2_000):
+            assert budget.spend(LARGE) is budget.hook
+        assert budget.spend(32_008_000 - LARGE - 1) is budget.hook
+        assert budget.spend(LARGE + 1) is budget.hook
+        assert budget.refused is None
+
+        with pytest.raises(SerializationError) as refused:
+            budget.spend(LARGE + 1)
+        assert refused.value is budget.refused
+        assert (refused.value.what, refused.value.do) == (self.DEEP, self.ADVICE)
+
+    def test_the_hook_of_a_payload(self):
+        """
+        A payload's hook hands each extension the payload's own budget.
+        """
+        seen: list[Any] = []
+
+        def extension(code: int, payload: bytes, copies: CopyBudget) -> Any:
+            seen.append((code, payload, copies))
+            return copies.spend(32_008_000)
+
+        hook = counting_hook(extension, 1_000)
+        assert hook(7, b"x") is hook
+        with pytest.raises(SerializationError):
+            hook(8, b"y")
+        assert [one[:2] for one in seen] == [(7, b"x"), (8, b"y")]
+
+    def test_packed_values_are_counted_once(self):
+        """
+        The bytes of large extensions count until a value is checked, and not for the next one.
+        """
+        plain = ormsgpack.packb(0)
+        ext(1, b"")
+        check_copies(plain, 10**9, "value")
+        most = ormsgpack.packb(ormsgpack.Ext(1, packed_bytes(33_000_000)))
+        for _ in range(3):
+            check_copies(ormsgpack.packb(ext(1, packed_bytes(20_000_000))), 10**9, "value")
+        check_copies(most, 10**9, "value")
+
+    @pytest.mark.parametrize("stored", [10**9, 100])
+    def test_a_value_that_reading_would_refuse(self, stored):
+        """
+        A value is refused with its path if its types copy more than its bytes allow, or than those
+        of its shorter form do; earlier values that failed don't count.
+        """
+        inner = packed_bytes(1_000_000)
+        for _ in range(60):
+            inner = ormsgpack.packb(ormsgpack.Ext(1, inner))
+            ext(1, inner)
+
+        with pytest.raises(SerializationError) as refused:
+            check_copies(inner, stored, "state['log']")
+        assert refused.value.what == f"state['log'] can't be stored: {self.DEEP}"
+        assert refused.value.do == self.ADVICE
+        assert refused.value.__cause__ is None
+
+        flat = ormsgpack.packb(ormsgpack.Ext(1, packed_bytes(1_000_000)))
+        ext(1, bytes(60_000_000))
+        check_copies(flat, 10**9, "value")
+
+    def test_the_shorter_form_counts(self):
+        """
+        The bytes that may be copied depend on the stored form if that is the shorter one.
+        """
+        inner = packed_bytes(2_000_000)
+        for _ in range(18):
+            inner = ormsgpack.packb(ormsgpack.Ext(1, inner))
+            ext(1, inner)
+        check_copies(inner, 10**9, "value")
+        for _ in range(18):
+            ext(1, inner)
+
+        with pytest.raises(SerializationError, match="too many levels"):
+            check_copies(inner, 100_000, "value")
+
+    def test_damaged_bytes_stay_an_error_of_their_own(self):
+        """
+        Bytes that can't be decoded at all are not called too deep.
+        """
+        ext(1, bytes(60_000_000))
+
+        with pytest.raises(ValueError, match=r"^(?!.*too many levels)"):
+            check_copies(b"\xd9", 10**9, "value")
+
+
+def packed_bytes(size: int) -> bytes:
+    """So many zeros, packed."""
+    return b"\xc6" + size.to_bytes(4) + bytes(size)

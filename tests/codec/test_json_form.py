@@ -5,16 +5,22 @@ import math
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+import ormsgpack
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actorgraph import Codec, InvalidConfigError, SerializationError
-from actorgraph.codec.json_form import is_json
+from actorgraph.codec.json_form import as_payload, is_json, to_json, to_msgpack
 from actorgraph.errors import UnknownTypeError
-from tests.codec.shapes import CODEC, TYPES, VALUES, Color, same
+from tests.codec.shapes import CODEC, TYPES, VALUES, Color, Model, Note, Point, Struct, same
 
 JSON = CODEC.in_form("json")
+MODEL = (
+    '{"$model":["tests.codec.shapes:Model",[{"name":"x","parts":{"$bytes":""},"given":1},'
+    '["given","name","parts"],{},null]]}'
+)
 MARKED = st.dictionaries(
     st.sampled_from(["$tuple", "$bytes", "$dict", "$float", "$1", "$", "$sealed", "x", "crc"]),
     VALUES | st.lists(st.text()),
@@ -60,6 +66,21 @@ def test_every_codec_reads_each_form(value):
         ({"$x": 1}, '{"$dict":[["$x",1]]}'),
         (7, " 7"),
         (Color.RED, '{"$enum":["tests.codec.shapes:Color","RED"]}'),
+        (-math.inf, '{"$float":"-inf"}'),
+        ([-math.nan, math.nan], '[{"$float":"-nan"},{"$float":"nan"}]'),
+        ([-0.0, 1e300], "[-0.0,1e300]"),
+        (Note("x"), '{"$dataclass":["tests.codec.shapes:Note",{"text":"x","tags":[]}]}'),
+        (Struct("x"), '{"$struct":["tests.codec.shapes:Struct",{"name":"x","parts":null}]}'),
+        (Point(1, 2), '{"$namedtuple":["tests.codec.shapes:Point",[1,2]]}'),
+        (Model(name="x", parts=b"", given=1), MODEL),
+        ({1: (2,)}, '{"$pairs":[[1,{"$tuple":[2]}]]}'),
+        ({"$": {"$a": 1, "b": 2}}, '{"$dict":[["$",{"$dict":[["$a",1],["b",2]]}]]}'),
+        ({"a": 1, "$b": b"hi"}, '{"$dict":[["a",1],["$b",{"$bytes":"aGk="}]]}'),
+        ([{"a$": 1}], '[{"a$":1}]'),
+        (np.int8(1), '{"$scalar":["|i1",{"$bytes":"AQ=="}]}'),
+        (np.zeros(1, "i1"), '{"$array":["|i1",[1],"C",{"$bytes":"AA=="}]}'),
+        (5, " 5"),
+        (12, "12"),
     ],
 )
 def test_the_text(value, text):
@@ -67,6 +88,7 @@ def test_the_text(value, text):
     Plain data is plain JSON; what JSON lacks is an object with one key that begins with `$`.
     """
     assert JSON.encode(value).decode() == text
+    assert repr(JSON.decode(text.encode())) == repr(value)
 
 
 @pytest.mark.promise("T30")
@@ -128,3 +150,77 @@ def test_an_unknown_form():
     """
     with pytest.raises(InvalidConfigError, match="yaml"):
         Codec(form="yaml")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("payload", "found"),
+    [(b"", False), (b"7", False), (b" 7", True), (b"{}", True), (b"\x7f\x80", True)]
+    + [(bytes([first, 0]), False) for first in (0x80, 0x81, 0xC1, 0xFF)],
+)
+def test_which_bytes_are_json(payload, found):
+    """
+    Two bytes and more of which the first is below 0x80 are JSON; a shorter text gets a space.
+    """
+    assert is_json(payload) is found
+    assert is_json(as_payload(b"7"))
+    assert as_payload(b"10") == b"10"
+
+
+def test_extensions_of_later_versions():
+    """
+    An extension that this version doesn't know is converted by its number, there and back.
+    """
+    payload = ormsgpack.packb([ormsgpack.Ext(99, ormsgpack.packb([1]))])
+    text = to_json(payload)
+
+    assert text == b'[{"$99":[1]}]'
+    assert to_msgpack(text, JSON._pack_read) == payload  # noqa: SLF001
+
+
+REPAIR = "check the database's integrity, or restore it from a backup"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"$bytes":"ab"}', "Incorrect padding"),
+        ('{"$bytes":"a!=="}', "Only base64 data is allowed"),
+        ('{"$float":"x"}', "could not convert string to float: 'x'"),
+        ('{"$dict":[[1]]}', "not enough values to unpack (expected 2, got 1)"),
+        ('{"$nope":1}', "invalid literal for int() with base 10: 'nope'"),
+        ('{"a"', "Input data was truncated"),
+    ],
+)
+def test_text_that_is_damaged_is_named(text, why):
+    """
+    JSON that the library hasn't written is refused with the fault.
+    """
+    with pytest.raises(SerializationError) as refused:
+        JSON.decode(text.encode())
+
+    what = f"a stored value is not valid JSON of this library: {why}"
+    assert refused.value.what == f"a stored value can't be decoded: {what}"
+    assert refused.value.do == REPAIR
+    with pytest.raises(SerializationError) as inner:
+        to_msgpack(text.encode(), JSON._pack_read)  # noqa: SLF001
+    assert (inner.value.what, inner.value.do) == (what, REPAIR)
+
+
+def test_a_value_that_is_too_deep_for_json():
+    """
+    Lists that are nested deeper than the stack allows are refused, with what to do.
+    """
+    with pytest.raises(SerializationError) as refused:
+        to_json(b"\x91" * 900 + b"\x90")
+
+    assert refused.value.what == "a value is nested too deeply to be stored as JSON"
+    assert refused.value.do == "store plain, shallow data in the state"
+
+
+def test_objects_with_several_marks_are_plain():
+    """
+    Only an object with one key can be a mark: in text that was written by hand others are dicts.
+    """
+    assert JSON.decode(b'{"$tuple":[1],"x":{"$tuple":[2]}}') == {"$tuple": [1], "x": (2,)}
+    assert JSON.decode(b'{"x":{"y":{"$tuple":[2]}}}') == {"x": {"y": (2,)}}
+    assert JSON.decode(b'{"$dict":[["$a",{"$bytes":"aGk="}]]}') == {"$a": b"hi"}

@@ -13,6 +13,7 @@ are the same at each run. A mutant that runs into mutmut's time limit counts as 
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from tests.support.source_files import ROOT
@@ -39,6 +41,9 @@ COPIED = (
 NOTICED = {"killed", "timeout", "segfault", "caught by type check"}
 CLASS = "ǁ"
 """The characters that mutmut puts around the name of a method's class."""
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+"""First characters of the lines by which mutmut shows that it is at work."""
 
 SETTINGS = """
 [tool.mutmut]
@@ -84,6 +89,30 @@ class Survivor:
         return f"{text}\nchange = '''\n{self.change}\n'''\nwhy = \"\"\n"
 
 
+@dataclass(frozen=True)
+class Reason:
+    """An entry of survivors.toml: of one mutant by its change, or of many by a pattern.
+
+    Attributes:
+        function: the function's name; with a pattern also of several (`Class.*`).
+        change: the lines taken out and put in.
+        pattern: a regular expression that is found in the change; empty if there is a `change`.
+        why: why no test needs to notice it.
+    """
+
+    function: str
+    change: str
+    pattern: str
+    why: str
+
+    def covers(self, survivor: Survivor) -> bool:
+        """Whether this is the reason for a survivor."""
+        if not self.pattern:
+            return (self.function, self.change) == (survivor.function, survivor.change)
+        found = re.search(self.pattern, survivor.change, re.MULTILINE)
+        return found is not None and fnmatchcase(survivor.function, self.function)
+
+
 def rooms() -> list[Room]:
     """The rooms of rooms.toml, with the files that are there now."""
     made: list[Room] = []
@@ -94,10 +123,18 @@ def rooms() -> list[Room]:
     return made
 
 
-def explained() -> dict[tuple[str, str], str]:
-    """(function, change) -> why no test needs to notice it."""
+def reasons() -> list[Reason]:
+    """The entries of survivors.toml."""
     entries = tomllib.loads((HERE / "survivors.toml").read_text("utf-8")).get("survivor", [])
-    return {(entry["function"], entry["change"].strip()): entry["why"] for entry in entries}
+    return [
+        Reason(e["function"], e.get("change", "").strip(), e.get("pattern", ""), e["why"])
+        for e in entries
+    ]
+
+
+def reason_for(survivor: Survivor, among: Iterable[Reason]) -> str:
+    """Why no test needs to notice a survivor; empty if no entry says so."""
+    return next((reason.why for reason in among if reason.covers(survivor)), "")
 
 
 def chosen(wanted: str | None) -> Iterator[Room]:
@@ -137,7 +174,11 @@ def mutmut(folder: Path, *arguments: str) -> str:
         command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False
     )
     if done.returncode:
-        sys.exit(f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}\nmutmut {arguments[0]} failed")
+        printed = [line for line in done.stdout.splitlines() if line[:1] not in SPINNER]
+        sys.exit(
+            "\n".join([*printed[-50:], done.stderr[-4000:], f"mutmut {arguments[0]} failed"])
+            + "\nDo the room's tests pass without mutants? It says no more if one fails."
+        )
     return done.stdout
 
 
@@ -173,16 +214,17 @@ def run(room: Room, workers: int, folder: Path) -> tuple[dict[str, Counter[str]]
 
 def report(counts: dict[str, Counter[str]], survivors: Iterable[Survivor]) -> int:
     """Print a line per module and the survivors without a word; how many these are."""
-    words = explained()
+    words = reasons()
+    explained = [(survivor, reason_for(survivor, words)) for survivor in survivors]
     print(f"{'module':50} {'mutants':>8} {'killed':>8} {'survived':>9} {'no tests':>9} {'%':>6}")
     for module, each in [*sorted(counts.items()), ("all", sum(counts.values(), Counter[str]()))]:
         noticed = sum(each[status] for status in NOTICED)
         row = f"{module:50} {each.total():8} {noticed:8} {each['survived']:9} {each['no tests']:9}"
         print(f"{row} {100 * noticed / max(1, each.total()):6.1f}")
-    for survivor in survivors:
-        if why := words.get((survivor.function, survivor.change)):
+    for survivor, why in explained:
+        if why:
             print(f"\nexplained: {survivor.module}.{survivor.function}: {why}\n{survivor.change}")
-    unexplained = [s for s in survivors if not words.get((s.function, s.change))]
+    unexplained = [survivor for survivor, why in explained if not why]
     print(*(f"\n{survivor}" for survivor in unexplained), sep="")
     return len(unexplained)
 

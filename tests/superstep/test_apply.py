@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from actorgraph.channels import AnyValue, EphemeralValue
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.plan.plan import Plan
-from actorgraph.superstep.apply import TaskWrites, apply
+from actorgraph.superstep.apply import TaskWrites, apply, apply_command
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import due_tasks, is_newer, next_nodes, path_key
 from actorgraph.values.commands import Send
@@ -256,7 +256,60 @@ def fan_out(count: int) -> Script:
     return run
 
 
+class TestSeen:
+    def test_a_half_filled_join_is_not_among_the_available_channels(self):
+        """
+        `apply` returns the channels that may make nodes due.
+        """
+        state = fresh()
+        apply(state, [A])
+        half = apply(state, [TaskWrites("b", ("branch:to:b",), diamond().nodes["b"].targets)])
+        full = apply(state, [TaskWrites("c", ("branch:to:c",), diamond().nodes["c"].targets)])
+
+        assert (half, names_of(due_tasks(state, full))) == (set(), ["d"])
+
+    def test_versions_that_a_node_has_seen_are_kept(self):
+        """
+        A node with two triggers that runs by one of them keeps what it has seen of the other.
+        """
+        state = fresh()
+        apply(state, [TaskWrites("d", ("branch:to:a",), (("text", "y"),))])
+        first = dict(state.seen["d"])
+        apply(state, [TaskWrites("d", ("text", "gone"), ())])
+
+        assert state.seen["d"] == {**first, "text": state.versions["text"]}
+
+    def test_commands_count_the_rounds_of_sends(self):
+        """
+        Each Command with Sends begins a round; other writes begin none.
+        """
+        state = fresh()
+        rounds = []
+        for writes in ([("text", "x")], [(TASKS, Send("a", 1))], [(TASKS, Send("a", 2))]):
+            apply_command(state, writes)
+            rounds.append(state.send_round)
+
+        assert rounds == [0, 1, 2]
+        assert "__input__" in state.seen
+        assert None not in state.seen
+
+
 class TestAllOrNothing:
+    def test_an_error_has_a_note_of_the_writers(self):
+        """
+        The note on a reducer's error names the tasks that wrote the channel.
+        """
+        state = fresh()
+        ran = [
+            TaskWrites("c", (), (("text", "1"),)),
+            TaskWrites("b", (), (("text", "2"), ("log", ["b"]))),
+            TaskWrites("d", (), (("log", ["d"]),)),
+        ]
+        with pytest.raises(InvalidUpdateError) as refused:
+            apply(state, ran)
+
+        assert refused.value.__notes__ == ["while folding the writes of b, c into 'text'"]
+
     @pytest.mark.parametrize("bad", [0, 1, 2])
     def test_a_refused_write_changes_nothing_at_all(self, bad):
         """

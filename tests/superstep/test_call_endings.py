@@ -18,6 +18,7 @@ from actorgraph.values.run import (
     Interrupted,
     Succeeded,
     Task,
+    TaskCalled,
     TaskCancelled,
     TaskDrained,
     TaskFailed,
@@ -27,6 +28,83 @@ from actorgraph.values.run import (
 )
 from tests.superstep.programs import EXIT, Program
 from tests.superstep.script import Store, kinds, rows
+
+
+class TestCallsThatWaitForAPlace:
+    def waiting(self) -> tuple[Program, Task]:
+        """Two places, both taken by calls of `b`; the one call of `a` waits."""
+        run = Program("a", "b", max_concurrency=2).begun()
+        run.called(run.task("b"), "x")
+        run.called(run.task("b"), "y")
+        call = run.called(run.task("a"), "f")
+        assert run.names == ["a", "b", "x", "y"]
+        return run, call
+
+    def test_are_given_up_with_the_task_that_made_them(self):
+        """
+        When the run leaves, a task that had returned and waited for such a call has ended too.
+        """
+        run, call = self.waiting()
+        run.finish("a", log=["a"])
+        assert len(run.state.running) == 4
+        run.cancel()
+        assert run.answers[call.id].gone
+        assert "a" not in {task.name for task in run.state.running.values()}
+        for name in ("x", "y", "b"):
+            run.stop(name)
+        run.saved()
+
+        assert run.outcome == Cancelled()
+
+    def test_are_all_given_up(self):
+        """
+        The callers of all of them are answered.
+        """
+        run, first = self.waiting()
+        second = run.called(run.task("a"), "g")
+        effects = run.cancel()
+
+        assert kinds(effects) == ["AnswerCall", "AnswerCall", "CancelTasks"]
+        assert run.answers[first.id].gone
+        assert run.answers[second.id].gone
+
+    def test_need_no_stop_when_their_caller_fails(self):
+        """
+        Nothing of it runs, so no task is stopped.
+        """
+        run, _ = self.waiting()
+        effects = run.event(TaskFailed(run.running.pop(run.task("a").id).id, ValueError("no")))
+
+        assert kinds(effects) == []
+
+
+class TestDropped:
+    def test_a_call_that_is_not_open_is_left_alone(self):
+        """
+        Without calls, with an unknown one, and while the run leaves.
+        """
+        run = Program("a").begun()
+        unknown = TaskId("unknown")
+        assert run.event(CallDropped(unknown)) == []
+        call = run.called(run.task("a"), "f")
+        assert run.event(CallDropped(unknown)) == []
+        run.cancel()
+        assert run.event(CallDropped(call.id)) == []
+
+    def test_one_that_was_made_again_and_dropped_again_does_not_run(self):
+        """
+        The last word counts.
+        """
+        run = Program("a").begun()
+        call = run.called(run.task("a"), "f")
+        run.event(CallDropped(call.id))
+        run.event(TaskCalled(run.task("a").id, call))
+        run.event(CallDropped(call.id))
+        run.running.pop(call.id)
+        effects = run.event(TaskCancelled(call.id))
+
+        assert kinds(effects) == ["AnswerCall"]
+        assert run.answers[call.id].gone
 
 
 class TestQuestions:

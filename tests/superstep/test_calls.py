@@ -269,6 +269,18 @@ class TestEnding:
         assert isinstance(run.outcome, Drained)
 
 
+def test_a_superstep_begins_without_failed_calls_of_the_one_before():
+    """
+    Also calls that left no result are forgotten.
+    """
+    run = Program(plan=chain(State, "a", "b")).begun()
+    step = run.called(run.task("a"), "step")
+    run.event(TaskFailed(run.running.pop(step.id).id, ValueError("no")))
+    run.finish("a", log=["a"])
+
+    assert run.state.calls is None
+
+
 def test_a_superstep_begins_without_calls_of_the_one_before():
     """
     The results of calls are forgotten with their superstep.

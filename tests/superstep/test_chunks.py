@@ -230,6 +230,7 @@ class TestTasks:
         asked, failed = run.streamed("tasks")[3:]
         assert [(i["value"], set(i)) for i in asked["interrupts"]] == [("why?", {"value", "id"})]
         assert failed["error"] == "ValueError('boom')"
+        assert (asked["result"], failed["result"]) == ({}, {})
 
     @pytest.mark.langgraph("F-D5", "F-D20")
     def test_a_hidden_node_sends_nothing(self):

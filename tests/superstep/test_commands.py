@@ -161,6 +161,12 @@ class TestCommand:
         assert task.answers == ()
         assert again(run.store, None).state.bare_answer == ["early"]
 
+    def test_an_empty_map_of_answers_goes_on(self):
+        """
+        No answers are like none; the question still waits.
+        """
+        assert again(thread("b", finished=("a",)), Command(resume={})).task("b").answers == ()
+
     @pytest.mark.langgraph("L112")
     def test_an_empty_command_goes_on(self):
         """

@@ -210,3 +210,46 @@ def test_an_append_is_an_identical_prefix(value, new):
     found = growth.appended(value(a, b))
 
     assert found == ([a] if new == "a" else new)
+
+
+FULL, HALF = (32, 3200), (16, 1600)
+"""Items and bytes of rows."""
+BYTES = MERGED_BYTES_MAX - 3200
+
+
+@pytest.mark.parametrize(
+    ("rows", "new", "merged"),
+    [
+        ([FULL] * 14, FULL, []),
+        ([FULL] * 15, FULL, [(0, 512)]),
+        ([FULL] * 15, HALF, []),
+        ([*[FULL] * 15, HALF], HALF, [(0, 512)]),
+        ([*[FULL] * 15, HALF], (1, 100), []),
+        ([(480, 48_000), *[FULL] * 14], FULL, [(0, 960)]),
+        ([(481, 48_000), *[FULL] * 14], FULL, [(481, 961)]),
+        ([(64, 6400), (96, 9600), *[FULL] * 12, (80, 8000)], FULL, [(0, 656)]),
+        ([*[(320, 32_000)] * 14, (32, 3200)], FULL, [(4480, 4544)]),
+        ([*[(320, 32_000)] * 14, (320, BYTES)], FULL, [(4480, 4832)]),
+        ([*[(320, 32_000)] * 14, (320, BYTES + 1)], FULL, []),
+    ],
+)
+def test_the_last_rows_are_merged_until_the_row_before_is_heavier(rows, new, merged):
+    """
+    With sixteen rows, the last one full, those at the end become one that is lighter than the
+    row before it and not larger than a read takes; at least two.
+    """
+    growth, start = new_list(1), 0
+    assert growth.chain == [(1, 0)]
+    for count, size in rows:
+        growth.rows.append(ListRow(start, count, size))
+        start += count
+    growth.items.extend([0] * start)
+    placed = add_items(growth, [1] * new[0], new[1])
+
+    assert list(placed.merges) == merged
+    for first, end in merged:
+        (row,) = [row for row in growth.rows if row.start == first]
+        assert row.count == end - first
+    sizes = sum(size for _, size in rows) + new[1]
+    assert sum(row.size for row in growth.rows) == sizes
+    assert sum(row.count for row in growth.rows) == len(growth.items) == start + new[0]

@@ -22,7 +22,9 @@ from actorgraph.superstep.scheduling import (
     held,
     is_ahead,
     left,
+    misfit_reason,
     next_misfit,
+    replacement_reason,
     taken_up,
 )
 from actorgraph.values.systems import OpenRun, RunRow
@@ -265,3 +267,35 @@ class TestTakenOver:
         It goes on, begins, is parked after too many deaths, or waits for who has its graph.
         """
         assert decide_takeover(orphan, {"g"}, 3) == verdict
+
+
+class TestReasonsOfRuns:
+    def test_of_a_run_that_another_one_replaced(self):
+        """
+        The reason has the id of the run that took its place.
+        """
+        assert (
+            replacement_reason(bytes(range(16)))
+            == "run 00010203-0405-0607-0809-0a0b0c0d0e0f took its place"
+        )
+
+    def test_of_a_run_that_this_process_cannot_go_on_with(self):
+        """
+        The reason has the error's text.
+        """
+        assert misfit_reason(ValueError("no such type")) == (
+            "waits for a process that can go on with it; this one can't: no such type"
+        )
+
+    @pytest.mark.parametrize(
+        ("graph_name", "attempts", "decision"),
+        [
+            ("h", 0, LeaveRun("waits for a process that has the graph 'h'")),
+            ("g", 2, ParkRun("2 processes have ended while they ran it")),
+        ],
+    )
+    def test_of_an_orphan(self, graph_name, attempts, decision):
+        """
+        A run whose graph is missing, or that has ended too many processes, has a reason.
+        """
+        assert decide_takeover(row(graph=graph_name, attempts=attempts), {"g"}, 2) == decision

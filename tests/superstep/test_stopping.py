@@ -186,7 +186,7 @@ class TestTheOtherLimits:
         run.begin({"log": []})
         first = run.state.step
         run.finish("a", log=["a"])
-        run.event(StepTimedOut(first))
+        assert run.event(StepTimedOut(first)) == []
         assert run.names == ["b"]
         run.event(StepTimedOut(run.state.step))
         run.stop("b")

@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 
 from actorgraph.errors import InvalidConfigError, InvalidUpdateError, MissingNodeError
-from actorgraph.superstep import begin
 from actorgraph.superstep import pending_writes as pending
-from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.update import (
     Updating,
     checked_updates,
@@ -16,22 +14,11 @@ from actorgraph.superstep.update import (
     update_writes,
 )
 from actorgraph.values.commands import StateUpdate
-from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import Save
 from tests.superstep.script import Store, rows
-from tests.superstep.threads import PAIR, thread
+from tests.superstep.threads import PAIR, state_at, thread
 
 ONE, TWO = StateUpdate({"text": "1"}, "a"), StateUpdate({"text": "2"}, "b")
-
-
-def state_at(store: Store, at: int = -1) -> RunState:
-    """A run state at a checkpoint of a thread."""
-    state = RunState(PAIR, RunPolicy(), store.mint, has_saver=True)
-    state.thread_id = "t"
-    restored = store.restored(at)
-    if restored is not None:
-        begin.restore(state, restored)
-    return state
 
 
 def updated(store: Store, *updates: StateUpdate, at: int = -1) -> Save:
@@ -61,6 +48,7 @@ class TestForms:
             ([[({"text": "1"}, "a")], [TWO]], [[ONE], [TWO]]),
             (((ONE, TWO),), [[ONE, TWO]]),
             ([(None, "a")], [[StateUpdate(None, "a")]]),
+            ([[({"text": "1"},)]], [[StateUpdate({"text": "1"})]]),
             ([[({"text": "1"}, "a", "id")]], [[StateUpdate({"text": "1"}, "a", "id")]]),
         ],
     )

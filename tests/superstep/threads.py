@@ -6,8 +6,10 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 from actorgraph.plan.plan import Plan
+from actorgraph.superstep import begin
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.constants import START
-from actorgraph.values.policies import Durability
+from actorgraph.values.policies import Durability, RunPolicy
 from actorgraph.values.run import LedgerEntry
 from tests.superstep.script import Script, Store, graph, idle
 
@@ -45,6 +47,16 @@ def again(store: Store, given: Any, mode: Durability = SYNC) -> Script:
     run.begin(given)
     run.saved()
     return run
+
+
+def state_at(store: Store, at: int = -1) -> RunState:
+    """A run state at a checkpoint of a thread."""
+    state = RunState(PAIR, RunPolicy(), store.mint, has_saver=True)
+    state.thread_id = "t"
+    restored = store.restored(at)
+    if restored is not None:
+        begin.restore(state, restored)
+    return state
 
 
 def parallel(*names: str) -> Plan:

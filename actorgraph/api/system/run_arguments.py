@@ -16,7 +16,7 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.options import CallOptions, call_options
 from actorgraph.api.streams import formats as results
 from actorgraph.codec import encryption as places
-from actorgraph.codec.decode_errors import with_location
+from actorgraph.codec.decode_errors import raise_located
 from actorgraph.codec.records import encode_json
 from actorgraph.errors import InvalidConfigError, RunCancelledError, SerializationError
 from actorgraph.runtime.run.launch import Launch
@@ -295,7 +295,7 @@ def stored_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tup
         raise
     except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
         where = f"the start arguments of run {as_text(row.run)} of thread {row.thread_id!r}"
-        raise with_location(error, where) from error.__cause__
+        raise_located(error, where)
 
 
 def _decode_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:

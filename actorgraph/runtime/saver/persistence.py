@@ -259,13 +259,15 @@ class PersistenceActor:
         return count
 
     def _take(self) -> tuple[list[Posted], bool]:
-        """Take a batch from the mailbox, up to the bounds.
+        """Take a batch from the mailbox, up to the bounds; refused requests count too.
 
         Returns: the admitted requests, and whether the actor is to end after them.
         """
         batch: list[Posted] = []
-        size, items = 0, self._inbox.items
-        while len(batch) < BATCH_MESSAGES_MAX and size < BATCH_BYTES_MAX and items:
+        taken, size, items = 0, 0, self._inbox.items
+        # Not the batch's length: a run continues inside its refusal, so these must end too.
+        while taken < BATCH_MESSAGES_MAX and size < BATCH_BYTES_MAX and items:
+            taken += 1
             posted = items.popleft()
             if posted is None:
                 # Each call of `stop` puts one; the last of them ends the actor.

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from actorgraph.codec import Codec
-from actorgraph.codec.decode_errors import with_location
+from actorgraph.codec.decode_errors import raise_located
 from actorgraph.codec.encryption import call_of, event_of
 from actorgraph.errors import CheckpointError, SerializationError
 from actorgraph.errors.storage import fails_every_request
@@ -196,7 +196,7 @@ def decode_event(codec: Codec, run: bytes, row: EventRow) -> RunEvent:
         raise
     except Exception as error:  # noqa: BLE001 - damaged bytes may raise anything
         where = f"event {row.place} of run {as_text(run)}"
-        raise with_location(error, where) from error.__cause__
+        raise_located(error, where)
 
 
 def _parts(value: Any) -> tuple[str, list[str], Any]:
