@@ -59,7 +59,7 @@ def main() -> int:
     machine = facts.gather(bench, load_before)
     print(report.render(machine, outcomes, quick=options.quick))
     if options.json:
-        write_json(options.json, machine, outcomes, add=options.add)
+        write_json(options, machine, outcomes)
     known = {*pythons, catalogue.RAW}
     missing = sides - known and not options.no_rival
     return 1 if missing or any(outcome.failures for outcome in outcomes) else 0
@@ -90,17 +90,21 @@ def interpreters(options: argparse.Namespace, sides: set[str]) -> dict[str, str]
 
 
 def write_json(
-    path: Path, machine: dict[str, Any], outcomes: list[runner.Outcome], *, add: bool
+    options: argparse.Namespace, machine: dict[str, Any], outcomes: list[runner.Outcome]
 ) -> None:
-    """Write all figures; with `add`, in place of those with the same names in the file."""
+    """Write all figures, a line per measure; `--add` keeps the file's measures of other names."""
+    path = options.json
     measures = {outcome.measure.name: report.as_json(outcome) for outcome in outcomes}
-    if add and path.exists():
+    quick = options.quick
+    if options.add and path.exists():
         before = json.loads(path.read_text(encoding="utf-8"))
+        quick = quick or before["quick"]
         measures = {each["name"]: each for each in before["measures"]} | measures
         libraries = dict.fromkeys([*before["facts"]["libraries"], *machine["libraries"]])
         machine = {**machine, "libraries": list(libraries)}
-    document = {"facts": machine, "measures": list(measures.values())}
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    lines = ",\n".join(json.dumps(measure) for measure in measures.values())
+    head = f'"quick": {json.dumps(quick)},\n"facts": {json.dumps(machine, indent=1)}'
+    path.write_text(f'{{{head},\n"measures": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
 if __name__ == "__main__":

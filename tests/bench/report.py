@@ -81,7 +81,7 @@ def verdict(number: float | None, comparison: Comparison) -> str:
 
 def render(facts: dict[str, Any], outcomes: list[Outcome], *, quick: bool) -> str:
     """The whole report."""
-    lines = [f"- {name}: {_flat(value)}" for name, value in facts.items()]
+    lines = [f"- {name}: {flat(value)}" for name, value in facts.items()]
     if quick:
         lines += ["", "**Quick: sizes too small to judge by. The verdicts mean little.**"]
     for found in (comparison_table(outcomes), others_table(outcomes), single_table(outcomes)):
@@ -275,6 +275,6 @@ def _probe(outcome: Outcome, side: str) -> str:
     return NOTHING if number is None else f"{number:.0f}"
 
 
-def _flat(value: Any) -> str:
+def flat(value: Any) -> str:
     """A fact on one line."""
     return ", ".join(value) if isinstance(value, list) else str(value)

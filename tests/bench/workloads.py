@@ -168,9 +168,9 @@ async def large_value(
     builder.add_edge(library.START, "count")
     builder.add_conditional_edges("count", again, ["count", library.END])
     value = random.Random(1).randbytes(value_bytes)
-    config = {"configurable": {"thread_id": "one"}, "recursion_limit": steps + 10}
 
     async def run(graph: Any, limit: int) -> dict:
+        config = {"configurable": {"thread_id": "one"}, "recursion_limit": limit + 10}
         start = {"count": 0, "limit": limit, "value": value}
         return await graph.ainvoke(start, config, durability="sync")
 
