@@ -139,9 +139,9 @@ class TestVerdict:
         assert report.ratio(outcome, bar) == 4
         assert report.verdict(report.ratio(outcome, bar), bar) == "NOT REACHED"
 
-    def test_a_goal_is_told_from_a_requirement(self):
+    def test_a_goal_is_distinct_from_a_requirement(self):
         """
-        A missed goal is told softly, a missed requirement loudly, and the bar says which it is.
+        A missed goal reads softer than a missed requirement, and the bar names the goal.
         """
         goal = Comparison(Against.RIVAL, at_least=8, required=False)
         bar = Comparison(Against.RIVAL, at_least=8)
@@ -151,7 +151,7 @@ class TestVerdict:
         assert report.required(goal, catalogue.Unit.STEPS) == ">= 8x (goal)"
         assert report.required(bar, catalogue.Unit.STEPS) == ">= 8x"
 
-    def test_cpu_time_stands_beside_wall_clock(self):
+    def test_cpu_time_is_beside_wall_clock(self):
         """
         A line has the CPU microseconds of both sides, and how many times ours theirs is.
         """
@@ -285,7 +285,7 @@ class TestPages:
 
     def test_the_readme_shows_plain_functions_first(self):
         """
-        The programs that people write stand before the best case, each with its ratio.
+        The programs that people write come before the best case, each with its ratio.
         """
         best = outcome_of("loop", **{SUBJECT: [300], RIVAL: [20]})
         usual = outcome_of("invoke", **{SUBJECT: [50], RIVAL: [10]})
@@ -311,7 +311,7 @@ class TestPages:
 
     def test_only_the_place_of_figures_changes(self):
         """
-        What stands around the two comments is kept, what is between them is replaced.
+        Text around the two comments is kept, text between them is replaced.
         """
         page = f"above\n{pages.BEGIN}\nold\n{pages.END}\nbelow\n"
 
@@ -362,7 +362,7 @@ def luminance(colour):
 
 
 def contrast(one, other):
-    """How well one colour is told from another: 1 is not at all, 21 is black on white."""
+    """The contrast of two colours: 1 for equal ones, 21 for black on white."""
     high, low = sorted((luminance(one), luminance(other)), reverse=True)
     return (high + 0.05) / (low + 0.05)
 

@@ -29,7 +29,7 @@ class TestComplaints:
 
     def test_more_and_fewer_calls_are_named(self):
         """
-        A count outside of the tolerance is told with both numbers, one inside of it is not.
+        A count outside of the tolerance is named with both numbers, one inside of it is not.
         """
         baseline = {"more": 100.0, "fewer": 100.0, "within": 100.0}
 
@@ -42,7 +42,7 @@ class TestComplaints:
 
     def test_a_program_that_is_only_on_one_side_is_named(self):
         """
-        A new program without a baseline and a baseline without its program are both told.
+        A new program without a baseline and a baseline without its program are both named.
         """
         found = call_counts.complaints({"new": 5.0}, {"gone": 7.0})
 

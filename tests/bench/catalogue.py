@@ -49,7 +49,7 @@ class Against(Enum):
 
 
 class Group(Enum):
-    """What a measure is for; `--group` picks."""
+    """The table or picture that a measure is for; `--group` picks."""
 
     FIGURES = "figures"  # the table of comparisons
     OTHERS = "others"  # the table beside other libraries

@@ -58,7 +58,7 @@ class NoFigures(Exception):
 def load(path: Path) -> dict[str, Any]:
     """The figures of a full measurement.
 
-    Raises: NoFigures, if there are none, or those of a quick one.
+    Raises: NoFigures, if the file is missing, or has figures of a quick measurement.
     """
     if not path.exists():
         raise NoFigures(f"no figures yet: make bench ARGS='--json {path.name}' writes them")
@@ -121,19 +121,19 @@ def row(outcome: Outcome, label: str) -> list[str]:
 def page_part(document: dict[str, Any]) -> str:
     """The figures of docs/benchmarks.md: facts, tables, charts."""
     outcomes = outcomes_of(document)
-    told = [each for each in outcomes if each.measure.group is not Group.CHARTS]
+    shown = [each for each in outcomes if each.measure.group is not Group.CHARTS]
     lines = [f"- {name}: {report.flat(value)}" for name, value in document["facts"].items()]
-    lines += ["", *report.comparison_table(told), ""]
-    if report.others_table(told):
+    lines += ["", *report.comparison_table(shown), ""]
+    if report.others_table(shown):
         names = ", ".join(report.SIDES[side] for side in PEERS)
         lines += ["### Beside other libraries", "", OTHERS_TEXT.format(names=names), ""]
-        lines += [*report.others_table(told), ""]
+        lines += [*report.others_table(shown), ""]
     for name, chart in CHARTS.items():
         made = chart(document["measures"])
         if made.curves:
             lines += [f"![{made.title}, against {made.x_label}]({name})", ""]
-    lines += ["### Lower bounds and details", "", *report.single_table(told), ""]
-    lines += [note for outcome in told for note in report.notes(outcome)]
+    lines += ["### Lower bounds and details", "", *report.single_table(shown), ""]
+    lines += [note for outcome in shown for note in report.notes(outcome)]
     return "\n".join(lines)
 
 

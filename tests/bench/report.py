@@ -33,7 +33,7 @@ SIDES = {
 }
 GOAL = " (goal)"
 OF_THE_MACHINE = {"gc", "versions"}
-"""Keys of a run that the facts tell once."""
+"""Keys of a run that are among the facts."""
 OTHERS = {Against.RIVAL: RIVAL, Against.SHARE_OF_WAITING: WAITING}
 """The side with which a figure is compared: the raw floor, unless it is listed here."""
 

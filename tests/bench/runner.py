@@ -32,7 +32,7 @@ from tests.bench.server import Server, ServerMissing
 
 WORKER_SECONDS_MAX = 900
 NO_TIMES = {Unit.MULTIPLE, Unit.SHARE}
-"""Units of figures that are no times."""
+"""Units of figures that do not measure time."""
 
 
 @dataclass
@@ -51,8 +51,8 @@ class Outcome:
     def cpu_us(self, side: str) -> float | None:
         """The median CPU time of a side for one step, task or call, in microseconds.
 
-        It is the part of a figure that a busy machine leaves alone; absent where a figure is
-        no time, and where another process does the work.
+        It is the part of a figure that a busy machine leaves alone; absent where a figure does
+        not measure time, and where another process does the work.
         """
         runs = self.runs.get(side, [])
         if not runs or "cpu_seconds" not in runs[0] or self.measure.unit in NO_TIMES:
