@@ -390,7 +390,7 @@ class TestCharts:
         """
         The picture is XML, each curve has its name, and higher values are higher up.
         """
-        chart = charts.Chart("Title & more", "x", "y", {SUBJECT: [(1, 5), (10, 50), (100, 500)]})
+        chart = charts.Chart("Title & more", "x", {SUBJECT: [(1, 5), (10, 50), (100, 500)]})
 
         root = ET.fromstring(charts.draw(chart))  # noqa: S314 - drawn here
 

@@ -24,11 +24,13 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves by side, each a list of points in order; all values are positive."""
+    """Curves by side, each a list of points in order; all values are positive.
+
+    The title names what the vertical axis counts.
+    """
 
     title: str
     x_label: str
-    y_label: str
     curves: dict[str, list[Point]]
 
 
@@ -37,7 +39,6 @@ def threads_chart(measures: list[dict[str, Any]]) -> Chart:
     return Chart(
         "Steps per second: SQLite, synchronous=FULL, durability sync",
         "threads at once, ten steps each",
-        "steps/s",
         curves(measures, r"threads-(\d+)", lambda measure, side: measure["medians"][side]),
     )
 
@@ -45,9 +46,8 @@ def threads_chart(measures: list[dict[str, Any]]) -> Chart:
 def bytes_chart(measures: list[dict[str, Any]]) -> Chart:
     """Bytes on disk against the turns of a chat."""
     return Chart(
-        "Stored bytes of a chat: SQLite, 800 characters a turn, three checkpoints a turn",
+        "Bytes on disk of a chat: SQLite, 800 characters a turn, three checkpoints a turn",
         "turns",
-        "bytes on disk",
         curves(
             measures,
             r"chat-bytes-(\d+)",
@@ -88,7 +88,6 @@ def draw(chart: Chart) -> str:
         parts.append(_text(across, HEIGHT - BOTTOM + 18, short(x), anchor="middle"))
     middle = (LEFT + WIDTH - RIGHT) / 2
     parts.append(_text(middle, HEIGHT - 12, chart.x_label, anchor="middle"))
-    parts.append(_text(LEFT - 8, TOP - 4, chart.y_label, anchor="end"))
     for side, curve in chart.curves.items():
         parts += _curve(side, [place(point) for point in curve])
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
@@ -114,8 +113,11 @@ def share(value: float, low: float, high: float) -> float:
 
 
 def short(number: float) -> str:
-    """A number for an axis: 3,000 or 10M."""
-    return f"{number / 1e6:,.0f}M" if number >= 1e6 else f"{number:,.0f}"
+    """A number for an axis: 3,000, 100k, 10M, 1G."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= max(size, 1e5):
+            return f"{number / size:,.0f}{unit}"
+    return f"{number:,.0f}"
 
 
 def _curve(side: str, places: list[Point]) -> list[str]:
