@@ -516,7 +516,7 @@ _OTHERS = (
 _CURVE_OF_THREADS = tuple(
     Measure(
         f"threads-{count}",
-        f"{count:,} threads x 10 steps, SQLite FULL, sync",
+        f"{count:,} {'threads' if count > 1 else 'thread'} x 10 steps, SQLite FULL, sync",
         "threads",
         Unit.STEPS,
         {**_THREADS, "threads": count},

@@ -132,7 +132,9 @@ def page_part(document: dict[str, Any]) -> str:
         made = chart(document["measures"])
         if made.curves:
             lines += [f"![{made.title}, against {made.x_label}]({name})", ""]
-    lines += ["### Lower bounds and details", "", *report.single_table(shown), ""]
+    lines += ["### Details", ""]
+    if report.single_table(shown):
+        lines += [*report.single_table(shown), ""]
     lines += [note for outcome in shown for note in report.notes(outcome)]
     return "\n".join(lines)
 
