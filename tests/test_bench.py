@@ -139,6 +139,16 @@ class TestVerdict:
         assert report.ratio(outcome, bar) == 4
         assert report.verdict(report.ratio(outcome, bar), bar) == "NOT REACHED"
 
+    def test_cpu_time_over_a_floor_is_a_multiple_too(self):
+        """
+        Where the cost is a multiple of the floor's, so is the CPU time.
+        """
+        outcome = outcome_of("sqlite-one", **{SUBJECT: [1000], FLOOR: [1000]})
+        outcome.runs[SUBJECT][0]["cpu_seconds"] = 0.3
+        outcome.runs[FLOOR][0]["cpu_seconds"] = 0.1
+
+        assert report.cpu_ratio(outcome, Comparison(Against.COST_OVER_FLOOR)) == pytest.approx(3)
+
     def test_a_goal_is_distinct_from_a_requirement(self):
         """
         A missed goal reads softer than a missed requirement, and the bar names the goal.

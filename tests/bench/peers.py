@@ -4,7 +4,8 @@ Each program is written as that library's documentation writes a loop, with its 
 
 - Burr: an action with a condition on its transition back to itself; `run` and `arun` go on until
   a last action. Its SQLite persisters commit after each action.
-- pydantic-graph: a node that returns itself or the end. It has no storage.
+- pydantic-graph: a node that returns itself or the end, always a coroutine; `run_sync` runs it on
+  an event loop of the thread. It has no storage.
 - LlamaIndex workflows: a step that returns the event that starts it again. Coroutines only; the
   context's state is not stored by the library itself.
 - DBOS: a workflow that calls a step in a loop. It stores each step's result, always.

@@ -51,11 +51,16 @@ def ratio(outcome: Outcome, comparison: Comparison) -> float | None:
 
 
 def cpu_ratio(outcome: Outcome, comparison: Comparison) -> float | None:
-    """How many times our CPU time a side takes; None if one of them was not measured."""
+    """The same of CPU time: how many times ours theirs is, or ours over a floor's cost.
+
+    None if one of them was not measured.
+    """
     if comparison.against is Against.NOTHING:
         return None
     ours, theirs = outcome.cpu_us(SUBJECT), outcome.cpu_us(other_side(outcome, comparison))
-    return theirs / ours if ours and theirs else None
+    if not ours or not theirs:
+        return None
+    return ours / theirs if comparison.against is Against.COST_OVER_FLOOR else theirs / ours
 
 
 def other_side(outcome: Outcome, comparison: Comparison) -> str:
