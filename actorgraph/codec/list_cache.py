@@ -6,22 +6,15 @@ bytes and their decoded items. Rows that were read are compared byte for byte, s
 stale is returned, and readers get copies of the items, as independent as a new decoding.
 """
 
-import datetime as dt
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
-from enum import Enum
-from functools import lru_cache
-from pathlib import PosixPath, PurePosixPath
-from typing import Any, cast
-from uuid import UUID
-from zoneinfo import ZoneInfo
+from typing import Any
 
 import msgspec
 
+from actorgraph.codec.copiers import Copier, UncopiableError, prepare, same_value
 from actorgraph.codec.records import frames
-from actorgraph.codec.stored_types import DATACLASS, MODEL, extension_of
 from actorgraph.values.commits import StoredRange
 
 BYTES_MAX = 8_000_000
@@ -37,7 +30,7 @@ class _CachedList(msgspec.Struct, frozen=True):
     Attributes:
         rows: as they were read.
         ends: number of items up to the end of each row.
-        items: of all rows, in order.
+        items: of all rows, in order, each as the argument of its copier.
         size: bytes of the rows.
         copiers: one for each item.
         copier: the copier of all items, if it is the same one.
@@ -47,13 +40,13 @@ class _CachedList(msgspec.Struct, frozen=True):
     ends: tuple[int, ...]
     items: list[Any]
     size: int
-    copiers: list[Callable[[Any], Any]]
-    copier: Callable[[Any], Any] | None
+    copiers: list[Copier]
+    copier: Copier | None
 
     def copies(self, count: int) -> list[Any]:
         """Copy the first items; the copies are as independent as a new decoding."""
         items = self.items if count == len(self.items) else self.items[:count]
-        if self.copier is _same:
+        if self.copier is same_value:
             return items.copy()
         if self.copier is not None:
             return [*map(self.copier, items)]
@@ -128,19 +121,21 @@ def _extended(
     if known is not None and same < len(known.rows) and _grows(known.rows[same], rows[same]):
         items = known.items[: known.ends[same]]
         begun = known.rows[same].payload
+    copiers = [] if known is None else known.copiers[: len(items)]
     old = len(items)
+    kinds = {known.copier} if known is not None and items else set[Copier | None]()
     for row in rows[same:]:
         for part in frames(row.payload[len(begun) :]):
-            new = decode(part)
-            if not all(map(can_copy, new)):
+            try:
+                new = [prepare(item) for item in decode(part)]
+            except UncopiableError:
                 return None
-            items.extend(new)
+            copiers += [copier for copier, _ in new]
+            items += [item for _, item in new]
         ends.append(len(items))
         begun = b""
-    copiers = [copier_for(item) for item in items[old:]]
-    if known is not None:
-        copiers = known.copiers[:old] + copiers
-    alike = copiers[0] if len(set(copiers)) == 1 else None
+    kinds.update(copiers[old:])
+    alike = kinds.pop() if len(kinds) == 1 else None
     return _CachedList(tuple(rows), tuple(ends), items, size, copiers, alike)
 
 
@@ -154,147 +149,4 @@ def are_contiguous(rows: Iterable[StoredRange], start: int) -> bool:
         if row.start != start:
             return False
         start += row.count
-    return True
-
-
-_IMMUTABLE = frozenset(
-    (
-        *(type(None), bool, int, float, complex, str, bytes),
-        *(dt.datetime, dt.date, dt.time, dt.timedelta, dt.timezone, ZoneInfo),
-        *(UUID, Decimal, PosixPath, PurePosixPath),
-    )
-)
-_PLAIN = frozenset((dict, list))
-_MODEL_PARTS = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
-_COPIERS: dict[type, Callable[[Any], Any]] = {}
-
-
-class UncopiableError(Exception):
-    """A value that can only be copied by decoding its bytes again."""
-
-
-def copier_for(value: Any) -> Callable[[Any], Any]:
-    """Choose the fastest function that copies a value, which can be copied."""
-    kind = type(value)
-    if kind in _IMMUTABLE:
-        return _same
-    if _is_flat(value):
-        return dict.copy
-    if extension_of(kind) is not DATACLASS or not kind.__dictoffset__:
-        return copy_value
-    fields: dict[str, Any] = value.__dict__
-    empty = tuple((n, type(v)) for n, v in fields.items() if type(v) in _PLAIN and not v)
-    others = len(fields) - len(empty)
-    if others != sum(type(each) in _IMMUTABLE for each in fields.values()):
-        return copy_value
-    return _object_copier(kind, empty)
-
-
-@lru_cache(maxsize=256)
-def _object_copier(kind: type, empty: tuple[tuple[str, type], ...]) -> Callable[[Any], Any]:
-    """Make the copier of objects with immutable fields, but for the empty lists and dicts named.
-
-    A message is such an object. Looking at the types of all its fields again for each copy took
-    a third of a long chat's turn.
-    """
-
-    def copy_object(value: Any) -> Any:
-        fields = value.__dict__.copy()
-        for name, plain in empty:
-            fields[name] = plain()
-        made = object.__new__(kind)
-        made.__dict__ = fields
-        return made
-
-    return copy_object
-
-
-def _is_flat(value: Any) -> bool:
-    """Whether a value is a dict of immutable keys and values, as most message dicts are."""
-    if type(value) is not dict:
-        return False
-    flat = cast("dict[Any, Any]", value)
-    return all(type(k) is str and type(v) in _IMMUTABLE for k, v in flat.items())
-
-
-def copy_value(value: Any) -> Any:
-    """Copy a value.
-
-    Raises:
-        UncopiableError: a part of it has a type whose copies aren't known to be exact.
-    """
-    kind = type(value)
-    if kind in _IMMUTABLE:
-        return value
-    copier = _COPIERS.get(kind)
-    if copier is None:
-        copier = _COPIERS[kind] = _copier_of(kind)
-    return copier(value)
-
-
-def _copier_of(kind: type) -> Callable[[Any], Any]:
-    if issubclass(kind, Enum):
-        return _same
-    extension = extension_of(kind)
-    if extension is MODEL:
-        return _model
-    if extension is DATACLASS and kind.__dictoffset__:
-        return _dataclass
-    raise UncopiableError
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _dict(value: dict[Any, Any]) -> dict[Any, Any]:
-    made = value.copy()
-    for key, item in value.items():
-        if type(key) is not str:
-            raise UncopiableError
-        kind = type(item)
-        if kind in _IMMUTABLE:
-            continue
-        # Most dicts and lists in a message are empty, and a call for each is most of its cost.
-        made[key] = kind() if kind in _PLAIN and not item else copy_value(item)
-    return made
-
-
-def copy_items(value: Sequence[Any]) -> list[Any]:
-    """Copy each item.
-
-    Raises: as `copy_value`.
-    """
-    return [item if type(item) in _IMMUTABLE else copy_value(item) for item in value]
-
-
-def _tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple([copy_value(item) for item in value])
-
-
-def _dataclass(value: Any) -> Any:
-    made = object.__new__(type(value))
-    made.__dict__ = _dict(value.__dict__)
-    return made
-
-
-def _model(value: Any) -> Any:
-    made: Any = object.__new__(type(value))
-    fields, given, extra, private = (getattr(value, name) for name in _MODEL_PARTS)
-    object.__setattr__(made, "__dict__", _dict(fields))
-    object.__setattr__(made, "__pydantic_fields_set__", set(given))
-    object.__setattr__(made, "__pydantic_extra__", None if extra is None else _dict(extra))
-    object.__setattr__(made, "__pydantic_private__", None if private is None else _dict(private))
-    return made
-
-
-_COPIERS.update({dict: _dict, list: copy_items, tuple: _tuple})
-
-
-def can_copy(value: Any) -> bool:
-    """Whether `copy_value` takes a value."""
-    try:
-        copy_value(value)
-    except (UncopiableError, AttributeError, TypeError, RecursionError):
-        return False
     return True

@@ -1,6 +1,7 @@
 """add_messages: the reducer of a conversation. Merges by id; a RemoveMessage removes one."""
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any, TypedDict, cast, overload
@@ -45,10 +46,35 @@ def add_messages(
         )
     old = converted(left, as_list(right))
     new = converted(right, old)
-    for message in (*old, *new):
+    known = {message.id for message in old}
+    if None in known:
+        _add_ids(old)
+        known = {message.id for message in old}
+    _add_ids(new)
+    # A chat appends: then one look at the ids of the conversation, at each update, is enough.
+    if _are_appended(known, new):
+        return _formatted([*old, *new], format)
+    return _formatted(merged(old, new), format)
+
+
+def _add_ids(messages: Sequence[Any]) -> None:
+    for message in messages:
         if message.id is None:
             message.id = str(uuid4())
-    return _formatted(merged(old, new), format)
+
+
+def _are_appended(known: AbstractSet[str], new: Sequence[Any]) -> bool:
+    """Whether merging messages with these ids into a conversation only appends them.
+
+    Args:
+        known: the ids of the conversation.
+    """
+    ids = {message.id for message in new}
+    return (
+        len(ids) == len(new)
+        and known.isdisjoint(ids)
+        and not any(message.type == "remove" for message in new)
+    )
 
 
 def merged(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:

@@ -57,8 +57,9 @@ def converted(messages: Any, like: Iterable[Any] = ()) -> list[Any]:
     kinds = set(map(type, given))
     if all(map(_is_whole, kinds)):  # fast path for the conversation so far, at each update
         return given
-    kinds.update(map(type, like))
-    ours = langchain() is None or any(issubclass(kind, BaseMessage) for kind in kinds)
+    ours = langchain() is None or any(
+        issubclass(kind, BaseMessage) for kind in kinds.union(map(type, like))
+    )
     return [_one(value, ours) for value in given]
 
 

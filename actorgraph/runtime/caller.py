@@ -20,7 +20,7 @@ from contextvars import Context, copy_context
 from types import FrameType
 from typing import Any, Final, TypeVar
 
-from actorgraph.loops import Home
+from actorgraph.loops import Home, in_event_loop
 from actorgraph.runtime.inline import InlineCalls
 from actorgraph.runtime.portal import CallResult, call_result
 
@@ -193,6 +193,11 @@ _HERE = _Here()
 def helping_here() -> Helping | None:
     """What this thread helps with; None in other threads."""
     return _HERE.helping
+
+
+def is_helping() -> bool:
+    """Whether this thread helps a caller's, outside of any loop that a function runs in it."""
+    return _HERE.helping is not None and not in_event_loop()
 
 
 def loop_here() -> CallerLoop | None:

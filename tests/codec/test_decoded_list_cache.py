@@ -1,8 +1,8 @@
 """Lists that checkpoints share are decoded once, and no reader sees what another one does."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 import pytest
@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, PrivateAttr
 
+from actorgraph import START, SqliteSaver, StateGraph, add_messages
 from actorgraph.codec import Codec
-from actorgraph.codec.list_cache import BYTES_MAX, ListCache, can_copy, copier_for, copy_value
+from actorgraph.codec.copiers import UncopiableError, copy_value, prepare
+from actorgraph.codec.list_cache import BYTES_MAX, ListCache
 from actorgraph.codec.records import frame
+from actorgraph.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from actorgraph.values.commits import StoredRange
 
 KEY = ("thread", "", "items", 1)
@@ -38,11 +41,42 @@ class Row(msgspec.Struct):
     text: str
 
 
-CODEC = Codec([Note, Model, Row, Colour])
+@dataclass(frozen=True)
+class Frozen:
+    text: str
+    tags: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Kept:
+    kept: list[str]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, [*value])
+
+
+@dataclass(slots=True)
+class Slotted:
+    x: int
+
+
+@dataclass
+class Mixed(Slotted):
+    y: list[int] = field(default_factory=list)
+
+
+CODEC = Codec([Note, Model, Row, Colour, Frozen, Kept, Slotted, Mixed])
+CALL = {"name": "search", "args": {"q": ["x"]}, "id": "c"}
 VALUES = [
     *(None, True, 3, 2.5, "text", b"bytes", ("a", ["b"]), Colour.RED),
     *({"role": "user", "content": "hello"}, {"a": {"b": [1, {"c": []}]}}, [[], [1]]),
-    *(Note("n", ["x"]), Model(text="m", parts={"p": [1]})),
+    *(Note("n", ["x"]), Note("n"), Model(text="m", parts={"p": [1]})),
+    *(HumanMessage("hello", id="1"), HumanMessage([{"type": "text", "text": "hello"}])),
+    *(AIMessage("", tool_calls=[CALL]), AIMessage("a", response_metadata={"model": "m"})),
+    *(AIMessage("a", additional_kwargs={"a": {"b": []}}, usage_metadata={"tokens": 3}),),
+    *(AIMessage("a", usage_metadata={}), AIMessage("a", tool_calls=None)),
+    *(SystemMessage("s", name="n"), ToolMessage("t", tool_call_id="c", artifact=[{"a": [1]}])),
+    *(ToolMessage("t", artifact=[]), ToolMessage("t", artifact={}, status="error")),
 ]
 
 
@@ -82,13 +116,36 @@ def test_a_copy_is_what_decoding_again_gives(value):
 
     assert (type(twin), twin, CODEC.encode(twin)) == (type(value), value, CODEC.encode(value))
     assert changeable(first).isdisjoint(changeable(twin))
-    assert copier_for(first)(first) == value
-    assert changeable(first).isdisjoint(changeable(copier_for(first)(first)))
+    copier, prepared = prepare(first)
+    assert copier(prepared) == value
+    assert changeable(first).isdisjoint(changeable(copier(prepared)))
+    one, other = copier(prepared), copier(prepared)
+    assert changeable(one).isdisjoint(changeable(other))
+    if hasattr(value, "__dict__"):
+        assert [*vars(one).items()] == [*vars(first).items()]
+
+
+@pytest.mark.parametrize("value", [Frozen("f", ["x"]), Kept(["x"]), Mixed(1, [2])], ids=repr)
+def test_classes_that_handle_attributes_themselves(value):
+    """
+    Frozen ones, those with a `__setattr__`, and those with slots are read as they were stored.
+    """
+    memory, stored = ListCache(), rows([[value]])
+    for _ in range(2):
+        found = read(memory, stored, 1, CODEC.decode)
+        assert found is None or found == [value]
+    made = CODEC.decode(CODEC.encode(value))
+    try:
+        copier, prepared = prepare(made)
+    except UncopiableError:
+        return
+    assert copier(prepared) == value
+    assert changeable(made).isdisjoint(changeable(copier(prepared)))
 
 
 def changeable(value: Any) -> set[int]:
     """The ids of all objects in a value that a program could change."""
-    if isinstance(value, (Note, Model)):
+    if is_dataclass(value) or isinstance(value, Model):
         private = getattr(value, "__pydantic_private__", None) or {}
         return {id(value)}.union(*map(changeable, [*vars(value).values(), *private.values()]))
     if isinstance(value, dict):
@@ -161,7 +218,10 @@ def test_values_that_cannot_be_copied_are_decoded_again():
     """
     memory = ListCache()
 
-    assert not can_copy(Row("r"))
+    with pytest.raises(UncopiableError):
+        prepare(Row("r"))
+    with pytest.raises(UncopiableError):
+        prepare(Note("n", [Row("r")]))  # pyright: ignore[reportArgumentType]
     assert read(memory, rows([[Row("r")]]), 1, CODEC.decode) is None
     assert read(memory, rows([["x" * (BYTES_MAX + 1)]]), 1, CODEC.decode) is None
 
@@ -189,3 +249,37 @@ def test_only_plain_codecs_remember():
     assert Codec(keys={"k": b"x" * 32}).lists is None
     assert Codec().with_upgrades({"old": Note}).lists is None
     assert Codec().with_types([Note]).lists is not Codec().lists
+
+
+async def test_a_chat_whose_messages_are_changed_in_place(tmp_path):
+    """
+    Neither a node nor a reader of a result or a snapshot changes the stored messages.
+    """
+    seen: list[Any] = []
+
+    def spoil(messages: list[Any]) -> None:
+        for message in messages:
+            message.content = "spoilt"
+            message.additional_kwargs["spoilt"] = True
+
+    async def answer(state: dict[str, Any]) -> dict[str, Any]:
+        *before, question = state["messages"]
+        seen.append([(m.content, {**m.additional_kwargs}) for m in before])
+        spoil(before)
+        return {"messages": [AIMessage(f"answer to {question.content}")]}
+
+    builder = StateGraph(TypedDict("Chat", {"messages": Annotated[list, add_messages]}))
+    builder.add_node("answer", answer).add_edge(START, "answer")
+    config: Any = {"configurable": {"thread_id": "t"}}
+    async with SqliteSaver(tmp_path / "chat.db") as saver:
+        graph = builder.compile(checkpointer=saver)
+        for turn in "abc":
+            found = await graph.ainvoke({"messages": [HumanMessage(turn)]}, config)
+            spoil(found["messages"])
+            found["messages"].clear()
+            spoil((await graph.aget_state(config)).values["messages"])
+        stored = (await graph.aget_state(config)).values["messages"]
+
+    said = [(text, {}) for turn in "abc" for text in (turn, f"answer to {turn}")]
+    assert [(m.content, m.additional_kwargs) for m in stored] == said
+    assert seen[2] == said[:4]

@@ -5,6 +5,8 @@ from typing import Annotated, Any, TypedDict
 import anyio
 import langchain_core.messages as lc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from actorgraph import (
     END,
@@ -20,7 +22,7 @@ from actorgraph import (
 from actorgraph import messages as ours
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidUpdateError, OutsideRunError
-from actorgraph.messages.add_messages import stamp
+from actorgraph.messages.add_messages import merged, stamp
 from tests.support.graphs import at, history, in_a_row
 
 FAMILIES = [ours, lc]
@@ -28,6 +30,19 @@ FAMILIES = [ours, lc]
 
 def texts(messages: list[Any]) -> list[tuple[str, str]]:
     return [(m.type, m.content) for m in messages]
+
+
+IDS = st.sampled_from("abcdef")
+LISTS = st.lists(st.builds(lambda i: ours.HumanMessage("x", id=i), IDS), max_size=6)
+
+
+@given(LISTS, LISTS)
+def test_appending_is_merging(old, new):
+    """
+    A list of new messages, which is appended without merging, is what merging makes of it: also
+    where ids repeat in either list.
+    """
+    assert [*map(id, add_messages(old, new))] == [*map(id, merged(old, new))]
 
 
 @pytest.mark.parametrize("kind", FAMILIES, ids=["ours", "langchain"])

@@ -13,7 +13,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, Self
 
@@ -25,7 +25,7 @@ from actorgraph.runtime import threads
 from actorgraph.runtime.caller import CallerLoop, Helping
 from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.node_actor import NodeActor
-from actorgraph.runtime.task.calling import MAX_THREADS
+from actorgraph.runtime.task.calling import MAX_THREADS, stepped
 from actorgraph.values.run import Event, StartTask, TaskCancelled
 
 PATIENCE_S: Final = 0.0005
@@ -142,7 +142,7 @@ class InlineTasks:
                 helping = Helping()
                 self._helped[start.task.id] = actor, helping
             with helping:
-                event = _stepped(actor.outcome(start))
+                event = stepped(actor.outcome(start))
             self._ended += 1
             self._loop.soon(partial(self._end, actor, start, event))
 
@@ -152,17 +152,6 @@ class InlineTasks:
             known = self._helped.pop(start.task.id, None)
         if known is not None:
             actor.end_here(event)
-
-
-def _stepped(coroutine: Coroutine[Any, Any, Event]) -> Event:
-    """Run a coroutine that never waits."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        return done.value
-    coroutine.close()
-    msg = "a task in a helper thread tried to wait"
-    raise AssertionError(msg)
 
 
 class LateGroup:

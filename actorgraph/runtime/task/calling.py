@@ -12,16 +12,18 @@ from contextvars import Context, ContextVar
 from dataclasses import replace
 from functools import partial
 from threading import get_ident
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
+import anyio
+import anyio.from_thread
 import anyio.lowlevel
-import anyio.to_thread
 
 from actorgraph.errors import GraphInterrupt, ParentCommand
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime import portal
-from actorgraph.runtime.caller import calls_here, helping_here
+from actorgraph.runtime.caller import calls_here, is_helping
 from actorgraph.runtime.task.functions import injected
+from actorgraph.runtime.task.hops import hop
 from actorgraph.runtime.task.interop import translated
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.runtime import RunResources
@@ -108,7 +110,7 @@ class InContext(Generic[T]):
 async def call_node(
     plan: Plan, node: NodePlan, values: dict[str, Any], given: Any, scope: TaskScope
 ) -> NodeWrites:
-    """Run a node and its conditional edges.
+    """Run a node and its conditional edges; plain functions of both in one worker thread.
 
     Args:
         values: the state at the start of the superstep; conditional edges see it with this
@@ -117,13 +119,33 @@ async def call_node(
     Returns: the task's writes, and a sentence for each dropped key.
     Raises: the node's error.
     """
+    here = is_helping()
+    if not here and node.one_hop and (scope.in_thread or calls_here() is None):
+        return await in_thread(partial(_writes_made, plan, node, values, given, scope, here=True))
+    return await _writes_made(plan, node, values, given, scope, here=here)
+
+
+async def _writes_made(
+    plan: Plan,
+    node: NodePlan,
+    values: dict[str, Any],
+    given: Any,
+    scope: TaskScope,
+    *,
+    here: bool,
+) -> NodeWrites:
+    """As `call_node`.
+
+    Args:
+        here: whether this thread may block: plain functions are called in it.
+    """
     try:
         if node.is_async and not node.inject:
             returned = await node.call(given)
         else:
             extra = injected(node.inject, scope)
             returned = await call_function(
-                node.call, node.is_async, given, extra, inline=not scope.in_thread
+                node.call, node.is_async, given, extra, inline=not scope.in_thread, here=here
             )
     except (ParentCommand, Exception) as error:
         up = translated(error)
@@ -140,7 +162,7 @@ async def call_node(
     if plan.stamps:
         writes = stamped(plan, writes, scope.task.id)
     if node.branches:
-        writes.extend(await branch_writes(plan, node, values, writes, scope))
+        writes.extend(await branch_writes(plan, node, values, writes, scope, here=here))
     return writes, dropped
 
 
@@ -150,6 +172,8 @@ async def branch_writes(
     values: dict[str, Any],
     writes: list[Write],
     scope: TaskScope | None = None,
+    *,
+    here: bool = False,
 ) -> list[Write]:
     """Evaluate the conditional edges of a node. Returns the writes that trigger their targets.
 
@@ -157,6 +181,7 @@ async def branch_writes(
         values: the state at the start of the superstep. Not modified.
         writes: the node's own; the edges see the state with them.
         scope: for injected parameters; None injects none.
+        here: whether this thread may block.
     """
     targets: list[Write] = []
     for branch in node.branches:
@@ -165,8 +190,10 @@ async def branch_writes(
             answer = await branch.path(seen)
         else:
             extra = injected(branch.inject, scope) if scope else {}
-            here = scope is not None and not scope.in_thread
-            answer = await call_function(branch.path, branch.is_async, seen, extra, inline=here)
+            inline = scope is not None and not scope.in_thread
+            answer = await call_function(
+                branch.path, branch.is_async, seen, extra, inline=inline, here=here
+            )
         targets.extend(branch_targets(plan, node.name, branch, answer))
     return targets
 
@@ -229,46 +256,33 @@ async def call_function(
     extra: dict[str, Any],
     *,
     inline: bool = False,
+    here: bool = False,
 ) -> Any:
     """Call a user's function: here if it is async, in a worker thread if it is plain.
 
     Args:
         given: the positional argument.
         extra: keyword arguments.
-        inline: whether a plain one may be called here, if the loop is a caller's.
+        inline: whether a plain one may be called in this thread, if the loop is a caller's.
+        here: whether this thread has no loop, and may block.
     Returns: its return value; an awaitable that a sync function returns is awaited.
     Raises: its error.
     """
     if is_async:
         return await function(given, **extra)
 
+    if here:
+        returned = function(given, **extra)
+        return wait_for(returned) if inspect.isawaitable(returned) else returned
     calls = calls_here() if inline else None
     if calls is not None:
         returned = await calls.call(partial(function, given, **extra))
         return await _awaited_in_portal(returned) if inspect.isawaitable(returned) else returned
-    if inline and helping_here() is not None:
-        returned = function(given, **extra)
-        if inspect.isawaitable(returned):
-            return portal.call(partial(_awaited, returned))
-        return returned
 
-    # A tuple, because trio refuses a bare coroutine as a thread's result.
-    def work() -> tuple[Any, GeneratorExit | None]:
-        thread = get_ident()
-        _BUSY[thread] = CURRENT.get(None)
-        try:
-            return (function(given, **extra) if extra else function(given)), None
-        except GeneratorExit as error:  # thrown into asyncio's task, it would end the actor
-            return None, error
-        finally:
-            del _BUSY[thread]
+    async def call() -> tuple[Any]:
+        return (function(given, **extra),)
 
-    # A thread can't be stopped: a cancelled call is abandoned and its result dropped.
-    returned, exited = await anyio.to_thread.run_sync(
-        work, abandon_on_cancel=True, limiter=thread_limiter()
-    )
-    if exited is not None:
-        raise exited
+    (returned,) = await in_thread(call)
     return await returned if inspect.isawaitable(returned) else returned
 
 
@@ -279,6 +293,47 @@ async def _awaited_in_portal(returned: Awaitable[T]) -> T:
 
 async def _awaited(returned: Awaitable[T]) -> T:
     return await returned
+
+
+def wait_for(returned: Awaitable[T]) -> T:
+    """Await what a plain function has returned, from a worker thread."""
+    try:
+        return anyio.from_thread.run(_awaited, returned)
+    except anyio.NoEventLoopError:  # a helper's thread
+        return portal.call(_awaited, returned)
+
+
+async def in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine that never waits in a worker thread; cancelled, it is abandoned there."""
+
+    def step() -> tuple[T | None, BaseException | None]:
+        thread = get_ident()
+        _BUSY[thread] = CURRENT.get(None)
+        try:
+            return stepped(work()), None
+        except BaseException as error:  # noqa: BLE001 - raised in the loop's coroutine
+            return None, error
+        finally:
+            del _BUSY[thread]
+
+    value, error = await hop(step, thread_limiter())
+    if error is None:
+        return cast("T", value)
+    try:
+        raise error
+    finally:
+        del error  # an error whose traceback leads to itself is freed late
+
+
+def stepped(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    coroutine.close()
+    msg = "a plain function's call tried to wait in a worker thread"
+    raise AssertionError(msg)
 
 
 def abandoned() -> list[str]:
