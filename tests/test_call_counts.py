@@ -1,6 +1,7 @@
 """The work of six core programs, in calls: a guard that no other program's load disturbs."""
 
 import json
+import threading
 
 import pytest
 
@@ -49,19 +50,35 @@ class TestComplaints:
         assert found == ["'new' makes 5 calls, baseline 0", "'gone' makes 0 calls, baseline 7"]
 
 
-class TestCount:
-    """`calls_of`: calls of the package's functions."""
+class TestRecordedCalls:
+    """`recorded_calls`: calls of the package's functions."""
 
     def test_only_the_packages_own_functions_count(self):
         """
         Calls of the test itself and of other packages are not counted, calls of the package are.
         """
-
-        def work():
+        with call_counts.recorded_calls() as calls:
             json.dumps({})
+            before = len(calls)
             call_counts.counter(call_counts.plain_count, call_counts.plain_again)
 
-        nothing = call_counts.calls_of(lambda: json.loads("{}"))
+        assert before == 0
+        assert len(calls) > 10
 
-        assert nothing == 0
-        assert call_counts.calls_of(work) > 10
+    def test_threads_that_start_meanwhile_count(self):
+        """
+        Calls that a new thread makes are counted like those of the test's own thread.
+        """
+
+        def build():
+            call_counts.counter(call_counts.plain_count, call_counts.plain_again)
+
+        build()  # what is prepared at the first use
+        with call_counts.recorded_calls() as here:
+            build()
+        with call_counts.recorded_calls() as there:
+            thread = threading.Thread(target=build)
+            thread.start()
+            thread.join()
+
+        assert len(there) == len(here)

@@ -150,39 +150,45 @@ WORKLOADS = {
 }
 
 
-def calls_of(work: Callable[[], object]) -> int:
-    """How many functions of the package are called, in this thread and in those it starts."""
-    count = 0
+@contextmanager
+def recorded_calls() -> Iterator[list[None]]:
+    """An item per call of the package's functions, in this thread and in those it starts."""
+    calls: list[None] = []
 
     def profile(frame: FrameType, event: str, _: Any) -> None:
-        nonlocal count
         if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
-            count += 1
+            calls.append(None)  # from several threads; a number would lose some
 
     threading.setprofile(profile)
     sys.setprofile(profile)
     try:
-        work()
+        yield calls
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return count
 
 
 def count_all() -> dict[str, float]:
     """The calls of each workload for one more step."""
     found = {}
-    for name, workload in WORKLOADS.items():
-        with contextmanager(workload)() as run:
-            run(FEW)  # what is imported or prepared at the first use
-            few, many = (_least(run, steps) for steps in (FEW, MANY))
-        found[name] = round((many - few) / (MANY - FEW), 1)
+    # One recording for all: threads that serve several workloads are in it from their start.
+    with recorded_calls() as calls:
+        for name, workload in WORKLOADS.items():
+            with contextmanager(workload)() as run:
+                run(FEW)  # what is imported or prepared at the first use
+                few, many = (_least(run, steps, calls) for steps in (FEW, MANY))
+            found[name] = round((many - few) / (MANY - FEW), 1)
     return found
 
 
-def _least(run: Callable[[int], object], steps: int) -> int:
+def _least(run: Callable[[int], object], steps: int, calls: list[None]) -> int:
     """The least calls of some rounds: a slow machine adds wake-ups, and never takes calls away."""
-    return min(calls_of(lambda: run(steps)) for _ in range(ROUNDS))
+    counts = []
+    for _ in range(ROUNDS):
+        before = len(calls)
+        run(steps)
+        counts.append(len(calls) - before)
+    return min(counts)
 
 
 def count_in_new_process() -> dict[str, float]:
