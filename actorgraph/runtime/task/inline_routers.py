@@ -4,8 +4,8 @@ A router gets here by proof or by declaration (`BranchPlan.inline`); the clock n
 it is called, it only finds a declaration that doesn't hold.
 """
 
-import time
 import warnings
+from time import perf_counter
 from typing import Any
 
 from actorgraph.errors import SlowRouterWarning
@@ -27,9 +27,9 @@ def call_inline(node: str, branch: BranchPlan, seen: Any, extra: dict[str, Any])
     Returns: its answer, which may be an awaitable.
     Raises: its error.
     """
-    began = time.perf_counter()
+    began = perf_counter()
     answer = branch.path(seen, **extra) if extra else branch.path(seen)
-    took = time.perf_counter() - began
+    took = perf_counter() - began
     if took > SLOW_S:
         _warn(node, branch, took)
     return answer
