@@ -50,7 +50,7 @@ def _row(plan: Plan, node: NodePlan, pauses: Sequence[str]) -> dict[str, Any]:
 
 
 def _router(node: NodePlan, branch: BranchPlan) -> dict[str, str]:
-    """Where a router is called, and why there."""
+    """Make the row of a router: the place of its calls and the reason."""
     on_loop = branch.is_async or branch.inline
     called = "event loop" if on_loop else "worker thread"
     return {"node": node.name, "name": branch.name, "called_on": called, "why": branch.why}

@@ -287,7 +287,7 @@ def call_method(
 
 
 def elements_of(value: Value) -> Value:
-    """Return what is in the containers of a value."""
+    """Return the contents of the containers of a value."""
     return NOTHING.union(*(a.keys | a.items for a in value if isinstance(a, Box)))
 
 

@@ -297,7 +297,7 @@ _BUILTIN_TYPES = [
 
 
 def _name_of(callee: Any) -> str:
-    """Name what is called, with its module if it has one."""
+    """Name a callable, with its module if it has one."""
     if not is_function(callee) and type not in type(callee).__mro__:
         return describe(callee)
     name = getattr(callee, "__qualname__", None) or type(callee).__name__

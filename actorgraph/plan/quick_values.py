@@ -2,7 +2,7 @@
 
 `Data` comes from the state or from operations on data. `Known` is an object that exists when the
 graph is compiled: a global, a closure, a default. A `Value` is the set of what an expression may
-give. Whatever isn't certain to be quick raises `NotQuickError` with the reason.
+give. An operation that isn't certain to be quick raises `NotQuickError` with the reason.
 
 Data is trusted to be data: a state is stored, so its values are texts, numbers, containers and
 records. A declared type is believed too: a key that holds a client by its annotation isn't data.
@@ -203,7 +203,7 @@ def _runs_code(entry: Any, name: str) -> bool:
 
 
 _WRAPPING_FILES = {f.__code__.co_filename for f in (reprlib.recursive_repr, dataclasses.dataclass)}
-"""Where the wrappers around generated methods are written."""
+"""The files with the wrappers around generated methods."""
 
 
 def is_written(entry: Any) -> bool:
