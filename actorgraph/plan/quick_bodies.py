@@ -16,7 +16,6 @@ from actorgraph.plan.quick_calls import (
     Arguments,
     call_method,
     elements,
-    elements_of,
     items,
 )
 from actorgraph.plan.quick_scopes import COMPREHENSIONS, Scope
@@ -31,6 +30,7 @@ from actorgraph.plan.quick_values import (
     NotQuickError,
     Value,
     boxed,
+    check_simple,
     check_used,
     constant,
     field_of,
@@ -268,24 +268,20 @@ class Body(ast.NodeVisitor):
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 found = elements(value)
                 for part in parts:
-                    self._assign(part.value if isinstance(part, ast.Starred) else part, found)
+                    if isinstance(part, ast.Starred):
+                        self._assign(part.value, boxed(found, found))
+                    else:
+                        self._assign(part, found)
             case ast.Subscript(value=container, slice=key):
                 self._used(container)
                 self._used(key)
-                self._keep(container, value)
+                check_simple(value, "keeps an object with code of its own in a container")
             case _:
                 raise NotQuickError(f"sets an attribute: {ast.unparse(target)[:60]}")
 
     def _scope_of(self, name: str) -> Scope:
         # `:=` in a comprehension assigns in the function.
         return self._scope if name in self._scope.own else self._function
-
-    def _keep(self, container: ast.expr, value: Value) -> None:
-        """Add values to the container under a name; another container must stay plain."""
-        if any(not isinstance(atom, Data) for atom in value | elements_of(value)):
-            raise NotQuickError("keeps an object or a function in a container")
-        if isinstance(container, ast.Name) and container.id in self._scope.own:
-            self._scope.add(container.id, boxed(value, value))
 
     # Expressions.
 
@@ -490,12 +486,8 @@ class Body(ast.NodeVisitor):
     def _data_method(
         self, owner: Value, node: ast.Call, func: ast.Attribute, arguments: Arguments
     ) -> Value:
-        if func.attr in GROWING:
-            if ast.dump(func.value) in self._loops:
-                raise NotQuickError("makes a container larger while iterating over it")
-            given = NOTHING.union(*arguments.positional)
-            if isinstance(func.value, ast.Name) and func.value.id in self._scope.own:
-                self._scope.add(func.value.id, boxed(given, given))
+        if func.attr in GROWING and ast.dump(func.value) in self._loops:
+            raise NotQuickError("makes a container larger while iterating over it")
         try:
             made = call_method(owner, func.attr, arguments, node.args, self._proof.apply)
         except NotQuickError as refused:
@@ -511,9 +503,8 @@ class Body(ast.NodeVisitor):
         owner, text = arguments.positional[0], text_of(arguments.positional[1])
         if text is not None:
             found = [self._proof.attribute(atom, text) for atom in owner]
-        elif any(not isinstance(atom, Data) for atom in owner):
-            raise NotQuickError(f"calls {name}() with a name that isn't in the text")
         else:
+            check_simple(owner, f"calls {name}() with a name that isn't in the text")
             check_used(arguments.all())
             found = [ANY]
         if name == "hasattr":

@@ -26,6 +26,7 @@ from actorgraph.plan.quick_values import (
     NotQuickError,
     Value,
     boxed,
+    check_simple,
     check_used,
     class_home,
     element_of,
@@ -112,7 +113,7 @@ _QUICK_ELSEWHERE: dict[str, tuple[str, ...]] = {
     "time": ("time", "monotonic", "perf_counter", "time_ns"),
     "math": ("floor", "ceil", "sqrt", "isclose", "isnan", "isinf", "log", "log10", "exp"),
     "typing": ("cast",),
-    "operator": ("itemgetter", "attrgetter"),
+    "operator": ("itemgetter",),
 }
 _QUICK_CLASS_METHODS = {"now", "utcnow", "today", "fromisoformat", "fromtimestamp"}
 QUICK_KEY: Value = frozenset([Known(operator.itemgetter(0))])
@@ -131,7 +132,7 @@ def is_quick_elsewhere(callee: Any) -> bool:
         return dates and callee.__name__ in _QUICK_CLASS_METHODS
     if type(callee) is types.MethodDescriptorType:
         return callee.__objclass__ in PLAIN and callee.__name__ in _METHODS
-    return type(callee) is operator.itemgetter or type(callee) is operator.attrgetter
+    return type(callee) is operator.itemgetter
 
 
 def call_elsewhere(callee: Any, arguments: Arguments) -> Value:
@@ -139,7 +140,7 @@ def call_elsewhere(callee: Any, arguments: Arguments) -> Value:
     if callee is typing.cast:
         return NOTHING.union(*arguments.positional[1:], *arguments.named.values())
     check_used(arguments.all())
-    if callee in (operator.itemgetter, operator.attrgetter):
+    if callee is operator.itemgetter:
         return QUICK_KEY
     if vars(sys.modules.get("random", types)).get("choice") is callee:
         return elements(arguments.all())
@@ -269,12 +270,14 @@ def call_method(
     if not _is_method_of_data(name, arguments, nodes):
         raise NotQuickError(f"calls the method .{name}() of a value of the state")
     check_used(arguments.all() - arguments.named.get("key", NOTHING))
+    if name == "format":  # "{0.attribute}"
+        check_simple(arguments.all(), "formats objects by a text that may read their attributes")
     if "key" in arguments.named:
         check_used(apply(arguments.named["key"], Arguments((elements(owner),))))
     given = arguments.all()
-    if name in GROWING and any(not isinstance(atom, Data) for atom in given | elements_of(given)):
-        raise NotQuickError(f"keeps an object or a function with .{name}()")
-    if name == "setdefault":
+    if name in GROWING:  # under which names it is found later can't be followed
+        check_simple(given, f"keeps an object with code of its own, by .{name}()")
+    if name in ("pop", "setdefault"):
         return items(owner) | NOTHING.union(*arguments.positional[1:])
     if name == "values":
         return boxed(found := items(owner), found)
@@ -284,11 +287,6 @@ def call_method(
         pair = boxed(both := elements(owner) | items(owner), both)
         return boxed(pair, pair)
     return ANY
-
-
-def elements_of(value: Value) -> Value:
-    """Return the contents of the containers of a value."""
-    return NOTHING.union(*(a.keys | a.items for a in value if isinstance(a, Box)))
 
 
 def _is_method_of_data(name: str, arguments: Arguments, nodes: list[ast.expr]) -> bool:

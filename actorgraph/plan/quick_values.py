@@ -284,6 +284,8 @@ def lift(value: Any, depth: int = 0) -> Value:
     kind = type(value)
     if kind is str and not depth:
         return constant(value)
+    if kind is range and len(value) > _ELEMENTS_MAX:
+        raise NotQuickError("reads a range() that is large")
     if kind in SIMPLE:
         return frozenset([Data(kind)])
     if isinstance(kind, enum.EnumType):
@@ -354,6 +356,35 @@ def check_used(value: Value) -> None:
                 raise NotQuickError(f"works with {describe(known)}")
             case _:
                 pass
+
+
+def check_simple(value: Value, why: str) -> None:
+    """Refuse a value that is, or contains, more than data without properties and methods."""
+    for atom in value:
+        match atom:
+            case Box(keys, items):
+                check_simple(keys | items, why)
+            case Data(kind) if _is_simple(kind):
+                pass
+            case _:
+                raise NotQuickError(why)
+
+
+def _is_simple(kind: Any, depth: int = 0) -> bool:
+    cls, args = class_of(kind), typing.get_args(kind)
+    if cls is None:
+        return True
+    if depth > _DEPTH_MAX or not is_data_class(cls):
+        return False
+    parts = [*args, *(hints_of(cls).values() if cls not in PLAIN else ())]
+    own = [c for c in cls.__mro__ if not class_home(c)[0].startswith(_RECORD_BASES)]
+    has_code = any(
+        isinstance(entry, (property, staticmethod, classmethod)) or is_written(entry)
+        for c in own
+        for name, entry in vars(c).items()
+        if cls not in PLAIN and not name.startswith("_")
+    )
+    return not has_code and all(_is_simple(k, depth + 1) for p in parts for k in kinds_of(p))
 
 
 def is_function(thing: Any) -> bool:
