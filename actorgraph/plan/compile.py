@@ -23,7 +23,6 @@ from actorgraph.plan.builder import BranchSpec, GraphBuilder, NodeSpec
 from actorgraph.plan.callables import injected, needs_store
 from actorgraph.plan.checks import wiring_of
 from actorgraph.plan.plan import BranchPlan, NodePlan, Plan, Sources
-from actorgraph.plan.quick_functions import judge
 from actorgraph.plan.schema import Schema, merge_channels, stored_types, view_of
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import BRANCH_TO, END, HANDLER_PREFIX, START, TAG_HIDDEN, TASKS
@@ -206,6 +205,9 @@ def _way(spec: BranchSpec, schema: Schema, inject: tuple[str, ...]) -> tuple[boo
     """Decide whether a plain router is called on the event loop; and why."""
     if spec.inline is not None:
         return spec.inline, f"declared by inline={spec.inline}"
+    # A program without plain routers doesn't pay for the import.
+    from actorgraph.plan.quick_functions import judge
+
     verdict = judge(spec.path, schema.source, inject)
     return verdict.quick, verdict.why
 

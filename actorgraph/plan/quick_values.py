@@ -377,7 +377,7 @@ def _is_simple(kind: Any, depth: int = 0) -> bool:
     if depth > _DEPTH_MAX or not is_data_class(cls):
         return False
     parts = [*args, *(hints_of(cls).values() if cls not in PLAIN else ())]
-    own = [c for c in cls.__mro__ if not class_home(c)[0].startswith(_RECORD_BASES)]
+    own = [c for c in inspect.getmro(cls) if not class_home(c)[0].startswith(_RECORD_BASES)]
     has_code = any(
         isinstance(entry, (property, staticmethod, classmethod)) or is_written(entry)
         for c in own
