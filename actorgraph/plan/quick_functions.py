@@ -93,9 +93,12 @@ def judge(router: Callable[..., Any], schema: Any, injected: tuple[str, ...] = (
 
 def _shortened(reason: str) -> str:
     """Cut a chain of calls after the second: the rest is usually inside of a library."""
-    return ", which ".join(reason.split(", which ")[:2])
+    first, *rest = reason.split(", which ")
+    cause = _RECURSIVE if rest and rest[-1] == _RECURSIVE else "".join(rest[:1])
+    return f"{first}, which {cause}" if cause else first
 
 
+_RECURSIVE = "is recursive"
 _ONLY_READS = "only reads the state"
 
 
@@ -183,7 +186,7 @@ class _Proof:
         function: types.FunctionType | None = None,
     ) -> Value:
         if node in self._running:
-            raise NotQuickError("is recursive")
+            raise NotQuickError(_RECURSIVE)
         if len(self._running) >= _CALLS_DEEP_MAX:
             raise NotQuickError("calls functions too deeply")
         hints = _hints(function) if function is not None else {}
