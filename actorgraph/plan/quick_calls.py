@@ -8,6 +8,7 @@ import ast
 import builtins
 import collections
 import dataclasses
+import enum
 import functools
 import operator
 import sys
@@ -202,7 +203,8 @@ def _checks_class(arguments: Arguments) -> Value:
     if len(arguments.positional) != 2:
         raise NotQuickError("calls isinstance() with other than two arguments")
     check_used(arguments.positional[0])
-    for atom in arguments.positional[1] | elements(arguments.positional[1]):
+    classes = arguments.positional[1]
+    for atom in classes.union(*(a.items for a in classes if isinstance(a, Box))):
         if isinstance(atom, Known) and isinstance(atom.value, type):
             if not (is_data_class(atom.value) or _is_base_of_records(atom.value)):
                 raise NotQuickError(f"expects objects of class {class_home(atom.value)[1]}")
@@ -249,10 +251,11 @@ def _part_of(atom: Any, *, of_key: bool) -> Value:
     if isinstance(atom, Data):
         return element_of(atom.kind, of_key=of_key)
     if isinstance(atom, Known) and isinstance(atom.value, type):
-        if not of_key:
-            return ANY  # `list[int]`: an annotation
-        members = getattr(atom.value, "__members__", None)
-        return frozenset([Data(atom.value)]) if members is not None else ANY
+        if isinstance(atom.value, enum.EnumType):
+            return frozenset([Data(atom.value)])
+        if not of_key and atom.value in PLAIN:
+            return ANY  # `list[int]`
+        raise NotQuickError(f"reads items of the class {_name(atom.value)}")
     raise NotQuickError("reads items of a function")
 
 
