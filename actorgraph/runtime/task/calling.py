@@ -24,6 +24,7 @@ from actorgraph.runtime import portal
 from actorgraph.runtime.caller import calls_here, is_helping
 from actorgraph.runtime.task.functions import injected
 from actorgraph.runtime.task.hops import hop
+from actorgraph.runtime.task.inline_routers import call_inline
 from actorgraph.runtime.task.interop import translated
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.runtime import RunResources
@@ -190,10 +191,15 @@ async def branch_writes(
             answer = await branch.path(seen)
         else:
             extra = injected(branch.inject, scope) if scope else {}
-            inline = scope is not None and not scope.in_thread
-            answer = await call_function(
-                branch.path, branch.is_async, seen, extra, inline=inline, here=here
-            )
+            if branch.inline:
+                answer = call_inline(node.name, branch, seen, extra)
+                if inspect.isawaitable(answer):
+                    answer = wait_for(answer) if here else await answer
+            else:
+                inline = scope is not None and not scope.in_thread
+                answer = await call_function(
+                    branch.path, branch.is_async, seen, extra, inline=inline, here=here
+                )
         targets.extend(branch_targets(plan, node.name, branch, answer))
     return targets
 
