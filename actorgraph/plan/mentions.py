@@ -10,7 +10,8 @@ the same program. It misses what is found at run time only, by `getattr` or in a
 
 import sys
 from collections import deque
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -52,7 +53,7 @@ def _is_marked(found: object) -> bool:
     return any(MARK in vars(kind) for kind in type(found).__mro__)
 
 
-def _inside(found: object, homes: Set[str]) -> Iterator[object]:
+def _inside(found: object, homes: AbstractSet[str]) -> Iterator[object]:
     """The objects that one mentions."""
     if isinstance(found, FunctionType):
         yield from _mentioned(found, homes)
@@ -70,7 +71,7 @@ def _inside(found: object, homes: Set[str]) -> Iterator[object]:
         yield from getattr(found, "__dict__", {}).values()
 
 
-def _mentioned(function: FunctionType, homes: Set[str]) -> Iterator[object]:
+def _mentioned(function: FunctionType, homes: AbstractSet[str]) -> Iterator[object]:
     for cell in function.__closure__ or ():
         with suppress(ValueError):  # not bound yet
             yield cell.cell_contents
@@ -95,7 +96,7 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _is_of_program(found: FunctionType | type, homes: Set[str]) -> bool:
+def _is_of_program(found: FunctionType | type, homes: AbstractSet[str]) -> bool:
     """Whether a function's or a class's code is searched: the program's own, not a library's."""
     package = _package(found)
     if package in homes:

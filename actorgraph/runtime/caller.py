@@ -36,6 +36,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
     Attributes:
         calls: makes the calls of plain functions.
         home: the thread that runs it now.
+        interrupted: whether a Ctrl-C has cancelled what is waited for.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
         self.calls = InlineCalls(self)
         self.home = Home(0)
         self._waited_for: asyncio.Task[Any] | None = None
-        self._interrupted = False
+        self.interrupted = False
 
     def wait(self, function: Callable[[], Awaitable[T]], context: Context | None = None) -> T:
         """Run the loop until an async function has returned.
@@ -69,7 +70,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
         finally:
             if handler is not None:
                 signal.signal(signal.SIGINT, handler)
-            self._waited_for, self._interrupted, self.home.thread = None, False, 0
+            self._waited_for, self.interrupted, self.home.thread = None, False, 0
 
     def soon(self, function: Callable[[], None]) -> None:
         """Call a function in the loop, from any thread; never if the loop runs no more."""
@@ -86,7 +87,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
         try:
             return self.run_until_complete(task)
         except asyncio.CancelledError:
-            if self._interrupted:
+            if self.interrupted:
                 raise KeyboardInterrupt from None
             raise
         except BaseException:
@@ -107,9 +108,9 @@ class CallerLoop(asyncio.SelectorEventLoop):
 
     def _on_sigint(self, _number: int, _frame: FrameType | None) -> None:
         task = self._waited_for
-        if self.calls.is_inside or self._interrupted or task is None:
+        if self.calls.is_inside or self.interrupted or task is None:
             raise KeyboardInterrupt
-        self._interrupted = True
+        self.interrupted = True
         self.call_soon_threadsafe(task.cancel)
 
 

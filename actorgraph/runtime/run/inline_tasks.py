@@ -65,6 +65,11 @@ class InlineTasks:
         return self._current is not None
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether a function waits in the loop, maybe for this run."""
+        return self._loop.calls.waiting > 0
+
+    @property
     def is_hidden(self) -> bool:
         """Whether this code, in the loop's thread, is in a function, from which the loop is hidden.
 
@@ -128,7 +133,7 @@ class InlineTasks:
                     self._report_helped()  # they ended before this one, which may end the run
                 actor.end_here(event)
                 # Functions that never wait must not keep a Ctrl-C or an answer from the loop.
-                if time.perf_counter() - began > UNBROKEN_S:
+                if self._loop.interrupted or time.perf_counter() - began > UNBROKEN_S:
                     await anyio.lowlevel.checkpoint()
                     began = time.perf_counter()
         self._scope = None

@@ -411,7 +411,9 @@ class Supervisor:
             case Save():
                 return self._save(effect)
             case StartTask():
-                if self._broadcast is not None and self._broadcast.holds:
+                # The reader itself waits until a function that runs a nested graph has ended.
+                awaited = self._here is not None and self._here.is_awaited
+                if self._broadcast is not None and self._broadcast.holds and not awaited:
                     return False
                 assert self._group is not None
                 if self._timer is not None:
