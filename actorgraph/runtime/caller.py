@@ -14,6 +14,7 @@ import atexit
 import os
 import signal
 import threading
+from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
@@ -72,7 +73,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
                 signal.signal(signal.SIGINT, handler)
             self._waited_for, self.interrupted, self.home.thread = None, False, 0
 
-    def soon(self, function: Callable[[], None]) -> None:
+    def soon(self, function: Callable[[], object]) -> None:
         """Call a function in the loop, from any thread; never if the loop runs no more."""
         with suppress(RuntimeError):  # closed
             self.call_soon_threadsafe(function)
@@ -203,10 +204,10 @@ def helping_here() -> Helping | None:
 
 def loop_here() -> CallerLoop | None:
     """The running loop, if it is a caller's."""
-    loop = asyncio._get_running_loop()
+    loop = _get_running_loop()
     return loop if isinstance(loop, CallerLoop) else None
 
 
 def calls_here() -> InlineCalls | None:
     """What makes inline calls in the running loop; None if it isn't a caller's."""
-    return getattr(asyncio._get_running_loop(), "calls", None)
+    return getattr(_get_running_loop(), "calls", None)

@@ -6,13 +6,14 @@ greenlet. If it needs the loop, for a graph that it invokes or the result of a `
 back to the coroutine that called it, which awaits that and switches to it again.
 
 While it runs, the loop and its task are hidden from it: `asyncio.run()`, `anyio.run()` and
-`trio.run()` work in it as in any thread. Its context variables are the coroutine's. A function may
+`trio.run()` work in it as in any thread (asyncio has the functions for that, for loops and
+frameworks of others). Its context variables are the coroutine's. A function may
 use greenlets itself, and wait in one of them.
 """
 
 import asyncio
 import threading
-from asyncio.tasks import _enter_task, _leave_task  # documented for loops of third parties
+from asyncio import _enter_task, _get_running_loop, _leave_task, _set_running_loop
 from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
 from typing import Any, TypeVar, cast
@@ -71,11 +72,11 @@ class Runner(greenlet):
         if self.waiter.gr_context is not self.driver.gr_context:  # the function has entered another
             waits = calls.in_context(copy_context(), waits)
         self.waits = waits
-        own_loop = asyncio._get_running_loop()  # the function may run a loop of its own
+        own_loop = _get_running_loop()  # the function may run a loop of its own
         calls.is_inside = False
         answer = cast("Outcome", self.driver.switch(None))
         calls.is_inside = True
-        asyncio._set_running_loop(own_loop)
+        _set_running_loop(own_loop)
         return _value(answer)
 
 
@@ -157,11 +158,11 @@ class InlineCalls:
         task = asyncio.current_task(loop)
         if task is not None:
             _leave_task(loop, task)
-        asyncio._set_running_loop(None)
+        _set_running_loop(None)
         try:
             return cast("Outcome", runner.waiter.switch(given))
         finally:
-            asyncio._set_running_loop(loop)
+            _set_running_loop(loop)
             if task is not None:
                 _enter_task(loop, task)
 

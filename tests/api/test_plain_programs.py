@@ -1,4 +1,4 @@
-"""Programs of plain functions that wait for each other, for tasks and for graphs, without deadlock."""
+"""Programs of plain functions that wait for each other, for tasks and for graphs: they end."""
 
 import subprocess
 import sys

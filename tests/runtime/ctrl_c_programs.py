@@ -134,7 +134,8 @@ def between(path: str) -> None:
         print(time.perf_counter() - state["at"], [], [])
     stored = len(graph.get_state(at()).values["bar"])
     state["on"] = False
-    print(["x"] * (len(graph.invoke(None, at())["bar"]) - stored), True)
+    added = graph.invoke(None, at())["bar"][stored:]
+    print(added, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 
 
 if __name__ == "__main__":

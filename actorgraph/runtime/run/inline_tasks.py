@@ -12,8 +12,9 @@ Ends       with the superstep. `cancel` interrupts the task that waits, drops th
 import asyncio
 import threading
 import time
+from asyncio import _get_running_loop
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Self
 
 import anyio
@@ -26,6 +27,7 @@ from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.node_actor import NodeActor
 from actorgraph.runtime.task.calling import MAX_THREADS
+from actorgraph.values.ids import TaskId
 from actorgraph.values.run import Event, StartTask, TaskCancelled
 
 PATIENCE_S: Final = 0.0005
@@ -49,7 +51,7 @@ class InlineTasks:
         self._due: deque[Due] = deque()  # helpers take from it too
         self._current: Due | None = None
         self._scope: anyio.CancelScope | None = None
-        self._helped: dict[str, tuple[NodeActor, Helping]] = {}
+        self._helped: dict[TaskId, tuple[NodeActor, Helping]] = {}
         self._reports: deque[tuple[NodeActor, StartTask, Event]] = deque()
         self._lock = threading.Lock()
         self._ended = 0
@@ -75,7 +77,7 @@ class InlineTasks:
 
         A function may run a loop of its own.
         """
-        return asyncio._get_running_loop() is not self._loop
+        return _get_running_loop() is not self._loop
 
     @property
     def is_in_task(self) -> bool:
@@ -228,11 +230,11 @@ class LateGroup:
     def __init__(self) -> None:
         self.cancel_scope = anyio.CancelScope()
         self._group: TaskGroup | None = None
-        self._waiting: list[tuple[Callable[..., Awaitable[Any]], tuple[Any, ...]]] = []
+        self._waiting: list[tuple[Callable[..., Coroutine[Any, Any, Any]], tuple[Any, ...]]] = []
         self._task: asyncio.Task[None] | None = None
         self._leaving = Gate()
 
-    def start_soon(self, func: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    def start_soon(self, func: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
         """Start a task."""
         if self._group is not None:
             self._group.start_soon(func, *args)

@@ -106,6 +106,7 @@ class Supervisor:
     lifecycle: Lifecycle | None = None
     _spans: RunSpans | None = None
     _crash: BaseException | None = None
+    _works = False
     _catching_up: asyncio.Task[None] | None = None
 
     def __init__(
@@ -183,7 +184,7 @@ class Supervisor:
         """
         self._announce_leaving()
         self._inbox.put(CancelRequested(to_others))
-        if self._here is not None and self._here.works:
+        if self._here is not None:
             self._here.soon(self._look)
 
     def _look(self) -> None:
@@ -303,7 +304,7 @@ class Supervisor:
 
     async def _work(self, here: InlineTasks) -> None:
         """Perform tasks in this thread; events that come meanwhile are handled on arrival."""
-        self._parked = True
+        self._parked = self._works = True
         try:
             await here.work(lambda: self._parked and not self._inbox.items)
         except BaseException:
@@ -314,7 +315,7 @@ class Supervisor:
             if self._catching_up is not None:
                 await wait_shielded(partial(here.wait_for, self._catching_up))
                 self._catching_up = None
-            self._parked = False
+            self._parked = self._works = False
 
     async def _catch_up(self) -> None:
         """Do what `_drive` would do now, if it did not wait for a task's function in `_work`."""
@@ -346,7 +347,7 @@ class Supervisor:
         here = self._here
         if threading.get_ident() != self._home.thread:
             self._inbox.put(event)
-            if here is not None and here.works:
+            if here is not None:
                 here.soon(self._look)
         elif here is not None and here.is_hidden:
             here.from_function(partial(self._deliver, event))
@@ -366,7 +367,7 @@ class Supervisor:
                 self._context.run(self._handle, event)
             except BaseException as error:  # noqa: BLE001 - a bug of ours: the run's task raises it
                 self._crash = error
-            if self._crash is None and not self._effects:
+            if self._crash is None and not self._effects and (self._works or not here):
                 self._parked = True
             elif self._here is not None and self._here.works:
                 self._catching_up = self._here.start(self._catch_up)
