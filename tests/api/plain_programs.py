@@ -142,7 +142,9 @@ def barrier() -> Any:
     stored = side_by_side(eight, checkpointer=InMemorySaver())
     streamed = len([*stored.stream({}, at())])
     batched = len(inner.batch([{}] * 8))
-    return flat, nested, called, streamed, batched
+    mixed = {name: inner if name in "ceg" else node for name in "abcdefgh"}
+    beside = len(side_by_side(mixed).invoke({})["bar"])
+    return flat, nested, called, streamed, batched, beside
 
 
 def barrier_of_retries() -> Any:

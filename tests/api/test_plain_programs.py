@@ -17,7 +17,7 @@ ONE = {
     "nested_in_helpers": (20, 3),
 }
 SIDE_BY_SIDE = {
-    "barrier": (8, 8, 8, 8, 8),
+    "barrier": (8, 8, 8, 8, 8, 8),
     "barrier_of_retries": ["a", "b", "c", "d"],
     "many_threads": 200,
     "application_threads": 600,

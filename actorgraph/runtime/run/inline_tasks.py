@@ -3,7 +3,8 @@
 Order      the tasks of a superstep in the core's order, each stepped by the run's own task
 Helpers    while tasks wait behind one that lasts, worker threads take them: the first after half
            a millisecond, then twice as many for as long as none ends. So short functions cost no
-           thread, and long ones run side by side. A helper steps the same coroutine of the same
+           thread, and long ones run side by side. Beside tasks that need the loop, such as nested
+           graphs, helpers take all. A helper steps the same coroutine of the same
            actor; of a plain function without retries and cache it never has to wait
 Ends       with the superstep. `cancel` interrupts the task that waits, drops those that have not
            begun, and abandons those in helpers, whose threads can't be stopped
@@ -56,6 +57,11 @@ class InlineTasks:
         self._lock = threading.Lock()
         self._ended = 0
         self._watched = False
+
+    @property
+    def count(self) -> int:
+        """How many tasks it has, begun or not."""
+        return len(self._due) + len(self._helped) + (self._current is not None)
 
     def __bool__(self) -> bool:
         """Whether a task waits to be begun."""
@@ -166,6 +172,11 @@ class InlineTasks:
         if self._current is not None:
             (actor, start), self._current = self._current, None
             actor.end_here(TaskCancelled(start.task.id))
+
+    def lend(self) -> None:
+        """Have all tasks that wait performed by helpers."""
+        for _ in range(min(len(self._due), MAX_THREADS)):
+            threads.start(self._help)
 
     # --- in worker threads ---
 

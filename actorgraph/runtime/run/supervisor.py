@@ -290,8 +290,10 @@ class Supervisor:
                 await self._wait_for(effect)
                 self._carry_out()
             if self._here and not self._inbox.items:
-                await self._work(self._here)
-                continue
+                if len(self._state.running) == self._here.count:
+                    await self._work(self._here)
+                    continue
+                self._here.lend()  # other tasks run beside them, and need the loop
             # From here until an event arrives, `_deliver` may handle events in place of this task.
             self._parked = True
             event = await self._inbox.get()
