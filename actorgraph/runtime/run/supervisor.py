@@ -290,7 +290,7 @@ class Supervisor:
                 await self._wait_for(effect)
                 self._carry_out()
             if self._here and not self._inbox.items:
-                if len(self._state.running) == self._here.count:
+                if self._all_here(self._here):
                     await self._work(self._here)
                     continue
                 self._here.lend()  # other tasks run beside them, and need the loop
@@ -304,11 +304,15 @@ class Supervisor:
             if event is not None:
                 self._handle(event)
 
+    def _all_here(self, here: InlineTasks) -> bool:
+        """Whether no task runs that needs the loop meanwhile."""
+        return len(self._state.running) == here.count
+
     async def _work(self, here: InlineTasks) -> None:
         """Perform tasks in this thread; events that come meanwhile are handled on arrival."""
         self._parked = self._works = True
         try:
-            await here.work(lambda: self._parked and not self._inbox.items)
+            await here.work(lambda: self._parked and not self._inbox.items and self._all_here(here))
         except BaseException:
             if self._catching_up is not None:
                 self._catching_up.cancel()
