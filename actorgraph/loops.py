@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import threading
+from asyncio import _get_running_loop
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -90,5 +91,5 @@ class Home:
 
 def home() -> Home:
     """The home of the running event loop."""
-    found: Home | None = getattr(asyncio._get_running_loop(), "home", None)
+    found: Home | None = getattr(_get_running_loop(), "home", None)
     return Home(threading.get_ident()) if found is None else found

@@ -14,6 +14,7 @@ import atexit
 import os
 import signal
 import threading
+from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
@@ -36,6 +37,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
     Attributes:
         calls: makes the calls of plain functions.
         home: the thread that runs it now.
+        interrupted: whether a Ctrl-C has cancelled what is waited for.
     """
 
     def __init__(self) -> None:
@@ -43,7 +45,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
         self.calls = InlineCalls(self)
         self.home = Home(0)
         self._waited_for: asyncio.Task[Any] | None = None
-        self._interrupted = False
+        self.interrupted = False
 
     def wait(self, function: Callable[[], Awaitable[T]], context: Context | None = None) -> T:
         """Run the loop until an async function has returned.
@@ -60,13 +62,18 @@ class CallerLoop(asyncio.SelectorEventLoop):
         task = self._waited_for = self.create_task(call_result(function), context=context)
         handler = self._take_sigint()
         try:
-            return self._run(task).value()
+            result = self._run(task)
+            # Greenlets can't change threads, and the next call may come from another one.
+            while self.calls.waiting:
+                rest = self._waited_for = self.create_task(call_result(self.calls.wait_ended))
+                self._run(rest)
+            return result.value()
         finally:
             if handler is not None:
                 signal.signal(signal.SIGINT, handler)
-            self._waited_for, self._interrupted, self.home.thread = None, False, 0
+            self._waited_for, self.interrupted, self.home.thread = None, False, 0
 
-    def soon(self, function: Callable[[], None]) -> None:
+    def soon(self, function: Callable[[], object]) -> None:
         """Call a function in the loop, from any thread; never if the loop runs no more."""
         with suppress(RuntimeError):  # closed
             self.call_soon_threadsafe(function)
@@ -81,7 +88,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
         try:
             return self.run_until_complete(task)
         except asyncio.CancelledError:
-            if self._interrupted:
+            if self.interrupted:
                 raise KeyboardInterrupt from None
             raise
         except BaseException:
@@ -102,9 +109,9 @@ class CallerLoop(asyncio.SelectorEventLoop):
 
     def _on_sigint(self, _number: int, _frame: FrameType | None) -> None:
         task = self._waited_for
-        if self.calls.is_inside or self._interrupted or task is None:
+        if self.calls.is_inside or self.interrupted or task is None:
             raise KeyboardInterrupt
-        self._interrupted = True
+        self.interrupted = True
         self.call_soon_threadsafe(task.cancel)
 
 
@@ -202,10 +209,10 @@ def is_helping() -> bool:
 
 def loop_here() -> CallerLoop | None:
     """The running loop, if it is a caller's."""
-    loop = asyncio._get_running_loop()
+    loop = _get_running_loop()
     return loop if isinstance(loop, CallerLoop) else None
 
 
 def calls_here() -> InlineCalls | None:
     """What makes inline calls in the running loop; None if it isn't a caller's."""
-    return getattr(asyncio._get_running_loop(), "calls", None)
+    return getattr(_get_running_loop(), "calls", None)

@@ -11,6 +11,7 @@ from tests.differential.driver import drive
 from tests.differential.rules import allowed
 from tests.differential.schedules import disagreements
 from tests.differential.specs import generate
+from tests.differential.worker import traced
 
 SEEN = [json.loads(line) for line in RECORDED.read_text("utf-8").splitlines()]
 SCHEDULES = 30
@@ -37,6 +38,19 @@ def test_every_schedule_ends_the_same(seed):
     In any order of completion of parallel tasks, the state and the questions are the same.
     """
     assert disagreements(generate(seed), SCHEDULES) == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarning")
+def test_a_blocking_run_of_plain_functions_does_the_same(seed):
+    """
+    Invoked or streamed without an event loop, a graph gives what it gives in one.
+    """
+    spec, library = generate(seed), Library(OURS)
+
+    blocking = traced(library, spec, "blocking")
+
+    assert compare(spec, blocking, traced(library, spec, "plain")).difference is None
 
 
 def test_each_allowed_difference_has_a_rule_or_a_reason():

@@ -51,11 +51,15 @@ def main() -> int:
         else [generate(options.seed + i) for i in range(options.graphs)]
     )
     print(f"{len(specs)} graphs, seed {options.seed}", file=sys.stderr)
-    with closing(Pair(Worker(sys.executable, OURS), Worker(str(rival.ensure()), THEIRS))) as pair:
-        equal = judge(pair, specs, options.seed)
-        if options.record:
-            record(pair, specs)
-            write_outputs(str(rival.ensure()))
+    equal = True
+    for driver in ("async", "blocking"):
+        ours = Worker(sys.executable, OURS, driver)
+        with closing(Pair(ours, Worker(str(rival.ensure()), THEIRS, driver))) as pair:
+            print(f"{driver}:")
+            equal &= judge(pair, specs, options.seed)
+            if options.record and driver == "async":
+                record(pair, specs)
+                write_outputs(str(rival.ensure()))
     steady = hold_schedules(specs, options.schedules)
     changed = changed_programs(str(rival.ensure()))
     print(f"{len(PROGRAMS) - len(changed)} of {len(PROGRAMS)} programs give what is recorded")

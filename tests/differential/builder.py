@@ -1,6 +1,8 @@
 """A spec as a graph of either library: the one place that builds, with the library as argument."""
 
 import operator
+import threading
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -65,29 +67,29 @@ class Built:
     calls: Counter[str] = field(default_factory=Counter)
 
 
-def build(library: Any, spec: Spec) -> Built:
-    """The graph of a spec, with a saver of its own."""
+def build(library: Any, spec: Spec, *, plain: bool = False) -> Built:
+    """The graph of a spec, with a saver of its own; of plain functions, or of async ones."""
     built = Built(None, library.InMemorySaver())
-    builder = builder_of(library, spec, built.calls, "")
+    builder = builder_of(library, spec, built.calls, "", plain=plain)
     options = {"interrupt_before": spec["before"], "interrupt_after": spec["after"]}
     built.graph = builder.compile(checkpointer=built.saver, **options)
     return built
 
 
-def builder_of(library: Any, spec: Spec, calls: Counter[str], prefix: str) -> Any:
+def builder_of(library: Any, spec: Spec, calls: Counter[str], prefix: str, *, plain: bool) -> Any:
     """The nodes and edges; nested graphs are compiled without a saver."""
     builder = library.StateGraph(schema_of(spec))
     for name, node in spec["nodes"].items():
         if "graph" in node:
-            inner = builder_of(library, node["graph"], calls, f"{prefix}{name}/")
+            inner = builder_of(library, node["graph"], calls, f"{prefix}{name}/", plain=plain)
             builder.add_node(name, inner.compile())
         else:
-            call = node_of(library, prefix + name, node, calls)
+            call = node_of(library, prefix + name, node, calls, plain=plain)
             builder.add_node(name, call, **({"defer": True} if node.get("defer") else {}))
     for source, target in spec["edges"]:
         builder.add_edge(source, target)
     for place, branch in enumerate(spec["branches"]):
-        route = branch_of(library, branch, place)
+        route = branch_of(library, branch, place, plain=plain)
         builder.add_conditional_edges(branch["source"], route)
     return builder
 
@@ -98,20 +100,38 @@ def schema_of(spec: Spec) -> Any:
     return TypedDict("State", fields, total=False)  # pyright: ignore[reportArgumentType]
 
 
-def node_of(library: Any, path: str, node: dict[str, Any], calls: Counter[str]) -> Any:
-    """An async node that asks, fails and returns as its spec says."""
+_COUNTING = threading.Lock()
+
+
+def node_of(
+    library: Any, path: str, node: dict[str, Any], calls: Counter[str], *, plain: bool
+) -> Any:
+    """A node that asks, fails and returns as its spec says."""
     name = path.rpartition("/")[2]
 
-    async def call(state: Any) -> Any:
-        calls[path] += 1
-        if calls[path] <= node.get("fails", 0):
-            await sleep(SECONDS_BEFORE_FAILING)
-            raise NodeError(name)
+    def fails() -> bool:
+        with _COUNTING:
+            calls[path] += 1
+            return calls[path] <= node.get("fails", 0)
+
+    def returned(state: Any) -> Any:
         answers = [library.interrupt(question(path, k, state)) for k in range(node.get("asks", 0))]
         return formed(library, node["form"], act(name, node, state, answers))
 
-    call.__name__ = name
-    return call
+    async def call(state: Any) -> Any:
+        if fails():
+            await sleep(SECONDS_BEFORE_FAILING)
+            raise NodeError(name)
+        return returned(state)
+
+    def plain_call(state: Any) -> Any:
+        if fails():
+            time.sleep(SECONDS_BEFORE_FAILING)
+            raise NodeError(name)
+        return returned(state)
+
+    call.__name__ = plain_call.__name__ = name
+    return plain_call if plain else call
 
 
 def question(path: str, number: int, seen: dict[str, Any]) -> str:
@@ -134,12 +154,15 @@ def formed(library: Any, form: str, made: Returned) -> Any:
             return library.Command(update=made.update, goto=[*made.goto, *sends])
 
 
-def branch_of(library: Any, branch: dict[str, Any], place: int) -> Any:
+def branch_of(library: Any, branch: dict[str, Any], place: int, *, plain: bool) -> Any:
     """A conditional edge."""
 
-    async def route(state: Any) -> Any:
+    def plain_route(state: Any) -> Any:
         found = decide(branch, state)
         return [library.Send(*t) if isinstance(t, tuple) else t for t in found]
 
-    route.__name__ = f"route{place}"
-    return route
+    async def route(state: Any) -> Any:
+        return plain_route(state)
+
+    route.__name__ = plain_route.__name__ = f"route{place}"
+    return plain_route if plain else route

@@ -11,8 +11,8 @@ from tests.support.source_files import ROOT
 class Worker:
     """A process that answers specs with traces; it ends with this one."""
 
-    def __init__(self, python: str, library: str) -> None:
-        command = [python, "-m", "tests.differential.worker", library]
+    def __init__(self, python: str, library: str, driver: str = "async") -> None:
+        command = [python, "-m", "tests.differential.worker", library, driver]
         self._process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

@@ -59,7 +59,7 @@ class Graph:
 def graph_of(spec: Spec) -> Graph:
     """The plan of a spec, without what makes its end a matter of time."""
     sure = steady(spec)
-    plan = builder_of(LIBRARY, sure, {}, "").compile().plan
+    plan = builder_of(LIBRARY, sure, {}, "", plain=False).compile().plan
     nested = {name: n["graph"] for name, n in sure["nodes"].items() if "graph" in n}
     return Graph(sure, plan, {name: graph_of(inner) for name, inner in nested.items()})
 

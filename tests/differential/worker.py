@@ -1,14 +1,17 @@
-"""`python -m tests.differential.worker LIBRARY`: specs in, traces out, one JSON line each.
+"""`python -m tests.differential.worker LIBRARY [DRIVER]`: specs in, traces out, in JSON lines.
 
-Runs in the environment of its library, so it imports nothing of the other one.
+DRIVER is "async", the default; "plain", with plain functions; "blocking", these and the blocking
+methods. Runs in the environment of its library, so it imports nothing of the other one.
 """
 
 import asyncio
 import json
 import sys
 import warnings
+from contextlib import nullcontext
 from typing import Any
 
+from tests.differential.blocking import Blocking, run
 from tests.differential.builder import Built, Library, build
 from tests.differential.driver import drive
 from tests.differential.rules import Spec, Trace
@@ -18,21 +21,23 @@ SECONDS_MAX = 20
 
 def main() -> None:
     """Answer each line until the input ends."""
-    library = Library(sys.argv[1])
+    library, driver = Library(sys.argv[1]), (*sys.argv, "async")[2]
     warnings.simplefilter("ignore")
     for line in sys.stdin:
         spec = json.loads(line)
-        print(json.dumps(traced(library, spec)), flush=True)
+        print(json.dumps(traced(library, spec, driver)), flush=True)
 
 
-def traced(library: Any, spec: Spec) -> Trace:
+def traced(library: Any, spec: Spec, driver: str = "async") -> Trace:
     """The trace of one spec; a graph that can't be built has one entry that says why."""
     try:
-        built = build(library, spec)
+        built = build(library, spec, plain=driver != "async")
     except ValueError:
         return [{"given": "build", "outcome": {"error": "ValueError"}, "state": {}}]
     except Exception as error:  # noqa: BLE001 - its text is compared
         return [{"given": "build", "outcome": {"error": repr(error)}, "state": {}}]
+    if driver == "blocking":
+        return drive_blocking(library, built, spec)
     try:
         return asyncio.run(drive_in_time(library, built, spec))
     except TimeoutError:
@@ -42,6 +47,12 @@ def traced(library: Any, spec: Spec) -> Trace:
 async def drive_in_time(library: Any, built: Built, spec: Spec) -> Trace:
     """As `drive`, but not for ever."""
     return await asyncio.wait_for(drive(library, built, spec), SECONDS_MAX)
+
+
+def drive_blocking(library: Any, built: Built, spec: Spec) -> Trace:
+    """As `drive`, with the blocking methods."""
+    blocking = Built(Blocking(built.graph), nullcontext(), built.calls)
+    return run(drive(library, blocking, spec))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 Order      the tasks of a superstep in the core's order, each stepped by the run's own task
 Helpers    while tasks wait behind one that lasts, worker threads take them: the first after half
            a millisecond, then twice as many for as long as none ends. So short functions cost no
-           thread, and long ones run side by side. A helper steps the same coroutine of the same
+           thread, and long ones run side by side. Beside tasks that need the loop, such as nested
+           graphs, helpers take all. A helper steps the same coroutine of the same
            actor; of a plain function without retries and cache it never has to wait
 Ends       with the superstep. `cancel` interrupts the task that waits, drops those that have not
            begun, and abandons those in helpers, whose threads can't be stopped
@@ -12,9 +13,9 @@ Ends       with the superstep. `cancel` interrupts the task that waits, drops th
 import asyncio
 import threading
 import time
+from asyncio import _get_running_loop
 from collections import deque
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, Self
 
 import anyio
@@ -23,9 +24,11 @@ from anyio.abc import TaskGroup
 
 from actorgraph.runtime import threads
 from actorgraph.runtime.caller import CallerLoop, Helping
+from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.node_actor import NodeActor
 from actorgraph.runtime.task.calling import MAX_THREADS, stepped
+from actorgraph.values.ids import TaskId
 from actorgraph.values.run import Event, StartTask, TaskCancelled
 
 PATIENCE_S: Final = 0.0005
@@ -49,14 +52,67 @@ class InlineTasks:
         self._due: deque[Due] = deque()  # helpers take from it too
         self._current: Due | None = None
         self._scope: anyio.CancelScope | None = None
-        self._helped: dict[str, tuple[NodeActor, Helping]] = {}
+        self._helped: dict[TaskId, tuple[NodeActor, Helping]] = {}
+        self._reports: deque[tuple[NodeActor, StartTask, Event]] = deque()
         self._lock = threading.Lock()
         self._ended = 0
         self._watched = False
 
+    @property
+    def count(self) -> int:
+        """How many tasks it has, begun or not."""
+        return len(self._due) + len(self._helped) + (self._current is not None)
+
     def __bool__(self) -> bool:
         """Whether a task waits to be begun."""
         return bool(self._due)
+
+    @property
+    def works(self) -> bool:
+        """Whether a task is being performed; its function may wait for something in the loop."""
+        return self._current is not None
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a function waits in the loop, maybe for this run."""
+        return self._loop.calls.waiting > 0
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether this code, in the loop's thread, is in a function, from which the loop is hidden.
+
+        A function may run a loop of its own.
+        """
+        return _get_running_loop() is not self._loop
+
+    @property
+    def is_in_task(self) -> bool:
+        """Whether this code, in the loop, is in a task: a mere callback can't start others."""
+        return asyncio.current_task(self._loop) is not None
+
+    def soon(self, function: Callable[[], None]) -> None:
+        """Call a function in the loop, from any thread."""
+        self._loop.soon(function)
+
+    def from_function(self, function: Callable[[], None]) -> None:
+        """Call a function in the loop at once; called in a task's function."""
+        runner = current_runner()
+        if runner is None:
+            self._loop.soon(function)
+            return
+
+        async def here() -> None:
+            function()
+
+        runner.wait(here)
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """Start a task in the loop."""
+        return self._loop.create_task(work())
+
+    async def wait_for(self, task: asyncio.Task[None]) -> None:
+        """Wait until a task has ended, in whatever way."""
+        await asyncio.wait((task,))
 
     def assign(self, actor: NodeActor, start: StartTask) -> None:
         """Add a task. Never waits."""
@@ -81,9 +137,11 @@ class InlineTasks:
                 event = await actor.outcome(start)
                 self._current = None
                 self._ended += 1
+                if self._reports:
+                    self._report_helped()  # they ended before this one, which may end the run
                 actor.end_here(event)
                 # Functions that never wait must not keep a Ctrl-C or an answer from the loop.
-                if time.perf_counter() - began > UNBROKEN_S:
+                if self._loop.interrupted or time.perf_counter() - began > UNBROKEN_S:
                     await anyio.lowlevel.checkpoint()
                     began = time.perf_counter()
         self._scope = None
@@ -115,6 +173,11 @@ class InlineTasks:
             (actor, start), self._current = self._current, None
             actor.end_here(TaskCancelled(start.task.id))
 
+    def lend(self) -> None:
+        """Have all tasks that wait performed by helpers."""
+        for _ in range(min(len(self._due), MAX_THREADS)):
+            threads.start(self._help)
+
     # --- in worker threads ---
 
     def _watch(self) -> None:
@@ -144,14 +207,17 @@ class InlineTasks:
             with helping:
                 event = stepped(actor.outcome(start))
             self._ended += 1
-            self._loop.soon(partial(self._end, actor, start, event))
+            self._reports.append((actor, start, event))
+            self._loop.soon(self._report_helped)
 
-    def _end(self, actor: NodeActor, start: StartTask, event: Event) -> None:
-        """Report a helper's task, in the loop; unless it has been abandoned."""
-        with self._lock:
-            known = self._helped.pop(start.task.id, None)
-        if known is not None:
-            actor.end_here(event)
+    def _report_helped(self) -> None:
+        """Report the helpers' tasks that have ended, in the loop; unless they were abandoned."""
+        while self._reports:
+            actor, start, event = self._reports.popleft()
+            with self._lock:
+                known = self._helped.pop(start.task.id, None)
+            if known is not None:
+                actor.end_here(event)
 
 
 class LateGroup:
@@ -164,11 +230,11 @@ class LateGroup:
     def __init__(self) -> None:
         self.cancel_scope = anyio.CancelScope()
         self._group: TaskGroup | None = None
-        self._waiting: list[tuple[Callable[..., Awaitable[Any]], tuple[Any, ...]]] = []
+        self._waiting: list[tuple[Callable[..., Coroutine[Any, Any, Any]], tuple[Any, ...]]] = []
         self._task: asyncio.Task[None] | None = None
         self._leaving = Gate()
 
-    def start_soon(self, func: Callable[..., Awaitable[Any]], *args: Any) -> None:
+    def start_soon(self, func: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
         """Start a task."""
         if self._group is not None:
             self._group.start_soon(func, *args)

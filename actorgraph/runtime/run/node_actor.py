@@ -9,7 +9,7 @@ Ends       when the run ends; `cancel` stops running calls, and each task still 
 import asyncio
 import math
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import Context
 from typing import Any, Protocol
 
@@ -99,7 +99,7 @@ class RunEnvironment(msgspec.Struct):
 class Spawns(Protocol):
     """Starts tasks, as anyio's TaskGroup does."""
 
-    def start_soon(self, func: Callable[..., Awaitable[Any]], *args: Any) -> object:
+    def start_soon(self, func: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> object:
         """Start a task."""
         ...
 
@@ -450,9 +450,7 @@ class TaskActors:
         self._of_nodes: dict[str, NodeActor] = {}
         self._of_calls: dict[int, CallActor] = {}
 
-    def assign(
-        self, start: StartTask, group: Spawns, here: Here | None, *, alone: bool
-    ) -> None:
+    def assign(self, start: StartTask, group: Spawns, here: Here | None, *, alone: bool) -> None:
         """Assign a task to its actor. Never waits.
 
         Args:

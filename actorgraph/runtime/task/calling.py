@@ -292,12 +292,12 @@ async def call_function(
     return await returned if inspect.isawaitable(returned) else returned
 
 
-async def _awaited_in_portal(returned: Awaitable[T]) -> T:
+async def _awaited_in_portal(returned: Awaitable[Any]) -> Any:
     """Await what a plain function has returned where clients of async code live."""
     return await portal.acall(_awaited, returned)
 
 
-async def _awaited(returned: Awaitable[T]) -> T:
+async def _awaited(returned: Awaitable[Any]) -> Any:
     return await returned
 
 
