@@ -309,7 +309,9 @@ class Supervisor:
                 self._context.run(self._handle, event)
             except BaseException as error:  # noqa: BLE001 - a bug of ours: the run's task raises it
                 self._crash = error
-            if self._effects or self._crash is not None:
+            # A task that is due here is performed by the run's task, which may wait for an event.
+            is_due = bool(self._here) and self._inbox.is_awaited
+            if self._effects or self._crash is not None or is_due:
                 self._inbox.put(None)
             else:
                 self._parked = True
