@@ -9,6 +9,7 @@ refused, except in the cells of a notebook: their loop has nothing else to do.
 
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import TypeVar
@@ -17,7 +18,7 @@ import anyio.from_thread
 
 from actorgraph.errors import RunningLoopError
 from actorgraph.loops import in_event_loop
-from actorgraph.runtime import caller, portal
+from actorgraph.runtime import caller, portal, threads
 from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.scope import CURRENT
@@ -51,6 +52,7 @@ def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = F
         )
     if in_event_loop():
         return portal.call(function)
+    portal.refuse_at_exit()  # greenlets can't be asked then
     runner = current_runner()
     if runner is not None:
         return runner.wait(function if plain else partial(portal.acall, function))
@@ -118,6 +120,25 @@ class StreamWaiting:
         if runner is not None and runner is self._runner:
             return runner.wait(partial(portal.acall, function))
         return portal.call(function)
+
+    def abandon(self, leave: Callable[[], None], close: Callable[[], Awaitable[None]]) -> None:
+        """End the stream where nothing may wait for that.
+
+        Args:
+            leave: asks for its end.
+            close: does the same, and waits for it.
+        """
+        loop, self._loop = self._loop, None
+        if loop is None or sys.is_finalizing():
+            leave()
+            return
+
+        def finish() -> None:  # the loop runs only while something waits for it
+            with suppress(Exception):
+                loop.wait(close)
+            caller.give_back(loop)
+
+        threads.start(finish)
 
     def end(self) -> None:
         """Give the loop back: the stream has ended."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actorgraph.channels import EMPTY, Channel
+from actorgraph.plan.mentions import starts_tasks
 from actorgraph.plan.schema import Managed
 from actorgraph.values.checkpoint import Migration
 from actorgraph.values.constants import PULL, ROOT, START
@@ -186,6 +187,8 @@ class Plan:
     """The first node that can't be called without a store; "" for none."""
     plain: bool = field(init=False)
     """Whether no function of it, or of its subgraphs, is async."""
+    _found: list[bool] = field(init=False, repr=False, compare=False)
+    """The answer of `starts_tasks`, once it was asked for."""
 
     def __post_init__(self) -> None:
         """Compute the tables."""
@@ -215,10 +218,20 @@ class Plan:
             ),
             "bare_state": self.bare_state or self.state_keys == (ROOT,),
             "order": {name: place for place, name in enumerate(self.nodes)},
+            "_found": [],
             "plain": all(map(_is_plain, everyone.values())),
         }
         for name, table in tables.items():
             object.__setattr__(self, name, table)
+
+    @property
+    def starts_tasks(self) -> bool:
+        """Whether one of its functions starts tasks; see `mentions`."""
+        if not self._found:  # not sooner: the functions may mention what is defined after them
+            functions = [node.call for node in self.callable.values()]
+            functions += [b.path for node in self.callable.values() for b in node.branches]
+            self._found.append(any(map(starts_tasks, functions)))
+        return self._found[0]
 
     def initial_values(self) -> dict[str, Any]:
         """Make the cells of a thread that has never run: reducers' first values."""

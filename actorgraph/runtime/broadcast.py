@@ -61,6 +61,8 @@ class Broadcast:
         above: the broadcast of the parent run; it gets the chunks that its own reader asked for.
         seen: ids of the messages that the reader has.
         overflowed: called when "close" has closed it.
+        waits_for_reader: whether a task begins only when the reader, which has read all chunks,
+            waits for another one.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Broadcast:
         self.above: Broadcast | None = None
         self.seen: set[Any] = set()
         self.overflowed: Callable[[], None] = _ignore_overflow
+        self.waits_for_reader = self._wanted = False
         self._subgraphs = subgraphs
         self._when_full = when_full
         self._buffer_max = buffer_max
@@ -147,6 +150,20 @@ class Broadcast:
         return own or (self.above is not None and self.above.is_full)
 
     @property
+    def holds(self) -> bool:
+        """Whether no task may begin now; see `waits_for_reader`."""
+        own = self.waits_for_reader and self._open and (bool(self._chunks) or not self._wanted)
+        return own or (self.above is not None and self.above.holds)
+
+    async def wait_wanted(self) -> None:
+        """Wait until it doesn't hold the run."""
+        while self.holds:
+            if self.above is not None and self.above.holds:
+                await self.above.wait_wanted()
+                continue
+            await wait_for_gate(self._room, lambda: not self.holds)
+
+    @property
     def is_empty(self) -> bool:
         """Whether its reader has to wait."""
         return not self._chunks
@@ -177,10 +194,14 @@ class Broadcast:
         """
         while True:
             while not self._chunks:
+                if self.waits_for_reader:
+                    self._wanted = True
+                    self._wake_senders()
                 await self._chunks.wait()
             with self._lock:
                 if self._chunks:  # else another thread has dropped it since the wait
                     chunk = self._chunks.get_nowait()
+                    self._wanted = False
                     break
         if self._room and len(self._chunks) < self._buffer_max:
             self._wake_senders()

@@ -60,7 +60,12 @@ class CallerLoop(asyncio.SelectorEventLoop):
         task = self._waited_for = self.create_task(call_result(function), context=context)
         handler = self._take_sigint()
         try:
-            return self._run(task).value()
+            result = self._run(task)
+            # Greenlets can't change threads, and the next call may come from another one.
+            while self.calls.waiting:
+                rest = self._waited_for = self.create_task(call_result(self.calls.wait_ended))
+                self._run(rest)
+            return result.value()
         finally:
             if handler is not None:
                 signal.signal(signal.SIGINT, handler)

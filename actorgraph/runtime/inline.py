@@ -6,14 +6,15 @@ greenlet. If it needs the loop, for a graph that it invokes or the result of a `
 back to the coroutine that called it, which awaits that and switches to it again.
 
 While it runs, the loop and its task are hidden from it: `asyncio.run()`, `anyio.run()` and
-`trio.run()` work in it as in any thread. Its context variables are the coroutine's.
+`trio.run()` work in it as in any thread. Its context variables are the coroutine's. A function may
+use greenlets itself, and wait in one of them.
 """
 
 import asyncio
 import threading
 from asyncio.tasks import _enter_task, _leave_task  # documented for loops of third parties
 from collections.abc import Awaitable, Callable
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any, TypeVar, cast
 
 from greenlet import getcurrent, greenlet
@@ -39,6 +40,8 @@ class Runner(greenlet):
         """The greenlet of the coroutine whose call it runs."""
         self.waits: Callable[[], Awaitable[Any]] | None = None
         """Makes what its function waits for; None if the function has ended."""
+        self.waiter: greenlet = self
+        """The greenlet that waits: this one, or one that the function has made."""
 
     def _serve(self, function: Callable[[], Any]) -> Any:
         while True:
@@ -64,10 +67,15 @@ class Runner(greenlet):
         Returns: its result.
         Raises: its error; a cancellation too.
         """
-        calls, self.waits = self.calls, waits
+        calls, self.waiter = self.calls, getcurrent()
+        if self.waiter.gr_context is not self.driver.gr_context:  # the function has entered another
+            waits = calls.in_context(copy_context(), waits)
+        self.waits = waits
+        own_loop = asyncio._get_running_loop()  # the function may run a loop of its own
         calls.is_inside = False
         answer = cast("Outcome", self.driver.switch(None))
         calls.is_inside = True
+        asyncio._set_running_loop(own_loop)
         return _value(answer)
 
 
@@ -93,6 +101,24 @@ class InlineCalls:
         self._loop = loop
         self.is_inside = False
         self.waiting = 0
+        self._alone: asyncio.Event | None = None
+
+    async def wait_ended(self) -> None:
+        """Wait until no function waits any more: another thread may run the loop then."""
+        while self.waiting:
+            self._alone = asyncio.Event()
+            await self._alone.wait()
+        self._alone = None
+
+    def in_context(
+        self, context: Context, waits: Callable[[], Awaitable[T]]
+    ) -> Callable[[], Awaitable[T]]:
+        """An async function that awaits what another one returns, in a context."""
+
+        async def inside() -> T:
+            return await waits()
+
+        return lambda: self._loop.create_task(inside(), context=context)
 
     async def call(self, function: Callable[[], T]) -> T:
         """Call a function that may block, in this thread. Returns its value, or raises its error.
@@ -102,6 +128,8 @@ class InlineCalls:
         idle = _IDLE.runners
         runner = idle.pop() if idle else Runner()
         runner.calls = self
+        runner.waiter = runner
+        runner.gr_context = cast("Context", getcurrent().gr_context)
         outcome = self._switch(runner, function)
         while runner.waits is not None:
             self.waiting += 1
@@ -113,6 +141,8 @@ class InlineCalls:
                 awaited = None, error
             finally:
                 self.waiting -= 1
+                if self._alone is not None and not self.waiting:
+                    self._alone.set()
             outcome = self._switch(runner, awaited)
             del awaited
         runner.gr_context = None  # the task's context may hold what is to be freed
@@ -122,15 +152,14 @@ class InlineCalls:
     def _switch(self, runner: Runner, given: Any) -> Outcome:
         """Let the function run until it waits or ends; the loop is hidden meanwhile."""
         # Looked up each time: a coroutine is resumed by whichever greenlet runs the loop then.
-        driver = runner.driver = getcurrent()
-        runner.gr_context = cast("Context", driver.gr_context)
+        runner.driver = getcurrent()
         loop = self._loop
         task = asyncio.current_task(loop)
         if task is not None:
             _leave_task(loop, task)
         asyncio._set_running_loop(None)
         try:
-            return cast("Outcome", runner.switch(given))
+            return cast("Outcome", runner.waiter.switch(given))
         finally:
             asyncio._set_running_loop(loop)
             if task is not None:
@@ -149,5 +178,7 @@ def _value(outcome: Outcome) -> Any:
 
 def current_runner() -> Runner | None:
     """The greenlet of the inline call in which this code runs; None outside of one."""
-    current = getcurrent()
-    return current if isinstance(current, Runner) else None
+    current: greenlet | None = getcurrent()
+    while current is not None and not isinstance(current, Runner):
+        current = current.parent  # a greenlet that the function has made
+    return current

@@ -30,6 +30,19 @@ HELD: ContextVar[int | None] = ContextVar("actorgraph_held", default=None)
 """Id of the thread whose event loop is blocked by a running `call`, as in a notebook."""
 
 
+def refuse_at_exit() -> None:
+    """Refuse a blocking call while the interpreter shuts down.
+
+    Raises:
+        RunningLoopError: it does.
+    """
+    if sys.is_finalizing():
+        raise RunningLoopError(
+            "the interpreter is shutting down, and its background threads have stopped",
+            do="end runs and streams before the program ends, in an atexit function at last",
+        )
+
+
 class _Portal:
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -45,11 +58,7 @@ class _Portal:
         Raises:
             RunningLoopError: its thread can't run: the process was forked, or is shutting down.
         """
-        if sys.is_finalizing():
-            raise RunningLoopError(
-                "the interpreter is shutting down, and its background threads have stopped",
-                do="end runs and streams before the program ends, in an atexit function at last",
-            )
+        refuse_at_exit()
         with self._lock:
             if self._portal is not None and self._process != os.getpid():
                 raise RunningLoopError(

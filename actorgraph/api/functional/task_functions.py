@@ -39,6 +39,8 @@ class TaskFunction(Generic[P, T]):
         node: the plan of its calls.
     """
 
+    starts_tasks = True  # see `plan.mentions`
+
     def __init__(self, function: Callable[P, Any], name: str | None, **given: Any) -> None:
         functools.update_wrapper(self, function)
         self.func = function

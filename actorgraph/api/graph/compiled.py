@@ -57,6 +57,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         self, input: Any, config: Config | None, options: Mapping[str, Any]
     ) -> Iterator[Any]:
         stream = self.astream(input, config, **options)
+        stream.wait_for_reader()
         waiting = StreamWaiting(plain=self.plan.plain)
         end = object()
         try:
@@ -66,7 +67,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
             # The generator may be freed by the garbage collector where nothing may block: inside
             # a loop, or while the interpreter shuts down.
             if in_event_loop() or sys.is_finalizing():
-                stream.abandon()
+                waiting.abandon(stream.abandon, stream.aclose)
             else:
                 waiting.wait(stream.aclose)
                 waiting.end()

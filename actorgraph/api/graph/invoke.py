@@ -212,7 +212,8 @@ class RunMethods(CompiledBase):
 
     def batch(self, inputs: Sequence[Any], config: Any = None, **options: Any) -> list[Any]:
         """Blocking version of `abatch`."""
-        return self._block_on("abatch", lambda: self.abatch(inputs, config, **options))
+        alone = len(inputs) == 1
+        return self._block_on("abatch", lambda: self.abatch(inputs, config, **options), alone=alone)
 
     @overload
     def astream_events(

@@ -41,7 +41,6 @@ from actorgraph.values.from_langgraph import from_langgraph
 from actorgraph.values.policies import Durability, StreamMode
 from actorgraph.values.stream_items import namespace_of
 
-
 T = TypeVar("T")
 
 
@@ -127,9 +126,16 @@ class CompiledBase:
         self.stored_types = (*plan.types, *types_below(self.subgraphs))
         self.codec = self.codec_for(self.checkpointer)
 
-    def _block_on(self, name: str, function: Callable[[], Awaitable[T]]) -> T:
-        """Run an async method of this graph and return its result; see `block_on`."""
-        return block_on(name, function, plain=self.plan.plain)
+    def _block_on(
+        self, name: str, function: Callable[[], Awaitable[T]], *, alone: bool = True
+    ) -> T:
+        """Run an async method of this graph and return its result; see `block_on`.
+
+        Args:
+            alone: whether it makes no more than one run: functions of concurrent ones would wait
+                for each other in one thread.
+        """
+        return block_on(name, function, plain=alone and self.plan.plain)
 
     def codec_for(self, saver: object) -> Codec:
         """Return the codec of the graph's values in a saver; for the package's own use."""

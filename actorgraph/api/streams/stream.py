@@ -204,6 +204,10 @@ class ChunkStream(Closing, AsyncIterator[Any]):
         run.raise_outcome()
         return None
 
+    def wait_for_reader(self) -> None:
+        """Let no task begin before all chunks are read and another one is asked for."""
+        self._broadcast.waits_for_reader = True
+
     async def aclose(self) -> None:
         """End the run, if it is active, and wait until it has stored its finished work."""
         run, self._ended = self._run, True

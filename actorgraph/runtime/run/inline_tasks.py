@@ -13,8 +13,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Self
 
 import anyio
@@ -23,6 +22,7 @@ from anyio.abc import TaskGroup
 
 from actorgraph.runtime import threads
 from actorgraph.runtime.caller import CallerLoop, Helping
+from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.node_actor import NodeActor
 from actorgraph.runtime.task.calling import MAX_THREADS, stepped
@@ -50,6 +50,7 @@ class InlineTasks:
         self._current: Due | None = None
         self._scope: anyio.CancelScope | None = None
         self._helped: dict[str, tuple[NodeActor, Helping]] = {}
+        self._reports: deque[tuple[NodeActor, StartTask, Event]] = deque()
         self._lock = threading.Lock()
         self._ended = 0
         self._watched = False
@@ -57,6 +58,48 @@ class InlineTasks:
     def __bool__(self) -> bool:
         """Whether a task waits to be begun."""
         return bool(self._due)
+
+    @property
+    def works(self) -> bool:
+        """Whether a task is being performed; its function may wait for something in the loop."""
+        return self._current is not None
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether this code, in the loop's thread, is in a function, from which the loop is hidden.
+
+        A function may run a loop of its own.
+        """
+        return asyncio._get_running_loop() is not self._loop
+
+    @property
+    def is_in_task(self) -> bool:
+        """Whether this code, in the loop, is in a task: a mere callback can't start others."""
+        return asyncio.current_task(self._loop) is not None
+
+    def soon(self, function: Callable[[], None]) -> None:
+        """Call a function in the loop, from any thread."""
+        self._loop.soon(function)
+
+    def from_function(self, function: Callable[[], None]) -> None:
+        """Call a function in the loop at once; called in a task's function."""
+        runner = current_runner()
+        if runner is None:
+            self._loop.soon(function)
+            return
+
+        async def here() -> None:
+            function()
+
+        runner.wait(here)
+
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        """Start a task in the loop."""
+        return self._loop.create_task(work())
+
+    async def wait_for(self, task: asyncio.Task[None]) -> None:
+        """Wait until a task has ended, in whatever way."""
+        await asyncio.wait((task,))
 
     def assign(self, actor: NodeActor, start: StartTask) -> None:
         """Add a task. Never waits."""
@@ -81,6 +124,8 @@ class InlineTasks:
                 event = await actor.outcome(start)
                 self._current = None
                 self._ended += 1
+                if self._reports:
+                    self._report_helped()  # they ended before this one, which may end the run
                 actor.end_here(event)
                 # Functions that never wait must not keep a Ctrl-C or an answer from the loop.
                 if time.perf_counter() - began > UNBROKEN_S:
@@ -144,14 +189,17 @@ class InlineTasks:
             with helping:
                 event = stepped(actor.outcome(start))
             self._ended += 1
-            self._loop.soon(partial(self._end, actor, start, event))
+            self._reports.append((actor, start, event))
+            self._loop.soon(self._report_helped)
 
-    def _end(self, actor: NodeActor, start: StartTask, event: Event) -> None:
-        """Report a helper's task, in the loop; unless it has been abandoned."""
-        with self._lock:
-            known = self._helped.pop(start.task.id, None)
-        if known is not None:
-            actor.end_here(event)
+    def _report_helped(self) -> None:
+        """Report the helpers' tasks that have ended, in the loop; unless they were abandoned."""
+        while self._reports:
+            actor, start, event = self._reports.popleft()
+            with self._lock:
+                known = self._helped.pop(start.task.id, None)
+            if known is not None:
+                actor.end_here(event)
 
 
 class LateGroup:

@@ -452,9 +452,7 @@ class TaskActors:
         self._of_nodes: dict[str, NodeActor] = {}
         self._of_calls: dict[int, CallActor] = {}
 
-    def assign(
-        self, start: StartTask, group: Spawns, here: Here | None, *, alone: bool
-    ) -> None:
+    def assign(self, start: StartTask, group: Spawns, here: Here | None, *, alone: bool) -> None:
         """Assign a task to its actor. Never waits.
 
         Args:

@@ -8,6 +8,7 @@ Ends       with the core's `Finish`. A cancellation from outside becomes an even
            its tasks and stores their results under a shield, within a deadline
 """
 
+import asyncio
 import sys
 import threading
 import warnings
@@ -26,13 +27,18 @@ from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import DrainTimeoutError, SwallowedInterruptWarning, UnknownChannelWarning
 from actorgraph.errors.texts import error_repr
 from actorgraph.loops import Home, home
-from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.caller import loop_here
+from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.mailbox import Gate, Mailbox, wait_shielded
 from actorgraph.runtime.run.callbacks import Lifecycle
 from actorgraph.runtime.run.inline_tasks import InlineTasks, LateGroup
 from actorgraph.runtime.run.launch import RunSpans
-from actorgraph.runtime.run.node_actor import NodeActorStatistics, RunEnvironment, Spawns, TaskActors
+from actorgraph.runtime.run.node_actor import (
+    NodeActorStatistics,
+    RunEnvironment,
+    Spawns,
+    TaskActors,
+)
 from actorgraph.runtime.saver.hosting import DRAIN_TIMEOUT_S
 from actorgraph.runtime.saver.persistence import Receipts
 from actorgraph.runtime.task.calling import thread_limiter
@@ -100,6 +106,7 @@ class Supervisor:
     lifecycle: Lifecycle | None = None
     _spans: RunSpans | None = None
     _crash: BaseException | None = None
+    _catching_up: asyncio.Task[None] | None = None
 
     def __init__(
         self,
@@ -152,6 +159,7 @@ class Supervisor:
             inherit=bind_log_ids(inheritance_of(config), context, lineage) if inherits else None,
             # A function in the loop's thread would hold up live chunks and time limits.
             in_threads=live is not None
+            or (loop_here() is not None and state.plan.starts_tasks)
             or limit is not None
             or (lineage.above is not None and lineage.above.in_thread),
         )
@@ -175,6 +183,17 @@ class Supervisor:
         """
         self._announce_leaving()
         self._inbox.put(CancelRequested(to_others))
+        if self._here is not None and self._here.works:
+            self._here.soon(self._look)
+
+    def _look(self) -> None:
+        """Handle what was put into the mailbox while a task's function waits in `_work`.
+
+        That function may itself wait for what is handled.
+        """
+        if self._here is not None and self._here.works and self._parked:
+            self._parked = False
+            self._catching_up = self._here.start(self._catch_up)
 
     def _announce_leaving(self) -> None:
         """Make the next call on this thread wait until the run has left."""
@@ -215,7 +234,7 @@ class Supervisor:
         outcome = Cancelled()
         self._home = home()
         self._calls.limiter = thread_limiter()
-        self._effects.extend(effects)
+        self._add(effects)
         loop = None if self._environment.in_threads else loop_here()
         if loop is not None:
             self._here = InlineTasks(loop)
@@ -270,9 +289,7 @@ class Supervisor:
                 await self._wait_for(effect)
                 self._carry_out()
             if self._here and not self._inbox.items:
-                self._parked = True
-                await self._here.work(lambda: self._parked)
-                self._parked = False
+                await self._work(self._here)
                 continue
             # From here until an event arrives, `_deliver` may handle events in place of this task.
             self._parked = True
@@ -280,12 +297,44 @@ class Supervisor:
             self._parked = False
             if self._crash is not None:
                 raise self._crash
-            if isinstance(event, CancelRequested) and self._drain_scope is not None:
-                self._drain_scope.deadline = anyio.current_time() + self._drain_timeout_s
             # None: `_deliver` has handled an event, and left effects that have to wait.
             if event is not None:
-                self._effects.extend(advance(self._state, event))
-                self._carry_out()
+                self._handle(event)
+
+    async def _work(self, here: InlineTasks) -> None:
+        """Perform tasks in this thread; events that come meanwhile are handled on arrival."""
+        self._parked = True
+        try:
+            await here.work(lambda: self._parked and not self._inbox.items)
+        except BaseException:
+            if self._catching_up is not None:
+                self._catching_up.cancel()
+            raise
+        finally:
+            if self._catching_up is not None:
+                await wait_shielded(partial(here.wait_for, self._catching_up))
+                self._catching_up = None
+            self._parked = False
+
+    async def _catch_up(self) -> None:
+        """Do what `_drive` would do now, if it did not wait for a task's function in `_work`."""
+        try:
+            while self._crash is None:
+                if self._effects:
+                    if isinstance(self._effects[0], Finish):
+                        break
+                    await self._wait_for(self._effects[0])
+                    self._carry_out()
+                elif self._inbox.items:
+                    event = self._inbox.items.popleft()
+                    if event is not None:
+                        self._handle(event)
+                else:
+                    self._parked = True
+                    break
+        except Exception as error:  # noqa: BLE001 - a bug of ours: the run's task raises it
+            self._crash = error
+        self._catching_up = None
 
     def _deliver(self, event: Event) -> None:
         """Take an event, from any thread.
@@ -294,8 +343,16 @@ class Supervisor:
         a task switch, of which a superstep has few. Effects that have to wait are left to the
         supervisor's task; events that come before it has run are queued behind them.
         """
+        here = self._here
         if threading.get_ident() != self._home.thread:
             self._inbox.put(event)
+            if here is not None and here.works:
+                here.soon(self._look)
+        elif here is not None and here.is_hidden:
+            here.from_function(partial(self._deliver, event))
+        elif here is not None and not here.is_in_task:  # of a callback, where nothing can start
+            self._inbox.put(event)
+            self._look()
         elif self._stepping:
             self._caused.append(event)
         elif not self._parked or self._inbox.items:  # queued events came first
@@ -311,14 +368,27 @@ class Supervisor:
                 self._crash = error
             # A task that is due here is performed by the run's task, which may wait for an event.
             is_due = bool(self._here) and self._inbox.is_awaited
-            if self._effects or self._crash is not None or is_due:
-                self._inbox.put(None)
-            else:
+            if self._crash is None and not self._effects and not is_due:
                 self._parked = True
+            elif self._here is not None and self._here.works:
+                self._catching_up = self._here.start(self._catch_up)
+            else:
+                self._inbox.put(None)
 
     def _handle(self, event: Event) -> None:
-        self._effects.extend(advance(self._state, event))
+        if isinstance(event, CancelRequested) and self._drain_scope is not None:
+            # In a callback of the loop anyio finds none.
+            here = self._here is not None
+            now = asyncio.get_running_loop().time() if here else anyio.current_time()
+            self._drain_scope.deadline = now + self._drain_timeout_s
+        self._add(advance(self._state, event))
         self._carry_out()
+
+    def _add(self, effects: Sequence[Effect]) -> None:
+        """Add effects of one event, to be carried out."""
+        if self._broadcast is not None and self._broadcast.waits_for_reader:
+            effects = sorted(effects, key=lambda effect: isinstance(effect, StartTask))
+        self._effects.extend(effects)
 
     def _carry_out(self) -> None:
         """Carry out effects, and handle events that they cause, up to one that has to wait."""
@@ -333,7 +403,7 @@ class Supervisor:
                     effects.popleft()
                 if not caused:
                     return
-                effects.extend(advance(self._state, caused.popleft()))
+                self._add(advance(self._state, caused.popleft()))
         finally:
             self._stepping = False
             # Their effects may not overtake the one that has to wait: the mailbox comes after it.
@@ -346,6 +416,8 @@ class Supervisor:
             case Save():
                 return self._save(effect)
             case StartTask():
+                if self._broadcast is not None and self._broadcast.holds:
+                    return False
                 assert self._group is not None
                 if self._timer is not None:
                     self._timer.begin(self._state.step, self._group)
@@ -368,8 +440,12 @@ class Supervisor:
     async def _wait_for(self, effect: Effect) -> None:
         """Wait for an effect that could not be carried out at once.
 
-        A chunk waits for its slow reader; a long save lets other tasks run between two slices.
+        A chunk waits for its slow reader; a task for one that reads chunk by chunk; a long save
+        lets other tasks run between two slices.
         """
+        if isinstance(effect, StartTask) and self._broadcast is not None:
+            await self._broadcast.wait_wanted()
+            return
         if isinstance(effect, Emit) and self._broadcast is not None:
             await self._broadcast.publish(effect.chunks)
             self._effects.popleft()

@@ -22,6 +22,7 @@ from actorgraph.channels import EMPTY
 from actorgraph.errors import InvalidConfigError, InvalidResumeError, RunningLoopError
 from actorgraph.loops import in_event_loop
 from actorgraph.plan.json_schema import json_schema
+from actorgraph.plan.mentions import MARK
 from actorgraph.ports import Store
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.task.runtime import ContextT, Runtime, beat_nothing
@@ -229,6 +230,9 @@ def step(key: str, function: Callable[[], ResultT]) -> ResultT:
     made = function()
     calls.store_step(scope, identifier, key, made).result()
     return made
+
+
+vars(step)[MARK] = True
 
 
 def get_idempotency_key(part: str = "") -> str:

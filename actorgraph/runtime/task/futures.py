@@ -1,8 +1,10 @@
 """TaskFuture: the outcome of a `@task` call. Await it, or wait for its result in a thread."""
 
 import concurrent.futures
+import threading
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import anyio
@@ -10,7 +12,8 @@ import anyio.from_thread
 
 from actorgraph.errors import GraphDrained, GraphInterrupt, RunningLoopError
 from actorgraph.loops import in_event_loop
-from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.inline import current_runner
+from actorgraph.runtime.mailbox import Gate, wait_for_gate
 from actorgraph.values.commands import Interrupt
 
 T = TypeVar("T")
@@ -62,6 +65,8 @@ class TaskFuture(concurrent.futures.Future[T]):
         self._limiter = limiter
         self._gate = Gate()
         self.looked_at = False
+        if current_runner() is not None:
+            self._waiters = _Waiters()
 
     def __await__(self) -> Generator[Any, Any, T]:
         """Wait for the function's return value.
@@ -70,7 +75,10 @@ class TaskFuture(concurrent.futures.Future[T]):
             NodeCancelledError: the call was stopped.
             BaseException: the function's error.
         """
-        if not self.done():
+        runner = current_runner()
+        if runner is not None and not self.done():
+            runner.wait(self._gate.wait)  # in a loop that a plain node runs: it blocks this one
+        elif not self.done():
             try:
                 yield from self._gate.wait().__await__()
             finally:
@@ -129,6 +137,10 @@ class TaskFuture(concurrent.futures.Future[T]):
                 "block the event loop that runs the task",
                 do="`await` the future, or call result() in a sync node",
             )
+        runner = current_runner()
+        if runner is not None:
+            runner.wait(partial(self._settled_within, timeout_s))
+            return
         # Threads that wait for calls of sync tasks could take up the whole limit, and the tasks
         # that they wait for would never get a thread: a waiting thread doesn't count.
         limiter = self._limiter
@@ -140,6 +152,10 @@ class TaskFuture(concurrent.futures.Future[T]):
         finally:
             if limiter is not None and lends:
                 _grow(limiter, -1)
+
+    async def _settled_within(self, timeout_s: float | None) -> None:
+        with anyio.fail_after(timeout_s):
+            await self._gate.wait()
 
     def _outcome(self) -> T:
         error = super().exception()
@@ -156,6 +172,40 @@ class TaskFuture(concurrent.futures.Future[T]):
             caller.raised.extend(i for i in error.interrupts if i not in caller.raised)
         elif isinstance(error, GraphDrained):
             caller.drained = error
+
+
+class _Waiters(list[Any]):
+    """What `concurrent.futures.wait` and `as_completed` have registered at a future.
+
+    Each waits for an event, which here lets the event loop of the same thread run meanwhile.
+    """
+
+    def append(self, waiter: Any, /) -> None:
+        if type(waiter.event) is threading.Event:
+            waiter.event = _LoopEvent()
+        super().append(waiter)
+
+
+class _LoopEvent(threading.Event):
+    """An event that a plain function may wait for in the thread of the loop that sets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._gates: list[Gate] = []
+
+    def set(self) -> None:
+        super().set()
+        for gate in tuple(self._gates):
+            gate.open()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        runner = current_runner()
+        return super().wait(timeout) if runner is None else runner.wait(partial(self._set, timeout))
+
+    async def _set(self, timeout_s: float | None) -> bool:
+        with anyio.move_on_after(timeout_s):
+            await wait_for_gate(self._gates, self.is_set)
+        return self.is_set()
 
 
 def _grow(limiter: anyio.CapacityLimiter, by: int) -> bool:
