@@ -36,6 +36,8 @@ class CallerLoop(asyncio.SelectorEventLoop):
     Attributes:
         calls: makes the calls of plain functions.
         home: the thread that runs it now.
+        interrupted: whether a Ctrl-C has cancelled what is waited for.
+        is_torn: whether a signal's handler has raised out of it and left something to do.
     """
 
     def __init__(self) -> None:
@@ -43,7 +45,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
         self.calls = InlineCalls(self)
         self.home = Home(0)
         self._waited_for: asyncio.Task[Any] | None = None
-        self._interrupted = False
+        self.interrupted = self.is_torn = False
 
     def wait(self, function: Callable[[], Awaitable[T]], context: Context | None = None) -> T:
         """Run the loop until an async function has returned.
@@ -57,19 +59,24 @@ class CallerLoop(asyncio.SelectorEventLoop):
         """
         self.home.thread = threading.get_ident()
         context = context or copy_context()
-        task = self._waited_for = self.create_task(call_result(function), context=context)
-        handler = self._take_sigint()
+        self.interrupted = False
         try:
+            # Taken first: an interrupted caller would leave a task in the loop.
+            self._take_sigint()
+            task = self._waited_for = self.create_task(call_result(function), context=context)
+            if self.interrupted:
+                task.cancel()
             result = self._run(task)
             # Greenlets can't change threads, and the next call may come from another one.
             while self.calls.waiting:
                 rest = self._waited_for = self.create_task(call_result(self.calls.wait_ended))
                 self._run(rest)
-            return result.value()
         finally:
-            if handler is not None:
-                signal.signal(signal.SIGINT, handler)
-            self._waited_for, self._interrupted, self.home.thread = None, False, 0
+            self._give_back_sigint()
+            self._waited_for, self.home.thread = None, 0
+        if self.interrupted:  # too late to cancel anything
+            raise KeyboardInterrupt
+        return result.value()
 
     def soon(self, function: Callable[[], None]) -> None:
         """Call a function in the loop, from any thread; never if the loop runs no more."""
@@ -86,31 +93,47 @@ class CallerLoop(asyncio.SelectorEventLoop):
         try:
             return self.run_until_complete(task)
         except asyncio.CancelledError:
-            if self._interrupted:
+            if self.interrupted:
                 raise KeyboardInterrupt from None
             raise
         except BaseException:
             # Raised by a handler of signals: the task has not seen it, but must end first.
-            if not task.done():
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    self.run_until_complete(task)
+            self.is_torn = True
+            self._end(task)
+            self.is_torn = False
             raise
 
-    def _take_sigint(self) -> Any:
-        """Handle Ctrl-C here, unless the program handles it. Returns the handler before."""
+    def _end(self, task: "asyncio.Task[Any]") -> None:
+        # What the loop had still to do may include its own stop, when the task had just ended.
+        self.call_soon(self.stop)
+        self.run_forever()
+        if not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                self.run_until_complete(task)
+
+    def _take_sigint(self) -> None:
+        """Handle Ctrl-C here, unless the program handles it."""
         if threading.current_thread() is not threading.main_thread():
-            return None
-        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-            return None
-        return signal.signal(signal.SIGINT, self._on_sigint)
+            return
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._on_sigint)
+
+    def _give_back_sigint(self) -> None:
+        """Let Python handle Ctrl-C again."""
+        # Not by a note of `_take_sigint`, which may itself have been interrupted.
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if signal.getsignal(signal.SIGINT) == self._on_sigint:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _on_sigint(self, _number: int, _frame: FrameType | None) -> None:
         task = self._waited_for
-        if self.calls.is_inside or self._interrupted or task is None:
+        if self.calls.is_inside or self.interrupted:
             raise KeyboardInterrupt
-        self._interrupted = True
-        self.call_soon_threadsafe(task.cancel)
+        self.interrupted = True  # `wait` raises it at its end at the latest
+        if task is not None:
+            self.call_soon_threadsafe(task.cancel)
 
 
 _IDLE: list[CallerLoop] = []
@@ -129,6 +152,8 @@ def take() -> CallerLoop:
 
 def give_back(loop: CallerLoop) -> None:
     """Keep a loop for later calls."""
+    if loop.is_torn:
+        return
     if len(_IDLE) < IDLE_MAX:
         _IDLE.append(loop)
     else:
