@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
 from types import FrameType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from actorgraph.loops import Home, in_event_loop
 from actorgraph.runtime.inline import InlineCalls
@@ -185,11 +185,22 @@ def run(function: Callable[[], Awaitable[T]]) -> T:
         give_back(loop)
 
 
+class Cancellable(Protocol):
+    """The part of a task's scope that its cancellation changes."""
+
+    cancelled: bool
+
+
 class Helping:
-    """Plain functions called in a thread that helps a caller's; use it with `with`."""
+    """Plain functions called in a thread that helps a caller's; use it with `with`.
+
+    Attributes:
+        scope: of the task that it performs.
+    """
 
     def __init__(self) -> None:
         self._loop: CallerLoop | None = None
+        self.scope: Cancellable | None = None
 
     def __enter__(self) -> None:
         _HERE.helping = self
@@ -208,6 +219,8 @@ class Helping:
 
     def cancel(self) -> None:
         """Cancel what the thread waits for; a function itself can't be stopped."""
+        if self.scope is not None:
+            self.scope.cancelled = True
         loop = self._loop
         if loop is not None:
             loop.cancel()

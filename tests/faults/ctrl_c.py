@@ -80,6 +80,7 @@ class TickingOracle(PlainOracle):
     """An oracle whose nodes bring moments."""
 
     tick: Callable[[], None] | None = None
+    starts_tasks = False
 
     def write(self, what: str, label: str) -> None:
         super().write(what, label)
@@ -129,7 +130,9 @@ def each_call(clicker: Clicker) -> Iterator[None]:
     """A moment whenever this thread calls a Python function of the runtime or of asyncio."""
 
     def profile(frame: Any, event: str, _: object) -> None:
-        if event == "call" and any(part in frame.f_code.co_filename for part in CALLED):
+        code = frame.f_code
+        freeing = code.co_name in {"__del__", "abandon"}  # Python drops errors there
+        if event == "call" and not freeing and any(part in code.co_filename for part in CALLED):
             clicker.tick()
 
     sys.setprofile(profile)
@@ -192,6 +195,7 @@ class Attempt:
         with self._saver(plan) as saver:
             graph = compiled(self._scenario, self._oracle, saver)
             graph.get_state(CONFIG)  # the saver is open, and its threads have begun
+            self._oracle.starts_tasks = graph.plan.starts_tasks  # reads many functions, once
             before = threading.active_count() - len(threads._IDLE)
             with handled(number):
                 self._call(graph, kind, clicker, plan, number)
