@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
 from types import FrameType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from actorgraph.loops import Home, in_event_loop
 from actorgraph.runtime.inline import InlineCalls
@@ -38,6 +38,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
         calls: makes the calls of plain functions.
         home: the thread that runs it now.
         interrupted: whether a Ctrl-C has cancelled what is waited for.
+        is_torn: whether a signal's handler has raised out of it and left something to do.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
         self.calls = InlineCalls(self)
         self.home = Home(0)
         self._waited_for: asyncio.Task[Any] | None = None
-        self.interrupted = False
+        self.interrupted = self.is_torn = False
 
     def wait(self, function: Callable[[], Awaitable[T]], context: Context | None = None) -> T:
         """Run the loop until an async function has returned.
@@ -59,19 +60,24 @@ class CallerLoop(asyncio.SelectorEventLoop):
         """
         self.home.thread = threading.get_ident()
         context = context or copy_context()
-        task = self._waited_for = self.create_task(call_result(function), context=context)
-        handler = self._take_sigint()
+        self.interrupted = False
         try:
+            # Taken first: an interrupted caller would leave a task in the loop.
+            self._take_sigint()
+            task = self._waited_for = self.create_task(call_result(function), context=context)
+            if self.interrupted:
+                task.cancel()
             result = self._run(task)
             # Greenlets can't change threads, and the next call may come from another one.
             while self.calls.waiting:
                 rest = self._waited_for = self.create_task(call_result(self.calls.wait_ended))
                 self._run(rest)
-            return result.value()
         finally:
-            if handler is not None:
-                signal.signal(signal.SIGINT, handler)
-            self._waited_for, self.interrupted, self.home.thread = None, False, 0
+            self._give_back_sigint()
+            self._waited_for, self.home.thread = None, 0
+        if self.interrupted:  # too late to cancel anything
+            raise KeyboardInterrupt
+        return result.value()
 
     def soon(self, function: Callable[[], object]) -> None:
         """Call a function in the loop, from any thread; never if the loop runs no more."""
@@ -93,26 +99,42 @@ class CallerLoop(asyncio.SelectorEventLoop):
             raise
         except BaseException:
             # Raised by a handler of signals: the task has not seen it, but must end first.
-            if not task.done():
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    self.run_until_complete(task)
+            self.is_torn = True
+            self._end(task)
+            self.is_torn = False
             raise
 
-    def _take_sigint(self) -> Any:
-        """Handle Ctrl-C here, unless the program handles it. Returns the handler before."""
+    def _end(self, task: "asyncio.Task[Any]") -> None:
+        # What the loop had still to do may include its own stop, when the task had just ended.
+        self.call_soon(self.stop)
+        self.run_forever()
+        if not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                self.run_until_complete(task)
+
+    def _take_sigint(self) -> None:
+        """Handle Ctrl-C here, unless the program handles it."""
         if threading.current_thread() is not threading.main_thread():
-            return None
-        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-            return None
-        return signal.signal(signal.SIGINT, self._on_sigint)
+            return
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._on_sigint)
+
+    def _give_back_sigint(self) -> None:
+        """Let Python handle Ctrl-C again."""
+        # Not by a note of `_take_sigint`, which may itself have been interrupted.
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if signal.getsignal(signal.SIGINT) == self._on_sigint:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _on_sigint(self, _number: int, _frame: FrameType | None) -> None:
         task = self._waited_for
-        if self.calls.is_inside or self.interrupted or task is None:
+        if self.calls.is_inside or self.interrupted:
             raise KeyboardInterrupt
-        self.interrupted = True
-        self.call_soon_threadsafe(task.cancel)
+        self.interrupted = True  # `wait` raises it at its end at the latest
+        if task is not None:
+            self.call_soon_threadsafe(task.cancel)
 
 
 _IDLE: list[CallerLoop] = []
@@ -131,6 +153,8 @@ def take() -> CallerLoop:
 
 def give_back(loop: CallerLoop) -> None:
     """Keep a loop for later calls."""
+    if loop.is_torn:
+        return
     if len(_IDLE) < IDLE_MAX:
         _IDLE.append(loop)
     else:
@@ -162,11 +186,22 @@ def run(function: Callable[[], Awaitable[T]]) -> T:
         give_back(loop)
 
 
+class Cancellable(Protocol):
+    """The part of a task's scope that its cancellation changes."""
+
+    cancelled: bool
+
+
 class Helping:
-    """Plain functions called in a thread that helps a caller's; use it with `with`."""
+    """Plain functions called in a thread that helps a caller's; use it with `with`.
+
+    Attributes:
+        scope: of the task that it performs.
+    """
 
     def __init__(self) -> None:
         self._loop: CallerLoop | None = None
+        self.scope: Cancellable | None = None
 
     def __enter__(self) -> None:
         _HERE.helping = self
@@ -185,6 +220,8 @@ class Helping:
 
     def cancel(self) -> None:
         """Cancel what the thread waits for; a function itself can't be stopped."""
+        if self.scope is not None:
+            self.scope.cancelled = True
         loop = self._loop
         if loop is not None:
             loop.cancel()

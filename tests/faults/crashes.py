@@ -38,12 +38,17 @@ async def crash_everywhere(
             most = max(most, len(plan.operations))
             if not plan.fired and k > most:
                 break  # in `async` the number of operations differs from run to run
-            bad = {name: found[name] for name in JUDGED if found[name]}
-            if bad:
-                at = f"{when} operation {k} ({plan.operations[k - 1]!r})"
-                print(f"{scenario.name}, {mode}, {kind}, {at}: {bad}")
+            show(found, f"{scenario.name}, {mode}, {kind}", plan)
             seen += found
     return seen
+
+
+def show(found: Counter[str], what: str, plan: FaultPlan) -> None:
+    """Print where something went wrong."""
+    bad = {name: found[name] for name in JUDGED if found[name]}
+    if bad and plan.fail_at is not None:
+        operation = plan.operations[plan.fail_at - 1 :][:1]
+        print(f"{what}, {plan.when} operation {plan.fail_at} {operation}: {bad}")
 
 
 async def crash_at(
@@ -55,32 +60,60 @@ async def crash_at(
     store.remove()
     error = await _until_the_crash(scenario, store, mode, plan)
     oracle.crash()
-    began = len(oracle.lines)
     async with store.saver() as saver:
         graph = scenario.build(oracle).compile(checkpointer=saver)
         text = await recorded(saver, CONFIG)
-        lost = [label for label in oracle.acknowledged if label not in text]
         claim_lost = False
         try:
             result = await go_on(graph, mode, oracle)
         except AssertionError:
             claim_lost, result = True, {}
         state = await graph.aget_state(CONFIG)
+    stored = None if state.next else (*state.values["log"],)
+    seen = judged(scenario, oracle, text, result, stored)
+    return seen + told(plan, error, claim_lost=claim_lost)
+
+
+def judged(
+    scenario: Scenario,
+    oracle: Oracle,
+    text: str,
+    result: dict[str, Any],
+    stored: tuple[str, ...] | None,
+) -> Counter[str]:
+    """Compare what a crash left, and what a resume made of it, with what the oracle knows.
+
+    Args:
+        text: what was stored at the crash.
+        result: of the resume.
+        stored: the log that is stored after it; None if the thread has not ended.
+    """
     final = (*result.get("log", ()),)
-    fine = final == scenario.log and (*state.values["log"],) == final and state.next == ()
+    fine = final == scenario.log and stored == final
+    began = oracle.crashes[-1]
     again = oracle.labels("start", since=began)
     finished = set(oracle.labels("done", until=began))
     return Counter(
         {
-            "points": int(plan.fired),
             "wrong": int(not fine),
-            "lost": len(lost),
+            "lost": sum(label not in text for label in oracle.acknowledged),
             "re-run": len(oracle.run_again()),
-            "unreported": int(plan.fired and error is None),
-            "claim lost": int(claim_lost),
             "acknowledged": len(oracle.acknowledged),
             "unacknowledged run again": sum(label in finished for label in again),
         }
+    )
+
+
+def told(plan: FaultPlan, error: Exception | None, *, claim_lost: bool) -> Counter[str]:
+    """Count one crash.
+
+    Args:
+        error: what the caller saw.
+        claim_lost: whether nodes had run before their input was durable.
+    """
+    fired, lost = int(plan.fired), int(claim_lost)
+    return Counter(
+        {"points": fired, "unreported": int(fired and error is None), "claim lost": lost}
     )
 
 

@@ -1,4 +1,4 @@
-"""Start the worker, kill it at a moment, and judge what it left."""
+"""Start a worker, kill it at a moment, and judge what it left."""
 
 import random
 import subprocess
@@ -56,19 +56,29 @@ def kill_after(
     return False
 
 
+def left_in(folder: Path, oracle: Oracle) -> Counter[str]:
+    """Read what a killed worker had been told."""
+    read(folder / "oracle", oracle)
+    oracle.crash()
+    return Counter({"acknowledged": len(oracle.acknowledged)})
+
+
+def lost(oracle: Oracle, thread: str, text: str) -> int:
+    """How many acknowledged labels of a thread are not stored."""
+    mine = [label for label in oracle.acknowledged if label.startswith(f"{thread}.")]
+    return sum(label not in text for label in mine)
+
+
 async def judge(folder: Path, mode: str, url: str) -> Counter[str]:
     """Reopen what a killed worker left, finish it, and compare."""
     oracle = Oracle()
-    read(folder / "oracle", oracle)
-    oracle.crash()
-    seen = Counter({"acknowledged": len(oracle.acknowledged)})
+    seen = left_in(folder, oracle)
     saver = FaultySaver(saver_of(database_of(folder, url)), on_stored=oracle.stored)
     async with saver:
         graph = build(oracle).compile(checkpointer=saver)
         for thread in names():
             text = await recorded(saver, {"configurable": {"thread_id": thread}})
-            mine = [a for a in oracle.acknowledged if a.startswith(f"{thread}.")]
-            seen["lost"] += sum(label not in text for label in mine)
+            seen["lost"] += lost(oracle, thread, text)
             log = await finish(graph, thread, mode, oracle)
             seen["wrong"] += log != expected(thread)
     seen["run again"] = len(oracle.run_again())

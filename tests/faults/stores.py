@@ -9,7 +9,7 @@
 | json lines       | each write, sync, rename, truncate    | the persistence actor's task |
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
@@ -18,6 +18,7 @@ from actorgraph import InMemorySaver, JsonlSaver, SqliteSaver
 from actorgraph.savers.jsonl.files import Files
 from actorgraph.storage.sqlite.connections import HopConnection
 from actorgraph.testing import FaultPlan, FaultySaver, failing_connection, failing_files
+from actorgraph.values.checkpoint import CheckpointTuple
 from tests.faults.oracle import Oracle
 
 STORES = ("memory", "memory, by actor", "sqlite", "sqlite port", "json lines")
@@ -71,9 +72,18 @@ async def recorded(saver: FaultySaver, config: dict[str, Any]) -> str:
 
     Also those before it, back to one that holds its DeltaChannels whole.
     """
+    return text_of([row async for row in saver.alist(config)])
+
+
+def recorded_blocking(saver: FaultySaver, config: dict[str, Any]) -> str:
+    """`recorded` by a blocking call."""
+    return text_of(saver.list(config))
+
+
+def text_of(rows: Iterable[CheckpointTuple]) -> str:
     found: list[str] = []
     whole: set[str] = set()
-    async for row in saver.alist(config):
+    for row in rows:
         namespace = row.config["configurable"]["checkpoint_ns"]
         if namespace not in whole:
             found.append(repr((row.checkpoint["channel_values"], row.pending_writes)))

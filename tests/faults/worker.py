@@ -39,11 +39,16 @@ class FileOracle(Oracle):
 
     def __init__(self, path: str, mode: str) -> None:
         super().__init__(staggers=mode != "exit")
-        self._file = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
+        self._file = opened(path)
 
     def write(self, what: str, label: str) -> None:
         super().write(what, label)
         os.write(self._file, f"{what} {label}\n".encode())
+
+
+def opened(path: str) -> int:
+    """A file to which lines are added, as a descriptor."""
+    return os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
 
 
 def read(path: Path, oracle: Oracle) -> None:

@@ -9,6 +9,7 @@ Ends       when the run ends; `cancel` stops running calls, and each task still 
 import asyncio
 import math
 import sys
+from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import Context
 from typing import Any, Protocol
@@ -136,7 +137,8 @@ class NodeActor:
         self._environment = environment
         self._inbox: Mailbox[StartTask | None] = Mailbox()
         self._scopes: set[anyio.CancelScope] = set()
-        self._cancellation = anyio.get_cancelled_exc_class()
+        # anyio finds no loop in a callback, where the event of a helper's task may start this one.
+        self._cancellation = anyio.get_cancelled_exc_class() if on_trio() else CancelledError
         self._idle = True
         self._serves = self._in_threads = self._cancelled = False
         self._calls = self._running = self._running_max = self._abandoned = 0

@@ -382,7 +382,10 @@ class Supervisor:
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, CancelRequested) and self._drain_scope is not None:
-            self._drain_scope.deadline = anyio.current_time() + self._drain_timeout_s
+            # In a callback of the loop anyio finds none.
+            here = self._here is not None
+            now = asyncio.get_running_loop().time() if here else anyio.current_time()
+            self._drain_scope.deadline = now + self._drain_timeout_s
         self._add(advance(self._state, event))
         self._carry_out()
 

@@ -21,7 +21,7 @@ import anyio.lowlevel
 from actorgraph.errors import GraphInterrupt, ParentCommand
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime import portal
-from actorgraph.runtime.caller import calls_here, is_helping
+from actorgraph.runtime.caller import calls_here, helping_here, is_helping
 from actorgraph.runtime.task.functions import injected
 from actorgraph.runtime.task.hops import hop
 from actorgraph.runtime.task.inline_routers import call_inline
@@ -120,10 +120,16 @@ async def call_node(
     Returns: the task's writes, and a sentence for each dropped key.
     Raises: the node's error.
     """
-    here = is_helping()
-    if not here and node.one_hop and (scope.in_thread or calls_here() is None):
+    helping = helping_here() if is_helping() else None
+    if helping is not None:  # never waits
+        _BUSY[get_ident()] = helping.scope = scope
+        try:
+            return await _writes_made(plan, node, values, given, scope, here=True)
+        finally:
+            del _BUSY[get_ident()]
+    if node.one_hop and (scope.in_thread or calls_here() is None):
         return await in_thread(partial(_writes_made, plan, node, values, given, scope, here=True))
-    return await _writes_made(plan, node, values, given, scope, here=here)
+    return await _writes_made(plan, node, values, given, scope, here=False)
 
 
 async def _writes_made(

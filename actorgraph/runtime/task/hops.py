@@ -19,8 +19,11 @@ from actorgraph.loops import on_trio
 from actorgraph.runtime import threads
 
 try:
-    from anyio._core._eventloop import set_current_async_library, threadlocals
-except ImportError:  # another version of anyio
+    from anyio._core import _eventloop
+
+    threadlocals: Any = _eventloop.threadlocals
+    set_current_async_library: Any = _eventloop.set_current_async_library
+except (ImportError, AttributeError):  # another version of anyio
     threadlocals = set_current_async_library = None
 
 T = TypeVar("T")
