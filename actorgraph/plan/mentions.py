@@ -1,11 +1,11 @@
-"""Whether a function starts tasks, `@task` calls or steps, as far as its code tells.
+"""Whether a function starts tasks, `@task` calls or steps, as far as its code shows.
 
 A plain function that does can't be called in the thread of the run's event loop: that loop runs
 the tasks, and the function may wait for them in any way, in threads of its own too.
 
 The search reads code and calls nothing. It follows the names that a function mentions, through its
 globals, closure and defaults, and attributes of modules, classes and objects, into the functions of
-the same program. It misses what is found at run time only, by `getattr` or in a container.
+the same program. It misses objects that are found at run time only, by `getattr` or in a container.
 """
 
 import sys

@@ -231,7 +231,7 @@ class Plan:
     @property
     def starts_tasks(self) -> bool:
         """Whether one of its functions starts tasks; see `mentions`."""
-        if not self._found:  # not sooner: the functions may mention what is defined after them
+        if not self._found:  # not sooner: they may mention objects that are defined later
             functions = [node.call for node in self.callable.values()]
             functions += [b.path for node in self.callable.values() for b in node.branches]
             self._found.append(any(map(starts_tasks, functions)))

@@ -37,7 +37,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
     Attributes:
         calls: makes the calls of plain functions.
         home: the thread that runs it now.
-        interrupted: whether a Ctrl-C has cancelled what is waited for.
+        interrupted: whether a Ctrl-C has cancelled the task that is waited for.
         is_torn: whether a signal's handler has raised out of it and left something to do.
     """
 
@@ -85,7 +85,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
             self.call_soon_threadsafe(function)
 
     def cancel(self) -> None:
-        """Cancel what is waited for, from any thread."""
+        """Cancel the task that is waited for, from any thread."""
         task = self._waited_for
         if task is not None:
             self.soon(task.cancel)
@@ -235,7 +235,7 @@ _HERE = _Here()
 
 
 def helping_here() -> Helping | None:
-    """What this thread helps with; None in other threads."""
+    """The help that this thread gives; None in other threads."""
     return _HERE.helping
 
 
@@ -251,5 +251,5 @@ def loop_here() -> CallerLoop | None:
 
 
 def calls_here() -> InlineCalls | None:
-    """What makes inline calls in the running loop; None if it isn't a caller's."""
+    """The maker of inline calls in the running loop; None if it isn't a caller's."""
     return getattr(_get_running_loop(), "calls", None)

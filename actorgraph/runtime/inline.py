@@ -146,7 +146,7 @@ class InlineCalls:
                     self._alone.set()
             outcome = self._switch(runner, awaited)
             del awaited
-        runner.gr_context = None  # the task's context may hold what is to be freed
+        runner.gr_context = None  # the task's context may hold objects that the caller wants freed
         idle.append(runner)
         return _value(outcome)
 

@@ -1,4 +1,4 @@
-"""What is done with graphs of plain functions, to be told alike by every driver.
+"""Uses of graphs of plain functions, whose results must not depend on the driver.
 
 A scenario builds a graph and calls the async names of its methods, through `Calls`, which writes
 down what comes of each call. It never waits for anything else.
@@ -79,7 +79,7 @@ class Calls:
         return result
 
     def trace(self) -> str:
-        """What was told; ids by the order in which they occur, no times."""
+        """The results as a text; ids by the order in which they occur, no times."""
         ids: dict[str, str] = {}
         text = _TIME.sub("TIME", json.dumps(self.told, indent=1))
         return _ID.sub(lambda found: ids.setdefault(found[0], f"#{len(ids)}"), text)

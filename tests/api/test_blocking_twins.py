@@ -11,7 +11,7 @@ from tests.differential.blocking import Blocking, run
 
 
 def traces(scenario: Scenario, driver: str) -> list[str]:
-    """What a scenario tells under one driver: an event loop's name, or "blocking"."""
+    """The traces of a scenario under one driver: an event loop's name, or "blocking"."""
     made: list[Calls] = []
 
     def calls(graph: Any) -> Calls:
@@ -27,7 +27,7 @@ def traces(scenario: Scenario, driver: str) -> list[str]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.filterwarnings("ignore::actorgraph.ActorGraphWarning")
-def test_a_blocking_run_tells_the_same(scenario):
+def test_a_blocking_run_does_the_same(scenario):
     """
     Results, chunks, histories with pending writes, and errors: equal on asyncio, trio and here.
     """
@@ -39,7 +39,7 @@ def test_a_blocking_run_tells_the_same(scenario):
     assert trio == asyncio
 
 
-def test_scenarios_tell_something():
+def test_no_trace_is_empty():
     """
     Each trace has at least one state or chunk, and no random id is left in it.
     """

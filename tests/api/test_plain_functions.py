@@ -69,7 +69,7 @@ class TestErrors:
     )
     def test_any_exception_ends_the_call(self, error, told, kept):
         """
-        Whatever a node raises comes out of the call, finished work is kept, and a later call works.
+        Each error of a node comes out of the call, finished work is kept, and a later call works.
         """
         graph = in_a_row({"a": says("a"), "bad": raises(error)}, checkpointer=kept)
         for config, call in ((at("one"), graph.invoke), (at("two"), graph.stream)):
@@ -178,7 +178,7 @@ class TestCalls:
 
     def test_calls_leave_nothing_behind(self):
         """
-        After a thousand calls there are no more objects than after fifty.
+        A thousand calls leave no objects that fifty had not left.
         """
         graph = in_a_row({name: says(name) for name in "abc"})
 
@@ -196,7 +196,7 @@ class TestCalls:
 class TestContext:
     def test_a_task_has_a_context_of_its_own(self):
         """
-        What a node sets is seen by its router, and not by other tasks nor by the caller.
+        The variable that a node sets is seen by its router, not by other tasks nor by the caller.
         """
         routed: list[str] = []
 

@@ -35,7 +35,7 @@ UNUSUAL = {"forked": (b"['a']", ["a"]), "greenlets": [["['x']", "between", "2"]]
 
 
 def printed(name: str) -> str:
-    """What one of the programs prints; it fails after a limit of time."""
+    """The line that one of the programs prints; it fails after a limit of time."""
     command = [sys.executable, "-m", "tests.api.plain_programs", name]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert done.returncode == 0, done.stderr

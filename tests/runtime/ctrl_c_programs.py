@@ -38,7 +38,7 @@ class Program:
         return {"bar": [name]}
 
     def interrupted(self, name: str) -> None:
-        """What is interrupted, by `when`."""
+        """The part that is interrupted, by `when`."""
         match self.when:
             case "at_once":
                 self.signal()
@@ -114,7 +114,7 @@ class Program:
 
 
 def between(path: str) -> None:
-    """Interrupt a graph whose functions never wait, which goes on until it is told to end."""
+    """Interrupt a graph whose functions never wait, which goes on until it may end."""
     state: dict[str, Any] = {"on": True, "at": 0.0}
     builder = StateGraph(AB)
     builder.add_node("node", lambda _: {"bar": ["x"]})

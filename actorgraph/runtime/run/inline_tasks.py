@@ -60,7 +60,7 @@ class InlineTasks:
 
     @property
     def count(self) -> int:
-        """How many tasks it has, begun or not."""
+        """The number of its tasks, begun or not."""
         return len(self._due) + len(self._helped) + (self._current is not None)
 
     def __bool__(self) -> bool:

@@ -13,7 +13,7 @@ import sys
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import Context
 from functools import partial
 from typing import Any, assert_never
@@ -36,9 +36,9 @@ from actorgraph.runtime.run.launch import RunSpans
 from actorgraph.runtime.run.node_actor import (
     NodeActorStatistics,
     RunEnvironment,
-    Spawns,
     TaskActors,
 )
+from actorgraph.runtime.run.step_timer import timer_of
 from actorgraph.runtime.saver.hosting import DRAIN_TIMEOUT_S
 from actorgraph.runtime.saver.persistence import Receipts
 from actorgraph.runtime.task.calling import thread_limiter
@@ -64,7 +64,6 @@ from actorgraph.values.run import (
     Save,
     SaveFailed,
     StartTask,
-    StepTimedOut,
 )
 from actorgraph.values.stream_items import namespace_of
 
@@ -123,9 +122,8 @@ class Supervisor:
         self._state = state
         self._run, self._owns, self._host = lineage.run, lineage.owns, lineage.host
         self._context = context.copy()  # of the event handling, which may be called from any task
-        self._handoff = handoff
+        self._handoff, self._drain_timeout_s = handoff, drain_timeout_s
         broadcast = self._broadcast = lineage.broadcast
-        self._drain_timeout_s = drain_timeout_s
         self._inbox: Mailbox[Event | None] = Mailbox()
         self._receipts = Receipts(self._deliver)
         self._effects: deque[Effect] = deque()  # to be carried out, in order
@@ -135,8 +133,7 @@ class Supervisor:
         self._parked = self._stepping = False  # waiting for an event; carrying out effects
         self._group: TaskGroup | LateGroup | None = None
         self._here: InlineTasks | None = None
-        limit = state.policy.step_timeout_s
-        self._timer = None if limit is None else StepTimer(limit, self._deliver)
+        self._timer = timer_of(state.policy.step_timeout_s, self._deliver)
         self._saves_failed = self._has_left = False
         self._drain_scope: anyio.CancelScope | None = None
         self._left_gate = Gate()
@@ -158,11 +155,7 @@ class Supervisor:
             warn=warn_of_node,
             live=live,
             inherit=bind_log_ids(inheritance_of(config), context, lineage) if inherits else None,
-            # A function in the loop's thread would hold up live chunks and time limits.
-            in_threads=live is not None
-            or (loop_here() is not None and state.plan.starts_tasks)
-            or limit is not None
-            or (lineage.above is not None and lineage.above.in_thread),
+            in_threads=live is not None or self._timer is not None or needs_threads(state, lineage),
         )
         self._actors = TaskActors(state.plan.callable, self._environment, self._calls)
 
@@ -188,9 +181,9 @@ class Supervisor:
             self._here.soon(self._look)
 
     def _look(self) -> None:
-        """Handle what was put into the mailbox while a task's function waits in `_work`.
+        """Handle the events in the mailbox while a task's function waits in `_work`.
 
-        That function may itself wait for what is handled.
+        That function may itself wait for what they bring.
         """
         if self._here is not None and self._here.works and self._parked:
             self._parked = False
@@ -237,8 +230,7 @@ class Supervisor:
         self._calls.limiter = thread_limiter()
         self._add(effects)
         loop = None if self._environment.in_threads else loop_here()
-        if loop is not None:
-            self._here = InlineTasks(loop)
+        self._here = None if loop is None else InlineTasks(loop)
         async with anyio.create_task_group() if loop is None else LateGroup() as self._group:
             try:
                 with anyio.CancelScope() as self._drain_scope:
@@ -264,8 +256,7 @@ class Supervisor:
         if self._crash is not None:
             raise self._crash
         if "structlog" in sys.modules:  # else `log_event` would drop it
-            left = {"outcome": type(outcome).__name__, "step": self._state.step}
-            log_event("info", "run.left", **run_log_ids(self._environment.lineage), **left)
+            self._log_left(outcome)
         if self.lifecycle is not None:
             await self._notify(outcome)
         return outcome
@@ -520,6 +511,10 @@ class Supervisor:
                     raise
                 self._parked = False  # the cancelled wait had set it
 
+    def _log_left(self, outcome: RunOutcome) -> None:
+        left = {"outcome": type(outcome).__name__, "step": self._state.step}
+        log_event("info", "run.left", **run_log_ids(self._environment.lineage), **left)
+
     def _log_undrained(self) -> None:
         ids = run_log_ids(self._environment.lineage)
         error = str(undrained_error(self._state, self._drain_timeout_s))
@@ -540,32 +535,14 @@ class Supervisor:
         self._left_gate.open()
 
 
-class StepTimer:
-    """Limits the time of each superstep; one per run whose graph has a `step_timeout`."""
+def needs_threads(state: RunState, lineage: Lineage) -> bool:
+    """Whether plain functions may not be called in the thread of a caller's loop.
 
-    def __init__(self, seconds: float, report: Callable[[Event], None]) -> None:
-        self._seconds = seconds
-        self._report = report
-        self._step: int | None = None
-        self._waiting: anyio.CancelScope | None = None
-
-    def begin(self, step: int, group: Spawns) -> None:
-        """Start the time of the superstep after a step; called for each of its tasks."""
-        if step != self._step:
-            self.stop()
-            self._step = step
-            self._waiting = anyio.CancelScope()
-            group.start_soon(self._wait, step, self._waiting)
-
-    def stop(self) -> None:
-        """Stop the running timer."""
-        if self._waiting is not None:
-            self._waiting.cancel()
-
-    async def _wait(self, step: int, scope: anyio.CancelScope) -> None:
-        with scope:
-            await anyio.sleep(self._seconds)
-            self._report(StepTimedOut(step))
+    Live chunks and time limits need that thread too, which the supervisor knows itself.
+    """
+    if lineage.above is not None and lineage.above.in_thread:
+        return True
+    return loop_here() is not None and state.plan.starts_tasks
 
 
 def break_cycles(environment: RunEnvironment, calls: TaskCalls, receipts: Receipts) -> None:

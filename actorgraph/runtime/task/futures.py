@@ -175,7 +175,7 @@ class TaskFuture(concurrent.futures.Future[T]):
 
 
 class _Waiters(list[Any]):
-    """What `concurrent.futures.wait` and `as_completed` have registered at a future.
+    """The waiters that `concurrent.futures.wait` and `as_completed` register at a future.
 
     Each waits for an event, which here lets the event loop of the same thread run meanwhile.
     """
