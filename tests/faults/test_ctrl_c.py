@@ -14,9 +14,7 @@ from tests.faults.ctrl_c import JUDGED, MOMENTS, interrupt_everywhere
 from tests.faults.plain_scenarios import PLAIN
 from tests.faults.scenarios import MODES
 
-EVERY = {"calls": 3}
-"""Of the moments that are many, every so many-th."""
-SCENARIOS = ("chain", "fan-out", "interrupt", "nested", "calls", "loop")
+SCENARIOS = ("chain", "fan-out", "interrupt", "calls", "loop", "handler")
 
 
 @pytest.mark.promise("B3", "B6")
@@ -55,10 +53,9 @@ def interrupted(moments, kind, mode, folder, number) -> Counter[str]:
     """All scenarios, one after the other."""
     seen: Counter[str] = Counter()
     longest = 0
-    for name in SCENARIOS if moments != "calls" else SCENARIOS[:2]:
-        every = EVERY.get(moments, 1)
+    for name in SCENARIOS:
         path = folder / "store.db"
-        found = interrupt_everywhere(PLAIN[name], kind, mode, path, moments, number, every)
+        found = interrupt_everywhere(PLAIN[name], kind, mode, path, moments, number)
         longest = max(longest, found.pop("longest, ms", 0))
         seen += found
     seen["longest, ms"] = longest
