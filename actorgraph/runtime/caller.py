@@ -153,9 +153,7 @@ def take() -> CallerLoop:
 
 def give_back(loop: CallerLoop) -> None:
     """Keep a loop for later calls."""
-    if loop.is_torn:
-        return
-    if len(_IDLE) < IDLE_MAX:
+    if len(_IDLE) < IDLE_MAX and not loop.is_torn:
         _IDLE.append(loop)
     else:
         loop.close()

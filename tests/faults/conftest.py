@@ -14,6 +14,9 @@ HEADS = {
     "state machine": "store | event loop | sequences | steps | differences",
     "planted bugs": "bug | store | event loop | found as",
     "kill -9": "store | mode | event loop | kills | acknowledged | lost | run again | wrong",
+    "Ctrl-C": "signal, moments | store | mode | points | late | swallowed | other errors "
+    "| handler changed | tasks left | threads left | still claimed | acknowledged lost | wrong "
+    "| longest, ms",
     "systems killed": "store | event loop | kills | runs | acknowledged | lost | run again | wrong "
     "| seconds until all have ended",
     "systems stopped": "store | event loop | stops | runs | taken over | wrong "

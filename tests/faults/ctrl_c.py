@@ -8,12 +8,10 @@ moments, counted in the thread that calls:
 | steps     | when a task of the call's event loop gives up control                               |
 | functions | inside of a node, or between two functions that run in the caller's thread          |
 | storage   | while another thread begins, or has ended, an operation of the saver                |
-| calls     | when any Python function is called: between any two lines of the runtime's own code |
 """
 
 import asyncio
 import signal
-import sys
 import threading
 import time
 from collections import Counter
@@ -32,10 +30,9 @@ from tests.faults.plain_scenarios import PlainOracle, compiled, run_through
 from tests.faults.scenarios import CONFIG, INPUT, Scenario
 from tests.faults.stores import Store, recorded_blocking
 
-MOMENTS = ("steps", "functions", "storage", "calls")
+MOMENTS = ("steps", "functions", "storage")
 ENDS_WITHIN_S = 0.5
 K_MAX = 100_000
-CALLED = ("actorgraph/runtime/", "actorgraph/api/", "/asyncio/")
 JUDGED = (
     "late",
     "swallowed",
@@ -80,7 +77,6 @@ class TickingOracle(PlainOracle):
     """An oracle whose nodes bring moments."""
 
     tick: Callable[[], None] | None = None
-    starts_tasks = False
 
     def write(self, what: str, label: str) -> None:
         super().write(what, label)
@@ -126,32 +122,12 @@ def each_step(clicker: Clicker) -> Iterator[None]:
 
 
 @contextmanager
-def each_call(clicker: Clicker) -> Iterator[None]:
-    """A moment whenever this thread calls a Python function of the runtime or of asyncio."""
-
-    def profile(frame: Any, event: str, _: object) -> None:
-        code = frame.f_code
-        freeing = code.co_name in {"__del__", "abandon"}  # Python drops errors there
-        if event == "call" and not freeing and any(part in code.co_filename for part in CALLED):
-            clicker.tick()
-
-    sys.setprofile(profile)
-    try:
-        yield
-    finally:
-        sys.setprofile(None)
-
-
-@contextmanager
 def moments(
     kind: str, clicker: Clicker, oracle: TickingOracle, plan: TickingPlan
 ) -> Iterator[None]:
     """Bring moments of a kind meanwhile."""
     if kind == "steps":
         with each_step(clicker):
-            yield
-    elif kind == "calls":
-        with each_call(clicker):
             yield
     else:
         source: Any = oracle if kind == "functions" else plan
@@ -179,11 +155,7 @@ def _leave(_number: int, _frame: object) -> None:
 
 
 class Attempt:
-    """One call that gets a signal, and what came of it.
-
-    Args:
-        how: "stream" reads chunks, which acknowledge; "invoke" does not.
-    """
+    """One call that gets a signal, and what came of it."""
 
     def __init__(self, scenario: Scenario, store: Store, mode: str, oracle: TickingOracle) -> None:
         self._scenario, self._store, self._mode, self._oracle = scenario, store, mode, oracle
@@ -195,7 +167,6 @@ class Attempt:
         with self._saver(plan) as saver:
             graph = compiled(self._scenario, self._oracle, saver)
             graph.get_state(CONFIG)  # the saver is open, and its threads have begun
-            self._oracle.starts_tasks = graph.plan.starts_tasks  # reads many functions, once
             before = threading.active_count() - len(threads._IDLE)
             with handled(number):
                 self._call(graph, kind, clicker, plan, number)

@@ -69,8 +69,10 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
             if in_event_loop() or sys.is_finalizing():
                 waiting.abandon(stream.abandon, stream.aclose)
             else:
-                waiting.wait(stream.aclose)
-                waiting.end()
+                try:
+                    waiting.wait(stream.aclose)
+                finally:
+                    waiting.end()
 
     @overload
     def get_state(
