@@ -105,7 +105,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
             raise
 
     def _end(self, task: "asyncio.Task[Any]") -> None:
-        # What the loop had still to do may include its own stop, when the task had just ended.
+        # The loop's open callbacks may include its own stop, when the task had just ended.
         self.call_soon(self.stop)
         self.run_forever()
         if not task.done():
@@ -157,6 +157,11 @@ def give_back(loop: CallerLoop) -> None:
         _IDLE.append(loop)
     else:
         loop.close()
+
+
+def idle_loops() -> list[CallerLoop]:
+    """The loops that wait for the next call."""
+    return list(_IDLE)
 
 
 @atexit.register

@@ -24,7 +24,7 @@ class Crowd:
     """Four tasks at once: the first runs in the caller's thread, the others in helping threads."""
 
     def __init__(self, first: Callable[[], Any]) -> None:
-        self._first = first
+        self.first = first
         self.begun = threading.Barrier(HELPED + 1)
         self.goes_on = threading.Event()
         self.ended = threading.Semaphore(0)
@@ -43,7 +43,7 @@ class Crowd:
         item = state.get("item", 0)
         self.begun.wait(PATIENCE_S)
         if item == 0:
-            self._first()
+            self.first()
         else:
             self.goes_on.wait(PATIENCE_S)
             self.ended.release()
@@ -76,7 +76,7 @@ class TestAbandoned:
         assert left == ["work"] * HELPED
         assert all(crowd.ended.acquire(timeout=PATIENCE_S) for _ in range(HELPED))
 
-    def test_what_they_return_later_is_dropped(self):
+    def test_results_that_come_later_are_dropped(self):
         """
         Abandoned functions end later; the thread is resumed from what was stored, all of them run
         again, and none is named any more.
@@ -86,7 +86,7 @@ class TestAbandoned:
             crowd.graph.invoke({"log": []}, at())
         crowd.goes_on.set()
         assert all(crowd.ended.acquire(timeout=PATIENCE_S) for _ in range(HELPED))
-        crowd._first = lambda: None
+        crowd.first = lambda: None
 
         assert crowd.graph.invoke(None, at())["log"] == [*ITEMS, -1]
         assert abandoned() == []
