@@ -19,6 +19,7 @@ import anyio.from_thread
 from actorgraph.errors import RunningLoopError
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime import caller, portal, threads
+from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.scope import CURRENT
@@ -120,6 +121,11 @@ class StreamWaiting:
         if runner is not None and runner is self._runner:
             return runner.wait(partial(portal.acall, function))
         return portal.call(function)
+
+    @property
+    def chunk_waiting(self) -> "Callable[[Broadcast], None] | None":
+        """Runs the loop until a stream has a chunk; None if the loop isn't the caller's."""
+        return None if self._loop is None else self._loop.wait_for_chunk
 
     def abandon(self, leave: Callable[[], None], close: Callable[[], Awaitable[None]]) -> None:
         """End the stream where nothing may wait for that.

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self, cast
 
 import anyio
 import anyio.from_thread
@@ -29,6 +29,9 @@ from actorgraph.values.stream_items import Namespace, StreamItem, WhenFull
 BUFFER_MAX = 256
 BURST_MAX = 16_384
 """Chunks that may wait beyond a full buffer; with 1 kB each, 16 MB."""
+
+
+NOTHING_YET: Final = object()
 
 
 class BroadcastStatistics(msgspec.Struct, frozen=True):
@@ -61,6 +64,7 @@ class Broadcast:
         above: the broadcast of the parent run; it gets the chunks that its own reader asked for.
         seen: ids of the messages that the reader has.
         overflowed: called when "close" has closed it.
+        arrived: called when a chunk or the end is there, from any thread.
         waits_for_reader: whether a task begins only when the reader, which has read all chunks,
             waits for another one.
     """
@@ -78,13 +82,15 @@ class Broadcast:
         self.above: Broadcast | None = None
         self.seen: set[Any] = set()
         self.overflowed: Callable[[], None] = _ignore_overflow
+        self.arrived: Callable[[], None] = _ignore_arrival
         self.waits_for_reader = self._wanted = False
         self._subgraphs = subgraphs
         self._when_full = when_full
         self._buffer_max = buffer_max
         self._chunks: Mailbox[StreamItem | None] = Mailbox()
         self._lock = threading.Lock()
-        self._room: list[Gate] = []
+        self._room: list[Gate] = []  # senders that wait for room
+        self._starts: list[Gate] = []  # tasks that wait for the reader
         self._open = True
         self._too_slow = False
         self._count = self._most = self._dropped = 0
@@ -161,7 +167,7 @@ class Broadcast:
             if self.above is not None and self.above.holds:
                 await self.above.wait_wanted()
                 continue
-            await wait_for_gate(self._room, lambda: not self.holds)
+            await wait_for_gate(self._starts, lambda: not self.holds)
 
     @property
     def is_empty(self) -> bool:
@@ -192,17 +198,21 @@ class Broadcast:
         Raises:
             SlowReaderError: "close" has closed it; raised after the buffered chunks.
         """
-        while True:
-            while not self._chunks:
-                if self.waits_for_reader:
-                    self._wanted = True
-                    self._wake_senders()
-                await self._chunks.wait()
-            with self._lock:
-                if self._chunks:  # else another thread has dropped it since the wait
-                    chunk = self._chunks.get_nowait()
-                    self._wanted = False
-                    break
+        while (chunk := self.take()) is NOTHING_YET:
+            self.want()
+            await self._chunks.wait()
+        return cast("StreamItem | None", chunk)
+
+    def take(self) -> object:
+        """Take the next chunk; None at the end, NOTHING_YET if the reader has to wait.
+
+        Raises: as `get`.
+        """
+        with self._lock:  # another thread may drop chunks
+            if not self._chunks:
+                return NOTHING_YET
+            chunk = self._chunks.get_nowait()
+            self._wanted = False
         if self._room and len(self._chunks) < self._buffer_max:
             self._wake_senders()
         if chunk is None and self._too_slow:
@@ -212,17 +222,26 @@ class Broadcast:
             )
         return chunk
 
+    def want(self) -> None:
+        """Note that the reader waits for a chunk; see `waits_for_reader`."""
+        if self.waits_for_reader:
+            self._wanted = True
+            self._wake_tasks()
+
     def end(self) -> None:
         """Close it from the run's side: the reader gets the buffered chunks, then the end."""
         with self._lock:  # an abandoned thread of a sync node may still write, and drop chunks
             self._open = False
             self._chunks.put(None)
+        self.arrived()
         self._wake_senders()
+        self._wake_tasks()
 
     def leave(self) -> None:
         """Close it from the reader's side: drop later chunks and release waiting senders."""
         self._open, self.above = False, None
         self._wake_senders()
+        self._wake_tasks()
 
     def statistics(self) -> BroadcastStatistics:
         """Its figures so far."""
@@ -239,6 +258,7 @@ class Broadcast:
             self._overflow()
         if self._open:
             self._chunks.put(chunk)
+            self.arrived()
             self._count += 1
             self._most = max(self._most, len(self._chunks))
 
@@ -262,6 +282,11 @@ class Broadcast:
                 self._chunks.get_nowait()
                 self._dropped += 1
 
+    def _wake_tasks(self) -> None:
+        waiting, self._starts = self._starts, []
+        for gate in waiting:
+            gate.open()
+
     def _wake_senders(self) -> None:
         waiting, self._room = self._room, []
         for gate in waiting:
@@ -269,6 +294,10 @@ class Broadcast:
 
 
 def _ignore_overflow() -> None:
+    pass
+
+
+def _ignore_arrival() -> None:
     pass
 
 

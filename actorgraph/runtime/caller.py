@@ -13,17 +13,23 @@ import asyncio
 import atexit
 import os
 import signal
+import sys
 import threading
 from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
+from importlib import import_module
 from types import FrameType
 from typing import Any, Final, Protocol, TypeVar
 
 from actorgraph.loops import Home, in_event_loop
+from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.inline import InlineCalls
 from actorgraph.runtime.portal import CallResult, call_result
+
+# `signal` looks up an enum for each number and handler: five times as slow, at each call.
+SIGNALS: Any = import_module("_signal" if sys.implementation.name == "cpython" else "signal")
 
 T = TypeVar("T")
 
@@ -46,7 +52,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
         self.calls = InlineCalls(self)
         self.home = Home(0)
         self._waited_for: asyncio.Task[Any] | None = None
-        self.interrupted = self.is_torn = False
+        self.interrupted = self.is_torn = self._pumps = False
 
     def wait(self, function: Callable[[], Awaitable[T]], context: Context | None = None) -> T:
         """Run the loop until an async function has returned.
@@ -68,16 +74,55 @@ class CallerLoop(asyncio.SelectorEventLoop):
             if self.interrupted:
                 task.cancel()
             result = self._run(task)
-            # Greenlets can't change threads, and the next call may come from another one.
-            while self.calls.waiting:
-                rest = self._waited_for = self.create_task(call_result(self.calls.wait_ended))
-                self._run(rest)
+            self._wait_for_functions()
         finally:
             self._give_back_sigint()
             self._waited_for, self.home.thread = None, 0
         if self.interrupted:  # too late to cancel anything
             raise KeyboardInterrupt
         return result.value()
+
+    def wait_for_chunk(self, broadcast: Broadcast) -> None:
+        """Run the loop until a stream has a chunk, or its end.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C; the stream is to be closed then.
+        """
+        self.home.thread = threading.get_ident()
+        self.interrupted, self._pumps = False, True
+        broadcast.arrived = self._stop
+        try:
+            self._take_sigint()
+            broadcast.want()
+            if not self.interrupted:
+                self.run_forever()
+            self._wait_for_functions()
+        except BaseException:
+            self.is_torn = True
+            self.call_soon(self.stop)
+            self.run_forever()
+            self.is_torn = False
+            raise
+        finally:
+            broadcast.arrived = _ignore
+            self._pumps = False
+            self._give_back_sigint()
+            self.home.thread = 0
+        if self.interrupted:
+            raise KeyboardInterrupt
+
+    def _stop(self) -> None:
+        """Stop `wait_for_chunk`, from any thread."""
+        if threading.get_ident() == self.home.thread:
+            self.stop()
+        else:
+            self.soon(self.stop)
+
+    def _wait_for_functions(self) -> None:
+        # Greenlets can't change threads, and the next call may come from another one.
+        while self.calls.waiting:
+            rest = self._waited_for = self.create_task(call_result(self.calls.wait_ended))
+            self._run(rest)
 
     def soon(self, function: Callable[[], object]) -> None:
         """Call a function in the loop, from any thread; never if the loop runs no more."""
@@ -117,16 +162,16 @@ class CallerLoop(asyncio.SelectorEventLoop):
         """Handle Ctrl-C here, unless the program handles it."""
         if threading.current_thread() is not threading.main_thread():
             return
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._on_sigint)
+        if SIGNALS.getsignal(signal.SIGINT) is signal.default_int_handler:
+            SIGNALS.signal(signal.SIGINT, self._on_sigint)
 
     def _give_back_sigint(self) -> None:
         """Let Python handle Ctrl-C again."""
         # Not by a note of `_take_sigint`, which may itself have been interrupted.
         if threading.current_thread() is not threading.main_thread():
             return
-        if signal.getsignal(signal.SIGINT) == self._on_sigint:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if SIGNALS.getsignal(signal.SIGINT) == self._on_sigint:
+            SIGNALS.signal(signal.SIGINT, signal.default_int_handler)
 
     def _on_sigint(self, _number: int, _frame: FrameType | None) -> None:
         task = self._waited_for
@@ -135,6 +180,12 @@ class CallerLoop(asyncio.SelectorEventLoop):
         self.interrupted = True  # `wait` raises it at its end at the latest
         if task is not None:
             self.call_soon_threadsafe(task.cancel)
+        elif self._pumps:
+            self.call_soon_threadsafe(self.stop)
+
+
+def _ignore() -> None:
+    pass
 
 
 _IDLE: list[CallerLoop] = []

@@ -61,8 +61,15 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         waiting = StreamWaiting(plain=self.plan.plain)
         end = object()
         try:
-            while (chunk := waiting.wait(partial(_next, stream, end))) is not end:
+            chunk = waiting.wait(partial(_next, stream, end))
+            here = waiting.chunk_waiting
+            while chunk is not end:
                 yield chunk
+                chunk = (
+                    waiting.wait(partial(_next, stream, end))
+                    if here is None
+                    else stream.next_here(here, end)
+                )
         finally:
             # The generator may be freed by the garbage collector where nothing may block: inside
             # a loop, or while the interpreter shuts down.

@@ -8,14 +8,14 @@ generator that holds a task group early is an error on asyncio and on trio. Read
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextvars import copy_context
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import anyio
 
 from actorgraph.api.streams.formats import StreamFormat
 from actorgraph.errors import OtherLoopError, ParentCommand, SlowReaderError, TwoReadersError
 from actorgraph.loops import current_loop, on_trio
-from actorgraph.runtime.broadcast import Broadcast, Closing
+from actorgraph.runtime.broadcast import NOTHING_YET, Broadcast, Closing
 from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.start import prepare
@@ -182,13 +182,16 @@ class ChunkStream(Closing, AsyncIterator[Any]):
 
     async def _next(self) -> StreamItem | None:
         """Return the next item of a mode that the reader asked for; None at the end."""
-        stream_format = self._format
         while (item := await self._take()) is not None:
-            if stream_format.printed:
-                stream_format.show(item)
-            if item[1] in stream_format.modes:
+            if self._shows(item):
                 return item
         return None
+
+    def _shows(self, item: StreamItem) -> bool:
+        """Print an item, if its mode is to be printed; whether the reader asked for its mode."""
+        if self._format.printed:
+            self._format.show(item)
+        return item[1] in self._format.modes
 
     async def _take(self) -> StreamItem | None:
         """Return the next item of the run; None at the end. Raises the run's error."""
@@ -197,12 +200,32 @@ class ChunkStream(Closing, AsyncIterator[Any]):
         run = self._run or self._start()
         if run.broadcast.is_empty:  # only a reader that must wait is bound to the run's loop
             run.refuse_others()
-        item = await run.broadcast.get()
+        return self._accept(run, await run.broadcast.get())
+
+    def _accept(self, run: _StreamedRun, item: StreamItem | None) -> StreamItem | None:
         if item is not None:
             return item
         self._ended = True
         run.raise_outcome()
         return None
+
+    def next_here(self, wait: Callable[[Broadcast], None], end: object) -> Any:
+        """The next chunk of a stream that has been started, read outside of its loop.
+
+        Args:
+            wait: runs the loop until the broadcast has something.
+            end: returned at the end.
+        """
+        run = self._run
+        while run is not None and not self._ended:
+            item = run.broadcast.take()
+            if item is NOTHING_YET:
+                wait(run.broadcast)
+                continue
+            accepted = self._accept(run, cast("StreamItem | None", item))
+            if accepted is not None and self._shows(accepted):
+                return self._format.shaped(accepted)
+        return end
 
     def wait_for_reader(self) -> None:
         """Let no task begin before all chunks are read and another one is asked for."""
