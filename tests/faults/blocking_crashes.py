@@ -31,9 +31,7 @@ def crash_everywhere(
     return seen
 
 
-def crash_at(
-    scenario: Scenario, kind: str, mode: str, plan: FaultPlan, path: Path
-) -> Counter[str]:
+def crash_at(scenario: Scenario, kind: str, mode: str, plan: FaultPlan, path: Path) -> Counter[str]:
     """One crash and what came of it."""
     oracle = PlainOracle(staggers=mode != "exit", nested=mode != "exit")
     store = Store(kind, path, oracle)

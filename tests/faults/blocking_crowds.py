@@ -34,7 +34,6 @@ def overload(mode: str, path: Path, callers: int, count: int) -> Counter[str]:
     calls = [(name, f"{call};") for call, name in enumerate(sorted(names))]
     winners: dict[str, set[str]] = {name: set() for name in names}
     with SqliteSaver(path) as saver, ThreadPoolExecutor(callers) as pool:
-
         graph: Any = fan_out(OwnOracle()).compile(checkpointer=saver)
 
         def run(call: tuple[str, str]) -> Counter[str]:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from actorgraph import (
@@ -70,7 +71,7 @@ def in_a_row(oracle: Oracle, nodes: dict[str, Node | None]) -> StateGraph:
     for name, function in nodes.items():
         graph.add_node(name, function or task(oracle, name))
     names = [START, *nodes, END]
-    for one, two in zip(names, names[1:], strict=False):
+    for one, two in pairwise(names):
         graph.add_edge(one, two)
     return graph
 

@@ -115,8 +115,7 @@ def main(database: str, path: str, mode: str) -> None:
         assert graph.plan.plain
         first, *others = names()
         beside = [
-            threading.Thread(target=finish, args=(graph, thread, mode, oracle))
-            for thread in others
+            threading.Thread(target=finish, args=(graph, thread, mode, oracle)) for thread in others
         ]
         for thread in beside:
             thread.start()

@@ -13,6 +13,7 @@ from tests.support.gates import PATIENCE_S
 from tests.support.graphs import at
 
 HELPED = 3
+ITEMS = range(HELPED + 1)
 
 
 class State(TypedDict, total=False):
@@ -20,11 +21,15 @@ class State(TypedDict, total=False):
     item: int
 
 
+def spread(_: State) -> list[Send]:
+    return [Send("work", {"item": item}) for item in ITEMS]
+
+
 class Crowd:
     """Four tasks at once: the first runs in the caller's thread, the others in helping threads."""
 
     def __init__(self, first: Callable[[], Any]) -> None:
-        self._first = first
+        self.first = first
         self.begun = threading.Barrier(HELPED + 1)
         self.goes_on = threading.Event()
         self.ended = threading.Semaphore(0)
@@ -34,7 +39,9 @@ class Crowd:
         builder.add_node("work", self._work)
         builder.add_node("last", lambda _: {"log": [-1]})
         builder.set_entry_point("spread")
-        builder.add_conditional_edges("spread", lambda _: [Send("work", {"item": i}) for i in ITEMS])
+        builder.add_conditional_edges(
+            "spread", lambda _: [Send("work", {"item": i}) for i in ITEMS]
+        )
         builder.add_edge("work", "last")
         self.graph = builder.compile(checkpointer=self.saver)
 
@@ -42,14 +49,11 @@ class Crowd:
         item = state.get("item", 0)
         self.begun.wait(PATIENCE_S)
         if item == 0:
-            self._first()
+            self.first()
         else:
             self.goes_on.wait(PATIENCE_S)
             self.ended.release()
         return {"log": [item]}
-
-
-ITEMS = range(HELPED + 1)
 
 
 def fail() -> None:
@@ -85,7 +89,7 @@ class TestAbandoned:
             crowd.graph.invoke({"log": []}, at())
         crowd.goes_on.set()
         assert all(crowd.ended.acquire(timeout=PATIENCE_S) for _ in range(HELPED))
-        crowd._first = lambda: None
+        crowd.first = lambda: None
 
         assert crowd.graph.invoke(None, at())["log"] == [*ITEMS, -1]
         assert abandoned() == []
@@ -96,7 +100,7 @@ def test_a_node_begins_after_tasks_of_helping_threads():
     The last tasks of a superstep end in helping threads, after the caller's; the next node begins.
     """
     alone = threading.Event()
-    crowd = Crowd(lambda: alone.set())
+    crowd = Crowd(alone.set)
 
     def later() -> None:
         alone.wait(PATIENCE_S)
