@@ -10,14 +10,14 @@ from actorgraph import ConflictError, SqliteSaver
 from tests.faults.plain_scenarios import PLAIN, PlainOracle, fan_out
 
 OWN: ContextVar[list[tuple[str, str]]] = ContextVar("own")
-"""What happens in the nodes of one call."""
+"""The events in the nodes of one call."""
 
 CALLS = 2
 """For each thread of checkpoints, at once or one after the other."""
 
 
 class OwnOracle(PlainOracle):
-    """An oracle that tells each call from the others."""
+    """An oracle that distinguishes the calls."""
 
     def write(self, what: str, label: str) -> None:
         OWN.get().append((what, label))

@@ -14,12 +14,12 @@ from tests.faults.ctrl_c import JUDGED, MOMENTS, interrupt_everywhere
 from tests.faults.plain_scenarios import PLAIN
 from tests.faults.scenarios import MODES
 
-SCENARIOS = ("chain", "fan-out", "interrupt", "calls", "loop", "handler")
+SCENARIOS = ("chain", "fan-out", "interrupt", "calls", "loop")
 
 
 @pytest.mark.promise("B3", "B6")
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("kind", ["memory", "memory, by actor", "sqlite port", "json lines"])
+@pytest.mark.parametrize("kind", ["memory", "memory, by actor", "sqlite port"])
 @pytest.mark.parametrize("moments", MOMENTS)
 def test_ctrl_c_at_any_moment_loses_nothing(moments, kind, mode, tmp_path, request):
     """

@@ -79,7 +79,7 @@ class TestAbandoned:
         assert left == ["work"] * HELPED
         assert all(crowd.ended.acquire(timeout=PATIENCE_S) for _ in range(HELPED))
 
-    def test_what_they_return_later_is_dropped(self):
+    def test_results_that_come_later_are_dropped(self):
         """
         Abandoned functions end later; the thread is resumed from what was stored, all of them run
         again, and none is named any more.
