@@ -48,6 +48,15 @@ JUDGED = (
 ERRORS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: SystemExit}
 
 
+def idle_loops() -> list[caller.CallerLoop]:
+    return vars(caller)["_IDLE"]
+
+
+def busy_threads() -> int:
+    """How many threads there are, without those that wait for work."""
+    return threading.active_count() - len(vars(threads)["_IDLE"])
+
+
 class Clicker:
     """Counts moments, and sends the main thread a signal at the k-th.
 
@@ -167,7 +176,7 @@ class Attempt:
         with self._saver(plan) as saver:
             graph = compiled(self._scenario, self._oracle, saver)
             graph.get_state(CONFIG)  # the saver is open, and its threads have begun
-            before = threading.active_count() - threads.idle()
+            before = busy_threads()
             with handled(number):
                 self._call(graph, kind, clicker, plan, number)
             self._look(saver, before)
@@ -207,10 +216,10 @@ class Attempt:
         self.found["handler changed"] += signal.getsignal(number) is not handler
 
     def _look(self, saver: FaultySaver, before: int) -> None:
-        left = [task for loop in caller.idle_loops() for task in asyncio.all_tasks(loop)]
+        left = [task for loop in idle_loops() for task in asyncio.all_tasks(loop)]
         self.found["tasks left"] = len(left)
         deadline = time.monotonic() + 1.0
-        while threading.active_count() - threads.idle() > before or abandoned():
+        while busy_threads() > before or abandoned():
             if time.monotonic() > deadline:
                 self.found["threads left"] = 1
                 return

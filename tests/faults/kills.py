@@ -57,7 +57,7 @@ def kill_after(
 
 
 def left_in(folder: Path, oracle: Oracle) -> Counter[str]:
-    """Read the acknowledgements that a killed worker had got."""
+    """Read the oracle file of a killed worker."""
     read(folder / "oracle", oracle)
     oracle.crash()
     return Counter({"acknowledged": len(oracle.acknowledged)})

@@ -16,7 +16,7 @@ from tests.faults.plain_scenarios import PLAIN
 from tests.faults.scenarios import MODES
 
 QUICK = tuple(name for name in JUDGED if name != "late")
-"""The faults that are judged here; other tests may have the processor for half a second."""
+"""Without the time: tests beside this one may have the processor for half a second."""
 THREADS = 30
 
 

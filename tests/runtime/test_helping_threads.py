@@ -13,11 +13,16 @@ from tests.support.gates import PATIENCE_S
 from tests.support.graphs import at
 
 HELPED = 3
+ITEMS = range(HELPED + 1)
 
 
 class State(TypedDict, total=False):
     log: Annotated[list[int], operator.add]
     item: int
+
+
+def spread(_: State) -> list[Send]:
+    return [Send("work", {"item": item}) for item in ITEMS]
 
 
 class Crowd:
@@ -34,8 +39,9 @@ class Crowd:
         builder.add_node("work", self._work)
         builder.add_node("last", lambda _: {"log": [-1]})
         builder.set_entry_point("spread")
-        sends = [Send("work", {"item": i}) for i in ITEMS]
-        builder.add_conditional_edges("spread", lambda _: sends)
+        builder.add_conditional_edges(
+            "spread", lambda _: [Send("work", {"item": i}) for i in ITEMS]
+        )
         builder.add_edge("work", "last")
         self.graph = builder.compile(checkpointer=self.saver)
 
@@ -48,9 +54,6 @@ class Crowd:
             self.goes_on.wait(PATIENCE_S)
             self.ended.release()
         return {"log": [item]}
-
-
-ITEMS = range(HELPED + 1)
 
 
 def fail() -> None:
