@@ -25,6 +25,8 @@ class BranchPlan:
         ends: answer of `path` -> node; None if it returns names of nodes.
         reads: the channels that `path` gets.
         coerce: makes them into its schema; None leaves a dict.
+        inline: whether `path` is called on the event loop, without a worker thread.
+        why: the reason for that, for reports.
     """
 
     name: str
@@ -38,6 +40,8 @@ class BranchPlan:
     """Answer that names a node -> the channel that makes it due."""
     own_keys: frozenset[str] = frozenset()
     """State keys outside of `reads` that `path` gets if its node has just returned them."""
+    inline: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

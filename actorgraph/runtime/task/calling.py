@@ -19,6 +19,7 @@ import anyio.to_thread
 from actorgraph.errors import GraphInterrupt, ParentCommand
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime.task.functions import injected
+from actorgraph.runtime.task.inline_routers import call_inline
 from actorgraph.runtime.task.interop import translated
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.runtime import RunResources
@@ -161,7 +162,11 @@ async def branch_writes(
             answer = await branch.path(seen)
         else:
             extra = injected(branch.inject, scope) if scope else {}
-            answer = await call_function(branch.path, branch.is_async, seen, extra)
+            if branch.inline:
+                answer = call_inline(node.name, branch, seen, extra)
+                answer = await answer if inspect.isawaitable(answer) else answer
+            else:
+                answer = await call_function(branch.path, branch.is_async, seen, extra)
         targets.extend(branch_targets(plan, node.name, branch, answer))
     return targets
 
