@@ -31,7 +31,7 @@ CORE := channels codec plan superstep
 COVERED ?= -k 'not trio and (not (postgres or jsonl) or test_postgres or test_jsonl)'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test coverage coverage-core mutants docs-test lint format format-check types bench differential faults promises picture house clean
+.PHONY: demo test coverage coverage-core mutants docs-test lint format format-check types bench figures charts counts differential faults promises picture house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -72,6 +72,15 @@ types: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python -m tests.bench $(ARGS)
+
+figures: $(DEV)
+	$(BIN)/python -m tests.bench.pages $(ARGS)
+
+charts: $(DEV)
+	$(BIN)/python -m tests.bench.pages --charts $(ARGS)
+
+counts: $(DEV)
+	$(BIN)/python -m tests.support.call_counts --renew
 
 differential: $(DEV)
 	$(BIN)/python -m tests.differential $(ARGS)

@@ -1,12 +1,26 @@
 """The benchmark harness: what its floors write, and how it judges. The figures are not tested."""
 
 import contextlib
+import inspect
+import json
 import sqlite3
+from importlib import import_module
+from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.bench import catalogue, floors, report, waiting
-from tests.bench.catalogue import FLOOR, RIVAL, SUBJECT, WAITING, Against, Comparison
+from tests.bench import (
+    blocking,
+    catalogue,
+    charts,
+    floors,
+    libraries,
+    pages,
+    report,
+    waiting,
+    worker,
+)
+from tests.bench.catalogue import FLOOR, RAW, RIVAL, SUBJECT, WAITING, Against, Comparison
 from tests.bench.runner import Outcome
 
 SCHEMA = """
@@ -113,7 +127,7 @@ class TestVerdict:
         bar = Comparison(Against.RIVAL, at_least=8)
 
         assert report.ratio(outcome, bar) == 8
-        assert report.verdict(report.ratio(outcome, bar), bar) == "pass"
+        assert report.verdict(report.ratio(outcome, bar), bar) == "reached"
 
     def test_a_cost_is_a_multiple_of_its_floor(self):
         """
@@ -123,7 +137,54 @@ class TestVerdict:
         bar = Comparison(Against.COST_OVER_FLOOR, at_most=3)
 
         assert report.ratio(outcome, bar) == 4
-        assert report.verdict(report.ratio(outcome, bar), bar) == "FAIL"
+        assert report.verdict(report.ratio(outcome, bar), bar) == "NOT REACHED"
+
+    def test_cpu_time_over_a_floor_is_a_multiple_too(self):
+        """
+        Where the cost is a multiple of the floor's, so is the CPU time.
+        """
+        outcome = outcome_of("sqlite-one", **{SUBJECT: [1000], FLOOR: [1000]})
+        outcome.runs[SUBJECT][0]["cpu_seconds"] = 0.3
+        outcome.runs[FLOOR][0]["cpu_seconds"] = 0.1
+
+        assert report.cpu_ratio(outcome, Comparison(Against.COST_OVER_FLOOR)) == pytest.approx(3)
+
+    def test_a_goal_is_distinct_from_a_requirement(self):
+        """
+        A missed goal reads softer than a missed requirement, and the bar names the goal.
+        """
+        goal = Comparison(Against.RIVAL, at_least=8, required=False)
+        bar = Comparison(Against.RIVAL, at_least=8)
+
+        assert report.verdict(7, goal) == "not reached"
+        assert report.verdict(7, bar) == "NOT REACHED"
+        assert report.required(goal, catalogue.Unit.STEPS) == ">= 8x (goal)"
+        assert report.required(bar, catalogue.Unit.STEPS) == ">= 8x"
+
+    def test_cpu_time_is_beside_wall_clock(self):
+        """
+        A line has the CPU microseconds of both sides, and how many times ours theirs is.
+        """
+        outcome = outcome_of("loop", **{SUBJECT: [100], RIVAL: [10]})
+        outcome.runs[SUBJECT][0]["cpu_seconds"] = 0.001
+        outcome.runs[RIVAL][0]["cpu_seconds"] = 0.0005
+
+        line = report.comparison_table([outcome])[-1]
+
+        assert [cell.strip() for cell in line.split("|")[8:10]] == ["10.0, 50.0", "5x"]
+
+    def test_a_loop_beside_others_is_compared_with_the_fastest(self):
+        """
+        The ratio is to the best of the other libraries; one without such calls has a dash.
+        """
+        rates = {SUBJECT: [90], "burr": [30], "pydantic-graph": [10]}
+        outcome = outcome_of("others-blocking", **rates)
+
+        line = report.others_table([outcome])[-1]
+
+        assert [cell.strip() for cell in line.split("|")[2:8]] == [
+            *("90 (-)", "30 (-)", "10 (-)", "-", "-", "3x"),
+        ]
 
     def test_a_share_of_what_waiting_tasks_get_has_a_line_of_its_own(self):
         """
@@ -147,3 +208,214 @@ class TestVerdict:
 
         assert report.ratio(outcome, bar) is None
         assert report.verdict(None, bar) == "not measured"
+
+
+class TestCatalogue:
+    """`catalogue.MEASURES`: the list of rows."""
+
+    @pytest.mark.parametrize("quick", [False, True])
+    def test_every_measure_has_a_workload_that_takes_its_arguments(self, quick):
+        """
+        Each measure names a function that exists and can be called with these arguments.
+        """
+        for measure in catalogue.select(None, quick=quick):
+            module, _, name = measure.workload.rpartition(".")
+            default = "mailboxes" if measure.sides == (RAW,) else "workloads"
+            function = getattr(import_module(f"tests.bench.{module or default}"), name)
+            given = () if measure.sides == (RAW,) else ("library", "path")
+            added = {"url": "postgresql://"} if measure.server else {}
+
+            inspect.signature(function).bind(*given, **measure.arguments, **added)
+
+    def test_names_are_unique(self):
+        """
+        No two measures have the same name, by which figures are stored and found.
+        """
+        names = [measure.name for measure in catalogue.MEASURES]
+
+        assert len(names) == len(set(names))
+
+    def test_a_group_is_picked_by_its_name(self):
+        """
+        `--group others` measures the loops of other libraries and nothing else.
+        """
+        chosen = catalogue.select(None, quick=False, groups=["others"])
+
+        assert {measure.name.partition("-")[0] for measure in chosen} == {"others"}
+
+
+class TestWorker:
+    """`worker.call`: one workload in its process."""
+
+    @pytest.mark.parametrize(
+        ("name", "arguments"),
+        [
+            ("loop", {"steps": 3, "saver": "sqlite"}),
+            ("one_step", {"calls": 3, "saver": "memory"}),
+            ("stream", {"steps": 3, "saver": None}),
+            ("fan_out", {"tasks": 3, "rounds": 1, "sleep_s": 0}),
+        ],
+    )
+    def test_blocking_programs_have_no_event_loop(self, name, arguments, tmp_path):
+        """
+        A workload without `async` is called directly, and counts its units.
+        """
+        assert not inspect.iscoroutinefunction(getattr(blocking, name))
+        request = {"arguments": arguments, "backend": "asyncio"}
+
+        library = libraries.load("actorgraph")
+        figures = worker.call(request, f"blocking.{name}", "workloads", library, tmp_path / "db")
+
+        assert figures["units"] == 3
+
+    def test_a_value_is_carried_through_all_steps(self, tmp_path):
+        """
+        The workload with a large value ends with that value, on a SQLite file.
+        """
+        arguments = {"steps": 3, "value_bytes": 10_000, "saver": "sqlite"}
+        request = {"arguments": arguments, "backend": "asyncio"}
+
+        library = libraries.load("actorgraph")
+        figures = worker.call(request, "large_value", "workloads", library, tmp_path / "db")
+
+        assert figures["units"] == 3
+
+
+FACTS = {"python": "3.11.7", "cores": 2, "libraries": ["actorgraph 0.1.0", "langgraph 1.2.22"]}
+
+
+def document_of(outcomes, *, quick=False):
+    """Figures as the harness stores and a page reads them."""
+    measures = [report.as_json(outcome) for outcome in outcomes]
+    return json.loads(json.dumps({"quick": quick, "facts": FACTS, "measures": measures}))
+
+
+class TestPages:
+    """`pages`: measured figures in README.md and docs/benchmarks.md."""
+
+    def test_the_readme_shows_plain_functions_first(self):
+        """
+        The programs that people write come before the best case, each with its ratio.
+        """
+        best = outcome_of("loop", **{SUBJECT: [300], RIVAL: [20]})
+        usual = outcome_of("invoke", **{SUBJECT: [50], RIVAL: [10]})
+
+        lines = pages.readme_part(document_of([best, usual])).splitlines()
+
+        assert "LangGraph 1.2.22 on the same machine (2 cores, CPython 3.11" in lines[0]
+        cells = [[cell.strip() for cell in line.split("|")[1:5]] for line in lines[4:]]
+        assert cells == [
+            ["**plain functions**", "", "", ""],
+            ["`invoke`", "50 steps/s", "10", "5x"],
+            ["**async functions**", "", "", ""],
+            ["one thread, no saver", "300 steps/s", "20", "15x"],
+        ]
+
+    def test_every_row_of_the_readme_is_a_measure(self):
+        """
+        No row of the README's table names a measure that the catalogue has not.
+        """
+        names = {measure.name for measure in catalogue.MEASURES}
+
+        assert names >= {*pages.FIRST_PROGRAMS, *pages.BEST_CASE}
+
+    def test_only_the_place_of_figures_changes(self):
+        """
+        Text around the two comments is kept, text between them is replaced.
+        """
+        page = f"above\n{pages.BEGIN}\nold\n{pages.END}\nbelow\n"
+
+        assert pages.filled(page, "new") == (f"above\n{pages.BEGIN}\n\nnew\n\n{pages.END}\nbelow\n")
+
+    @pytest.mark.parametrize("path", [pages.README, pages.PAGE])
+    def test_the_pages_have_a_place_for_figures(self, path):
+        """
+        Each page has the two comments once, so that one command renews its figures.
+        """
+        text = path.read_text("utf-8")
+
+        assert (text.count(pages.BEGIN), text.count(pages.END)) == (1, 1)
+
+    def test_quick_figures_are_refused(self, tmp_path):
+        """
+        Figures of `--quick` and missing ones come to no page.
+        """
+        quick = tmp_path / "quick.json"
+        quick.write_text(json.dumps(document_of([], quick=True)), "utf-8")
+
+        with pytest.raises(pages.NoFigures, match="--quick"):
+            pages.load(quick)
+        with pytest.raises(pages.NoFigures, match="make bench"):
+            pages.load(tmp_path / "missing.json")
+
+    @pytest.mark.skipif(not pages.FIGURES.exists(), reason="no docs/benchmarks.json yet")
+    def test_pages_and_charts_are_those_of_the_stored_figures(self):
+        """
+        README.md, docs/benchmarks.md and the charts say what docs/benchmarks.json says.
+        """
+        document = pages.load(pages.FIGURES)
+
+        for path, part in ((pages.README, pages.readme_part), (pages.PAGE, pages.page_part)):
+            text = path.read_text("utf-8")
+            assert pages.filled(text, part(document)) == text, "make figures"
+        for name, picture in pages.drawn(document).items():
+            assert pages.PAGE.with_name(name).read_text("utf-8") == picture, "make charts"
+
+
+def luminance(colour):
+    """The relative luminance of a colour like "#2f81f7"; WCAG 2."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [
+        part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one, other):
+    """The contrast of two colours: 1 for equal ones, 21 for black on white."""
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+class TestCharts:
+    """`charts`: curves of the measured figures."""
+
+    def test_a_curve_has_a_point_per_size_in_order(self):
+        """
+        The number in a measure's name is the point's place, its median the height.
+        """
+        measures = [
+            outcome_of(f"threads-{count}", **{SUBJECT: [count * 10], RIVAL: [count]})
+            for count in (1000, 1, 30)
+        ]
+
+        chart = charts.threads_chart(document_of(measures)["measures"])
+
+        assert chart.curves == {
+            SUBJECT: [(1, 10), (30, 300), (1000, 10_000)],
+            RIVAL: [(1, 1), (30, 30), (1000, 1000)],
+        }
+
+    def test_a_picture_names_both_sides_and_rises_with_the_figures(self):
+        """
+        The picture is XML, each curve has its name, and higher values are higher up.
+        """
+        chart = charts.Chart("Title & more", "x", {SUBJECT: [(1, 5), (10, 50), (100, 500)]})
+
+        root = ET.fromstring(charts.draw(chart))  # noqa: S314 - drawn here
+
+        names = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+        dots = list(root.iter("{http://www.w3.org/2000/svg}circle"))
+        heights = [float(dot.get("cy")) for dot in dots]
+        assert "Title & more" in names
+        assert "actorgraph" in names
+        assert heights == sorted(heights, reverse=True)
+        assert len(set(heights)) == 3
+
+    def test_colours_are_read_on_light_and_dark_pages(self):
+        """
+        Texts and curves have a contrast of 3 or more with white and with a nearly black page.
+        """
+        for colour in (charts.TEXT, *charts.COLOURS.values()):
+            assert contrast(colour, "#ffffff") >= 3, colour
+            assert contrast(colour, "#0d1117") >= 3, colour

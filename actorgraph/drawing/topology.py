@@ -6,7 +6,7 @@ from typing import Any
 
 from actorgraph.channels import NamedBarrierValue
 from actorgraph.drawing.shape import DrawnEdge, GraphShape, deferred, pauses_of, shape_of
-from actorgraph.plan.plan import NodePlan, Plan
+from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
 from actorgraph.values.constants import BRANCH_TO, END, START
 
 FORMAT = 1
@@ -30,6 +30,9 @@ def topology_of(plan: Plan) -> dict[str, Any]:
         "channels": {name: type(plan.channels[name]).__name__ for name in plan.state_keys},
         "nodes": [_row(plan, node, pauses[name]) for name, node in plan.nodes.items()],
         "edges": [_edge(edge) for edge in shape.edges],
+        "routers": [
+            _router(node, branch) for node in plan.nodes.values() for branch in node.branches
+        ],
         "joins": [{"from": [*join.sources], "to": join.target} for join in _joins(plan)],
         "report": [*report(plan, shape)],
     }
@@ -44,6 +47,13 @@ def _row(plan: Plan, node: NodePlan, pauses: Sequence[str]) -> dict[str, Any]:
         "interrupt": [*pauses],
         "destinations": [*node.ends],
     }
+
+
+def _router(node: NodePlan, branch: BranchPlan) -> dict[str, str]:
+    """Make the row of a router: the place of its calls and the reason."""
+    on_loop = branch.is_async or branch.inline
+    called = "event loop" if on_loop else "worker thread"
+    return {"node": node.name, "name": branch.name, "called_on": called, "why": branch.why}
 
 
 def _edge(edge: DrawnEdge) -> dict[str, Any]:

@@ -29,6 +29,10 @@ class CacheWarning(ActorGraphWarning):
     """A cache failed to read or store a node's result; the run goes on without it."""
 
 
+class SlowRouterWarning(ActorGraphWarning):
+    """A router that is called on the event loop took so long that other tasks waited for it."""
+
+
 class LostErrorWarning(ActorGraphWarning):
     """A `@task` call failed, and its caller returned without awaiting it."""
 

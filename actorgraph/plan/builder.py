@@ -56,12 +56,14 @@ class BranchSpec:
     Attributes:
         ends: answer of the router -> node; None if it may go anywhere.
         schema: that of the router's own parameter; None for the node's.
+        inline: whether it is called on the event loop; None for a proof that it is quick.
     """
 
     name: str
     path: Callable[..., Any]
     ends: Mapping[Any, str] | None
     schema: Schema | None
+    inline: bool | None = None
 
 
 class GraphBuilder:
@@ -230,6 +232,8 @@ class GraphBuilder:
         source: str,
         path: Callable[..., Any],
         path_map: Mapping[Any, str] | Sequence[str] | None = None,
+        *,
+        inline: bool | None = None,
     ) -> Self:
         """After `source`, call the router `path` with the state and go to the nodes it returns.
 
@@ -239,6 +243,10 @@ class GraphBuilder:
                 returns a node's name, END, a `Send`, a key of `path_map`, or a list of these.
             path_map: answer of `path` -> node; or a list of names. Default: the function's
                 `-> Literal[...]` annotation, else any node.
+            inline: where a plain (not async) `path` is called. True: on the event loop, which
+                waits meanwhile; for functions that only read the state. False: in a worker
+                thread. None: on the event loop if its code, read by `compile()`, is certain to
+                be quick, else in a worker thread; `topology()` reports which and why.
         Raises:
             GraphBuildError: the source has a branch of that name already, or is not a string;
                 `path` can't be called.
@@ -255,7 +263,7 @@ class GraphBuilder:
             path = _callable(f"the path behind node {source!r}", path)
         hint = calls.first_schema(path)
         schema = self._schema_of(hint) if hint is not None else None
-        made = BranchSpec(name, path, _ends(path, path_map), schema)
+        made = BranchSpec(name, path, _ends(path, path_map), schema, inline)
         self.branches.setdefault(source, {})[name] = made
         return self
 
@@ -288,9 +296,11 @@ class GraphBuilder:
         self,
         path: Callable[..., Any],
         path_map: Mapping[Any, str] | Sequence[str] | None = None,
+        *,
+        inline: bool | None = None,
     ) -> Self:
         """Start at the nodes that `path` returns; see `add_conditional_edges`."""
-        return self.add_conditional_edges(START, path, path_map)
+        return self.add_conditional_edges(START, path, path_map, inline=inline)
 
     def set_finish_point(self, key: str) -> Self:
         """End after this node: `add_edge(key, END)`."""

@@ -184,17 +184,32 @@ def _branches(parts: _Parts, node: str, schema: Schema) -> tuple[BranchPlan, ...
 
 
 def _branch(parts: _Parts, spec: BranchSpec, schema: Schema) -> BranchPlan:
+    is_async, inject = calls.is_async(spec.path), injected(spec.path)
+    inline, why = _way(spec, schema, inject) if not is_async else (False, "async")
     return BranchPlan(
         name=spec.name,
         path=spec.path,
-        is_async=calls.is_async(spec.path),
-        inject=injected(spec.path),
+        is_async=is_async,
+        inject=inject,
+        inline=inline,
+        why=why,
         ends=spec.ends,
         reads=schema.view,
         coerce=schema.make,
         own_keys=frozenset() if spec.schema else parts.others(schema),
         routes=_routes(spec.ends) if spec.ends else parts.anywhere,
     )
+
+
+def _way(spec: BranchSpec, schema: Schema, inject: tuple[str, ...]) -> tuple[bool, str]:
+    """Decide whether a plain router is called on the event loop; and why."""
+    if spec.inline is not None:
+        return spec.inline, f"declared by inline={spec.inline}"
+    # A program without plain routers doesn't pay for the import.
+    from actorgraph.plan.quick_functions import judge
+
+    verdict = judge(spec.path, schema.source, inject)
+    return verdict.quick, verdict.why
 
 
 def _routes(ends: Mapping[Any, str]) -> Mapping[str, str]:

@@ -25,6 +25,8 @@ class BranchPlan:
         ends: answer of `path` -> node; None if it returns names of nodes.
         reads: the channels that `path` gets.
         coerce: makes them into its schema; None leaves a dict.
+        inline: whether `path` is called on the event loop, without a worker thread.
+        why: the reason for that, for reports.
     """
 
     name: str
@@ -38,6 +40,8 @@ class BranchPlan:
     """Answer that names a node -> the channel that makes it due."""
     own_keys: frozenset[str] = frozenset()
     """State keys outside of `reads` that `path` gets if its node has just returned them."""
+    inline: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +95,15 @@ class NodePlan:
     """The path of its tasks, except those made by Sends."""
     bare: bool = field(init=False)
     """Whether it returns a value instead of a dict: a graph over one value, or with a `shape`."""
+    one_hop: bool = field(init=False)
+    """Whether one worker thread can call it and its routers: none of them is async."""
 
     def __post_init__(self) -> None:
         """Compute the derived fields."""
         object.__setattr__(self, "path", (PULL, self.name))
         object.__setattr__(self, "bare", self.writes == {ROOT} or self.shape is not None)
+        some_async = self.is_async or any(branch.is_async for branch in self.branches)
+        object.__setattr__(self, "one_hop", not some_async)
 
 
 @dataclass(frozen=True, slots=True)

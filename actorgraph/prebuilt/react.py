@@ -264,12 +264,14 @@ class _Agent:
         if not self.tools.tools_by_name:
             return builder.add_edge(last, self.finish)
         if self.after is None:
-            builder.add_conditional_edges("agent", self.after_model, ["tools", self.finish])
+            ways = ["tools", self.finish]
+            builder.add_conditional_edges("agent", self.after_model, ways, inline=True)
         else:
             ways = [self.entry, "tools", self.finish]
-            builder.add_conditional_edges("post_model_hook", self.after_hook, ways)
+            builder.add_conditional_edges("post_model_hook", self.after_hook, ways, inline=True)
         if self._direct():
-            builder.add_conditional_edges("tools", self.after_tools, [self.entry, END])
+            ways = [self.entry, END]
+            builder.add_conditional_edges("tools", self.after_tools, ways, inline=True)
         else:
             builder.add_edge("tools", self.entry)
         return builder

@@ -21,7 +21,7 @@ def gather(bench: Bench, load_before: float) -> dict[str, Any]:
         "processor": _processor(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "libraries": libraries,
-        "backend": f"actorgraph on {bench.backend}, LangGraph on asyncio",
+        "backend": f"actorgraph on {bench.backend}, all others on asyncio",
         "collector": _collector(bench),
         "load before": round(load_before, 2),
     }

@@ -4,8 +4,13 @@ Everything else of a workload is one source for both, because actorgraph's API c
 LangGraph's names.
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
@@ -18,6 +23,8 @@ class Library:
 
     Attributes:
         open_sqlite: (path, PRAGMA synchronous) -> an open saver, as `async with`.
+        open_sqlite_blocking: path -> an open saver with synchronous=FULL, as `with`.
+        open_postgres: address of an empty database -> an open saver, as `async with`.
         statistics: an open saver -> how many messages went into how many commits; None if
             the saver does not count.
     """
@@ -30,6 +37,8 @@ class Library:
     InMemorySaver: Any
     add_messages: Any
     open_sqlite: Callable[[Path, str], AbstractAsyncContextManager[Any]]
+    open_sqlite_blocking: Callable[[Path], AbstractContextManager[Any]]
+    open_postgres: Callable[[str], AbstractAsyncContextManager[Any]]
     statistics: Callable[[Any], dict[str, int] | None]
 
 
@@ -45,8 +54,16 @@ IMPORTS = {
 
 DISTRIBUTIONS = {
     "actorgraph": ("actorgraph",),
-    "langgraph": ("langgraph", "langgraph-checkpoint-sqlite"),
+    "langgraph": ("langgraph", "langgraph-checkpoint-sqlite", "langgraph-checkpoint-postgres"),
+    "burr": ("apache-burr",),
+    "pydantic-graph": ("pydantic-graph",),
+    "workflows": ("llama-index-workflows",),
+    "dbos": ("dbos",),
 }
+
+
+POSTGRES_CONNECTIONS = 5
+"""As many as our saver opens: one for writing and four for reading."""
 
 
 def load(name: str) -> Library:
@@ -75,6 +92,16 @@ def _actorgraph() -> Library:
         async with package.SqliteSaver(str(path), **options) as saver:
             yield saver
 
+    @contextmanager
+    def open_sqlite_blocking(path: Path) -> Iterator[Any]:
+        with package.SqliteSaver(str(path)) as saver:
+            yield saver
+
+    @asynccontextmanager
+    async def open_postgres(url: str) -> AsyncIterator[Any]:
+        async with package.PostgresSaver(url) as saver:
+            yield saver
+
     return Library(
         name="actorgraph",
         StateGraph=package.StateGraph,
@@ -84,6 +111,8 @@ def _actorgraph() -> Library:
         InMemorySaver=package.InMemorySaver,
         add_messages=package.add_messages,
         open_sqlite=open_sqlite,
+        open_sqlite_blocking=open_sqlite_blocking,
+        open_postgres=open_postgres,
         statistics=_actorgraph_statistics,
     )
 
@@ -106,6 +135,14 @@ def _langgraph() -> Library:
             await saver.conn.execute(f"PRAGMA synchronous={synchronous}")
             yield saver
 
+    @contextmanager
+    def open_sqlite_blocking(path: Path) -> Iterator[Any]:
+        module = import_module("langgraph.checkpoint.sqlite")
+        with module.SqliteSaver.from_conn_string(str(path)) as saver:
+            saver.setup()
+            saver.conn.execute("PRAGMA synchronous=FULL")
+            yield saver
+
     return Library(
         name="langgraph",
         StateGraph=graph.StateGraph,
@@ -115,5 +152,23 @@ def _langgraph() -> Library:
         InMemorySaver=import_module("langgraph.checkpoint.memory").InMemorySaver,
         add_messages=graph.add_messages,
         open_sqlite=open_sqlite,
+        open_sqlite_blocking=open_sqlite_blocking,
+        open_postgres=_langgraph_postgres,
         statistics=lambda _saver: None,
     )
+
+
+@asynccontextmanager
+async def _langgraph_postgres(url: str) -> AsyncIterator[Any]:
+    """Its saver over a pool, in its favour: over one connection its statements take turns."""
+    module = import_module("langgraph.checkpoint.postgres.aio")
+    pools, rows = import_module("psycopg_pool"), import_module("psycopg.rows")
+    # What its `from_conn_string` sets on a connection.
+    settings = {"autocommit": True, "prepare_threshold": 0, "row_factory": rows.dict_row}
+    size = {"min_size": POSTGRES_CONNECTIONS, "max_size": POSTGRES_CONNECTIONS}
+    # A thousand threads wait for a connection: longer than the pool's default.
+    pool = pools.AsyncConnectionPool(url, kwargs=settings, open=False, timeout=600, **size)
+    async with pool:
+        saver = module.AsyncPostgresSaver(pool)
+        await saver.setup()
+        yield saver

@@ -1,7 +1,7 @@
-"""LangGraph's own virtual environment under `.bench/`, made at the first use.
+"""Environments of the measured libraries under `.bench/`, each made at its first use.
 
-Its own, because its dependencies are not ours, and because its import time and its memory
-must not be charged with our packages.
+LangGraph has one, the other libraries share one: their dependencies are not ours, and import
+time and memory of a library must not be charged with our packages.
 """
 
 import json
@@ -12,8 +12,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".bench"
-ENVIRONMENT = FOLDER / "langgraph"
-REQUIREMENTS = ["langgraph==1.2.22", "langgraph-checkpoint-sqlite==3.1.2"]
+LANGGRAPH = [
+    "langgraph==1.2.22",
+    "langgraph-checkpoint-sqlite==3.1.2",
+    "langgraph-checkpoint-postgres==3.2.0",
+    "psycopg[binary]==3.3.9",
+]
+OTHERS = [
+    "apache-burr==0.42.0",
+    "aiosqlite==0.22.1",
+    "pydantic-graph==2.68.0",
+    "llama-index-workflows==2.26.1",
+    "dbos==3.4.0",
+]
 INSTALL_SECONDS_MAX = 600
 
 
@@ -25,28 +36,42 @@ def make_folder() -> Path:
 
 
 class RivalMissing(Exception):
-    """LangGraph could not be installed; the text says why."""
+    """A library could not be installed; the text says why."""
 
 
 def ensure() -> Path:
-    """The interpreter of the environment; makes the environment if it is missing or outdated.
+    """The interpreter of LangGraph's environment.
+
+    Raises: RivalMissing, if pip can't install it, for example without a network.
+    """
+    return _ensure("langgraph", LANGGRAPH)
+
+
+def ensure_others() -> Path:
+    """The interpreter of the environment that the other libraries share.
+
+    Raises: RivalMissing, if pip can't install them.
+    """
+    return _ensure("others", OTHERS)
+
+
+def _ensure(name: str, requirements: list[str]) -> Path:
+    """Make an environment if it is missing or outdated.
 
     The stamp is written last, so that an install that was interrupted is started over.
-
-    Raises: RivalMissing, if pip can't install LangGraph, for example without a network.
     """
-    make_folder()
-    python = ENVIRONMENT / "bin" / "python"
-    stamp = ENVIRONMENT / "installed.json"
-    wanted = json.dumps([sys.version, *REQUIREMENTS])
+    environment = make_folder() / name
+    python = environment / "bin" / "python"
+    stamp = environment / "installed.json"
+    wanted = json.dumps([sys.version, *requirements])
     if stamp.exists() and stamp.read_text(encoding="utf-8") == wanted:
         return python
-    print(f"making {ENVIRONMENT.relative_to(ROOT)} ...", file=sys.stderr)
-    shutil.rmtree(ENVIRONMENT, ignore_errors=True)
-    _run([sys.executable, "-m", "venv", str(ENVIRONMENT)])
+    print(f"making {environment.relative_to(ROOT)} ...", file=sys.stderr)
+    shutil.rmtree(environment, ignore_errors=True)
+    _run([sys.executable, "-m", "venv", str(environment)])
     pip = [str(python), "-m", "pip", "install", "--disable-pip-version-check"]
     # Twice quiet: errors only.
-    _run([*pip, "--quiet", "--quiet", *REQUIREMENTS])
+    _run([*pip, "--quiet", "--quiet", *requirements])
     stamp.write_text(wanted, encoding="utf-8")
     return python
 

@@ -17,9 +17,22 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import probe, rival
-from tests.bench.catalogue import FLOOR, RAW, RIVAL, SUBJECT, WAITING, Against, Measure, Unit
+from tests.bench.catalogue import (
+    FLOOR,
+    PEERS,
+    RAW,
+    RIVAL,
+    SUBJECT,
+    WAITING,
+    Against,
+    Measure,
+    Unit,
+)
+from tests.bench.server import Server, ServerMissing
 
 WORKER_SECONDS_MAX = 900
+NO_TIMES = {Unit.MULTIPLE, Unit.SHARE}
+"""Units of figures that do not measure time."""
 
 
 @dataclass
@@ -35,6 +48,17 @@ class Outcome:
         figures = [figure_of(run, self.measure.unit) for run in self.runs.get(side, [])]
         return statistics.median(figures) if figures else None
 
+    def cpu_us(self, side: str) -> float | None:
+        """The median CPU time of a side for one step, task or call, in microseconds.
+
+        It is the part of a figure that a busy machine leaves alone; absent where a figure does
+        not measure time, and where another process does the work.
+        """
+        runs = self.runs.get(side, [])
+        if not runs or "cpu_seconds" not in runs[0] or self.measure.unit in NO_TIMES:
+            return None
+        return statistics.median(run["cpu_seconds"] / run["units"] * 1e6 for run in runs)
+
     def fsync_us(self, side: str) -> float | None:
         """The median fsync probe beside a side's runs, if it touches the disk."""
         probes = [run["fsync_us"] for run in self.runs.get(side, []) if "fsync_us" in run]
@@ -44,7 +68,7 @@ class Outcome:
 def figure_of(run: dict[str, Any], unit: Unit) -> float:
     """One run's figure in a unit."""
     match unit:
-        case Unit.STEPS | Unit.TASKS | Unit.TURNS:
+        case Unit.STEPS | Unit.TASKS | Unit.TURNS | Unit.CALLS:
             return run["units"] / run["seconds"]
         case Unit.MICROSECONDS:
             return run["seconds"] / run["units"] * 1e6
@@ -69,6 +93,7 @@ class Bench:
     Attributes:
         pythons: side -> interpreter; a side that is missing is not measured.
         subject: the library in the subject's place.
+        server: the PostgreSQL server, which starts when a measure needs it.
     """
 
     pythons: dict[str, str]
@@ -77,6 +102,7 @@ class Bench:
     repetitions: int | None
     versions: dict[str, dict[str, str]] = field(default_factory=dict)
     collectors: set[tuple[int, ...]] = field(default_factory=set)
+    server: Server = field(default_factory=Server)
 
     def measure(self, measure: Measure) -> Outcome:
         """All repetitions of one measure."""
@@ -89,7 +115,7 @@ class Bench:
 
     def _attempt(self, outcome: Outcome, side: str, repetition: int) -> None:
         """One side's part of a repetition, with its floor; failures go into the outcome."""
-        folder = rival.make_folder() / "runs"
+        folder = rival.make_folder() / f"runs-{os.getpid()}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         try:
@@ -109,7 +135,7 @@ class Bench:
         fsync = {"fsync_us": probe.fsync_us(path.parent)} if measure.disk else {}
         try:
             figures = self._worker(side, self._request(outcome, side, path))
-        except WorkerFailed as failure:
+        except (WorkerFailed, ServerMissing) as failure:
             outcome.failures[side] = str(failure)
             print(f"{measure.name} {side}: FAILED: {failure}", file=sys.stderr)
             return False
@@ -123,14 +149,20 @@ class Bench:
     def _request(self, outcome: Outcome, side: str, path: Path) -> dict[str, Any]:
         """The request to the worker."""
         measure = outcome.measure
+        only_asyncio = side == RIVAL or side in PEERS or measure.asyncio_only
         request = {
             "kind": "mailbox" if side == RAW else "workload",
-            "library": RIVAL if side == RIVAL else self.subject,
+            "library": self.subject if side == SUBJECT else side,
             "name": measure.workload,
             "path": str(path),
-            "backend": "asyncio" if side == RIVAL or measure.asyncio_only else self.backend,
+            "backend": "asyncio" if only_asyncio else self.backend,
             "arguments": measure.arguments,
         }
+        if measure.server:
+            request["arguments"] = {**measure.arguments, "url": self.server.new_database()}
+        if side in PEERS:
+            request |= {"kind": "peer", "name": measure.peer_workload}
+            request["arguments"] = {key: measure.arguments[key] for key in ("steps", "saver")}
         if side == FLOOR:
             request["kind"] = "floor"
             request["arguments"] = _floor_arguments(measure, outcome.runs[SUBJECT][-1])

@@ -2,18 +2,20 @@
 
 Receives   one argument: {"kind", "library", "name", "path", "backend", "arguments"}
 Prints     one line of JSON, the last on stdout: the workload's figures and the collector's state
-Runs in    the project's environment or LangGraph's, so it and what it imports use nothing
+Runs in    the project's environment or in a library's own, so it and what it imports use nothing
            but the standard library and the measured library (anyio for the mailboxes
-           and the waiting tasks only).
+           and the waiting tasks only). A workload without `async` gets no event loop.
 """
 
 import gc
+import inspect
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tests.bench import floors, gathering, workloads
+from tests.bench import gathering
 from tests.bench.libraries import load, versions
 
 
@@ -22,33 +24,30 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     path = Path(request["path"])
     match request["kind"]:
         case "workload":
-            library = load(request["library"])
-            workload = getattr(workloads, request["name"])
-
-            async def main() -> dict[str, Any]:
-                return await workload(library, path, **request["arguments"])
-
-            figures = gathering.run(request["backend"], main)
-            return {**figures, "versions": versions(library.name)}
-        case "floor":
-            return floors.replay(path, **request["arguments"])
-        case "waiting":
-            from tests.bench import waiting
-
-            async def main() -> dict[str, Any]:
-                return await waiting.replay(path, **request["arguments"])
-
-            return gathering.run(request["backend"], main)
+            figures = call(request, request["name"], "workloads", load(request["library"]), path)
+            return {**figures, "versions": versions(request["library"])}
+        case "peer":
+            figures = call(request, request["name"], "peers", request["library"], path)
+            return {**figures, "versions": versions(request["library"])}
+        case "floor" | "waiting" as kind:
+            module = "floors" if kind == "floor" else kind
+            return call(request, f"{module}.replay", module, path)
         case "mailbox":
-            from tests.bench import mailboxes
-
-            mailbox = getattr(mailboxes, request["name"])
-
-            async def main() -> dict[str, Any]:
-                return await mailbox(**request["arguments"])
-
-            return gathering.run(request["backend"], main)
+            return call(request, request["name"], "mailboxes")
     raise SystemExit(f"unknown kind of request: {request['kind']}")
+
+
+def call(request: dict[str, Any], name: str, default_module: str, *given: Any) -> dict[str, Any]:
+    """Call a function of this folder with the request's arguments, on a loop if it is async."""
+    module, _, function_name = name.rpartition(".")
+    function = getattr(import_module(f"tests.bench.{module or default_module}"), function_name)
+
+    def program() -> Any:
+        return function(*given, **request["arguments"])
+
+    if inspect.iscoroutinefunction(function):
+        return gathering.run(request["backend"], program)
+    return program()
 
 
 if __name__ == "__main__":

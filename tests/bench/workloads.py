@@ -2,11 +2,10 @@
 
 Each workload is warmed up, then measured once after a garbage collection, with the collector
 on at its default thresholds; then its result is checked, because a wrong answer has no speed.
-Nodes and paths are `async def` unless a workload says otherwise: that is LangGraph's best case,
-because it hands each plain function to a thread.
+Nodes and paths are `async def` unless `plain` says otherwise: that is LangGraph's best case,
+because in async runs it hands each plain function to a thread. Blocking calls: `blocking.py`.
 """
 
-import gc
 import itertools
 import json
 import operator
@@ -16,8 +15,7 @@ import sqlite3
 import string
 import subprocess
 import sys
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -25,6 +23,7 @@ from typing import Annotated, Any, TypedDict
 from tests.bench.gathering import gather
 from tests.bench.libraries import IMPORTS, Library
 from tests.bench.sums import share_of
+from tests.bench.timing import measured
 
 WARM_UP_STEPS = 20
 READ_BACK_THREADS = 20
@@ -49,16 +48,6 @@ class Chat(TypedDict):
     """The state of the chat."""
 
     messages: Annotated[list, operator.add]
-
-
-async def measured(program: Callable[[], Awaitable[Any]]) -> tuple[Any, dict[str, Any]]:
-    """Run a program; its result, and the seconds and CPU seconds that it took."""
-    gc.collect()
-    cpu = time.process_time()
-    started = time.perf_counter()
-    result = await program()
-    seconds = time.perf_counter() - started
-    return result, {"seconds": seconds, "cpu_seconds": time.process_time() - cpu}
 
 
 def counter_graph(library: Library, plain: Sequence[str] = ()) -> Any:
@@ -96,16 +85,18 @@ async def count_to(graph: Any, limit: int, thread: str, durability: str | None) 
 
 
 def open_saver(
-    library: Library, kind: str | None, path: Path, synchronous: str = "FULL"
+    library: Library, kind: str | None, where: Path | str, synchronous: str = "FULL"
 ) -> AbstractAsyncContextManager[Any]:
-    """The saver of a workload: none, in memory, or a SQLite file."""
+    """The saver of a workload: none, in memory, a SQLite file, or a PostgreSQL database."""
     match kind:
         case None:
             return nullcontext()
         case "memory":
             return nullcontext(library.InMemorySaver())
+        case "postgres":
+            return library.open_postgres(str(where))
         case _:
-            return library.open_sqlite(path, synchronous)
+            return library.open_sqlite(Path(where), synchronous)
 
 
 async def loop(
@@ -130,22 +121,66 @@ async def loop(
 
 
 async def threads(
-    library: Library, path: Path, *, threads: int, steps: int, durability: str, synchronous: str
+    library: Library,
+    path: Path,
+    *,
+    threads: int,
+    steps: int,
+    durability: str | None,
+    saver: str | None = "sqlite",
+    synchronous: str = "FULL",
+    plain: Sequence[str] = (),
+    url: str | None = None,
 ) -> dict:
-    """Many threads at once, each a loop of `steps` supersteps, on one SQLite file."""
-    builder = counter_graph(library)
-    async with library.open_sqlite(path.with_suffix(".warm"), synchronous) as opened:
+    """Many threads at once, each a loop of `steps` supersteps, on one saver."""
+    builder = counter_graph(library, plain)
+    warm, where = (url, url) if url else (path.with_suffix(".warm"), path)
+    async with open_saver(library, saver, warm, synchronous) as opened:
         await count_to(builder.compile(checkpointer=opened), WARM_UP_STEPS, "warm", durability)
-    async with library.open_sqlite(path, synchronous) as opened:
+    async with open_saver(library, saver, where, synchronous) as opened:
         graph = builder.compile(checkpointer=opened)
         runs = [lambda n=n: count_to(graph, steps, f"t{n}", durability) for n in range(threads)]
         counted, figures = await measured(lambda: gather(runs))
-        batches = library.statistics(opened)
+        batches = library.statistics(opened) if saver in {"sqlite", "postgres"} else None
         assert counted == [steps] * threads
-        for n in range(0, threads, max(1, threads // READ_BACK_THREADS)):
+        for n in range(0, threads if saver else 0, max(1, threads // READ_BACK_THREADS)):
             state = await graph.aget_state({"configurable": {"thread_id": f"t{n}"}})
             assert state.values["count"] == steps, (n, state.values)
     return {**figures, "units": threads * steps, "batches": batches}
+
+
+async def large_value(
+    library: Library, path: Path, *, steps: int, value_bytes: int, saver: str
+) -> dict:
+    """One thread that carries a large value, which no step changes."""
+
+    class Carried(Count):
+        value: bytes
+
+    async def count(state: Carried) -> dict:
+        return {"count": state["count"] + 1}
+
+    async def again(state: Carried) -> str:
+        return "count" if state["count"] < state["limit"] else library.END
+
+    builder = library.StateGraph(Carried)
+    builder.add_node("count", count)
+    builder.add_edge(library.START, "count")
+    builder.add_conditional_edges("count", again, ["count", library.END])
+    value = random.Random(1).randbytes(value_bytes)
+
+    async def run(graph: Any, limit: int) -> dict:
+        config = {"configurable": {"thread_id": "one"}, "recursion_limit": limit + 10}
+        start = {"count": 0, "limit": limit, "value": value}
+        return await graph.ainvoke(start, config, durability="sync")
+
+    async with open_saver(library, saver, path.with_suffix(".warm")) as opened:
+        await run(builder.compile(checkpointer=opened), WARM_UP_STEPS)
+    async with open_saver(library, saver, path) as opened:
+        graph = builder.compile(checkpointer=opened)
+        state, figures = await measured(lambda: run(graph, steps))
+    assert (state["count"], state["value"]) == (steps, value)
+    return {**figures, "units": steps}
 
 
 async def checksums(library: Library, path: Path, **arguments: Any) -> dict:

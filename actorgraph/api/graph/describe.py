@@ -141,7 +141,9 @@ class DescriptionMethods(CompiledBase):
     def topology(self) -> dict[str, Any]:
         """Return the graph as JSON data in a stable order, with a report about its wiring.
 
-        Returns: `name`, `graph_id`, `nodes`, `edges`, `joins`, and `report`: a list of
+        Returns: `name`, `graph_id`, `nodes`, `edges`, `joins`, `routers` and `report`.
+            `routers` lists for each conditional edge `{"node", "name", "called_on", "why"}`:
+            its router is called on the "event loop" or in a "worker thread". `report` lists
             `{"code", "node", "what", "do"}`, empty if no problem was found. Codes:
             "unreachable", "join_never_completes", "join_of_alternatives", "no_way_to_end",
             "open_route".

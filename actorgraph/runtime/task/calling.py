@@ -6,19 +6,23 @@ evaluated anew, with the graph and the state of the run that uses them.
 """
 
 import inspect
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import replace
+from functools import partial
 from threading import get_ident
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
+import anyio
+import anyio.from_thread
 import anyio.lowlevel
-import anyio.to_thread
 
 from actorgraph.errors import GraphInterrupt, ParentCommand
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime.task.functions import injected
+from actorgraph.runtime.task.hops import hop
+from actorgraph.runtime.task.inline_routers import call_inline
 from actorgraph.runtime.task.interop import translated
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.runtime import RunResources
@@ -105,7 +109,7 @@ class InContext(Generic[T]):
 async def call_node(
     plan: Plan, node: NodePlan, values: dict[str, Any], given: Any, scope: TaskScope
 ) -> NodeWrites:
-    """Run a node and its conditional edges.
+    """Run a node and its conditional edges; plain functions of both in one worker thread.
 
     Args:
         values: the state at the start of the superstep; conditional edges see it with this
@@ -114,13 +118,31 @@ async def call_node(
     Returns: the task's writes, and a sentence for each dropped key.
     Raises: the node's error.
     """
+    if node.one_hop:
+        return await in_thread(partial(_writes_made, plan, node, values, given, scope, here=True))
+    return await _writes_made(plan, node, values, given, scope)
+
+
+async def _writes_made(
+    plan: Plan,
+    node: NodePlan,
+    values: dict[str, Any],
+    given: Any,
+    scope: TaskScope,
+    *,
+    here: bool = False,
+) -> NodeWrites:
+    """As `call_node`.
+
+    Args:
+        here: whether this is a worker thread: plain functions are called in it.
+    """
     try:
         if node.is_async and not node.inject:
             returned = await node.call(given)
         else:
-            returned = await call_function(
-                node.call, node.is_async, given, injected(node.inject, scope)
-            )
+            extra = injected(node.inject, scope)
+            returned = await call_function(node.call, node.is_async, given, extra, here=here)
     except (ParentCommand, Exception) as error:
         up = translated(error)
         # A subgraph's `Command(graph=PARENT)` is this node's result. Not in a `@task` call, which
@@ -136,7 +158,7 @@ async def call_node(
     if plan.stamps:
         writes = stamped(plan, writes, scope.task.id)
     if node.branches:
-        writes.extend(await branch_writes(plan, node, values, writes, scope))
+        writes.extend(await branch_writes(plan, node, values, writes, scope, here=here))
     return writes, dropped
 
 
@@ -146,6 +168,8 @@ async def branch_writes(
     values: dict[str, Any],
     writes: list[Write],
     scope: TaskScope | None = None,
+    *,
+    here: bool = False,
 ) -> list[Write]:
     """Evaluate the conditional edges of a node. Returns the writes that trigger their targets.
 
@@ -153,6 +177,7 @@ async def branch_writes(
         values: the state at the start of the superstep. Not modified.
         writes: the node's own; the edges see the state with them.
         scope: for injected parameters; None injects none.
+        here: whether this is a worker thread.
     """
     targets: list[Write] = []
     for branch in node.branches:
@@ -161,7 +186,12 @@ async def branch_writes(
             answer = await branch.path(seen)
         else:
             extra = injected(branch.inject, scope) if scope else {}
-            answer = await call_function(branch.path, branch.is_async, seen, extra)
+            if branch.inline:
+                answer = call_inline(node.name, branch, seen, extra)
+                if inspect.isawaitable(answer):
+                    answer = wait_for(answer) if here else await answer
+            else:
+                answer = await call_function(branch.path, branch.is_async, seen, extra, here=here)
         targets.extend(branch_targets(plan, node.name, branch, answer))
     return targets
 
@@ -218,37 +248,76 @@ def _usable(plan: Plan, node: NodePlan, kept: Any) -> list[Write] | None:
 
 
 async def call_function(
-    function: Callable[..., Any], is_async: bool, given: Any, extra: dict[str, Any]
+    function: Callable[..., Any],
+    is_async: bool,
+    given: Any,
+    extra: dict[str, Any],
+    *,
+    here: bool = False,
 ) -> Any:
-    """Call a user's function: here if it is async, in a worker thread if it is sync.
+    """Call a user's function: here if it is async, in a worker thread if it is plain.
 
     Args:
         given: the positional argument.
         extra: keyword arguments.
+        here: whether this is a worker thread.
     Returns: its return value; an awaitable that a sync function returns is awaited.
     Raises: its error.
     """
     if is_async:
         return await function(given, **extra)
 
-    # A tuple, because trio refuses a bare coroutine as a thread's result.
-    def work() -> tuple[Any, GeneratorExit | None]:
+    if here:
+        returned = function(given, **extra)
+        return wait_for(returned) if inspect.isawaitable(returned) else returned
+
+    async def call() -> tuple[Any]:  # a tuple: trio refuses a bare coroutine as a thread's result
+        return (function(given, **extra),)
+
+    (returned,) = await in_thread(call)
+    return await returned if inspect.isawaitable(returned) else returned
+
+
+def wait_for(returned: Awaitable[T]) -> T:
+    """Await in the event loop what a plain function has returned in a worker thread."""
+    return anyio.from_thread.run(_awaited, returned)
+
+
+async def _awaited(returned: Awaitable[T]) -> T:
+    return await returned
+
+
+async def in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine that never waits in a worker thread; cancelled, it is abandoned there."""
+
+    def step() -> tuple[T | None, BaseException | None]:
         thread = get_ident()
         _BUSY[thread] = CURRENT.get(None)
         try:
-            return (function(given, **extra) if extra else function(given)), None
-        except GeneratorExit as error:  # thrown into asyncio's task, it would end the actor
+            return _stepped(work()), None
+        except BaseException as error:  # noqa: BLE001 - raised in the loop's coroutine
             return None, error
         finally:
             del _BUSY[thread]
 
-    # A thread can't be stopped: a cancelled call is abandoned and its result dropped.
-    returned, exited = await anyio.to_thread.run_sync(
-        work, abandon_on_cancel=True, limiter=thread_limiter()
-    )
-    if exited is not None:
-        raise exited
-    return await returned if inspect.isawaitable(returned) else returned
+    value, error = await hop(step, thread_limiter())
+    if error is None:
+        return cast("T", value)
+    try:
+        raise error
+    finally:
+        del error  # an error whose traceback leads to itself is freed late
+
+
+def _stepped(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        return done.value
+    coroutine.close()
+    msg = "the call of a plain function tried to wait in a worker thread"
+    raise AssertionError(msg)
 
 
 def abandoned() -> list[str]:

@@ -1,0 +1,176 @@
+"""Write the measured figures where they are read: README.md, docs/benchmarks.md and its charts.
+
+    python -m tests.bench --json docs/benchmarks.json    # measure; minutes to hours
+    python -m tests.bench.pages                          # `make figures`
+    python -m tests.bench.pages --charts                 # `make charts`: the pictures only
+
+A page has a place between two comments, and all between them is replaced.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.bench import catalogue, charts, report, rival
+from tests.bench.catalogue import PEERS, RIVAL, SUBJECT, Against, Comparison, Group, Unit
+from tests.bench.runner import Outcome
+
+FIGURES = rival.ROOT / "docs" / "benchmarks.json"
+README = rival.ROOT / "README.md"
+PAGE = rival.ROOT / "docs" / "benchmarks.md"
+CHARTS = {
+    "benchmarks-threads.svg": charts.threads_chart,
+    "benchmarks-bytes.svg": charts.bytes_chart,
+}
+BEGIN, END = "<!-- figures: written by `make figures` -->", "<!-- end of figures -->"
+
+FIRST_PROGRAMS = {
+    "invoke": "`invoke`",
+    "invoke-memory": "`invoke`, memory saver",
+    "invoke-sqlite": "`invoke`, SQLite FULL, `sync`",
+    "one-step": "`invoke` of one step",
+    "stream": "`stream`",
+    "sends": "`invoke`, fan-out of 500",
+    "loop-plain": "`ainvoke`",
+    "loop-plain-path": "`ainvoke`, the nodes async",
+    "threads-plain-sync": "1,000 threads x 10 steps, SQLite FULL, `sync`",
+    "threads-plain-path-sync": "the same, the nodes async",
+}
+"""Plain functions: measures and the labels of their rows."""
+
+BEST_CASE = {
+    "loop": "one thread, no saver",
+    "loop-memory": "one thread, memory saver, `sync`",
+    "threads-sync": "1,000 threads x 10 steps, SQLite FULL, `sync`",
+    "threads-exit": "1,000 threads x 10 steps, SQLite FULL, `exit`",
+    "fan-out": "fan-out of 1,000",
+    "chat-bytes": "400-turn chat on disk",
+}
+"""Async functions, LangGraph's best case as well."""
+
+
+class NoFigures(Exception):
+    """There is nothing to write; the text says what to do."""
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The figures of a full measurement.
+
+    Raises: NoFigures, if the file is missing, or has figures of a quick measurement.
+    """
+    if not path.exists():
+        raise NoFigures(f"no figures yet: make bench ARGS='--json {path.name}' writes them")
+    document = json.loads(path.read_text(encoding="utf-8"))
+    if document["quick"]:
+        raise NoFigures(f"{path.name} is of `--quick`, which is too small to judge by")
+    return document
+
+
+def outcomes_of(document: dict[str, Any]) -> list[Outcome]:
+    """The outcomes of the measures that the catalogue still has, in its order."""
+    stored = {each["name"]: each for each in document["measures"]}
+    known = [measure for measure in catalogue.MEASURES if measure.name in stored]
+    return [
+        Outcome(measure, stored[measure.name]["runs"], stored[measure.name]["failures"])
+        for measure in known
+    ]
+
+
+def filled(text: str, inside: str) -> str:
+    """A page with its place filled anew."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    assert begin, BEGIN
+    assert end, END
+    return f"{before}{BEGIN}\n\n{inside}\n\n{END}{after}"
+
+
+def readme_part(document: dict[str, Any]) -> str:
+    """The README's table: the programs that people write first, then the best case."""
+    outcomes = {outcome.measure.name: outcome for outcome in outcomes_of(document)}
+    facts = document["facts"]
+    version = next((each for each in facts["libraries"] if each.startswith("langgraph ")), "")
+    python = ".".join(facts["python"].split(".")[:2])
+    head = (
+        f"Compared with {version.replace('langgraph', 'LangGraph')} on the same machine "
+        f"({facts['cores']} cores, CPython {python}, medians of 5; `make bench`):"
+    )
+    rows = [["**plain functions**", "", "", ""]]
+    rows += [
+        row(outcomes[name], label) for name, label in FIRST_PROGRAMS.items() if name in outcomes
+    ]
+    rows += [["**async functions**", "", "", ""]]
+    rows += [row(outcomes[name], label) for name, label in BEST_CASE.items() if name in outcomes]
+    return "\n".join([head, "", *report.table(["", "actorgraph", "LangGraph", ""], rows)])
+
+
+def row(outcome: Outcome, label: str) -> list[str]:
+    """One line of the README's table."""
+    unit = outcome.measure.unit
+    ours, theirs = outcome.figure(SUBJECT), outcome.figure(RIVAL)
+    number = report.ratio(outcome, Comparison(Against.RIVAL))
+    # The unit stands once: the table is narrow.
+    other = report.shown(theirs, unit).removesuffix(f" {unit.value}")
+    if unit is Unit.MULTIPLE:
+        return [label, report.shown(ours, unit), other, ""]
+    return [label, report.shown(ours, unit), other, report.shown_ratio(number, Against.RIVAL)]
+
+
+def page_part(document: dict[str, Any]) -> str:
+    """The figures of docs/benchmarks.md: facts, tables, charts."""
+    outcomes = outcomes_of(document)
+    shown = [each for each in outcomes if each.measure.group is not Group.CHARTS]
+    lines = [f"- {name}: {report.flat(value)}" for name, value in document["facts"].items()]
+    lines += ["", *report.comparison_table(shown), ""]
+    if report.others_table(shown):
+        names = ", ".join(report.SIDES[side] for side in PEERS)
+        lines += ["### Beside other libraries", "", OTHERS_TEXT.format(names=names), ""]
+        lines += [*report.others_table(shown), ""]
+    for name, chart in CHARTS.items():
+        made = chart(document["measures"])
+        if made.curves:
+            lines += [f"![{made.title}, against {made.x_label}]({name})", ""]
+    lines += ["### Details", ""]
+    if report.single_table(shown):
+        lines += [*report.single_table(shown), ""]
+    lines += [note for outcome in shown for note in report.notes(outcome)]
+    return "\n".join(lines)
+
+
+OTHERS_TEXT = """\
+A loop of 1,000 steps that counts, in {names}, each as its documentation writes it and with its
+defaults (`tests/bench/peers.py`). A dash: the library has no such calls or no such storage. On
+SQLite each step is committed; actorgraph uses WAL and `synchronous=FULL`, Burr and DBOS the
+rollback journal that is SQLite's default."""
+
+
+def drawn(document: dict[str, Any]) -> dict[str, str]:
+    """The charts that have figures: file name -> SVG."""
+    made = {name: chart(document["measures"]) for name, chart in CHARTS.items()}
+    return {name: charts.draw(chart) for name, chart in made.items() if chart.curves}
+
+
+def main() -> int:
+    """Write what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.pages", description=__doc__)
+    parser.add_argument("figures", nargs="?", type=Path, default=FIGURES)
+    parser.add_argument("--charts", action="store_true", help="the pictures only")
+    options = parser.parse_args()
+    try:
+        document = load(options.figures)
+    except NoFigures as reason:
+        print(reason, file=sys.stderr)
+        return 1
+    for name, picture in drawn(document).items():
+        PAGE.with_name(name).write_text(picture, encoding="utf-8")
+    if not options.charts:
+        for path, part in ((README, readme_part), (PAGE, page_part)):
+            text = filled(path.read_text(encoding="utf-8"), part(document))
+            path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

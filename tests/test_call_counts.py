@@ -1,0 +1,84 @@
+"""The work of six core programs, in calls: a guard that no other program's load disturbs."""
+
+import json
+import threading
+
+import pytest
+
+from tests.support import call_counts
+
+
+class TestBaseline:
+    """`call_counts.json`: what the programs make today."""
+
+    def test_core_programs_make_as_many_calls_as_before(self):
+        """
+        No core program calls 3 % more or fewer functions a step than the stored baseline says.
+        """
+        stored = json.loads(call_counts.BASELINE.read_text("utf-8"))
+        if call_counts.version() not in stored:
+            pytest.skip(f"no baseline for Python {call_counts.version()}: {call_counts.RENEW}")
+
+        counts = call_counts.count_in_new_process()
+
+        found = call_counts.complaints(counts, stored[call_counts.version()])
+        assert not found, f"{'; '.join(found)}: if intended, run {call_counts.RENEW} to renew"
+
+
+class TestComplaints:
+    """`complaints`: counts against a baseline."""
+
+    def test_more_and_fewer_calls_are_named(self):
+        """
+        A count outside of the tolerance is named with both numbers, one inside of it is not.
+        """
+        baseline = {"more": 100.0, "fewer": 100.0, "within": 100.0}
+
+        found = call_counts.complaints({"more": 104.0, "fewer": 96.0, "within": 102.9}, baseline)
+
+        assert found == [
+            "'more' makes 104 calls, baseline 100",
+            "'fewer' makes 96 calls, baseline 100",
+        ]
+
+    def test_a_program_that_is_only_on_one_side_is_named(self):
+        """
+        A new program without a baseline and a baseline without its program are both named.
+        """
+        found = call_counts.complaints({"new": 5.0}, {"gone": 7.0})
+
+        assert found == ["'new' makes 5 calls, baseline 0", "'gone' makes 0 calls, baseline 7"]
+
+
+class TestRecordedCalls:
+    """`recorded_calls`: calls of the package's functions."""
+
+    def test_only_the_packages_own_functions_count(self):
+        """
+        Calls of the test itself and of other packages are not counted, calls of the package are.
+        """
+        with call_counts.recorded_calls() as calls:
+            json.dumps({})
+            before = len(calls)
+            call_counts.counter(call_counts.plain_count, call_counts.plain_again)
+
+        assert before == 0
+        assert len(calls) > 10
+
+    def test_threads_that_start_meanwhile_count(self):
+        """
+        Calls that a new thread makes are counted like those of the test's own thread.
+        """
+
+        def build():
+            call_counts.counter(call_counts.plain_count, call_counts.plain_again)
+
+        build()  # what is prepared at the first use
+        with call_counts.recorded_calls() as here:
+            build()
+        with call_counts.recorded_calls() as there:
+            thread = threading.Thread(target=build)
+            thread.start()
+            thread.join()
+
+        assert len(there) == len(here)
