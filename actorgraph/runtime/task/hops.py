@@ -16,7 +16,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from actorgraph.loops import on_trio
-from actorgraph.runtime import threads
+from actorgraph.runtime import worker_threads
 
 try:
     from anyio._core import _eventloop
@@ -77,7 +77,7 @@ async def _in_our_thread(work: Callable[[], T]) -> T:
                 if not loop.is_closed():
                     raise
 
-        threads.start(serve)
+        worker_threads.start(serve)
         return await ended
     raise AssertionError  # the scope is never cancelled itself
 
