@@ -106,9 +106,9 @@ class InContext(Generic[T]):
             run(coroutine.close)  # its `finally` blocks see their own context too
 
 
-async def call_node(
+def call_node(
     plan: Plan, node: NodePlan, values: dict[str, Any], given: Any, scope: TaskScope
-) -> NodeWrites:
+) -> Coroutine[Any, Any, NodeWrites]:
     """Run a node and its conditional edges; plain functions of both in one worker thread.
 
     Args:
@@ -119,8 +119,8 @@ async def call_node(
     Raises: the node's error.
     """
     if node.one_hop:
-        return await in_thread(partial(_writes_made, plan, node, values, given, scope, here=True))
-    return await _writes_made(plan, node, values, given, scope)
+        return in_thread(partial(_writes_made, plan, node, values, given, scope, here=True))
+    return _writes_made(plan, node, values, given, scope)
 
 
 async def _writes_made(
