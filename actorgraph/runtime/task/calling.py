@@ -119,11 +119,11 @@ def call_node(
     Raises: the node's error.
     """
     if node.one_hop:
-        return in_thread(partial(_writes_made, plan, node, values, given, scope, here=True))
-    return _writes_made(plan, node, values, given, scope)
+        return in_thread(partial(node_writes, plan, node, values, given, scope, here=True))
+    return node_writes(plan, node, values, given, scope)
 
 
-async def _writes_made(
+async def node_writes(
     plan: Plan,
     node: NodePlan,
     values: dict[str, Any],
