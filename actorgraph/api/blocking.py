@@ -18,7 +18,7 @@ import anyio.from_thread
 
 from actorgraph.errors import RunningLoopError
 from actorgraph.loops import in_event_loop
-from actorgraph.runtime import caller, portal, threads
+from actorgraph.runtime import caller, portal, worker_threads
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.task.calling import thread_limiter
@@ -144,7 +144,7 @@ class StreamWaiting:
                 loop.wait(close)
             caller.give_back(loop)
 
-        threads.start(finish)
+        worker_threads.start(finish)
 
     def end(self) -> None:
         """Give the loop back: the stream has ended."""

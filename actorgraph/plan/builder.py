@@ -249,7 +249,7 @@ class GraphBuilder:
                 be quick, else in a worker thread; `topology()` reports which and why.
         Raises:
             GraphBuildError: the source has a branch of that name already, or is not a string;
-                `path` can't be called.
+                `path` can't be called; `inline` is something else.
         """
         self._warn_if_compiled("edge")
         node_names.check_reference(source, "add_conditional_edges()")
@@ -261,6 +261,12 @@ class GraphBuilder:
             )
         if not callable(path):
             path = _callable(f"the path behind node {source!r}", path)
+        if inline not in (True, False, None):
+            raise GraphBuildError(
+                f"inline of {name!r} behind node {source!r} must be True, False or None, "
+                f"got {inline!r}",
+                do="leave it out to have the router's code judged",
+            )
         hint = calls.first_schema(path)
         schema = self._schema_of(hint) if hint is not None else None
         made = BranchSpec(name, path, _ends(path, path_map), schema, inline)

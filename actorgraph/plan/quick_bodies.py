@@ -23,10 +23,10 @@ from actorgraph.plan.quick_values import (
     ANY,
     NOTHING,
     Atom,
-    Box,
+    Container,
     Data,
+    InnerFunction,
     Known,
-    Nested,
     NotQuickError,
     Value,
     boxed,
@@ -208,7 +208,7 @@ class Body(ast.NodeVisitor):
         for arg, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
             if default is not None:
                 defaults[arg.arg] = self.visit(default)
-        return frozenset([Nested(node, self._scope, defaults)])
+        return frozenset([InnerFunction(node, self._scope, defaults)])
 
     def visit_Match(self, node: ast.Match) -> None:
         subject = self._used(node.subject)
@@ -454,7 +454,7 @@ class Body(ast.NodeVisitor):
         """Visit the `key=` of `max` and its kin; `key=counts.get` reads the dict `counts`."""
         if isinstance(node, ast.Attribute) and node.attr == "get":
             owner = self._used(node.value)
-            if all(isinstance(atom, (Data, Box)) for atom in owner):
+            if all(isinstance(atom, (Data, Container)) for atom in owner):
                 return QUICK_KEY
         return self.visit(node)
 
@@ -473,7 +473,7 @@ class Body(ast.NodeVisitor):
                 if any(not isinstance(a, Data) for a in known):
                     found |= self._call(node, known, arguments)
                     continue
-            if isinstance(atom, (Data, Box)):
+            if isinstance(atom, (Data, Container)):
                 found |= self._data_method(owner, node, func, arguments)
             else:
                 try:

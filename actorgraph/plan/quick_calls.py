@@ -21,7 +21,7 @@ from actorgraph.plan.quick_values import (
     ANY,
     NOTHING,
     PLAIN,
-    Box,
+    Container,
     Data,
     Known,
     NotQuickError,
@@ -204,7 +204,7 @@ def _checks_class(arguments: Arguments) -> Value:
         raise NotQuickError("calls isinstance() with other than two arguments")
     check_used(arguments.positional[0])
     classes = arguments.positional[1]
-    for atom in classes.union(*(a.items for a in classes if isinstance(a, Box))):
+    for atom in classes.union(*(a.items for a in classes if isinstance(a, Container))):
         if isinstance(atom, Known) and isinstance(atom.value, type):
             if not (is_data_class(atom.value) or _is_base_of_records(atom.value)):
                 raise NotQuickError(f"expects objects of class {class_home(atom.value)[1]}")
@@ -246,7 +246,7 @@ def items(value: Value) -> Value:
 
 def _part_of(atom: Any, *, of_key: bool) -> Value:
     check_used(frozenset([atom]))
-    if isinstance(atom, Box):
+    if isinstance(atom, Container):
         return atom.keys if of_key else atom.items
     if isinstance(atom, Data):
         return element_of(atom.kind, of_key=of_key)

@@ -34,11 +34,11 @@ from actorgraph.plan.quick_values import (
     ANY,
     NOTHING,
     Atom,
-    Box,
+    Container,
     Data,
+    InnerFunction,
     Known,
     Method,
-    Nested,
     NotQuickError,
     Outside,
     Value,
@@ -122,7 +122,7 @@ class _Proof:
 
     def _apply(self, atom: Atom, arguments: Arguments) -> Value:
         match atom:
-            case Nested(node, scope, defaults):
+            case InnerFunction(node, scope, defaults):
                 return self._run(node, scope, defaults, arguments)
             case Method(function, owner):
                 positional = (owner, *arguments.positional)
@@ -216,7 +216,7 @@ class _Proof:
                 return self._class_attribute(known, name)
             case Known(known):
                 return self._own_attribute(atom, static_attribute(known, name), name)
-            case Box():
+            case Container():
                 return ANY
             case _:
                 raise NotQuickError(f"reads .{name} of a function")

@@ -81,7 +81,7 @@ class Method:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Nested:
+class InnerFunction:
     """A function or lambda that the code itself defines, with its scope and its defaults."""
 
     node: ast.FunctionDef | ast.Lambda
@@ -89,7 +89,7 @@ class Nested:
     defaults: Mapping[str, "Value"]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Nested) and (self.node, self.scope, self.defaults) == (
+        return isinstance(other, InnerFunction) and (self.node, self.scope, self.defaults) == (
             other.node,
             other.scope,
             other.defaults,
@@ -100,14 +100,14 @@ class Nested:
 
 
 @dataclasses.dataclass(frozen=True)
-class Box:
+class Container:
     """A container with something besides data in it: what iteration and what items give."""
 
     keys: "Value"
     items: "Value"
 
 
-Atom = Data | Known | Method | Nested | Box
+Atom = Data | Known | Method | InnerFunction | Container
 Value = frozenset[Atom]
 NOTHING: Value = frozenset()
 ANY: Value = frozenset([Data()])
@@ -332,7 +332,7 @@ def boxed(keys: Iterable[Atom], items: Iterable[Atom]) -> Value:
     keys, items = frozenset(keys), frozenset(items)
     if all(isinstance(atom, Data) and _is_nameless(atom.kind) for atom in keys | items):
         return ANY
-    return frozenset([Box(keys, items)])
+    return frozenset([Container(keys, items)])
 
 
 def is_data(atom: Data) -> bool:
@@ -348,7 +348,7 @@ def check_used(value: Value) -> None:
     """
     for atom in value:
         match atom:
-            case Box(keys, items):
+            case Container(keys, items):
                 check_used(keys | items)
             case Data(kind) if not is_data(atom):
                 raise NotQuickError(f"works with an object of class {_name(kind)}")
@@ -362,7 +362,7 @@ def check_simple(value: Value, why: str) -> None:
     """Refuse a value that is, or contains, more than data without properties and methods."""
     for atom in value:
         match atom:
-            case Box(keys, items):
+            case Container(keys, items):
                 check_simple(keys | items, why)
             case Data(kind) if _is_simple(kind):
                 pass

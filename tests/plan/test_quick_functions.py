@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actorgraph import END, START, StateGraph
+from actorgraph.errors import GraphBuildError
 from actorgraph.plan.callables import first_schema, injected
 from actorgraph.plan.function_source import syntax_of
 from actorgraph.plan.quick_functions import Verdict, judge
@@ -246,6 +247,20 @@ class TestGraphs:
             ("b", "later"): ("event loop", "async"),
             ("b", "quick"): ("worker thread", "declared by inline=False"),
         }
+
+    @pytest.mark.parametrize("inline", ["yes", [], 2])
+    def test_a_wrong_declaration_is_refused(self, inline):
+        """
+        `inline` is a bool or None; the error names the router, its node and the value.
+        """
+        builder = StateGraph(dict).add_node("a", lambda state: state)
+
+        with pytest.raises(GraphBuildError) as caught:
+            builder.add_conditional_edges("a", syntax_of, [END], inline=inline)
+
+        assert caught.value.what == (
+            f"inline of 'syntax_of' behind node 'a' must be True, False or None, got {inline!r}"
+        )
 
     def test_our_own_routers_are_quick(self):
         """

@@ -22,7 +22,7 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from actorgraph.runtime import threads
+from actorgraph.runtime import worker_threads
 from actorgraph.runtime.caller import CallerLoop, Helping
 from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.mailbox import Gate, wait_shielded
@@ -131,7 +131,7 @@ class InlineTasks:
             while goes_on() and (due := self._next()) is not None:
                 if self._due and not self._watched:
                     self._watched = True
-                    threads.start(self._watch)
+                    worker_threads.start(self._watch)
                 self._current = due
                 actor, start = due
                 event = await actor.outcome(start)
@@ -176,7 +176,7 @@ class InlineTasks:
     def lend(self) -> None:
         """Have all tasks that wait performed by helpers."""
         for _ in range(min(len(self._due), MAX_THREADS)):
-            threads.start(self._help)
+            worker_threads.start(self._help)
 
     # --- in worker threads ---
 
@@ -190,7 +190,7 @@ class InlineTasks:
                 continue
             count = min(lent, len(self._due), free)
             for _ in range(count):
-                threads.start(self._help)
+                worker_threads.start(self._help)
             lent, free = 2 * lent, free - count
         self._watched = False
 

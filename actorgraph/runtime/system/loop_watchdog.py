@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.task.calling import call_node
+from actorgraph.runtime.task.calling import node_writes
 from actorgraph.runtime.task.log_context import task_log_ids
 from actorgraph.runtime.task.scope import CURRENT, TaskScope
 
@@ -81,7 +81,7 @@ def culprit_of(frame: FrameType | None) -> tuple[TaskScope | None, str]:
     """
     where = "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
     while frame is not None:
-        if frame.f_code is call_node.__code__:
+        if frame.f_code is node_writes.__code__:
             return frame.f_locals["scope"], where
         name, attribute = _STEPPING.get(frame.f_globals.get("__name__", ""), ("", ""))
         context = getattr(frame.f_locals.get(name), attribute, None) if name else None

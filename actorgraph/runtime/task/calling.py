@@ -108,9 +108,9 @@ class InContext(Generic[T]):
             run(coroutine.close)  # its `finally` blocks see their own context too
 
 
-async def call_node(
+def call_node(
     plan: Plan, node: NodePlan, values: dict[str, Any], given: Any, scope: TaskScope
-) -> NodeWrites:
+) -> Coroutine[Any, Any, NodeWrites]:
     """Run a node and its conditional edges; plain functions of both in one worker thread.
 
     Args:
@@ -120,26 +120,36 @@ async def call_node(
     Returns: the task's writes, and a sentence for each dropped key.
     Raises: the node's error.
     """
-    helping = helping_here() if is_helping() else None
-    if helping is not None:  # never waits
-        _BUSY[get_ident()] = helping.scope = scope
-        try:
-            return await _writes_made(plan, node, values, given, scope, here=True)
-        finally:
-            del _BUSY[get_ident()]
+    if is_helping():
+        return _in_helper(plan, node, values, given, scope)
     if node.one_hop and (scope.in_thread or calls_here() is None):
-        return await in_thread(partial(_writes_made, plan, node, values, given, scope, here=True))
-    return await _writes_made(plan, node, values, given, scope, here=False)
+        return in_thread(partial(node_writes, plan, node, values, given, scope, here=True))
+    return node_writes(plan, node, values, given, scope)
 
 
-async def _writes_made(
+async def _in_helper(
+    plan: Plan, node: NodePlan, values: dict[str, Any], given: Any, scope: TaskScope
+) -> NodeWrites:
+    """As `call_node`, in a thread that helps a caller's: never waits."""
+    helping = helping_here()
+    if helping is not None:
+        helping.scope = scope
+    thread = get_ident()
+    _BUSY[thread] = scope
+    try:
+        return await node_writes(plan, node, values, given, scope, here=True)
+    finally:
+        del _BUSY[thread]
+
+
+async def node_writes(
     plan: Plan,
     node: NodePlan,
     values: dict[str, Any],
     given: Any,
     scope: TaskScope,
     *,
-    here: bool,
+    here: bool = False,
 ) -> NodeWrites:
     """As `call_node`.
 
@@ -291,7 +301,7 @@ async def call_function(
         returned = await calls.call(partial(function, given, **extra))
         return await _awaited_in_portal(returned) if inspect.isawaitable(returned) else returned
 
-    async def call() -> tuple[Any]:
+    async def call() -> tuple[Any]:  # a tuple: trio refuses a bare coroutine as a thread's result
         return (function(given, **extra),)
 
     (returned,) = await in_thread(call)
@@ -324,7 +334,7 @@ async def in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         try:
             return stepped(work()), None
         except BaseException as error:  # noqa: BLE001 - raised in the loop's coroutine
-            return None, error
+            return None, _from_function(error)
         finally:
             del _BUSY[thread]
 
@@ -337,6 +347,16 @@ async def in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         del error  # an error whose traceback leads to itself is freed late
 
 
+def _from_function(error: BaseException) -> BaseException:
+    """An error whose traceback begins at the user's function: the caller's frames come before."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        if trace.tb_frame.f_code.co_filename != __file__:
+            break
+        trace = trace.tb_next
+    return error.with_traceback(trace)
+
+
 def stepped(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that never waits."""
     try:
@@ -344,7 +364,7 @@ def stepped(coroutine: Coroutine[Any, Any, T]) -> T:
     except StopIteration as done:
         return done.value
     coroutine.close()
-    msg = "a plain function's call tried to wait in a worker thread"
+    msg = "the call of a plain function tried to wait in a worker thread"
     raise AssertionError(msg)
 
 

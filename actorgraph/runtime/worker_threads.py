@@ -62,8 +62,3 @@ def start(work: Callable[[], None]) -> None:
         _Worker(work)
     else:
         worker.give(work)
-
-
-def idle() -> int:
-    """The number of threads that wait for work."""
-    return len(_IDLE)
