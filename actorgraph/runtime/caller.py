@@ -5,36 +5,49 @@ the call, or a `next()` of its stream, is being waited for; each of these may co
 thread. Plain functions of the graph are called in that thread; see `inline`.
 
 Ctrl-C in the main thread is raised inside a running function, as in any program. Elsewhere it
-cancels the call, which stores its finished work before it raises KeyboardInterrupt. A second one
-is raised at once.
+cancels the call, which stores its finished work before it raises KeyboardInterrupt; see `signals`.
 """
 
 import asyncio
 import atexit
 import os
-import signal
-import sys
+import selectors
 import threading
 from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
-from importlib import import_module
-from types import FrameType
 from typing import Any, Final, Protocol, TypeVar
 
 from actorgraph.loops import Home, in_event_loop
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.inline import InlineCalls
-from actorgraph.runtime.portal import CallResult, call_result
-
-# `signal` looks up an enum for each number and handler: five times as slow, at each call.
-SIGNALS: Any = import_module("_signal" if sys.implementation.name == "cpython" else "signal")
+from actorgraph.runtime.portal import call_result
+from actorgraph.runtime.signals import HeldSignals
 
 T = TypeVar("T")
 
 IDLE_MAX: Final = 16
 """Idle loops that are kept. Each has an epoll and two sockets."""
+
+
+def _ignore() -> None:
+    pass
+
+
+class _Selector(selectors.DefaultSelector):
+    """Waits for the sockets of a loop.
+
+    Attributes:
+        wake: called before it waits.
+    """
+
+    wake: Callable[[], None] = staticmethod(_ignore)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None or timeout > 0:
+            self.wake()
+        return super().select(timeout)
 
 
 class CallerLoop(asyncio.SelectorEventLoop):
@@ -43,16 +56,21 @@ class CallerLoop(asyncio.SelectorEventLoop):
     Attributes:
         calls: makes the calls of plain functions.
         home: the thread that runs it now.
-        interrupted: whether a Ctrl-C has cancelled the task that is waited for.
-        is_torn: whether a signal's handler has raised out of it and left something to do.
+        is_usable: whether a later call may have it: none was abandoned.
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        selector = _Selector()
+        super().__init__(selector)
         self.calls = InlineCalls(self)
         self.home = Home(0)
+        self.is_usable = True
+        self._is_abandoned = False
         self._waited_for: asyncio.Task[Any] | None = None
-        self.interrupted = self.is_torn = self._pumps = False
+        self._error: BaseException | None = None  # ends the call
+        wakes: int = self._csock.fileno()  # type: ignore[attr-defined]
+        self._signals = HeldSignals(self._is_inside, self._signal_waits, wakes)
+        selector.wake = self._signals.wake
 
     def wait(self, function: Callable[[], Awaitable[T]], context: Context | None = None) -> T:
         """Run the loop until an async function has returned.
@@ -61,68 +79,79 @@ class CallerLoop(asyncio.SelectorEventLoop):
             context: to run it in; default a copy of the caller's.
         Returns: its value.
         Raises:
-            KeyboardInterrupt: Ctrl-C, after the function has handled its cancellation.
-            BaseException: the function's error.
+            BaseException: the function's error; or that of a signal's handler, such as
+                KeyboardInterrupt, after the function has handled its cancellation.
         """
-        self.home.thread = threading.get_ident()
-        context = context or copy_context()
-        self.interrupted = False
         try:
-            # Taken first: an interrupted caller would leave a task in the loop.
-            self._take_sigint()
+            self._enter()
+            context = context or copy_context()
             task = self._waited_for = self.create_task(call_result(function), context=context)
-            if self.interrupted:
-                task.cancel()
-            result = self._run(task)
+            task.add_done_callback(self._stop_soon)
+            self._run_until(task.done)
             self._wait_for_functions()
         finally:
-            self._give_back_sigint()
-            self._waited_for, self.home.thread = None, 0
-        if self.interrupted:  # too late to cancel anything
-            raise KeyboardInterrupt
-        return result.value()
+            self._leave()
+        return task.result().value()
 
     def wait_for_chunk(self, broadcast: Broadcast) -> None:
         """Run the loop until a stream has a chunk, or its end.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C; the stream is to be closed then.
+            BaseException: of a signal's handler, such as KeyboardInterrupt; the stream is to be
+                closed then.
         """
-        self.home.thread = threading.get_ident()
-        self.interrupted, self._pumps = False, True
-        broadcast.arrived = self._stop
         try:
-            self._take_sigint()
+            self._enter()
+            broadcast.arrived = self._arrived
             broadcast.want()
-            if not self.interrupted:
-                self.run_forever()
+            self._run_until(lambda: self._error is not None or not broadcast.is_empty)
             self._wait_for_functions()
-        except BaseException:
-            self.is_torn = True
-            self.call_soon(self.stop)
-            self.run_forever()
-            self.is_torn = False
-            raise
         finally:
             broadcast.arrived = _ignore
-            self._pumps = False
-            self._give_back_sigint()
-            self.home.thread = 0
-        if self.interrupted:
-            raise KeyboardInterrupt
+            self._leave()
 
-    def _stop(self) -> None:
+    def _enter(self) -> None:
+        self.home.thread = threading.get_ident()
+        self._error, self._is_abandoned = None, False
+        self._signals.take()
+
+    def _leave(self) -> None:
+        """Leave the loop. Raises the error that has ended the call, or a late signal's."""
+        self._waited_for, self.home.thread = None, 0
+        try:
+            if self._signals.wakes_others:
+                self._read_from_self()  # type: ignore[attr-defined]
+            self._signals.give_back()
+            if self._error is not None:
+                raise self._error
+        finally:
+            self._error = None
+
+    def _run_until(self, is_over: Callable[[], bool]) -> None:
+        """Run the loop until something is over, or the call was abandoned."""
+        # It may also stop too soon, by a stop that was meant for what came before.
+        while not is_over() and not self._is_abandoned:
+            try:
+                self.run_forever()
+            except (KeyboardInterrupt, SystemExit) as error:  # asyncio lets a task's pass
+                self._end_by(error)
+
+    def _wait_for_functions(self) -> None:
+        # Greenlets can't change threads, and the next call may come from another one.
+        while self.calls.waiting and not self._is_abandoned:
+            rest = self._waited_for = self.create_task(self.calls.wait_ended())
+            rest.add_done_callback(self._stop_soon)
+            self._run_until(rest.done)
+
+    def _stop_soon(self, _: object) -> None:
+        self.stop()
+
+    def _arrived(self) -> None:
         """Stop `wait_for_chunk`, from any thread."""
         if threading.get_ident() == self.home.thread:
             self.stop()
         else:
             self.soon(self.stop)
-
-    def _wait_for_functions(self) -> None:
-        # Greenlets can't change threads, and the next call may come from another one.
-        while self.calls.waiting:
-            rest = self._waited_for = self.create_task(call_result(self.calls.wait_ended))
-            self._run(rest)
 
     def soon(self, function: Callable[[], object]) -> None:
         """Call a function in the loop, from any thread; never if the loop runs no more."""
@@ -135,57 +164,44 @@ class CallerLoop(asyncio.SelectorEventLoop):
         if task is not None:
             self.soon(task.cancel)
 
-    def _run(self, task: "asyncio.Task[CallResult[T]]") -> CallResult[T]:
+    @property
+    def is_ending(self) -> bool:
+        """Whether a signal has come, and its handler is called soon or has ended the call."""
+        return self._error is not None or bool(self._signals)
+
+    def _process_self_data(self, data: bytes) -> None:
+        """Handle the bytes that other threads and signals have sent: asyncio calls it."""
+        if self._signals.wakes_others and (numbers := data.replace(b"\0", b"")):
+            self._signals.pass_on(numbers)
+
+    def _is_inside(self) -> bool:
+        return self.calls.is_inside
+
+    def _signal_waits(self) -> None:
+        self.soon(self._deliver_signals)
+
+    def _deliver_signals(self) -> None:
         try:
-            return self.run_until_complete(task)
-        except asyncio.CancelledError:
-            if self.interrupted:
-                raise KeyboardInterrupt from None
-            raise
-        except BaseException:
-            # Raised by a handler of signals: the task has not seen it, but must end first.
-            self.is_torn = True
-            self._end(task)
-            self.is_torn = False
-            raise
+            self._signals.deliver()
+        except BaseException as error:  # noqa: BLE001 - raised by `wait`
+            self._end_by(error)
 
-    def _end(self, task: "asyncio.Task[Any]") -> None:
-        # The loop's open callbacks may include its own stop, when the task had just ended.
-        self.call_soon(self.stop)
-        self.run_forever()
-        if not task.done():
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                self.run_until_complete(task)
+    def _end_by(self, error: BaseException) -> None:
+        """End the call; abandon it if it ends already."""
+        if self._error is None:
+            self._error = error
+            if self._waited_for is not None:
+                self._waited_for.cancel()
+        else:
+            self._is_abandoned, self.is_usable = True, False
+        self.stop()
 
-    def _take_sigint(self) -> None:
-        """Handle Ctrl-C here, unless the program handles it."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        if SIGNALS.getsignal(signal.SIGINT) is signal.default_int_handler:
-            SIGNALS.signal(signal.SIGINT, self._on_sigint)
-
-    def _give_back_sigint(self) -> None:
-        """Let Python handle Ctrl-C again."""
-        # Not by a note of `_take_sigint`, which may itself have been interrupted.
-        if threading.current_thread() is not threading.main_thread():
-            return
-        if SIGNALS.getsignal(signal.SIGINT) == self._on_sigint:
-            SIGNALS.signal(signal.SIGINT, signal.default_int_handler)
-
-    def _on_sigint(self, _number: int, _frame: FrameType | None) -> None:
-        task = self._waited_for
-        if self.calls.is_inside or self.interrupted:
-            raise KeyboardInterrupt
-        self.interrupted = True  # `wait` raises it at its end at the latest
-        if task is not None:
-            self.call_soon_threadsafe(task.cancel)
-        elif self._pumps:
-            self.call_soon_threadsafe(self.stop)
-
-
-def _ignore() -> None:
-    pass
+    def close(self) -> None:
+        """Close it; what is left of an abandoned call is dropped."""
+        if not self.is_closed():
+            for task in asyncio.all_tasks(self):
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
+        super().close()
 
 
 _IDLE: list[CallerLoop] = []
@@ -204,7 +220,7 @@ def take() -> CallerLoop:
 
 def give_back(loop: CallerLoop) -> None:
     """Keep a loop for later calls."""
-    if len(_IDLE) < IDLE_MAX and not loop.is_torn:
+    if len(_IDLE) < IDLE_MAX and loop.is_usable:
         _IDLE.append(loop)
     else:
         loop.close()

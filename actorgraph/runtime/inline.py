@@ -75,8 +75,8 @@ class Runner(greenlet):
         own_loop = _get_running_loop()  # the function may run a loop of its own
         calls.is_inside = False
         answer = cast("Outcome", self.driver.switch(None))
-        calls.is_inside = True
         _set_running_loop(own_loop)
+        calls.is_inside = True
         return _value(answer)
 
 

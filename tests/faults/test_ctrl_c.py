@@ -1,7 +1,6 @@
 """Ctrl-C, and SIGTERM of programs that handle it, at every moment of a blocking call.
 
-`ctrl_c.py` says what the moments are. A handler that raises does so wherever the signal finds the
-main thread: SIGTERM is tried where that is a function of a node.
+`ctrl_c.py` says what the moments are.
 """
 
 import signal
@@ -14,7 +13,7 @@ from tests.faults.ctrl_c import JUDGED, MOMENTS, interrupt_everywhere
 from tests.faults.plain_scenarios import PLAIN
 from tests.faults.scenarios import MODES
 
-SCENARIOS = ("chain", "fan-out", "interrupt", "calls", "loop")
+SCENARIOS = (*PLAIN,)
 
 
 @pytest.mark.promise("B3", "B6")
@@ -36,8 +35,8 @@ def test_ctrl_c_at_any_moment_loses_nothing(moments, kind, mode, tmp_path, reque
 
 @pytest.mark.promise("B3", "B6")
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("kind", ["memory, by actor"])
-@pytest.mark.parametrize("moments", ["functions"])
+@pytest.mark.parametrize("kind", ["memory, by actor", "sqlite port"])
+@pytest.mark.parametrize("moments", MOMENTS)
 def test_a_handler_of_sigterm_that_exits_loses_nothing(moments, kind, mode, tmp_path, request):
     """
     SystemExit of a signal's handler ends a call as Ctrl-C does, and nothing acknowledged is lost.

@@ -9,8 +9,9 @@ import pytest
 
 from actorgraph import InMemorySaver, Send, StateGraph
 from actorgraph.runtime.task.calling import abandoned
+from actorgraph.testing import FaultySaver
 from tests.support.gates import PATIENCE_S
-from tests.support.graphs import at
+from tests.support.graphs import at, side_by_side
 
 HELPED = 3
 ITEMS = range(HELPED + 1)
@@ -26,10 +27,16 @@ def spread(_: State) -> list[Send]:
 
 
 class Crowd:
-    """Four tasks at once: the first runs in the caller's thread, the others in helping threads."""
+    """Four tasks at once.
 
-    def __init__(self, first: Callable[[], Any]) -> None:
-        self.first = first
+    Args:
+        first: what the first of them does.
+        durability: with "exit" it runs in the caller's thread, and the others in helping threads;
+            with another one, which stores each task that has ended, all run in helping threads.
+    """
+
+    def __init__(self, first: Callable[[], Any], durability: str) -> None:
+        self.first, self.durability = first, durability
         self.begun = threading.Barrier(HELPED + 1)
         self.goes_on = threading.Event()
         self.ended = threading.Semaphore(0)
@@ -44,6 +51,10 @@ class Crowd:
         )
         builder.add_edge("work", "last")
         self.graph = builder.compile(checkpointer=self.saver)
+
+    def invoke(self, given: Any) -> Any:
+        """Call the graph."""
+        return self.graph.invoke(given, at(), durability=self.durability)
 
     def _work(self, state: State) -> dict[str, Any]:
         item = state.get("item", 0)
@@ -60,9 +71,13 @@ def fail() -> None:
     raise ValueError("fails beside them")
 
 
+each_way = pytest.mark.parametrize("durability", ["exit", "async"])
+
+
+@each_way
 class TestAbandoned:
     @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-    def test_a_call_does_not_wait_for_functions_that_hang(self, error):
+    def test_a_call_does_not_wait_for_functions_that_hang(self, error, durability):
         """
         While functions hang in helping threads, the error of another one ends the call at once.
         """
@@ -70,37 +85,38 @@ class TestAbandoned:
         def first() -> None:
             raise error("fails beside them")
 
-        crowd = Crowd(first)
+        crowd = Crowd(first, durability)
         with pytest.raises(error):
-            crowd.graph.invoke({"log": []}, at())
+            crowd.invoke({"log": []})
         left = abandoned()
         crowd.goes_on.set()
 
         assert left == ["work"] * HELPED
         assert all(crowd.ended.acquire(timeout=PATIENCE_S) for _ in range(HELPED))
 
-    def test_results_that_come_later_are_dropped(self):
+    def test_results_that_come_later_are_dropped(self, durability):
         """
         Abandoned functions end later; the thread is resumed from what was stored, all of them run
         again, and none is named any more.
         """
-        crowd = Crowd(fail)
+        crowd = Crowd(fail, durability)
         with pytest.raises(ValueError, match="beside"):
-            crowd.graph.invoke({"log": []}, at())
+            crowd.invoke({"log": []})
         crowd.goes_on.set()
         assert all(crowd.ended.acquire(timeout=PATIENCE_S) for _ in range(HELPED))
         crowd.first = lambda: None
 
-        assert crowd.graph.invoke(None, at())["log"] == [*ITEMS, -1]
+        assert crowd.invoke(None)["log"] == [*ITEMS, -1]
         assert abandoned() == []
 
 
-def test_a_node_begins_after_tasks_of_helping_threads():
+@each_way
+def test_a_node_begins_after_tasks_of_helping_threads(durability):
     """
     The last tasks of a superstep end in helping threads, after the caller's; the next node begins.
     """
     alone = threading.Event()
-    crowd = Crowd(alone.set)
+    crowd = Crowd(alone.set, durability)
 
     def later() -> None:
         alone.wait(PATIENCE_S)
@@ -108,4 +124,30 @@ def test_a_node_begins_after_tasks_of_helping_threads():
 
     threading.Thread(target=later).start()
 
-    assert crowd.graph.invoke({"log": []}, at())["log"] == [*ITEMS, -1]
+    assert crowd.invoke({"log": []})["log"] == [*ITEMS, -1]
+
+
+@pytest.mark.promise("S072", "B1")
+@pytest.mark.parametrize("durability", ["sync", "async"])
+def test_a_task_that_has_ended_is_stored_while_its_sibling_runs(durability):
+    """
+    A blocking call stores the task of a short function before a long one beside it has ended.
+    """
+    ended, stored = threading.Event(), threading.Event()
+
+    def note(request: Any) -> None:
+        if ended.is_set():
+            stored.set()
+
+    def short(_: Any) -> dict[str, Any]:
+        ended.set()
+        return {"bar": [1]}
+
+    def long(_: Any) -> dict[str, Any]:
+        return {"bar": [2 if stored.wait(PATIENCE_S) else 0]}
+
+    graph = side_by_side(
+        {"long": long, "short": short}, checkpointer=FaultySaver(InMemorySaver(), on_stored=note)
+    )
+
+    assert sorted(graph.invoke({}, at(), durability=durability)["bar"]) == [1, 2]

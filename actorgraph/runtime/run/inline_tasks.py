@@ -3,9 +3,10 @@
 Order      the tasks of a superstep in the core's order, each stepped by the run's own task
 Helpers    while tasks wait behind one that lasts, worker threads take them: the first after half
            a millisecond, then twice as many for as long as none ends. So short functions cost no
-           thread, and long ones run side by side. Beside tasks that need the loop, such as nested
-           graphs, helpers take all. A helper steps the same coroutine of the same
-           actor; of a plain function without retries and cache it never has to wait
+           thread, and long ones run side by side. Helpers take all beside tasks that need the
+           loop, such as nested graphs, and if each task is stored when it has ended. A helper
+           steps the same coroutine of the same actor; of a plain function without retries and
+           cache it never has to wait
 Ends       with the superstep. `cancel` interrupts the task that waits, drops those that have not
            begun, and abandons those in helpers, whose threads can't be stopped
 """
@@ -56,6 +57,7 @@ class InlineTasks:
         self._reports: deque[tuple[NodeActor, StartTask, Event]] = deque()
         self._lock = threading.Lock()
         self._ended = 0
+        self._helpers = 0  # threads that take tasks
         self._watched = False
 
     @property
@@ -126,26 +128,30 @@ class InlineTasks:
             goes_on: asked before each task.
         Raises: a cancellation from outside; the task that it has interrupted ends with `cancel`.
         """
-        began = time.perf_counter()
-        with anyio.CancelScope() as self._scope:
-            while goes_on() and (due := self._next()) is not None:
-                if self._due and not self._watched:
-                    self._watched = True
-                    worker_threads.start(self._watch)
-                self._current = due
-                actor, start = due
-                event = await actor.outcome(start)
-                self._current = None
-                self._ended += 1
-                if self._reports:
-                    self._report_helped()  # they ended before this one, which may end the run
-                actor.end_here(event)
-                # Functions that never wait must not keep a Ctrl-C or an answer from the loop.
-                if self._loop.interrupted or time.perf_counter() - began > UNBROKEN_S:
-                    await anyio.lowlevel.checkpoint()
-                    began = time.perf_counter()
-        self._scope = None
+        try:
+            with anyio.CancelScope() as self._scope:
+                await self._work(goes_on)
+        finally:
+            self._scope = None
         self._report_interrupted()
+
+    async def _work(self, goes_on: Callable[[], bool]) -> None:
+        began = time.perf_counter()
+        while goes_on() and (due := self._next()) is not None:
+            if self._due:
+                self._watch_due()
+            self._current = due
+            actor, start = due
+            event = await actor.outcome(start)
+            self._current = None
+            self._ended += 1
+            if self._reports:
+                self._report_helped()  # they ended before this one, which may end the run
+            actor.end_here(event)
+            # Functions that never wait must not keep a Ctrl-C or an answer from the loop.
+            if self._loop.is_ending or time.perf_counter() - began > UNBROKEN_S:
+                await anyio.lowlevel.checkpoint()
+                began = time.perf_counter()
 
     def _next(self) -> Due | None:
         try:
@@ -174,25 +180,41 @@ class InlineTasks:
             actor.end_here(TaskCancelled(start.task.id))
 
     def lend(self) -> None:
-        """Have all tasks that wait performed by helpers."""
-        for _ in range(min(len(self._due), MAX_THREADS)):
+        """Have all tasks that wait performed by helpers; of short ones, by one after the other."""
+        with self._lock:
+            needed = not self._helpers
+            self._helpers += needed
+        if needed:
             worker_threads.start(self._help)
+        self._watch_due()
+
+    def _watch_due(self) -> None:
+        with self._lock:
+            needed = bool(self._due) and not self._watched
+            self._watched = self._watched or needed
+        if needed:
+            worker_threads.start(self._watch)
 
     # --- in worker threads ---
 
     def _watch(self) -> None:
         """Lend threads while tasks wait and none ends."""
         seen, lent, free = self._ended, 1, MAX_THREADS
-        while self._due and free > 0:
+        while True:
+            with self._lock:
+                if not self._due or not free:
+                    self._watched = False
+                    return
             time.sleep(PATIENCE_S)
             if self._ended != seen:
                 seen = self._ended
                 continue
-            count = min(lent, len(self._due), free)
+            with self._lock:
+                count = min(lent, len(self._due), free)
+                self._helpers += count
             for _ in range(count):
                 worker_threads.start(self._help)
             lent, free = 2 * lent, free - count
-        self._watched = False
 
     def _help(self) -> None:
         """Perform tasks that wait."""
@@ -201,6 +223,7 @@ class InlineTasks:
                 try:
                     actor, start = self._due.popleft()
                 except IndexError:
+                    self._helpers -= 1
                     return
                 helping = Helping()
                 self._helped[start.task.id] = actor, helping

@@ -50,6 +50,7 @@ from actorgraph.superstep.advance import advance
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.task_failures import may_begin_again
 from actorgraph.superstep.tasks import visible
+from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
     AnswerCall,
     Cancelled,
@@ -123,6 +124,7 @@ class Supervisor:
         self._run, self._owns, self._host = lineage.run, lineage.owns, lineage.host
         self._context = context.copy()  # of the event handling, which may be called from any task
         self._handoff, self._drain_timeout_s = handoff, drain_timeout_s
+        self._stores_tasks = handoff is not None and state.policy.durability is not Durability.EXIT
         broadcast = self._broadcast = lineage.broadcast
         self._inbox: Mailbox[Event | None] = Mailbox()
         self._receipts = Receipts(self._deliver)
@@ -284,7 +286,7 @@ class Supervisor:
                 if self._all_here(self._here):
                     await self._work(self._here)
                     continue
-                self._here.lend()  # other tasks run beside them, and need the loop
+                self._here.lend()
             # From here until an event arrives, `_deliver` may handle events in place of this task.
             self._parked = True
             event = await self._inbox.get()
@@ -296,8 +298,11 @@ class Supervisor:
                 self._handle(event)
 
     def _all_here(self, here: InlineTasks) -> bool:
-        """Whether no task runs that needs the loop meanwhile."""
-        return len(self._state.running) == here.count
+        """Whether nothing needs the loop while tasks are performed in its thread."""
+        if len(self._state.running) != here.count:
+            return False
+        # A task that has ended is stored at once, not when the function of a sibling has ended.
+        return here.count == 1 or not self._stores_tasks
 
     async def _work(self, here: InlineTasks) -> None:
         """Perform tasks in this thread; events that come meanwhile are handled on arrival."""
