@@ -197,7 +197,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
         self.stop()
 
     def close(self) -> None:
-        """Close it; what is left of an abandoned call is dropped."""
+        """Close it; the tasks of an abandoned call are dropped."""
         if not self.is_closed():
             for task in asyncio.all_tasks(self):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001

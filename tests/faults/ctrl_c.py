@@ -54,7 +54,9 @@ def idle_loops() -> list[caller.CallerLoop]:
 
 def busy_threads() -> int:
     """How many threads there are, without those that wait for work."""
-    return threading.active_count() - len(vars(worker_threads)["_IDLE"])
+    return sum(thread.name == "actorgraph-worker" for thread in threading.enumerate()) - len(
+        vars(worker_threads)["_IDLE"]
+    )
 
 
 class Clicker:

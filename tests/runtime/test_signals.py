@@ -193,7 +193,7 @@ class TestWaking:
         The socket that a program has set with `set_wakeup_fd` is back, and gets the signal's byte.
         """
         reads, writes = os.pipe()
-        os.set_blocking(reads, False)  # noqa: FBT003
+        os.set_blocking(reads, False)
         os.set_blocking(writes, False)
         signal.set_wakeup_fd(writes)
 

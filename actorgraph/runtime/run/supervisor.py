@@ -124,7 +124,6 @@ class Supervisor:
         self._run, self._owns, self._host = lineage.run, lineage.owns, lineage.host
         self._context = context.copy()  # of the event handling, which may be called from any task
         self._handoff, self._drain_timeout_s = handoff, drain_timeout_s
-        self._stores_tasks = handoff is not None and state.policy.durability is not Durability.EXIT
         broadcast = self._broadcast = lineage.broadcast
         self._inbox: Mailbox[Event | None] = Mailbox()
         self._receipts = Receipts(self._deliver)
@@ -301,8 +300,10 @@ class Supervisor:
         """Whether nothing needs the loop while tasks are performed in its thread."""
         if len(self._state.running) != here.count:
             return False
+        if here.count == 1 or self._handoff is None:
+            return True
         # A task that has ended is stored at once, not when the function of a sibling has ended.
-        return here.count == 1 or not self._stores_tasks
+        return self._state.policy.durability is Durability.EXIT
 
     async def _work(self, here: InlineTasks) -> None:
         """Perform tasks in this thread; events that come meanwhile are handled on arrival."""
