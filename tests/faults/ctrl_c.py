@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from actorgraph import EmptyInputError
-from actorgraph.runtime import caller, threads
+from actorgraph.runtime import caller, worker_threads
 from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.runtime.task.calling import abandoned
 from actorgraph.testing import FaultPlan, FaultySaver
@@ -54,7 +54,7 @@ def idle_loops() -> list[caller.CallerLoop]:
 
 def busy_threads() -> int:
     """How many threads there are, without those that wait for work."""
-    return threading.active_count() - len(vars(threads)["_IDLE"])
+    return threading.active_count() - len(vars(worker_threads)["_IDLE"])
 
 
 class Clicker:

@@ -27,6 +27,7 @@ from actorgraph.errors import (
     StorageBusyError,
     StorageError,
 )
+from actorgraph.ports import CommitHere
 from actorgraph.savers.sqlite import schema, system_schema
 from actorgraph.savers.sqlite.backup import copy_database, make_private
 from actorgraph.savers.sqlite.batch import run_batch
@@ -105,6 +106,7 @@ class SqliteBackend:
         self._keeper: sqlite3.Connection | None = None
         self._file: DatabaseFile | None = None
         self._broken: SaverBrokenError | None = None
+        self._waits = True  # for locks of other processes
 
     def __copy__(self) -> Self:
         """Return a closed saver over the same file; this one itself if it is in memory."""
@@ -168,6 +170,7 @@ class SqliteBackend:
                 do="check the path and its permissions",
             ) from error
         self._broken = None
+        self._waits = True
 
     async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
@@ -176,7 +179,7 @@ class SqliteBackend:
         try:
             if self._writer is None:
                 raise self._closed_error()
-            outcomes = await self._writer.run(partial(self._write, batch))
+            outcomes = await self._writer.run(partial(self._write, batch, None, waits=True))
         except SaverBrokenError as error:
             self._broken = error
             raise
@@ -184,15 +187,51 @@ class SqliteBackend:
             return await self._vacuum(batch, outcomes)
         return outcomes
 
-    def _write(
-        self, batch: Sequence[Request], connection: sqlite3.Connection
+    @property
+    def commit_here(self) -> CommitHere | None:
+        """See `ports.Saver`; None in memory, where reads use the writing connection."""
+        if self.in_memory or type(self).commit is not SqliteBackend.commit:
+            return None
+        return self._commit_here
+
+    def _commit_here(
+        self, batch: Sequence[Request], durable: list[list[CommitOutcome]]
     ) -> list[CommitOutcome]:
-        outcomes = run_batch(connection, batch)
+        if self._broken is not None:
+            raise self._broken
+        if self._writer is None:
+            raise self._closed_error()
+        try:
+            return self._writer.run_here(partial(self._write, batch, durable, waits=False))
+        except SaverBrokenError as error:
+            self._broken = error
+            raise
+
+    def _write(
+        self,
+        batch: Sequence[Request],
+        durable: list[list[CommitOutcome]] | None,
+        connection: sqlite3.Connection,
+        *,
+        waits: bool,
+    ) -> list[CommitOutcome]:
+        if waits != self._waits:
+            self._set_waits(connection, waits=waits)
+        outcomes = run_batch(connection, batch, durable)
         # After the commit, before its acknowledgement: a file that was removed or replaced while
         # it was open still takes commits, and loses them when it is closed.
         if self._file is not None:
             self._file.check()
         return outcomes
+
+    def _set_waits(self, connection: sqlite3.Connection, *, waits: bool) -> None:
+        # A caller's thread never waits for another process: it hands the batch over instead.
+        milliseconds = int(self._busy_timeout_s * 1000) if waits else 0
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
+        except sqlite3.Error as error:
+            raise translate_for_saver(error, committing=False) from error
+        self._waits = waits
 
     async def _vacuum(
         self, batch: Sequence[Request], outcomes: list[CommitOutcome]
