@@ -121,7 +121,6 @@ class Supervisor:
     ) -> None:
         self._state = state
         self._run, self._owns, self._host = lineage.run, lineage.owns, lineage.host
-        self._leads = lineage.above is None  # else other tasks of the run above may wait here
         self._context = context.copy()  # of the event handling, which may be called from any task
         self._handoff, self._drain_timeout_s = handoff, drain_timeout_s
         broadcast = self._broadcast = lineage.broadcast
@@ -479,8 +478,10 @@ class Supervisor:
             self._host.writer.mark_failed(self._run, self._state.namespace, error)
             self._deliver(SaveFailed(save.number, error))
             return True
-        # While nothing else can run in this thread it may commit by itself.
-        may_lead = self._here is not None and self._leads and not self._state.running
+        # While nothing else waits for this thread it may commit by itself. Beside a nested run
+        # functions of the run above may wait for it.
+        nested, busy = self._environment.lineage.nested, self._state.running
+        may_lead = self._here is not None and not nested and not busy
         self._host.writer.post(commit, self._receipts, may_lead=may_lead)
         return True
 
