@@ -54,6 +54,8 @@ _PRAGMAS: dict[str, str] = {
     "EXTRA": "PRAGMA synchronous = EXTRA",
 }
 
+BUSY_MAX_S = 2_000_000.0
+
 
 class SqliteBackend:
     """Stores checkpoints in an SQLite database.
@@ -101,6 +103,8 @@ class SqliteBackend:
         self.durable = not self.in_memory
         self._synchronous = _PRAGMAS[synchronous]
         self._busy_timeout_s = busy_timeout_s
+        # An integer in SQLite; this statement takes no parameters.
+        self._patient = f"PRAGMA busy_timeout = {int(min(busy_timeout_s, BUSY_MAX_S) * 1000)}"
         self._writer: Driver | None = None
         self._reader: Driver | None = None
         self._keeper: sqlite3.Connection | None = None
@@ -226,9 +230,8 @@ class SqliteBackend:
 
     def _set_waits(self, connection: sqlite3.Connection, *, waits: bool) -> None:
         # A caller's thread never waits for another process: it hands the batch over instead.
-        milliseconds = int(self._busy_timeout_s * 1000) if waits else 0
         try:
-            connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
+            connection.execute(self._patient if waits else "PRAGMA busy_timeout = 0")
         except sqlite3.Error as error:
             raise translate_for_saver(error, committing=False) from error
         self._waits = waits
