@@ -256,26 +256,21 @@ class PersistenceActor:
                     await self._inbox.wait()
                     await self._turn.take()
                     continue
-                stopping = await self._serve_batch()
+                batch, stopping = self._take()
+                if batch:
+                    # A commit that was broken off could be durable without its runs knowing it.
+                    with anyio.CancelScope(shield=True):
+                        self._batch = batch
+                        await self._answer(batch, await self._commit(batch))
+                        self._batch = ()
+                elif not stopping:  # all were refused: nothing awaited yet, so let others run
+                    await anyio.lowlevel.checkpoint()
         finally:
             self._turn.end()
 
     async def wait_for_leader(self) -> None:
         """Wait until no caller's thread commits. Call it when all requests are refused."""
         await self._turn.take()
-
-    async def _serve_batch(self) -> bool:
-        """Commit what waits, up to the bounds. Returns whether to end."""
-        batch, stopping = self._take()
-        if batch:
-            # A commit that was broken off could be durable without its runs knowing it.
-            with anyio.CancelScope(shield=True):
-                self._batch = batch
-                await self._answer(batch, await self._commit(batch))
-                self._batch = ()
-        elif not stopping:  # all were refused: nothing awaited yet, so let others run
-            await anyio.lowlevel.checkpoint()
-        return stopping
 
     def _lead(self, posted: Posted, commit: CommitHere) -> bool:
         """Commit a save in its sender's thread, if the turn is free; return whether it was."""
