@@ -30,8 +30,8 @@ class Saver(Protocol):
         reads_at_once: how many calls of `query` may run at the same time; default 1.
         watch: a `Watch` that sees each request and query first.
         commit_now, query_now: blocking twins of `commit` and `query`; required if `immediate`.
-        commit_here: a `CommitHere`, with which a blocking call stores its saves itself while
-            nobody else does; None if there is none now.
+        commit_here: a `CommitHere`, with which a blocking call stores its save itself while no
+            other commit is in progress; None if it can't.
     """
 
     durable: bool

@@ -89,7 +89,7 @@ class TestTurn:
 
         assert (answers, numbers(saver.batches), saver.led) == ([2], [[1, 2]], [])
 
-    async def test_what_comes_meanwhile_is_committed_next_and_together(self):
+    async def test_saves_that_come_meanwhile_share_the_next_batch(self):
         """
         Saves of others that come during a leader's commit wait for that one, then share a batch.
         """
@@ -228,7 +228,7 @@ class TestFailures:
         assert answers == [error]
         assert other == ([error] if isinstance(error, SaverBrokenError) else [1])
 
-    async def test_a_refused_claim_asks_nobody(self):
+    async def test_a_refused_claim_does_not_reach_the_store(self):
         """
         A leader's claim on a thread that another run has is refused like any other.
         """

@@ -11,8 +11,8 @@ Guards     a thread has one active run in this process: a second claim is refuse
            those of its subgraphs: they name a checkpoint that isn't stored
 Turn       `serve` commits, in the saver's loop. While it waits for requests the turn is free,
            and a blocking call that has nothing else to do may take it and commit its save itself
-           (a leader): to wake two threads costs more than the commit. Whatever comes meanwhile
-           waits for that one commit, then `serve` has the turn. A leader never waits for another
+           (a leader): to wake two threads costs more than the commit. Requests that come then
+           wait for that one commit, then `serve` has the turn. A leader never waits for another
            process's lock: it hands its save over
 Bounds     a batch is at most 512 messages and 8 MB; answers go out in slices of 8 or 2 ms,
            because a run continues inside the call that delivers its answer
@@ -128,8 +128,8 @@ class PersistenceActor:
         """Hand over a request; the answer comes through the receipts.
 
         Args:
-            may_lead: whether it may be committed inside this call, if nobody else commits;
-                only for a `Commit`. Otherwise this never waits.
+            may_lead: whether it may be committed inside this call, if no other commit is in
+                progress; only for a `Commit`. Otherwise this never waits.
         """
         since = 0.0 if self._immediate else time.perf_counter()
         number = request.number if isinstance(request, Commit) else 0
@@ -473,7 +473,7 @@ class PersistenceActor:
     def _sort_out(
         self, batch: Sequence[Posted], outcomes: Sequence[CommitOutcome | BaseException]
     ) -> dict[Receipts, int]:
-        """Refuse what was not stored; return each run's newest number that was.
+        """Refuse the requests that failed; return each run's newest durable number.
 
         A number acknowledges all saves before it: one call per run, not one per save.
         """

@@ -53,7 +53,7 @@ class Turn(Generic[T]):
             await self._leader_ends.get()
 
     def end(self) -> None:
-        """Let nobody lead any more."""
+        """Refuse leaders from now on."""
         with self._lock:
             self._is_free, self._has_ended = False, True
 

@@ -3,7 +3,7 @@
 On asyncio the thread is aiosqlite's; on trio, where aiosqlite can't run, a worker thread of
 anyio. Both run the same plain function over a `sqlite3.Connection`, one hop for a whole batch.
 Cancellation doesn't reach the thread: the persistence actor is the only caller, and it shields
-the hop. A caller that knows that nobody else uses the connection may use it in its own thread
+the hop. A caller that knows that no other thread uses the connection may use it in its own
 (`run_here`): SQLite's connections belong to no thread, they only take one at a time.
 """
 
