@@ -4,7 +4,7 @@ A saver has four methods. Only the persistence actor calls `commit`, so a saver 
 queries also come one batch at a time, on a connection of their own.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from actorgraph.errors import CheckpointError
@@ -30,6 +30,8 @@ class Saver(Protocol):
         reads_at_once: how many calls of `query` may run at the same time; default 1.
         watch: a `Watch` that sees each request and query first.
         commit_now, query_now: blocking twins of `commit` and `query`; required if `immediate`.
+        commit_here: a `CommitHere`, with which a blocking call stores its save itself while no
+            other commit is in progress; None if it can't.
     """
 
     durable: bool
@@ -65,6 +67,15 @@ class Saver(Protocol):
     async def close(self) -> None:
         """Release everything; `commit` and `query` are not called again before `open`."""
         ...
+
+
+CommitHere = Callable[[Sequence[Request], list[list[CommitOutcome]]], list[CommitOutcome]]
+"""A blocking twin of `Saver.commit` that a caller's thread uses, never beside `commit`.
+
+It gets only batches of `Commit`, and a list, to which it adds the outcomes at the very moment at
+which they are durable. It doesn't wait for locks of other processes, but raises StorageBusyError;
+the batch then goes to `commit`.
+"""
 
 
 class Watch(Protocol):

@@ -60,6 +60,11 @@ class Mailbox(Generic[T]):
         if self._parked is not None:
             self._wake()
 
+    def wake(self) -> None:
+        """Wake the reader, for items that a sender has added to `items` itself."""
+        if self._parked is not None:
+            self._wake()
+
     async def get(self) -> T:
         """Take the next item; waits for one. The caller must be the only reader."""
         items = self.items

@@ -21,7 +21,7 @@ import anyio
 from actorgraph.api.savers.hosted import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.errors import SaverBrokenError
-from actorgraph.ports import Saver
+from actorgraph.ports import CommitHere, Saver
 from actorgraph.savers.jsonl.files import Files
 from actorgraph.storage.sqlite.connections import HopConnection
 from actorgraph.values.commits import CommitOutcome, Committed, Query, Request
@@ -211,6 +211,21 @@ class FaultySaver(HostedSaver):
         inner: Any = self.saver
         outcomes = self.plan.run("commit", lambda: inner.commit_now(batch), _broken)
         return self._report_stored(batch, outcomes)
+
+    @property
+    def commit_here(self) -> CommitHere | None:
+        """`commit` in a caller's thread, if the wrapped saver has it; see `ports.Saver`."""
+        inner: CommitHere | None = getattr(self.saver, "commit_here", None)
+        if inner is None or type(self).commit is not FaultySaver.commit:
+            return None
+
+        def commit(
+            batch: Sequence[Request], durable: list[list[CommitOutcome]]
+        ) -> list[CommitOutcome]:
+            outcomes = self.plan.run("commit", lambda: inner(batch, durable), _broken)
+            return self._report_stored(batch, outcomes)
+
+        return commit
 
     def query_now(self, queries: Sequence[Query]) -> list[Any]:
         """`query` for an immediate saver; see `HostedSaver`."""

@@ -484,7 +484,11 @@ class Supervisor:
             self._host.writer.mark_failed(self._run, self._state.namespace, error)
             self._deliver(SaveFailed(save.number, error))
             return True
-        self._host.writer.post(commit, self._receipts)
+        # While nothing else waits for this thread it may commit by itself. Beside a nested run
+        # functions of the run above may wait for it.
+        nested, busy = self._environment.lineage.nested, self._state.running
+        may_lead = self._here is not None and not nested and not busy
+        self._host.writer.post(commit, self._receipts, may_lead=may_lead)
         return True
 
     async def _leave_cancelled(self) -> None:

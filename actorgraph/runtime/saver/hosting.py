@@ -86,6 +86,7 @@ class Host:
             self._give_up(_died_error(error))
             raise
         finally:
+            await self.writer.wait_for_leader()
             await self.saver.close()
 
     def _give_up(self, error: CheckpointError) -> None:

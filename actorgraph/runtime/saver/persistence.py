@@ -1,4 +1,4 @@
-"""The persistence actor: the only task that commits to a saver.
+"""The persistence actor: all that commits to a saver, one batch at a time.
 
 Receives   encoded commits and deletes from every run of this saver; `post` from any thread
 Sends      to each run the number of its newest durable save, or the error of its first failure
@@ -9,9 +9,15 @@ Order      one mailbox, first in first out. All waiting requests go into ONE tra
 Guards     a thread has one active run in this process: a second claim is refused without
            asking the store. After a failed save of a run its later saves are refused too, and
            those of its subgraphs: they name a checkpoint that isn't stored
+Turn       `serve` commits, in the saver's loop. While it waits for requests the turn is free,
+           and a blocking call that has nothing else to do may take it and commit its save itself
+           (a leader): to wake two threads costs more than the commit. Requests that come then
+           wait for that one commit, then `serve` has the turn. A leader never waits for another
+           process's lock: it hands its save over
 Bounds     a batch is at most 512 messages and 8 MB; answers go out in slices of 8 or 2 ms,
            because a run continues inside the call that delivers its answer
-Ends       when stopped and drained, or at the drain's deadline; a commit in flight is awaited
+Ends       when stopped and drained, or at the drain's deadline; a commit in flight is awaited,
+           a leader's too
 """
 
 import threading
@@ -30,13 +36,15 @@ from actorgraph.errors import (
     DrainTimeoutError,
     SaverBrokenError,
     SaverClosedError,
+    StorageBusyError,
     StorageError,
 )
 from actorgraph.errors.texts import combine_errors
-from actorgraph.ports import Saver, Watch
+from actorgraph.ports import CommitHere, Saver, Watch
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox, wait_shielded
 from actorgraph.runtime.saver.statistics import SECONDS, SIZES, Histogram, PersistenceStatistics
+from actorgraph.runtime.saver.turn import Turn
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.constants import NAMESPACE_SEPARATOR
 from actorgraph.values.ids import as_text
@@ -49,6 +57,11 @@ ANSWERS_SLICE = 8
 ANSWERS_SLICE_S = 0.002
 RETRIES_MAX = 3
 """Attempts to commit a batch, in all; only for errors that the saver marks as retryable."""
+LEAD_COMMIT_MAX_S = 0.05
+"""After a commit that took longer, the next one is not made in a caller's thread.
+
+Ctrl-C can't be handled during a commit there, and a slow disk makes a wake-up cheap.
+"""
 
 _URGENT = (RenewOwner, AskCancel)
 """Requests that go before all others."""
@@ -101,6 +114,8 @@ class PersistenceActor:
         self._lock = threading.RLock()
         self._closed: CheckpointError | None = None
         self._batch: Sequence[Posted] = ()
+        self._turn = Turn(self._lock, self._inbox)
+        self._commit_here: CommitHere | None = getattr(saver, "commit_here", None)
         self._messages = self._commits = self._refused = self._largest = 0
         self._commit_s = self._last_s = 0.0
         self._commits_s, self._lags_s = Histogram(SECONDS), Histogram(SECONDS)
@@ -109,8 +124,13 @@ class PersistenceActor:
         # (senders under the lock; the actor).
         self._bytes_in = self._bytes_out = 0
 
-    def post(self, request: Request, receipts: Receipts) -> None:
-        """Hand over a request. Never waits; the answer comes through the receipts."""
+    def post(self, request: Request, receipts: Receipts, *, may_lead: bool = False) -> None:
+        """Hand over a request; the answer comes through the receipts.
+
+        Args:
+            may_lead: whether it may be committed inside this call, if no other commit is in
+                progress; only for a `Commit`. Otherwise this never waits.
+        """
         since = 0.0 if self._immediate else time.perf_counter()
         number = request.number if isinstance(request, Commit) else 0
         posted = Posted(request, receipts, since, number)
@@ -125,12 +145,16 @@ class PersistenceActor:
             with self._lock:
                 self._commit_now(posted)
             return
+        if may_lead and self._commit_here is not None and self._lead(posted, self._commit_here):
+            return
         # Under the lock, so that nothing enters the mailbox behind the None that `stop` puts.
         with self._lock:
             if self._closed is None:
                 self._bytes_in += request.size
                 if isinstance(request, _URGENT):
                     self._inbox.put_first(posted)
+                elif self._turn.led:
+                    self._inbox.items.append(posted)  # the leader wakes `serve` when it can begin
                 else:
                     self._inbox.put(posted)
                 return
@@ -206,7 +230,7 @@ class PersistenceActor:
     def statistics(self) -> PersistenceStatistics:
         """Its figures so far."""
         mean = self._messages / self._commits if self._commits else 0.0
-        batch = self._batch
+        batch = self._batch or self._turn.led
         return PersistenceStatistics(
             messages=self._messages,
             commits=self._commits,
@@ -225,20 +249,73 @@ class PersistenceActor:
 
     async def serve(self) -> None:
         """Commit waiting requests together and answer each; a refused one leaves the others."""
-        stopping, items = False, self._inbox.items
-        while not stopping:
-            if not items:
-                await self._inbox.wait()
-                continue
-            batch, stopping = self._take()
-            if batch:
-                # A commit that was broken off could be durable without its runs knowing it.
-                with anyio.CancelScope(shield=True):
-                    self._batch = batch
-                    await self._answer(batch, await self._commit(batch))
-                    self._batch = ()
-            elif not stopping:  # all were refused: nothing awaited yet, so let others run
-                await anyio.lowlevel.checkpoint()
+        stopping = False
+        try:
+            while not stopping:
+                if self._turn.give():
+                    await self._inbox.wait()
+                    await self._turn.take()
+                    continue
+                batch, stopping = self._take()
+                if batch:
+                    # A commit that was broken off could be durable without its runs knowing it.
+                    with anyio.CancelScope(shield=True):
+                        self._batch = batch
+                        await self._answer(batch, await self._commit(batch))
+                        self._batch = ()
+                elif not stopping:  # all were refused: nothing awaited yet, so let others run
+                    await anyio.lowlevel.checkpoint()
+        finally:
+            self._turn.end()
+
+    async def wait_for_leader(self) -> None:
+        """Wait until no caller's thread commits. Call it when all requests are refused."""
+        await self._turn.take()
+
+    def _lead(self, posted: Posted, commit: CommitHere) -> bool:
+        """Commit a save in its sender's thread, if the turn is free; return whether it was."""
+        if self._last_s > LEAD_COMMIT_MAX_S:
+            return False
+        try:
+            if not self._turn.lead(posted):
+                return False
+            refusal = self._closed or self._check_admission(posted)
+            if refusal is None:
+                self._commit_led(posted, commit)
+            else:
+                self._fail(posted, refusal)
+        finally:
+            if self._turn.is_led(posted):
+                self._turn.end_lead()
+        return True
+
+    def _commit_led(self, posted: Posted, commit: CommitHere) -> None:
+        batch, began = (posted,), time.perf_counter()
+        durable: list[list[CommitOutcome]] = []
+        outcomes: Sequence[CommitOutcome | BaseException]
+        try:
+            outcomes = commit([posted.request], durable)
+            self._note(batch, began)
+        except Exception as error:  # noqa: BLE001 - a foreign saver may raise anything
+            if not durable and (isinstance(error, StorageBusyError) or _retryable(error)):
+                self._hand_over(posted)
+                return
+            outcomes = self._failed(batch, error)
+        except BaseException:  # of a signal's handler: it says nothing about the store
+            if durable:
+                self._deliver(batch, durable[0])
+            else:
+                self._hand_over(posted)
+            raise
+        self._deliver(batch, outcomes)
+
+    def _hand_over(self, posted: Posted) -> None:
+        """Leave a leader's save, of which nothing is stored, to `serve`, before all others."""
+        with self._lock:
+            if self._turn.hand_over(posted):
+                self._bytes_in += posted.request.size
+                return
+        self._fail(posted, self._closed or closed_error())
 
     def withdraw(self, error: CheckpointError | None = None) -> int:
         """Refuse all waiting requests: at a drain's deadline, or because the actor died.
@@ -331,14 +408,18 @@ class PersistenceActor:
                     return self._failed(batch, error)
                 attempt += 1
                 continue
-            ended = time.perf_counter()
-            self._count(len(batch))
-            self._last_s = ended - began
-            self._commit_s += self._last_s
-            self._commits_s.add(self._last_s)
-            self._sizes.add(len(batch))
-            self._lags_s.add(ended - batch[0].since)
+            self._note(batch, began)
             return outcomes
+
+    def _note(self, batch: Sequence[Posted], began: float) -> None:
+        """Count a batch that has just been committed."""
+        ended = time.perf_counter()
+        self._count(len(batch))
+        self._last_s = ended - began
+        self._commit_s += self._last_s
+        self._commits_s.add(self._last_s)
+        self._sizes.add(len(batch))
+        self._lags_s.add(ended - batch[0].since)
 
     def _failed(self, batch: Sequence[Posted], error: Exception) -> list[BaseException]:
         event("error", "commit.failed", messages=len(batch), error=repr(error))
@@ -374,7 +455,28 @@ class PersistenceActor:
         self, batch: Sequence[Posted], outcomes: Sequence[CommitOutcome | BaseException]
     ) -> None:
         """Deliver to each run its newest durable number, once, in slices."""
-        # A number acknowledges all saves before it: one call per run, not one per save.
+        newest = self._sort_out(batch, outcomes)
+        began = time.perf_counter()
+        for count, (receipts, number) in enumerate(newest.items(), 1):
+            receipts.deliver(Saved(number))
+            if count % ANSWERS_SLICE == 0 or time.perf_counter() - began > ANSWERS_SLICE_S:
+                await anyio.lowlevel.checkpoint()
+                began = time.perf_counter()
+
+    def _deliver(
+        self, batch: Sequence[Posted], outcomes: Sequence[CommitOutcome | BaseException]
+    ) -> None:
+        """As `_answer`, at once: for a small batch."""
+        for receipts, number in self._sort_out(batch, outcomes).items():
+            receipts.deliver(Saved(number))
+
+    def _sort_out(
+        self, batch: Sequence[Posted], outcomes: Sequence[CommitOutcome | BaseException]
+    ) -> dict[Receipts, int]:
+        """Refuse the requests that failed; return each run's newest durable number.
+
+        A number acknowledges all saves before it: one call per run, not one per save.
+        """
         newest: dict[Receipts, int] = {}
         for posted, outcome in zip(batch, outcomes, strict=True):
             if isinstance(outcome, Committed):
@@ -382,12 +484,7 @@ class PersistenceActor:
                 newest[posted.receipts] = posted.number
             else:
                 self._fail(posted, outcome.error if isinstance(outcome, Refused) else outcome)
-        began = time.perf_counter()
-        for count, (receipts, number) in enumerate(newest.items(), 1):
-            receipts.deliver(Saved(number))
-            if count % ANSWERS_SLICE == 0 or time.perf_counter() - began > ANSWERS_SLICE_S:
-                await anyio.lowlevel.checkpoint()
-                began = time.perf_counter()
+        return newest
 
     def _fail(self, posted: Posted, error: BaseException) -> None:
         """Refuse a request. The first refusal of a run is delivered; later ones say the same."""

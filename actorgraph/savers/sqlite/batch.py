@@ -11,6 +11,7 @@ Ends       with one COMMIT for all requests; it runs in the connection's thread,
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from operator import itemgetter
 
 import msgspec
 
@@ -44,11 +45,17 @@ from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import OPEN_STATUSES, SYSTEM_REQUESTS, PutRun
 
 
-def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[CommitOutcome]:
+def run_batch(
+    connection: sqlite3.Connection,
+    batch: Sequence[Request],
+    durable: list[list[CommitOutcome]] | None = None,
+) -> list[CommitOutcome]:
     """Store a batch durably.
 
     Args:
-        connection: in autocommit mode (`isolation_level=None`), not shared with other threads.
+        connection: in autocommit mode (`isolation_level=None`); no other thread uses it now.
+        durable: gets the outcomes at the very moment of the COMMIT, so that a caller knows of it
+            even if a signal's handler raises here.
     Returns: one outcome per request, in order.
     Raises:
         StorageBusyError, StorageFullError: rolled back; the connection is usable.
@@ -61,6 +68,9 @@ def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as error:
         raise translate_for_saver(error, committing=False) from error
+    except BaseException:
+        _rollback(connection)
+        raise
     try:
         outcomes = _write_all(connection, batch)
     except sqlite3.Error as error:
@@ -70,14 +80,24 @@ def run_batch(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[
     except BaseException:
         _rollback(connection)
         raise
+    done: list[list[CommitOutcome]] = [] if durable is None else durable
     try:
-        connection.execute("COMMIT")
+        # One call in C, inside which Python calls no handler of a signal.
+        done.extend(map(_SECOND, zip(map(connection.execute, _COMMIT), (outcomes,), strict=True)))
     except sqlite3.Error as error:
         # After BUSY or FULL nothing was committed, and this ends the transaction. After any other
         # error the rows may be in the file already, so a rollback that succeeds proves nothing.
         _rollback(connection)
         raise translate_for_saver(error, committing=True) from error
+    except BaseException:
+        if not done:
+            _rollback(connection)
+        raise
     return outcomes
+
+
+_COMMIT = ("COMMIT",)
+_SECOND = itemgetter(1)
 
 
 def _rollback(connection: sqlite3.Connection) -> bool:

@@ -27,6 +27,7 @@ from actorgraph.errors import (
     StorageBusyError,
     StorageError,
 )
+from actorgraph.ports import CommitHere
 from actorgraph.savers.sqlite import schema, system_schema
 from actorgraph.savers.sqlite.backup import copy_database, make_private
 from actorgraph.savers.sqlite.batch import run_batch
@@ -52,6 +53,8 @@ _PRAGMAS: dict[str, str] = {
     "FULL": "PRAGMA synchronous = FULL",
     "EXTRA": "PRAGMA synchronous = EXTRA",
 }
+
+BUSY_MAX_S = 2_000_000.0
 
 
 class SqliteBackend:
@@ -100,11 +103,14 @@ class SqliteBackend:
         self.durable = not self.in_memory
         self._synchronous = _PRAGMAS[synchronous]
         self._busy_timeout_s = busy_timeout_s
+        # An integer in SQLite; this statement takes no parameters.
+        self._patient = f"PRAGMA busy_timeout = {int(min(busy_timeout_s, BUSY_MAX_S) * 1000)}"
         self._writer: Driver | None = None
         self._reader: Driver | None = None
         self._keeper: sqlite3.Connection | None = None
         self._file: DatabaseFile | None = None
         self._broken: SaverBrokenError | None = None
+        self._waits = True  # for locks of other processes
 
     def __copy__(self) -> Self:
         """Return a closed saver over the same file; this one itself if it is in memory."""
@@ -168,6 +174,7 @@ class SqliteBackend:
                 do="check the path and its permissions",
             ) from error
         self._broken = None
+        self._waits = True
 
     async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
@@ -176,7 +183,7 @@ class SqliteBackend:
         try:
             if self._writer is None:
                 raise self._closed_error()
-            outcomes = await self._writer.run(partial(self._write, batch))
+            outcomes = await self._writer.run(partial(self._write, batch, None, waits=True))
         except SaverBrokenError as error:
             self._broken = error
             raise
@@ -184,15 +191,50 @@ class SqliteBackend:
             return await self._vacuum(batch, outcomes)
         return outcomes
 
-    def _write(
-        self, batch: Sequence[Request], connection: sqlite3.Connection
+    @property
+    def commit_here(self) -> CommitHere | None:
+        """See `ports.Saver`; None in memory, where reads use the writing connection."""
+        if self.in_memory or type(self).commit is not SqliteBackend.commit:
+            return None
+        return self._commit_here
+
+    def _commit_here(
+        self, batch: Sequence[Request], durable: list[list[CommitOutcome]]
     ) -> list[CommitOutcome]:
-        outcomes = run_batch(connection, batch)
+        if self._broken is not None:
+            raise self._broken
+        if self._writer is None:
+            raise self._closed_error()
+        try:
+            return self._writer.run_here(partial(self._write, batch, durable, waits=False))
+        except SaverBrokenError as error:
+            self._broken = error
+            raise
+
+    def _write(
+        self,
+        batch: Sequence[Request],
+        durable: list[list[CommitOutcome]] | None,
+        connection: sqlite3.Connection,
+        *,
+        waits: bool,
+    ) -> list[CommitOutcome]:
+        if waits != self._waits:
+            self._set_waits(connection, waits=waits)
+        outcomes = run_batch(connection, batch, durable)
         # After the commit, before its acknowledgement: a file that was removed or replaced while
         # it was open still takes commits, and loses them when it is closed.
         if self._file is not None:
             self._file.check()
         return outcomes
+
+    def _set_waits(self, connection: sqlite3.Connection, *, waits: bool) -> None:
+        # A caller's thread never waits for another process: it hands the batch over instead.
+        try:
+            connection.execute(self._patient if waits else "PRAGMA busy_timeout = 0")
+        except sqlite3.Error as error:
+            raise translate_for_saver(error, committing=False) from error
+        self._waits = waits
 
     async def _vacuum(
         self, batch: Sequence[Request], outcomes: list[CommitOutcome]

@@ -3,7 +3,8 @@
 On asyncio the thread is aiosqlite's; on trio, where aiosqlite can't run, a worker thread of
 anyio. Both run the same plain function over a `sqlite3.Connection`, one hop for a whole batch.
 Cancellation doesn't reach the thread: the persistence actor is the only caller, and it shields
-the hop.
+the hop. A caller that knows that no other thread uses the connection may use it in its own
+(`run_here`): SQLite's connections belong to no thread, they only take one at a time.
 """
 
 import sqlite3
@@ -24,6 +25,10 @@ class Driver(Protocol):
 
     async def run(self, work: Work[T]) -> T:
         """Run a function over the connection; return its result, or raise its exception."""
+        ...
+
+    def run_here(self, work: Work[T]) -> T:
+        """The same, blocking, in this thread; never beside `run` or `close`."""
         ...
 
     async def close(self) -> None:
@@ -88,8 +93,9 @@ async def open_driver(settings: ConnectionSettings) -> Driver:
 class AiosqliteDriver:
     """Runs functions in the thread of an aiosqlite connection; asyncio only."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Any, inner: sqlite3.Connection) -> None:
         self._connection = connection
+        self._inner = inner
 
     @classmethod
     async def open(cls, settings: ConnectionSettings) -> "AiosqliteDriver":
@@ -97,16 +103,18 @@ class AiosqliteDriver:
         import aiosqlite
 
         failures: list[sqlite3.Error] = []
+        made: list[sqlite3.Connection] = []
 
         def connected(_: Any, *arguments: Any, **options: Any) -> sqlite3.Connection:
             # After a failed connect aiosqlite doesn't wait for its thread, which may then call
             # into an event loop that has ended. So connect to a database in memory instead, and
             # close that connection below, which does wait.
             try:
-                return settings.connection(settings.path, *arguments, **options)
+                made.append(settings.connection(settings.path, *arguments, **options))
             except sqlite3.Error as error:
                 failures.append(error)
-                return settings.connection(":memory:", *arguments, **options)
+                made.append(settings.connection(":memory:", *arguments, **options))
+            return made[0]
 
         connection: Any = None
         with anyio.CancelScope(shield=True):
@@ -117,8 +125,9 @@ class AiosqliteDriver:
                 uri=settings.uri,
                 timeout=settings.timeout_s,
                 cached_statements=256,
+                check_same_thread=False,
             )
-        driver = cls(connection)
+        driver = cls(connection, made[0])
         try:
             if failures:
                 raise failures[0]
@@ -134,6 +143,10 @@ class AiosqliteDriver:
         hop = _Hop(work)
         await self._connection.executescript(hop)
         return hop.result
+
+    def run_here(self, work: Work[T]) -> T:
+        """See `Driver.run_here`."""
+        return work(self._inner)
 
     async def close(self) -> None:
         """See `Driver.close`."""
@@ -173,6 +186,10 @@ class ThreadDriver:
     async def run(self, work: Work[T]) -> T:
         """See `Driver.run`."""
         return await anyio.to_thread.run_sync(work, self._connection, limiter=self._limiter)
+
+    def run_here(self, work: Work[T]) -> T:
+        """See `Driver.run_here`."""
+        return work(self._connection)
 
     async def close(self) -> None:
         """See `Driver.close`."""

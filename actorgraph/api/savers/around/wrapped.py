@@ -8,7 +8,7 @@ from typing import Any, cast
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.api.savers.hosted import HostedSaver
 from actorgraph.codec import Codec
-from actorgraph.ports import Saver, Watch
+from actorgraph.ports import CommitHere, Saver, Watch
 from actorgraph.values.commits import CommitOutcome, Query, Request
 
 _PRINCIPAL: ContextVar[str | None] = ContextVar("actorgraph_principal", default=None)
@@ -78,6 +78,13 @@ class WrappedSaver(HostedSaver):
         """`query` of an immediate saver."""
         inner: Any = self.saver
         return inner.query_now(queries)
+
+    @property
+    def commit_here(self) -> CommitHere | None:
+        """Of the wrapped saver; None if this class does more than it in `commit`."""
+        if type(self).commit is not WrappedSaver.commit:
+            return None
+        return getattr(self.saver, "commit_here", None)
 
     @property
     def copy_to_file(self) -> Callable[[str], None] | None:
