@@ -286,9 +286,9 @@ async def test_a_run_that_is_left_to_others_is_never_stored_as_ended(
         writer_of = one._host.writer  # noqa: SLF001
         post = writer_of.post
 
-        def heard(request: Any, *rest: Any) -> Any:
+        def heard(request: Any, *rest: Any, **options: Any) -> Any:
             ends.append(getattr(request, "ends", None))
-            return post(request, *rest)
+            return post(request, *rest, **options)
 
         monkeypatch.setattr(writer_of, "post", heard)
         run = await one.start("g", "t", {"bar": ["x"]})
