@@ -1,5 +1,8 @@
 """The figures of all fault tests, printed together at the end: tables to paste."""
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 
 from tests.faults.crashes import FIGURES
@@ -65,3 +68,15 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.line("|---" * (HEADS[table].count("|") + 1) + "|")
         for line in sorted(tables[table]):
             terminalreporter.line(line)
+
+
+@pytest.fixture
+def few_objects() -> Iterator[None]:
+    """For tests that limit CPU time: the collector skips what other tests have left behind.
+
+    A collection of all that a thousand tests leave in a process takes seconds.
+    """
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()

@@ -41,7 +41,11 @@ PLANTED = int(os.environ.get("ACTORGRAPH_PLANTED", "50000"))
 SECONDS_MAX = 1.0
 PAYLOADS = (("blobs", "payload"), ("ranges", "payload"), ("writes", "payload"))
 
-pytestmark = [pytest.mark.parametrize("anyio_backend", ["asyncio"]), pytest.mark.every_saver]
+pytestmark = [
+    pytest.mark.parametrize("anyio_backend", ["asyncio"]),
+    pytest.mark.every_saver,
+    pytest.mark.usefixtures("few_objects"),
+]
 
 
 @pytest.fixture

@@ -1,14 +1,12 @@
 """50,000 changed records through every decoder."""
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from tests.codec import hostile
 
 pytest.importorskip("cryptography", reason="the extra `encryption` is not installed")
+
+pytestmark = pytest.mark.usefixtures("few_objects")
 
 
 DIFFERENT = ("types", "encrypting", "count", "langgraph")
@@ -36,24 +34,9 @@ def test_no_attack_costs_more_than_its_size():
     """
     hostile.decoders_once()
     found = hostile.large(keys=40_000, size=29_000_000)
-    with not_walking_other_objects():
-        wrong = [
-            text
-            for name, payload in found
-            for text in hostile.attack(name, payload, measured="layers" in name, by=DIFFERENT)
-        ]
+    wrong = [
+        text
+        for name, payload in found
+        for text in hostile.attack(name, payload, measured="layers" in name, by=DIFFERENT)
+    ]
     assert wrong == []
-
-
-@contextmanager
-def not_walking_other_objects() -> Iterator[None]:
-    """Leave all that other tests have left in this process out of the garbage collections here.
-
-    One that fell into a decode took seconds of its CPU time.
-    """
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
