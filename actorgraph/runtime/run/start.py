@@ -17,7 +17,8 @@ from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.log import imported_module
 from actorgraph.runtime.run.callbacks import lifecycle_of
 from actorgraph.runtime.run.launch import Address, Launch, RunSpans
-from actorgraph.runtime.run.supervisor import Supervisor, warn_of_node
+from actorgraph.runtime.run.node_warnings import warn_of_node
+from actorgraph.runtime.run.supervisor import Supervisor
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.time_travel import (
     TimeTravel,
