@@ -51,7 +51,6 @@ from actorgraph.runtime.task.scope import Lineage, TaskCalls
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.task_failures import may_begin_again
-from actorgraph.superstep.tasks import visible
 from actorgraph.values.run import (
     AnswerCall,
     Cancelled,
@@ -127,20 +126,21 @@ class Supervisor:
         self._handoff, self._drain_timeout_s = handoff, drain_timeout_s
         broadcast = self._broadcast = lineage.broadcast
         self._inbox: Mailbox[Event | None] = Mailbox()
-        self._receipts = Receipts(self._deliver)
+        deliver = self._deliver
+        self._receipts = Receipts(deliver)
         self._effects: deque[Effect] = deque()  # to be carried out, in order
-        self._caused: deque[Event] = deque()  # events that effects have caused in this thread
+        self._caused: list[Event] = []  # events that effects have caused in this thread
         self._slices: Iterator[None] | None = None  # the rest of a long save
         self._home = Home(0)
         self._parked = self._stepping = False  # waiting for an event; carrying out effects
         self._group: TaskGroup | BareTasks | None = None
         self._here: InlineTasks | None = None
-        self._timer = timer_of(state.policy.step_timeout_s, self._deliver)
+        self._timer = timer_of(state.policy.step_timeout_s, deliver)
         self._saves_failed = self._has_left = False
         self._drain_scope: anyio.CancelScope | None = None
         self._drain_until = math.inf
         self._left_gate = Gate()
-        self._calls = TaskCalls(self._deliver, state.namespace, lambda: state.returned)
+        self._calls = TaskCalls(deliver, state)
         lineage.calls = self._calls
         live: LiveStream | None = None
         if broadcast is not None:
@@ -148,13 +148,12 @@ class Supervisor:
         inherits = "langchain_core" in sys.modules or "structlog" in sys.modules
         self._environment = RunEnvironment(
             plan=state.plan,
-            values=partial(visible, state),
             config=config,
             context=context,
             write=NO_WRITER if live is None else Writer(live),
             bare=bare,
             lineage=lineage,
-            report=self._deliver,
+            report=deliver,
             warn=warn_of_node,
             live=live,
             inherit=bind_log_ids(inheritance_of(config), context, lineage) if inherits else None,
@@ -427,12 +426,12 @@ class Supervisor:
                     effects.popleft()
                 if not caused:
                     return
-                self._add(advance(self._state, caused.popleft()))
+                self._add(advance(self._state, caused.pop(0)))
         finally:
             self._stepping = False
             # Their effects may not overtake the one that has to wait: the mailbox comes after it.
             while caused:
-                self._inbox.put(caused.popleft())
+                self._inbox.put(caused.pop(0))
 
     def _execute(self, effect: Effect) -> bool:
         """Carry out one effect. Returns False if it has to wait, or is the run's end."""
