@@ -89,7 +89,17 @@ class Home:
         self.thread = thread
 
 
+class _Threads(threading.local):
+    """The home of the loops of a thread."""
+
+    def __init__(self) -> None:
+        self.home = Home(threading.get_ident())
+
+
+_HERE = _Threads()
+
+
 def home() -> Home:
     """The home of the running event loop."""
     found: Home | None = getattr(_get_running_loop(), "home", None)
-    return Home(threading.get_ident()) if found is None else found
+    return _HERE.home if found is None else found

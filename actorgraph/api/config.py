@@ -275,7 +275,7 @@ def policy_of(  # noqa: PLR0917 - one caller, which has them under these names
         step_timeout_s=None if step_timeout is None else seconds("step_timeout", step_timeout),
         interrupt_before=plan.interrupt_before if before is None else _node_names(plan, before),
         interrupt_after=plan.interrupt_after if after is None else _node_names(plan, after),
-        modes=frozenset(modes),
+        modes=frozenset(modes) if modes else _NO_MODES,
         output_keys=default_keys if keys is None else keys_of(plan, keys) or default_keys,
         metadata=stored_metadata(metadata) if metadata else {},
         tags=_tags(tags) if tags else (),
@@ -283,6 +283,8 @@ def policy_of(  # noqa: PLR0917 - one caller, which has them under these names
         **limits,
     )
 
+
+_NO_MODES: frozenset[str] = frozenset()
 
 _LIMITS: Mapping[str, int | None] = {
     "recursion_limit": DEFAULT_RECURSION_LIMIT,

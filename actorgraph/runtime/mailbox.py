@@ -31,14 +31,14 @@ class Mailbox(Generic[T]):
         items: the queued items. The reader may look at them, and take them from the left itself.
     """
 
-    __slots__ = ("_future", "_home", "_loop", "_parked", "items")
+    __slots__ = ("_home", "_loop", "_on_trio", "_parked", "items")
 
     def __init__(self) -> None:
         self.items: deque[T] = deque()
         self._parked: Any = None
         self._loop: Any = None
         self._home: Home = _NO_HOME
-        self._future: Callable[[], asyncio.Future[None]] | None = None
+        self._on_trio = False
 
     def __len__(self) -> int:
         return len(self.items)
@@ -71,11 +71,11 @@ class Mailbox(Generic[T]):
         while not items:
             if self._loop is None:
                 self._bind()
-            if self._future is None:
+            if self._on_trio:
                 await self._wait_on_trio()
                 continue
             # As in `wait`, which would be one frame more to resume at every wake-up.
-            place = self._parked = self._future()
+            place = self._parked = self._loop.create_future()
             try:
                 if not items:
                     await place
@@ -91,10 +91,10 @@ class Mailbox(Generic[T]):
         """Wait until there may be an item; may return without one."""
         if self._loop is None:
             self._bind()
-        if self._future is None:
+        if self._on_trio:
             await self._wait_on_trio()
             return
-        place = self._parked = self._future()
+        place = self._parked = self._loop.create_future()
         try:
             # Checked again now that senders see `_parked`: an item may have come just before.
             if not self.items:
@@ -108,10 +108,9 @@ class Mailbox(Generic[T]):
         if "trio" in sys.modules and on_trio():
             import trio
 
-            self._loop = trio.lowlevel.current_trio_token()
+            self._loop, self._on_trio = trio.lowlevel.current_trio_token(), True
         else:
-            loop = self._loop = asyncio.get_running_loop()
-            self._future = loop.create_future
+            self._loop = asyncio.get_running_loop()
 
     async def _wait_on_trio(self) -> None:
         import trio
@@ -128,7 +127,7 @@ class Mailbox(Generic[T]):
 
     def _wake(self) -> None:
         """Wake the reader, from any thread."""
-        if self._future is None:
+        if self._on_trio:
             self._wake_trio()
             return
         try:

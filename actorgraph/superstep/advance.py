@@ -8,7 +8,6 @@ them all and makes the next checkpoint. `leave` ends the run: it stops what runs
 the final save and, when everything sent is durable, `Finish`.
 """
 
-from collections import deque
 from typing import assert_never
 
 from actorgraph.errors import InvalidUpdateError
@@ -276,7 +275,8 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
     for task in tasks:
         state.tasks[task.id] = task
     state.results = {}
-    state.due = deque(tasks)
+    state.due.clear()
+    state.due.extend(tasks)
     state.open = False
     if state.handled:
         state.handled = {}

@@ -13,6 +13,7 @@ once the row is durable, except in exit mode, so a step whose result a node has 
 done again.
 """
 
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -268,6 +269,8 @@ def on_step(state: RunState, event: StepKept) -> list[Effect]:
     if not kept:
         return [AnswerCall(identifier, event.value)]
     effect = save(state, ledger=kept)
+    if state.steps is None:
+        state.steps = deque()
     state.steps.append((effect.number, identifier))
     return [effect]
 

@@ -41,6 +41,8 @@ def hold(state: RunState, mode: str, chunk: Any) -> None:
     # Chunks are stored with the run's events there; untracked values must not reach a store.
     if state.policy.stored_stream and state.plan.untracked:
         chunk = storable_chunk(state.plan.untracked, mode, chunk)
+    if state.held is None:
+        state.held = deque()
     state.held.append((chunk_gate(state), (namespace_of(state.namespace), mode, chunk)))
 
 
@@ -48,13 +50,13 @@ def hold_behind_save(state: RunState) -> None:
     """Let the queued chunks wait for the save just made, which stores their contents."""
     # The chunk of an input's checkpoint is queued before its save exists (see `begin`).
     gate = chunk_gate(state)
-    state.held = deque((gate, chunk) for _, chunk in state.held)
+    state.held = deque((gate, chunk) for _, chunk in state.held or ())
 
 
 def deliver(state: RunState) -> list[Effect]:
     """Hand over the chunks whose contents are durable; none once a save has failed."""
     if state.failure is not None:
-        state.held.clear()
+        state.held = None
     ready: list[StreamItem] = []
     # In order: a chunk that waits holds back all behind it.
     while state.held and state.held[0][0] <= state.durable:

@@ -18,7 +18,7 @@ import msgspec
 from actorgraph.channels import Channel, DeltaChannel
 from actorgraph.channels.reducer import has_overwrite
 from actorgraph.superstep.pending_writes import Attempt
-from actorgraph.superstep.run_state import RunState
+from actorgraph.superstep.run_state import NO_CHANNELS, RunState
 from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.constants import NULL_TASK
 from actorgraph.values.policies import Durability
@@ -43,14 +43,14 @@ def note_overwritten(state: RunState, pending: Mapping[str, Sequence[Any]]) -> N
     """Have the next checkpoint store whole the channels that an Overwrite has replaced."""
     for channel in state.plan.deltas.intersection(pending):
         if any(map(has_overwrite, pending[channel])):
-            state.whole.add(channel)
+            state.whole |= {channel}
 
 
 def note_left_over(state: RunState, known: Mapping[str, Attempt]) -> None:
     """Do the same for channels written by finished tasks that the superstep no longer has."""
     for task, attempt in known.items():
         if attempt.writes is not None and task not in state.tasks:
-            state.whole.update(c for c, _ in attempt.writes if c in state.plan.deltas)
+            state.whole |= {c for c, _ in attempt.writes if c in state.plan.deltas}
 
 
 def choose_deltas(state: RunState, changed: dict[str, Any]) -> DeltaChoice:
@@ -76,7 +76,7 @@ def choose_deltas(state: RunState, changed: dict[str, Any]) -> DeltaChoice:
             changed.pop(channel, None)
             counters[channel] = count
     state.deltas = counters
-    state.whole.clear()
+    state.whole = NO_CHANNELS
     return DeltaChoice(counters, folds, frozenset(unwritten))
 
 

@@ -29,7 +29,7 @@ def stop_before(state: RunState) -> RunOutcome | None:
     if limit is None:
         return None
     for name in {task.name for task in state.due}:
-        state.visits[name] += 1
+        state.visits[name] = state.visits.get(name, 0) + 1
         if state.visits[name] > limit:
             return Failed(_too_many_visits(state, name, limit))
     return None

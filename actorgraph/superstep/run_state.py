@@ -3,8 +3,9 @@
 OpenCalls, a part of it, holds the `@task` calls of the current superstep.
 """
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Literal
 
 import msgspec
@@ -21,6 +22,9 @@ from actorgraph.values.stream_items import StreamItem
 
 Mint = Callable[[int, bytes | None], CheckpointId]
 """Makes the id of a checkpoint from its step and its parent; injected, so that tests choose."""
+
+
+NO_CHANNELS: AbstractSet[str] = frozenset()
 
 
 class RunState:
@@ -48,7 +52,8 @@ class RunState:
         barrier: number of the save that must be durable before any other task starts.
         pause: the kind of breakpoint at which the run pauses.
         stopping: returns why the run is to stop before its next superstep, or None.
-        steps: (number of the save, id) of each step whose result is not durable yet.
+        steps: (number of the save, id) of each step whose result is not durable yet; None
+            before the first.
         drained: the error of a drained subgraph.
         steps_left: supersteps until the recursion limit.
         visits: supersteps of each node, counted where the policy limits them.
@@ -59,9 +64,11 @@ class RunState:
         dropped: a sentence for each unknown key of its input.
         sent: number of the newest save sent.
         durable: number of the newest save acknowledged.
-        unsaved_steps: numbers of the saves with checkpoints that are not durable yet.
+        unsaved_steps: in async mode, numbers of the saves with checkpoints that are not durable
+            yet.
         unflushed: rows that wait for the final save.
-        held: (number of the save, chunk) of each chunk that is not delivered yet.
+        held: (number of the save, chunk) of each chunk that is not delivered yet; None before
+            the first.
         dirty: the channels that have changed since the last checkpoint sent.
         deltas: counters of the DeltaChannels (see `superstep.deltas`).
         whole: the DeltaChannels that the next checkpoint stores whole.
@@ -158,17 +165,17 @@ class RunState:
         self.pause: Literal["interrupt_before", "interrupt_after"] = "interrupt_after"
         self.stopping: Callable[[], str | None] | None = None
         self.drained: GraphDrained | None = None
-        self.steps: deque[tuple[int, TaskId]] = deque()
-        self.visits: Counter[str] = Counter()
+        self.steps: deque[tuple[int, TaskId]] | None = None
+        self.visits: dict[str, int] = {}
         self.steps_left = policy.recursion_limit
         self.handled: dict[str, NodeError] = {}
         self.sent = self.durable = self.barrier = self.send_round = 0
         self.unsaved_steps: deque[int] = deque()
         self.dirty: set[str] = set()
         self.deltas: Mapping[str, tuple[int, int]] = NO_DELTAS
-        self.whole: set[str] = set()
+        self.whole: AbstractSet[str] = NO_CHANNELS
         self.unflushed: list[LedgerEntry] = []
-        self.held: deque[tuple[int, StreamItem]] = deque()
+        self.held: deque[tuple[int, StreamItem]] | None = None
         self.dropped: list[str] = []
         self.has_output = False
         self.preview: Any = None

@@ -129,7 +129,8 @@ def save(
         claim = ends = None  # the root run has claimed the thread, and ends the claim
     if checkpoints:
         state.head = state.anchor = checkpoints[-1].id
-        state.unsaved_steps.append(state.sent)
+        if state.policy.durability is Durability.ASYNC:  # `may_start` asks in no other mode
+            state.unsaved_steps.append(state.sent)
     return Save(state.sent, head, claim, ledger, checkpoints, ends)
 
 

@@ -263,7 +263,7 @@ class Updating:
         """Make a sibling of the base: the same state and parent, none of its tasks' work."""
         parent = self.state.parent
         # The parent's ledger leads to the base, not to the copy.
-        self.state.whole.update(self.state.plan.deltas)
+        self.state.whole |= self.state.plan.deltas
         self._end("fork", set(), as_node=COPY)
         self._points[-1] = msgspec.structs.replace(self._points[-1], parent=parent)
 

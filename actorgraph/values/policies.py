@@ -182,7 +182,7 @@ STREAM_MODES: tuple[StreamMode, ...] = (
 All = Literal["*"]
 
 
-class RunPolicy(msgspec.Struct, frozen=True, kw_only=True):
+class RunPolicy(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The settings of one run.
 
     Attributes:

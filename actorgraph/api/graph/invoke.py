@@ -108,9 +108,11 @@ class RunMethods(CompiledBase):
         return own[0] if self.plan.bare_output else own
 
     async def _outcome(self, launch: Launch, output_keys: object, version: str) -> Any:
+        place = launch.place
         supervisor, effects = await prepare(launch)
+        del launch  # its input need not live as long as the run
         outcome = await supervisor.run(effects)
-        left = results.output_of(outcome, launch.place)
+        left = results.output_of(outcome, place)
         return results.result_of(self.plan, left, output_keys, version)
 
     def astream(

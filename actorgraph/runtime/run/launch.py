@@ -19,7 +19,7 @@ from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import RunOutcome
 
 
-class Address(msgspec.Struct, frozen=True):
+class Address(msgspec.Struct, frozen=True, gc=False):
     """The address of a run: a thread, a namespace in it, and maybe a checkpoint there.
 
     Attributes:

@@ -47,6 +47,7 @@ from actorgraph.runtime.task.scope import (
     TaskScope,
     warn_of_lost_errors,
 )
+from actorgraph.superstep.tasks import visible
 from actorgraph.values.constants import CALL, PREVIOUS
 from actorgraph.values.run import (
     Event,
@@ -70,7 +71,6 @@ class RunEnvironment(msgspec.Struct):
 
     Attributes:
         plan: the compiled graph.
-        values: returns the run's state; it changes only between supersteps, when no task runs.
         config: the caller's.
         context: the caller's; every task runs in a copy.
         write: sends custom chunks.
@@ -84,7 +84,6 @@ class RunEnvironment(msgspec.Struct):
     """
 
     plan: Plan
-    values: Callable[[], dict[str, Any]]
     config: dict[str, Any]
     context: Context
     write: Writer
@@ -320,7 +319,7 @@ class NodeActor:
             listen_for_progress(start.task.timeout, scope, context)
         if scope.progress is not None:
             scope.progress()
-        values = environment.values()
+        values = visible(environment.lineage.state)  # no superstep ends while a task runs
         if PREVIOUS in values:
             scope.previous = values[PREVIOUS]
         cached = node.cache is not None and environment.lineage.cache is not None
@@ -371,7 +370,7 @@ class NodeActor:
         if scope.drained is not None:
             return TaskDrained(task.id, scope.drained)
         if isinstance(counts, Exception):
-            note_missing(counts, task, self._node, self._environment.values())
+            note_missing(counts, task, self._node, visible(self._environment.lineage.state))
             add_note(counts, f"During task with name {task.name!r} and id {task.id!r}")
         return TaskFailed(task.id, counts)
 

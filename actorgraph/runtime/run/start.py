@@ -17,7 +17,8 @@ from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.log import imported_module
 from actorgraph.runtime.run.callbacks import lifecycle_of
 from actorgraph.runtime.run.launch import Address, Launch, RunSpans
-from actorgraph.runtime.run.supervisor import Supervisor, warn_of_node
+from actorgraph.runtime.run.node_warnings import warn_of_node
+from actorgraph.runtime.run.supervisor import Supervisor
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.time_travel import (
     TimeTravel,
@@ -349,8 +350,7 @@ def _lineage(
     untracked: frozenset[str],
     time_travel: TimeTravel | None,
 ) -> Lineage:
-    place, above = launch.place, state.nested.parents if state.nested else {}
-    keys = launch.plan.state_keys
+    place = launch.place
     return Lineage(
         thread_id=state.thread_id,
         namespace=state.namespace,
@@ -362,13 +362,10 @@ def _lineage(
         policy=launch.policy,
         broadcast=launch.broadcast,
         untracked=untracked,
-        parents=lambda: {**above, state.namespace: as_text(state.checkpoint)},
-        base=lambda: state.checkpoint,
-        step=lambda: state.step + 1,
+        state=state,
         loaded=None if found.restored is None else found.restored.id,
         routed=state.nested.routed if state.nested else NOTHING_ROUTED,
         resources=launch.resources,
-        values=lambda: {key: state.values[key] for key in keys if key in state.values},
         above=None if place is None else place.scope,
         owns=state.nested is None or state.nested.claims,
         progress=None if place is None else place.scope.progress,

@@ -9,9 +9,9 @@ Ends       with the core's `Finish`. A cancellation from outside becomes an even
 """
 
 import asyncio
+import math
 import sys
 import threading
-import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextvars import Context
@@ -24,20 +24,22 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from actorgraph.codec.handoff import HandOff
-from actorgraph.errors import DrainTimeoutError, SwallowedInterruptWarning, UnknownChannelWarning
+from actorgraph.errors import DrainTimeoutError
 from actorgraph.errors.texts import error_repr
-from actorgraph.loops import Home, home
+from actorgraph.loops import Home, home, on_trio
 from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox, wait_shielded
+from actorgraph.runtime.run.bare_tasks import BareTasks
 from actorgraph.runtime.run.callbacks import Lifecycle
-from actorgraph.runtime.run.inline_tasks import InlineTasks, LateGroup
+from actorgraph.runtime.run.inline_tasks import InlineTasks
 from actorgraph.runtime.run.launch import RunSpans
 from actorgraph.runtime.run.node_actor import (
     NodeActorStatistics,
     RunEnvironment,
     TaskActors,
 )
+from actorgraph.runtime.run.node_warnings import warn_of_node
 from actorgraph.runtime.run.step_timer import timer_of
 from actorgraph.runtime.saver.hosting import DRAIN_TIMEOUT_S
 from actorgraph.runtime.saver.persistence import Receipts
@@ -49,7 +51,6 @@ from actorgraph.runtime.task.scope import Lineage, TaskCalls
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.task_failures import may_begin_again
-from actorgraph.superstep.tasks import visible
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
     AnswerCall,
@@ -126,19 +127,21 @@ class Supervisor:
         self._handoff, self._drain_timeout_s = handoff, drain_timeout_s
         broadcast = self._broadcast = lineage.broadcast
         self._inbox: Mailbox[Event | None] = Mailbox()
-        self._receipts = Receipts(self._deliver)
+        deliver = self._deliver
+        self._receipts = Receipts(deliver)
         self._effects: deque[Effect] = deque()  # to be carried out, in order
-        self._caused: deque[Event] = deque()  # events that effects have caused in this thread
+        self._caused: list[Event] = []  # events that effects have caused in this thread
         self._slices: Iterator[None] | None = None  # the rest of a long save
         self._home = Home(0)
         self._parked = self._stepping = False  # waiting for an event; carrying out effects
-        self._group: TaskGroup | LateGroup | None = None
+        self._group: TaskGroup | BareTasks | None = None
         self._here: InlineTasks | None = None
-        self._timer = timer_of(state.policy.step_timeout_s, self._deliver)
+        self._timer = timer_of(state.policy.step_timeout_s, deliver)
         self._saves_failed = self._has_left = False
         self._drain_scope: anyio.CancelScope | None = None
+        self._drain_until = math.inf
         self._left_gate = Gate()
-        self._calls = TaskCalls(self._deliver, state.namespace, lambda: state.returned)
+        self._calls = TaskCalls(deliver, state)
         lineage.calls = self._calls
         live: LiveStream | None = None
         if broadcast is not None:
@@ -146,13 +149,12 @@ class Supervisor:
         inherits = "langchain_core" in sys.modules or "structlog" in sys.modules
         self._environment = RunEnvironment(
             plan=state.plan,
-            values=partial(visible, state),
             config=config,
             context=context,
             write=NO_WRITER if live is None else Writer(live),
             bare=bare,
             lineage=lineage,
-            report=self._deliver,
+            report=deliver,
             warn=warn_of_node,
             live=live,
             inherit=bind_log_ids(inheritance_of(config), context, lineage) if inherits else None,
@@ -232,14 +234,12 @@ class Supervisor:
         self._add(effects)
         loop = None if self._environment.in_threads else loop_here()
         self._here = None if loop is None else InlineTasks(loop)
-        async with anyio.create_task_group() if loop is None else LateGroup() as self._group:
+        group = anyio.create_task_group() if on_trio() else BareTasks(self._crash_of)
+        async with group as self._group:
             try:
-                with anyio.CancelScope() as self._drain_scope:
-                    outcome = await self._drive()
-                # The deadline that a CancelRequested has set: tasks that still run are abandoned.
-                if self._drain_scope.cancelled_caught:
-                    self._log_undrained()
-                    self._group.cancel_scope.cancel()
+                # A slow reader may hold up a run before it is asked to leave.
+                left = None if self._broadcast is not None else await self._drive()
+                outcome = await self._drive_out() if left is None else left
             except anyio.get_cancelled_exc_class():
                 await self._leave_cancelled()
                 raise
@@ -247,12 +247,13 @@ class Supervisor:
                 raise
             except BaseException as error:  # noqa: BLE001 - a bug of ours must not hang the run
                 self._crash = error
-                self._group.cancel_scope.cancel()
+                self._actors.cancel()
             finally:
                 self._actors.stop()
                 if self._timer is not None:
                     self._timer.stop()
                 self._release(self._crash or outcome)
+        self._group = None
         break_cycles(self._environment, self._calls, self._receipts)
         if self._crash is not None:
             raise self._crash
@@ -271,10 +272,29 @@ class Supervisor:
         if self.lifecycle is not None and not may_begin_again(self.failure):
             await self.lifecycle.notify_left(outcome)
 
-    async def _drive(self) -> RunOutcome:
-        """Carry out effects and wait for events until the core's `Finish`."""
+    def _crash_of(self, error: BaseException) -> None:
+        """End the run with an error of an actor: a bug of ours."""
+        self._crash = self._crash or error
+        self._inbox.put(None)
+
+    async def _drive_out(self) -> RunOutcome:
+        """As `_drive`, to the end. After a request to cancel, tasks that outlast it are dropped."""
+        with anyio.CancelScope(deadline=self._drain_until) as self._drain_scope:
+            outcome = await self._drive()
+            assert outcome is not None
+            return outcome
+        self._log_undrained()
+        self._actors.cancel()
+        return Cancelled()
+
+    async def _drive(self) -> RunOutcome | None:
+        """Carry out effects and wait for events until the core's `Finish`.
+
+        Returns: the outcome; None if a request to cancel has come, and there is no scope yet that
+            ends at its deadline.
+        """
         self._carry_out()
-        while True:
+        while self._drain_scope is not None or self._drain_until == math.inf:
             while self._effects:
                 effect = self._effects[0]
                 if isinstance(effect, Finish):
@@ -295,6 +315,7 @@ class Supervisor:
             # None: `_deliver` has handled an event, and left effects that have to wait.
             if event is not None:
                 self._handle(event)
+        return None
 
     def _all_here(self, here: InlineTasks) -> bool:
         """Whether nothing needs the loop while tasks are performed in its thread."""
@@ -370,6 +391,8 @@ class Supervisor:
                 self._context.run(self._handle, event)
             except BaseException as error:  # noqa: BLE001 - a bug of ours: the run's task raises it
                 self._crash = error
+            if self._effects and isinstance(self._effects[0], Finish):
+                self._actors.stop()  # now, so that the run need not wait for them
             if self._crash is None and not self._effects and (self._works or not here):
                 self._parked = True
             elif self._here is not None and self._here.works:
@@ -378,11 +401,15 @@ class Supervisor:
                 self._inbox.put(None)
 
     def _handle(self, event: Event) -> None:
-        if isinstance(event, CancelRequested) and self._drain_scope is not None:
+        if isinstance(event, CancelRequested):
             # In a callback of the loop anyio finds none.
             here = self._here is not None
             now = asyncio.get_running_loop().time() if here else anyio.current_time()
-            self._drain_scope.deadline = now + self._drain_timeout_s
+            self._drain_until = now + self._drain_timeout_s
+            if self._drain_scope is None:
+                self._inbox.put(None)  # the run's task makes one
+            else:
+                self._drain_scope.deadline = self._drain_until
         self._add(advance(self._state, event))
         self._carry_out()
 
@@ -405,12 +432,12 @@ class Supervisor:
                     effects.popleft()
                 if not caused:
                     return
-                self._add(advance(self._state, caused.popleft()))
+                self._add(advance(self._state, caused.pop(0)))
         finally:
             self._stepping = False
             # Their effects may not overtake the one that has to wait: the mailbox comes after it.
             while caused:
-                self._inbox.put(caused.popleft())
+                self._inbox.put(caused.pop(0))
 
     def _execute(self, effect: Effect) -> bool:
         """Carry out one effect. Returns False if it has to wait, or is the run's end."""
@@ -500,6 +527,7 @@ class Supervisor:
             self._broadcast = None  # that of a parent run stays open: its run may go on
         self._parked = False
         with anyio.move_on_after(self._drain_timeout_s, shield=True) as limit:
+            self._drain_scope = limit
             self._inbox.put(CancelRequested())
             outcome = await self._drive_on(limit)
             if isinstance(outcome, Failed):
@@ -515,11 +543,14 @@ class Supervisor:
         """
         while True:
             try:
-                return await self._drive()
+                outcome = await self._drive()
+                assert outcome is not None
             except anyio.get_cancelled_exc_class():
                 if limit.cancel_called:
                     raise
                 self._parked = False  # the cancelled wait had set it
+            else:
+                return outcome
 
     def _log_left(self, outcome: RunOutcome) -> None:
         left = {"outcome": type(outcome).__name__, "step": self._state.step}
@@ -574,26 +605,3 @@ def undrained_error(state: RunState, timeout_s: float) -> DrainTimeoutError:
 
 def _ignore(_: object) -> None:
     pass
-
-
-_DROPPED = (
-    "\n  Do this: give only known keys, or add the key to the state schema; "
-    "compile(strict=True) makes this an error"
-)
-
-
-def warn_of_node(kind: str, text: str) -> None:
-    """Warn of a key that was dropped, or of an interrupt that a node caught.
-
-    Args:
-        kind: "dropped" or "swallowed".
-        text: the sentence about the dropped key, or the node's name.
-    """
-    if kind == "dropped":
-        warnings.warn(f"{text}{_DROPPED}", UnknownChannelWarning, stacklevel=2)
-    else:
-        warnings.warn(
-            f"node {text!r} caught the exception of interrupt(); the run pauses nevertheless",
-            SwallowedInterruptWarning,
-            stacklevel=2,
-        )

@@ -128,6 +128,7 @@ class ReadActor:
                     replies.start_soon(self._reply_beside, asked, room)
                 elif asked:
                     await self._reply(asked)
+                del asked  # or the runs that asked would live as long as the reader waits
                 if self._closed is not None and not items:
                     return
 

@@ -33,7 +33,7 @@ from actorgraph.superstep.results import branch_targets, branch_view, stamped, w
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.untracked import is_storable
 from actorgraph.values.constants import INTERRUPT
-from actorgraph.values.ids import as_text, task_id
+from actorgraph.values.ids import task_id
 from actorgraph.values.run import NOTHING_ROUTED, Task, Write
 
 T = TypeVar("T")
@@ -414,9 +414,7 @@ def edge_scope(
         host=None,
         policy=state.policy,
         broadcast=None,
-        parents=lambda: {state.namespace: as_text(state.checkpoint)},
-        base=lambda: state.checkpoint,
-        step=lambda: state.step + 1,
+        state=state,
         loaded=None,
         routed=NOTHING_ROUTED,
         resources=resources,

@@ -41,10 +41,11 @@ from actorgraph.runtime.task.live import MessageTap, Writer
 from actorgraph.runtime.task.result_cache import ResultCache
 from actorgraph.runtime.task.runtime import NO_RESOURCES, RunResources, Runtime, Stopping
 from actorgraph.superstep.calls import shown_path
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import path_key
 from actorgraph.values.commands import Interrupt, RunControl
 from actorgraph.values.constants import CALL, PUSH
-from actorgraph.values.ids import TaskId, interrupt_id, is_interrupt_id, task_id
+from actorgraph.values.ids import TaskId, as_text, interrupt_id, is_interrupt_id, task_id
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import AnswerCall, CallDropped, Event, StepKept, Task, TaskCalled, Write
 
@@ -60,9 +61,7 @@ class Lineage(msgspec.Struct):
         host: the saver's actors; None without a saver.
         policy: its durability is inherited by subgraphs.
         broadcast: the reader's buffer; None without a reader.
-        parents: returns namespace -> newest checkpoint id, of this run and of those above it.
-        base: returns the id of the newest checkpoint, on which the running tasks build.
-        step: returns the superstep that runs now.
+        state: of the run, which its supervisor changes; see the methods below.
         loaded: the checkpoint that the run started from; tasks of a later one are new.
         routed: answers to questions of this run and below it, by interrupt id.
         time_travel: the time travel that it is part of; None for a run at its thread's head.
@@ -74,7 +73,6 @@ class Lineage(msgspec.Struct):
         depth: number of runs above it.
         cache: of its nodes' results; None without one.
         calls: the `@task` calls of its tasks; set by the supervisor.
-        values: returns the run's state.
         untracked: keys that are never stored, here and in the input of subgraphs.
     """
 
@@ -85,9 +83,7 @@ class Lineage(msgspec.Struct):
     host: Host | None
     policy: RunPolicy
     broadcast: Broadcast | None
-    parents: Callable[[], Mapping[str, str]]
-    base: Callable[[], bytes]
-    step: Callable[[], int]
+    state: RunState
     loaded: bytes | None
     routed: Mapping[str, Any]
     time_travel: TimeTravel | None = None
@@ -99,8 +95,26 @@ class Lineage(msgspec.Struct):
     depth: int = 0
     cache: ResultCache | None = None
     calls: "TaskCalls | None" = None
-    values: Callable[[], Mapping[str, Any]] = dict[str, Any]
     untracked: frozenset[str] = frozenset()
+
+    def parents(self) -> Mapping[str, str]:
+        """Namespace -> newest checkpoint id, of this run and of those above it."""
+        state = self.state
+        above = state.nested.parents if state.nested else {}
+        return {**above, state.namespace: as_text(state.checkpoint)}
+
+    def base(self) -> bytes:
+        """The id of the newest checkpoint, on which the running tasks build."""
+        return self.state.checkpoint
+
+    def step(self) -> int:
+        """The superstep that runs now."""
+        return self.state.step + 1
+
+    def values(self) -> Mapping[str, Any]:
+        """The run's state."""
+        values = self.state.values
+        return {key: values[key] for key in self.state.plan.state_keys if key in values}
 
     @property
     def control(self) -> RunControl:
@@ -407,8 +421,7 @@ class TaskCalls:
 
     Args:
         report: takes the events.
-        namespace: of the run.
-        returned: returns the results of the superstep's finished calls and steps, by id.
+        state: of the run; its `returned` is read.
 
     Attributes:
         report: takes the events; replaced when the run has left.
@@ -417,15 +430,9 @@ class TaskCalls:
         closed: whether the run has left.
     """
 
-    def __init__(
-        self,
-        report: Callable[[Event], None],
-        namespace: str,
-        returned: Callable[[], Mapping[str, Any]],
-    ) -> None:
+    def __init__(self, report: Callable[[Event], None], state: RunState) -> None:
         self.report = report
-        self._returned = returned
-        self._namespace = namespace
+        self._state = state
         self._called: dict[str, TaskCall] = {}
         self._steps: dict[str, TaskFuture[Any]] = {}
         self._lock = threading.Lock()
@@ -454,7 +461,7 @@ class TaskCalls:
         # The number of the call is part of the id: in the next attempt of the caller the n-th
         # call has the same id, and so finds the stored result of this one.
         path = (PUSH, *caller.task.path, caller.next_call(), node.name, CALL)
-        place = (self._namespace, caller.task.id, caller.key, path_key(path))
+        place = (self._state.namespace, caller.task.id, caller.key, path_key(path))
         identifier = task_id(caller.lineage.base(), *place)
         task = Task(
             id=identifier,
@@ -481,7 +488,7 @@ class TaskCalls:
 
     def step_result(self, identifier: str) -> Any:
         """The stored result of a step; EMPTY if absent."""
-        return self._returned().get(identifier, EMPTY)
+        return self._state.returned.get(identifier, EMPTY)
 
     def store_step(
         self, scope: TaskScope, identifier: str, key: str, value: Any
