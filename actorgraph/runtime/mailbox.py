@@ -36,7 +36,7 @@ class Mailbox(Generic[T]):
     def __init__(self) -> None:
         self.items: deque[T] = deque()
         self._parked: Any = None
-        self._loop: Any = None
+        self._loop: Any = None  # of the reader, once it has waited
         self._home: Home = _NO_HOME
         self._on_trio = False
 
@@ -75,7 +75,8 @@ class Mailbox(Generic[T]):
                 await self._wait_on_trio()
                 continue
             # As in `wait`, which would be one frame more to resume at every wake-up.
-            place = self._parked = self._loop.create_future()
+            loop: Any = self._loop
+            place = self._parked = loop.create_future()
             try:
                 if not items:
                     await place
@@ -94,7 +95,8 @@ class Mailbox(Generic[T]):
         if self._on_trio:
             await self._wait_on_trio()
             return
-        place = self._parked = self._loop.create_future()
+        loop: Any = self._loop
+        place = self._parked = loop.create_future()
         try:
             # Checked again now that senders see `_parked`: an item may have come just before.
             if not self.items:

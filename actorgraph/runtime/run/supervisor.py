@@ -108,6 +108,7 @@ class Supervisor:
     _spans: RunSpans | None = None
     _crash: BaseException | None = None
     _works = False
+    _drain_until = math.inf
     _catching_up: asyncio.Task[None] | None = None
 
     def __init__(
@@ -139,7 +140,6 @@ class Supervisor:
         self._timer = timer_of(state.policy.step_timeout_s, deliver)
         self._saves_failed = self._has_left = False
         self._drain_scope: anyio.CancelScope | None = None
-        self._drain_until = math.inf
         self._left_gate = Gate()
         self._calls = TaskCalls(deliver, state)
         lineage.calls = self._calls
@@ -290,8 +290,7 @@ class Supervisor:
     async def _drive(self) -> RunOutcome | None:
         """Carry out effects and wait for events until the core's `Finish`.
 
-        Returns: the outcome; None if a request to cancel has come, and there is no scope yet that
-            ends at its deadline.
+        Returns: the outcome; None after a request to cancel, whose deadline needs a scope first.
         """
         self._carry_out()
         while self._drain_scope is not None or self._drain_until == math.inf:
