@@ -17,14 +17,16 @@ import time
 from asyncio import _get_running_loop
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import anyio
 import anyio.lowlevel
+from anyio.abc import TaskGroup
 
 from actorgraph.runtime import worker_threads
 from actorgraph.runtime.caller import CallerLoop, Helping
 from actorgraph.runtime.inline import current_runner
+from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.node_actor import NodeActor
 from actorgraph.runtime.task.calling import MAX_THREADS, stepped
 from actorgraph.values.ids import TaskId
@@ -239,3 +241,52 @@ class InlineTasks:
                 known = self._helped.pop(start.task.id, None)
             if known is not None:
                 actor.end_here(event)
+
+
+class LateGroup:
+    """A task group that opens in a task of its own when the first task is started.
+
+    Most blocking runs need none. The caller's task can't open one later: its scopes would close
+    in the wrong order.
+    """
+
+    def __init__(self) -> None:
+        self.cancel_scope = anyio.CancelScope()
+        self._group: TaskGroup | None = None
+        self._waiting: list[tuple[Callable[..., Coroutine[Any, Any, Any]], tuple[Any, ...]]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._leaving = Gate()
+
+    def start_soon(self, func: Callable[..., Coroutine[Any, Any, Any]], *args: Any) -> None:
+        """Start a task."""
+        if self._group is not None:
+            self._group.start_soon(func, *args)
+            return
+        self._waiting.append((func, args))
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._serve())
+
+    async def _serve(self) -> None:
+        with self.cancel_scope:
+            async with anyio.create_task_group() as self._group:
+                for func, args in self._waiting:
+                    self._group.start_soon(func, *args)
+                await self._leaving.wait()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Wait for all tasks, even if the caller is cancelled; raises their errors."""
+        if self._task is None:
+            return
+        self._leaving.open()
+        task = self._task
+
+        async def ended() -> None:
+            await asyncio.wait((task,))
+
+        try:
+            await wait_shielded(ended)
+        finally:
+            task.result()

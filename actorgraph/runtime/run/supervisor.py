@@ -26,13 +26,12 @@ from anyio.abc import TaskGroup
 from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import DrainTimeoutError
 from actorgraph.errors.texts import error_repr
-from actorgraph.loops import Home, home, on_trio
+from actorgraph.loops import Home, home
 from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox, wait_shielded
-from actorgraph.runtime.run.bare_tasks import BareTasks
 from actorgraph.runtime.run.callbacks import Lifecycle
-from actorgraph.runtime.run.inline_tasks import InlineTasks
+from actorgraph.runtime.run.inline_tasks import InlineTasks, LateGroup
 from actorgraph.runtime.run.launch import RunSpans
 from actorgraph.runtime.run.node_actor import (
     NodeActorStatistics,
@@ -135,7 +134,7 @@ class Supervisor:
         self._slices: Iterator[None] | None = None  # the rest of a long save
         self._home = Home(0)
         self._parked = self._stepping = False  # waiting for an event; carrying out effects
-        self._group: TaskGroup | BareTasks | None = None
+        self._group: TaskGroup | LateGroup | None = None
         self._here: InlineTasks | None = None
         self._timer = timer_of(state.policy.step_timeout_s, deliver)
         self._saves_failed = self._has_left = False
@@ -234,8 +233,7 @@ class Supervisor:
         self._add(effects)
         loop = None if self._environment.in_threads else loop_here()
         self._here = None if loop is None else InlineTasks(loop)
-        group = anyio.create_task_group() if on_trio() else BareTasks(self._crash_of)
-        async with group as self._group:
+        async with anyio.create_task_group() if loop is None else LateGroup() as self._group:
             try:
                 # A slow reader may hold up a run before it is asked to leave.
                 left = None if self._broadcast is not None else await self._drive()
@@ -247,7 +245,7 @@ class Supervisor:
                 raise
             except BaseException as error:  # noqa: BLE001 - a bug of ours must not hang the run
                 self._crash = error
-                self._actors.cancel()
+                self._group.cancel_scope.cancel()
             finally:
                 self._actors.stop()
                 if self._timer is not None:
@@ -272,11 +270,6 @@ class Supervisor:
         if self.lifecycle is not None and not may_begin_again(self.failure):
             await self.lifecycle.notify_left(outcome)
 
-    def _crash_of(self, error: BaseException) -> None:
-        """End the run with an error of an actor: a bug of ours."""
-        self._crash = self._crash or error
-        self._inbox.put(None)
-
     async def _drive_out(self) -> RunOutcome:
         """As `_drive`, to the end. After a request to cancel, tasks that outlast it are dropped."""
         with anyio.CancelScope(deadline=self._drain_until) as self._drain_scope:
@@ -284,7 +277,8 @@ class Supervisor:
             assert outcome is not None
             return outcome
         self._log_undrained()
-        self._actors.cancel()
+        if self._group is not None:
+            self._group.cancel_scope.cancel()
         return Cancelled()
 
     async def _drive(self) -> RunOutcome | None:
