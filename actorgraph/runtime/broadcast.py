@@ -88,6 +88,7 @@ class Broadcast:
         self._when_full = when_full
         self._buffer_max = buffer_max
         self._chunks: Mailbox[StreamItem | None] = Mailbox()
+        self._items = self._chunks.items
         self._lock = threading.Lock()
         self._room: list[Gate] = []  # senders that wait for room
         self._starts: list[Gate] = []  # tasks that wait for the reader
@@ -120,7 +121,7 @@ class Broadcast:
 
     def try_publish(self, chunks: tuple[StreamItem, ...]) -> bool:
         """Send chunks if there is room for all of them; otherwise send none and return False."""
-        if self._blocks and len(self._chunks) + len(chunks) > self._buffer_max:
+        if self._blocks and len(self._items) + len(chunks) > self._buffer_max:
             return False
         if self.above is not None and self.above.is_full:
             return False
@@ -141,7 +142,7 @@ class Broadcast:
             with suppress(anyio.NoEventLoopError):  # a thread that anyio didn't start can't wait
                 anyio.from_thread.run(self.wait_room)
                 return
-        if self._blocks and len(self._chunks) >= self._buffer_max + BURST_MAX:
+        if self._blocks and len(self._items) >= self._buffer_max + BURST_MAX:
             raise SlowReaderError(
                 f"a node is {BURST_MAX} chunks ahead of a reader whose buffer is full: a plain "
                 "writer can't wait without an `await`, nor in a task or thread of the node's own",
@@ -152,13 +153,13 @@ class Broadcast:
     @property
     def is_full(self) -> bool:
         """Whether senders have to wait."""
-        own = self._blocks and len(self._chunks) >= self._buffer_max
+        own = self._blocks and len(self._items) >= self._buffer_max
         return own or (self.above is not None and self.above.is_full)
 
     @property
     def holds(self) -> bool:
         """Whether no task may begin now; see `waits_for_reader`."""
-        own = self.waits_for_reader and self._open and (bool(self._chunks) or not self._wanted)
+        own = self.waits_for_reader and self._open and (bool(self._items) or not self._wanted)
         return own or (self.above is not None and self.above.holds)
 
     async def wait_wanted(self) -> None:
@@ -172,7 +173,7 @@ class Broadcast:
     @property
     def is_empty(self) -> bool:
         """Whether its reader has to wait."""
-        return not self._chunks
+        return not self._items
 
     @property
     def is_awaited(self) -> bool:
@@ -209,11 +210,11 @@ class Broadcast:
         Raises: as `get`.
         """
         with self._lock:  # another thread may drop chunks
-            if not self._chunks:
+            if not self._items:
                 return NOTHING_YET
             chunk = self._chunks.get_nowait()
             self._wanted = False
-        if self._room and len(self._chunks) < self._buffer_max:
+        if self._room and len(self._items) < self._buffer_max:
             self._wake_senders()
         if chunk is None and self._too_slow:
             raise SlowReaderError(
@@ -245,7 +246,7 @@ class Broadcast:
 
     def statistics(self) -> BroadcastStatistics:
         """Its figures so far."""
-        return BroadcastStatistics(self._count, len(self._chunks), self._most, self._dropped)
+        return BroadcastStatistics(self._count, len(self._items), self._most, self._dropped)
 
     def _put(self, chunk: StreamItem) -> None:
         if self.above is not None:
@@ -254,13 +255,13 @@ class Broadcast:
                 return
         if not self._open:
             return
-        if self._when_full != "block" and len(self._chunks) >= self._buffer_max:
+        if self._when_full != "block" and len(self._items) >= self._buffer_max:
             self._overflow()
         if self._open:
             self._chunks.put(chunk)
             self.arrived()
             self._count += 1
-            self._most = max(self._most, len(self._chunks))
+            self._most = max(self._most, len(self._items))
 
     def _put_above(self, chunk: StreamItem) -> None:
         namespace, mode, content = chunk
@@ -278,7 +279,7 @@ class Broadcast:
             self.end()
             return
         with self._lock:  # the reader may be in another thread
-            while self._open and len(self._chunks) >= self._buffer_max:
+            while self._open and len(self._items) >= self._buffer_max:
                 self._chunks.get_nowait()
                 self._dropped += 1
 

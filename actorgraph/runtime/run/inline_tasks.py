@@ -24,6 +24,7 @@ import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from actorgraph.runtime import worker_threads
+from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.caller import CallerLoop, Helping
 from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.mailbox import Gate, wait_shielded
@@ -46,10 +47,12 @@ class InlineTasks:
 
     Args:
         loop: of the call.
+        broadcast: whose reader may hold the next task.
     """
 
-    def __init__(self, loop: CallerLoop) -> None:
+    def __init__(self, loop: CallerLoop, broadcast: Broadcast | None = None) -> None:
         self._loop = loop
+        self._broadcast = broadcast
         self._due: deque[Due] = deque()  # helpers take from it too
         self._current: Due | None = None
         self._scope: anyio.CancelScope | None = None
@@ -141,6 +144,12 @@ class InlineTasks:
             if self._due:
                 self._watch_due()
             self._current = due
+            if self._broadcast is not None and self._broadcast.holds and not self.is_awaited:
+                await self._broadcast.wait_wanted()
+                if not goes_on():  # the reader has left
+                    self._current = None
+                    self._due.appendleft(due)
+                    return
             actor, start = due
             event = await actor.outcome(start)
             self._current = None

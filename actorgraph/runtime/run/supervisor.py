@@ -232,7 +232,7 @@ class Supervisor:
         self._calls.limiter = thread_limiter()
         self._add(effects)
         loop = None if self._environment.in_threads else loop_here()
-        self._here = None if loop is None else InlineTasks(loop)
+        self._here = None if loop is None else InlineTasks(loop, self._broadcast)
         async with anyio.create_task_group() if loop is None else LateGroup() as self._group:
             try:
                 # A slow reader may hold up a run before it is asked to leave.
@@ -438,14 +438,12 @@ class Supervisor:
             case Save():
                 return self._save(effect)
             case StartTask():
-                # The reader itself waits until a function that runs a nested graph has ended.
-                awaited = self._here is not None and self._here.is_awaited
-                if self._broadcast is not None and self._broadcast.holds and not awaited:
+                alone = len(self._state.running) == 1 and not self._here
+                if self._must_wait_for_reader(alone=alone):
                     return False
                 assert self._group is not None
                 if self._timer is not None:
                     self._timer.begin(self._state.step, self._group)
-                alone = len(self._state.running) == 1 and not self._here
                 self._actors.assign(effect, self._group, self._here, alone=alone)
             case AnswerCall():
                 self._calls.answer(effect)
@@ -460,6 +458,14 @@ class Supervisor:
             case _:
                 assert_never(effect)
         return True
+
+    def _must_wait_for_reader(self, *, alone: bool) -> bool:
+        """Whether a task may begin only when the reader of chunks asks for the next one."""
+        if self._broadcast is None or not self._broadcast.holds:
+            return False
+        # A task alone waits where it is performed. The reader itself waits until a function that
+        # runs a nested graph has ended.
+        return self._here is None or not (alone or self._here.is_awaited)
 
     async def _wait_for(self, effect: Effect) -> None:
         """Wait for an effect that could not be carried out at once.
