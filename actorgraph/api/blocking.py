@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import anyio.from_thread
 
@@ -25,6 +25,9 @@ from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.scope import CURRENT
 
 T = TypeVar("T")
+
+DEPTH_OF_TASK: Final = 16
+"""Nested runs that await each other in one task. More would reach the limit of recursion."""
 
 
 def may_block() -> bool:
@@ -56,7 +59,11 @@ def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = F
     portal.refuse_at_exit()  # greenlets can't be asked then
     runner = current_runner()
     if runner is not None:
-        return runner.wait(function if plain else partial(portal.acall, function))
+        above = CURRENT.get(None)
+        deep = above is not None and above.lineage.depth % DEPTH_OF_TASK == DEPTH_OF_TASK - 1
+        return runner.wait(
+            function if plain else partial(portal.acall, function), in_task=plain and deep
+        )
     helping = caller.helping_here()
     if helping is not None:
         return helping.run(function) if plain else portal.call(function)
@@ -140,7 +147,7 @@ class StreamWaiting:
             return
 
         def finish() -> None:  # the loop runs only while something waits for it
-            with suppress(Exception):
+            with suppress(BaseException):
                 loop.wait(close)
             caller.give_back(loop)
 

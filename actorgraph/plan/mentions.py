@@ -5,7 +5,7 @@ the tasks, and the function may wait for them in any way, in threads of its own 
 
 The search reads code and calls nothing. It follows the names that a function mentions, through its
 globals, closure and defaults, and attributes of modules, classes and objects, into the functions of
-the same program. It misses objects that are found at run time only, by `getattr` or in a container.
+the same program. It misses objects that are found at run time only, by `getattr` for example.
 """
 
 import sys
@@ -22,6 +22,9 @@ MARK: Final = "starts_tasks"
 
 OBJECTS_MAX: Final = 1_000
 """Objects that are looked at; a search of more counts as one without a find."""
+
+_DEAD_ENDS: Final = (str, bytes, int, float, complex, type(None))
+"""Kinds of data, of which a container may have many."""
 
 _OURS: Final = __name__.partition(".")[0]
 
@@ -43,7 +46,8 @@ def starts_tasks(function: object) -> bool:
         if found is function or _package(found) == _OURS:
             homes.update(_package(each) for each in (found, *inside))
             homes.discard(_OURS)
-        waiting.extend(inside if found is not function else [*_inside(found, homes)])
+        inside = inside if found is not function else [*_inside(found, homes)]
+        waiting.extend(each for each in inside if not isinstance(each, _DEAD_ENDS))
     return False
 
 
@@ -63,6 +67,10 @@ def _inside(found: object, homes: AbstractSet[str]) -> Iterator[object]:
         yield from (found.func, *found.args, *found.keywords.values())
     elif isinstance(found, classmethod | staticmethod):
         yield found.__func__
+    elif isinstance(found, dict):  # of tools by name, for example
+        yield from found.values()
+    elif isinstance(found, list | tuple | set | frozenset):
+        yield from found
     elif isinstance(found, type):
         if _is_of_program(found, homes):
             yield from vars(found).values()

@@ -10,11 +10,12 @@ cancels the call, which stores its finished work before it raises KeyboardInterr
 
 import asyncio
 import atexit
+import math
 import os
 import selectors
 import threading
 from asyncio import _get_running_loop
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any, Final, Protocol, TypeVar
@@ -28,26 +29,68 @@ from actorgraph.runtime.signals import HeldSignals
 T = TypeVar("T")
 
 IDLE_MAX: Final = 16
-"""Idle loops that are kept. Each has an epoll and two sockets."""
+"""Idle loops that are kept."""
 
 
 def _ignore() -> None:
     pass
 
 
-class _Selector(selectors.DefaultSelector):
-    """Waits for the sockets of a loop.
+WAIT_MAX_S: Final = 0.1
+"""Seconds after which a loop that waits looks whether a signal has come.
 
-    Attributes:
-        wake: called before it waits.
+A signal interrupts the wait, unless it comes in the very instant before.
+"""
+
+
+class _Waiting(selectors.BaseSelector):
+    """Waits for a loop's timers and for other threads, without a file descriptor.
+
+    Few calls have anything else to wait for, and a process may make hundreds of calls at once. If
+    something does open a connection in the loop, such as a cache, a real selector takes over.
     """
 
-    wake: Callable[[], None] = staticmethod(_ignore)
+    def __init__(self, opened: Callable[[], None]) -> None:
+        self._opened = opened  # called when the real selector has taken over
+        self._lock = threading.Lock()  # held unless there is something to do
+        self._lock.acquire()
+        self._real: selectors.BaseSelector | None = None
+
+    def wake(self) -> None:
+        """End the wait, from any thread."""
+        with suppress(RuntimeError):  # it has been woken already
+            self._lock.release()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None or timeout > 0:
-            self.wake()
-        return super().select(timeout)
+        """Wait; see `selectors.BaseSelector`."""
+        at_most = WAIT_MAX_S if timeout is None else min(timeout, WAIT_MAX_S)
+        if self._real is not None:
+            return self._real.select(0 if self._lock.acquire(blocking=False) else at_most)
+        if at_most > 0:
+            self._lock.acquire(timeout=at_most)
+        return []
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """Watch a socket; see `selectors.BaseSelector`."""
+        if self._real is None:
+            self._real = selectors.DefaultSelector()
+            self._opened()
+        return self._real.register(fileobj, events, data)
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        """Stop watching a socket; see `selectors.BaseSelector`."""
+        if self._real is None:
+            raise KeyError(fileobj)
+        return self._real.unregister(fileobj)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        """The sockets that are watched; see `selectors.BaseSelector`."""
+        return {} if self._real is None else self._real.get_map() or {}
+
+    def close(self) -> None:
+        """Close it; see `selectors.BaseSelector`."""
+        if self._real is not None:
+            self._real.close()
 
 
 class CallerLoop(asyncio.SelectorEventLoop):
@@ -60,17 +103,30 @@ class CallerLoop(asyncio.SelectorEventLoop):
     """
 
     def __init__(self) -> None:
-        selector = _Selector()
-        super().__init__(selector)
-        self.calls = InlineCalls(self)
+        self._waiting = _Waiting(super()._make_self_pipe)  # type: ignore[misc]
+        super().__init__(self._waiting)
+        self.slow_callback_duration = math.inf  # the program's functions may block here
+        signals = self._signals = HeldSignals(self._signal_waits)
+        self.calls = InlineCalls(self, signals.enter_function, signals.leave_function)
         self.home = Home(0)
         self.is_usable = True
         self._is_abandoned = False
         self._waited_for: asyncio.Task[Any] | None = None
         self._error: BaseException | None = None  # ends the call
-        wakes: int = self._csock.fileno()  # type: ignore[attr-defined]
-        self._signals = HeldSignals(self._is_inside, self._signal_waits, wakes)
-        selector.wake = self._signals.wake
+
+    def _make_self_pipe(self) -> None:
+        """Make no sockets to wake the loop with, until it watches one; asyncio calls it."""
+        self._ssock = self._csock = None
+
+    def _close_self_pipe(self) -> None:
+        if self._csock is not None:
+            super()._close_self_pipe()  # type: ignore[misc]
+
+    def _write_to_self(self) -> None:
+        """Wake the loop; asyncio calls it, in any thread."""
+        self._waiting.wake()
+        if self._csock is not None:
+            super()._write_to_self()  # type: ignore[misc]
 
     def wait(self, function: Callable[[], Awaitable[T]], context: Context | None = None) -> T:
         """Run the loop until an async function has returned.
@@ -119,8 +175,6 @@ class CallerLoop(asyncio.SelectorEventLoop):
         """Leave the loop. Raises the error that has ended the call, or a late signal's."""
         self._waited_for, self.home.thread = None, 0
         try:
-            if self._signals.wakes_others:
-                self._read_from_self()  # type: ignore[attr-defined]
             self._signals.give_back()
             if self._error is not None:
                 raise self._error
@@ -168,14 +222,6 @@ class CallerLoop(asyncio.SelectorEventLoop):
     def is_ending(self) -> bool:
         """Whether a signal has come, and its handler is called soon or has ended the call."""
         return self._error is not None or bool(self._signals)
-
-    def _process_self_data(self, data: bytes) -> None:
-        """Handle the bytes that other threads and signals have sent: asyncio calls it."""
-        if self._signals.wakes_others and (numbers := data.replace(b"\0", b"")):
-            self._signals.pass_on(numbers)
-
-    def _is_inside(self) -> bool:
-        return self.calls.is_inside
 
     def _signal_waits(self) -> None:
         self.soon(self._deliver_signals)

@@ -16,6 +16,7 @@ import threading
 from asyncio import _enter_task, _get_running_loop, _leave_task, _set_running_loop
 from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
+from sys import gettrace
 from typing import Any, TypeVar, cast
 
 from greenlet import getcurrent, greenlet
@@ -26,6 +27,55 @@ Outcome = tuple[Any, BaseException | None]
 """A value, or the error that was raised instead."""
 
 
+class Call:
+    """A call that a runner makes. The runner's stack refers to it, and not to the runner.
+
+    So a thread's runners are freed with the thread.
+    """
+
+    __slots__ = ("calls", "driver", "is_last", "waits")
+
+    def __init__(self) -> None:
+        self.calls: InlineCalls
+        """Of the loop for which a function runs now."""
+        self.driver: greenlet = getcurrent()
+        """The greenlet of the coroutine whose call it is."""
+        self.waits: Callable[[], Awaitable[Any]] | None = None
+        """Makes what the function waits for; None if the function has ended."""
+        self.is_last = False
+        """Whether the runner ends with it."""
+
+
+def _serve(call: Call, function: Callable[[], Any]) -> Any:
+    """Call one function after the other, in a greenlet."""
+    while True:
+        calls = call.calls
+        try:
+            calls.enter_function()
+            outcome: Outcome = function(), None
+            calls.leave_function()
+        except BaseException as error:  # noqa: BLE001 - raised by the coroutine
+            trace = error.__traceback__
+            outcome = _left(calls, error.with_traceback(trace and trace.tb_next))
+        call.waits = None
+        del function  # may hold what its caller wants freed
+        if call.is_last:
+            return outcome
+        function = call.driver.switch(outcome)
+        del outcome
+
+
+def _left(calls: "InlineCalls", error: BaseException) -> Outcome:
+    """Leave a function that has raised an error, whatever signals come meanwhile."""
+    while True:
+        try:
+            calls.leave_function()
+        except BaseException as later:  # noqa: BLE001 - of a signal's handler
+            error = later
+        else:
+            return None, error
+
+
 class Runner(greenlet):
     """A greenlet that calls one function after the other.
 
@@ -34,49 +84,31 @@ class Runner(greenlet):
     """
 
     def __init__(self) -> None:
-        super().__init__(self._serve)
-        self.calls: InlineCalls
-        """Of the loop for which it runs a function now."""
-        self.driver: greenlet = getcurrent()
-        """The greenlet of the coroutine whose call it runs."""
-        self.waits: Callable[[], Awaitable[Any]] | None = None
-        """Makes what its function waits for; None if the function has ended."""
-        self.waiter: greenlet = self
-        """The greenlet that waits: this one, or one that the function has made."""
+        self.call = call = Call()
+        super().__init__(lambda function: _serve(call, function))
+        self.waiter: greenlet | None = None
+        """The greenlet that waits, if the function has made it; None for this one."""
 
-    def _serve(self, function: Callable[[], Any]) -> Any:
-        while True:
-            calls = self.calls
-            try:
-                calls.is_inside = True
-                outcome: Outcome = function(), None
-                calls.is_inside = False
-            except BaseException as error:  # noqa: BLE001 - raised by the coroutine
-                calls.is_inside = False
-                trace = error.__traceback__
-                outcome = None, error.with_traceback(trace and trace.tb_next)
-            self.waits = None
-            del function  # may hold what its caller wants freed
-            function = self.driver.switch(outcome)
-            del outcome
-
-    def wait(self, waits: Callable[[], Awaitable[T]]) -> T:
+    def wait(self, waits: Callable[[], Awaitable[T]], *, in_task: bool = False) -> T:
         """Await something in the loop. Call it inside the running function.
 
         Args:
             waits: returns the awaitable; called in the loop.
+            in_task: whether a task of its own awaits it.
         Returns: its result.
         Raises: its error; a cancellation too.
         """
-        calls, self.waiter = self.calls, getcurrent()
-        if self.waiter.gr_context is not self.driver.gr_context:  # the function has entered another
-            waits = calls.in_context(copy_context(), waits)
-        self.waits = waits
+        call, current = self.call, getcurrent()
+        self.waiter = None if current is self else current
+        # The function may have entered another context.
+        if in_task or current.gr_context is not call.driver.gr_context:
+            waits = call.calls.in_context(copy_context(), waits)
+        call.waits = waits
         own_loop = _get_running_loop()  # the function may run a loop of its own
-        calls.is_inside = False
-        answer = cast("Outcome", self.driver.switch(None))
+        call.calls.leave_function()
+        answer = cast("Outcome", call.driver.switch(None))
         _set_running_loop(own_loop)
-        calls.is_inside = True
+        call.calls.enter_function()
         return _value(answer)
 
 
@@ -93,14 +125,24 @@ _IDLE = _Idle()
 class InlineCalls:
     """Makes the inline calls of one event loop.
 
+    Args:
+        enter_function: called in the thread before a function runs, and when it goes on.
+        leave_function: called when it has ended, and when it waits. May raise, as the one above,
+            what a signal's handler raises.
+
     Attributes:
-        is_inside: whether the thread is inside a user's function now.
         waiting: how many functions wait in `Runner.wait`; they can go on only in this thread.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        enter_function: Callable[[], None],
+        leave_function: Callable[[], None],
+    ) -> None:
         self._loop = loop
-        self.is_inside = False
+        self.enter_function = enter_function
+        self.leave_function = leave_function
         self.waiting = 0
         self._alone: asyncio.Event | None = None
 
@@ -126,16 +168,17 @@ class InlineCalls:
 
         A cancellation that comes while the function waits in `Runner.wait` is raised there.
         """
-        idle = _IDLE.runners
-        runner = idle.pop() if idle else Runner()
-        runner.calls = self
-        runner.waiter = runner
+        idle, is_traced = _IDLE.runners, gettrace() is not None
+        runner = idle.pop() if idle and not is_traced else Runner()
+        call = runner.call
+        # Tools that trace calls, such as coverage, expect each to return where it was made.
+        call.calls, call.is_last, runner.waiter = self, is_traced, None
         runner.gr_context = cast("Context", getcurrent().gr_context)
         outcome = self._switch(runner, function)
-        while runner.waits is not None:
+        while call.waits is not None:
             self.waiting += 1
             try:
-                awaited: Outcome = await runner.waits(), None
+                awaited: Outcome = await call.waits(), None
             except GeneratorExit:  # the loop was closed: nothing can be awaited any more
                 raise
             except BaseException as error:  # noqa: BLE001 - raised inside the function
@@ -147,20 +190,23 @@ class InlineCalls:
             outcome = self._switch(runner, awaited)
             del awaited
         runner.gr_context = None  # the task's context may hold objects that the caller wants freed
-        idle.append(runner)
+        if not is_traced:
+            idle.append(runner)
         return _value(outcome)
 
     def _switch(self, runner: Runner, given: Any) -> Outcome:
         """Let the function run until it waits or ends; the loop is hidden meanwhile."""
         # Looked up each time: a coroutine is resumed by whichever greenlet runs the loop then.
-        runner.driver = getcurrent()
+        runner.call.driver = getcurrent()
+        if runner.call.is_last:
+            runner.parent = runner.call.driver
         loop = self._loop
         task = asyncio.current_task(loop)
         if task is not None:
             _leave_task(loop, task)
         _set_running_loop(None)
         try:
-            return cast("Outcome", runner.waiter.switch(given))
+            return cast("Outcome", (runner.waiter or runner).switch(given))
         finally:
             _set_running_loop(loop)
             if task is not None:

@@ -3,22 +3,23 @@
 A handler that raises, such as Python's own for Ctrl-C, would cut off the loop between any two of
 its instructions. So while a call waits, in the main thread, signals come here first:
 
-| the signal comes                  | its handler is called                                        |
-|-----------------------------------|--------------------------------------------------------------|
-| in a function of the graph        | at once; its error rises in the function, as in any program  |
-| elsewhere in the call             | by the loop; its error ends the call, which stores its       |
-|                                   | finished work first                                          |
-| once more, while the call ends    | by the loop; its error abandons the call at once             |
-| when the call has just ended      | after it                                                     |
+| the signal comes                      | its handler is called                                    |
+|---------------------------------------|----------------------------------------------------------|
+| in a function of the graph            | at once: there the program's own handlers are in place   |
+| elsewhere in the call                 | by the loop; its error ends the call, which stores its   |
+|                                       | finished work first                                      |
+| once more, while the call ends        | by the loop; its error abandons the call at once         |
+| once more, while the loop is held up, | at once: a reducer or a policy's function may never end  |
+| after `PATIENCE_S`                    |                                                          |
+| when the call has just ended          | after it                                                 |
 """
 
-import os
 import signal
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from importlib import import_module
 from types import FrameType
 from typing import Any, Final
@@ -31,10 +32,11 @@ HELD: Final = tuple(
     for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
     if (number := getattr(signal, name, None)) is not None
 )
-"""Signals that programs use to end something. Those of profilers must come at once."""
+"""Signals that programs use to end something. Those that sample a program, SIGPROF and SIGVTALRM,
+come at once."""
 
-NOTHING: Final = -1
-"""No socket is to be woken."""
+PATIENCE_S: Final = 0.2
+"""Seconds for which the loop may be held up before a second signal interrupts it."""
 
 Handler = Callable[[int, FrameType | None], object]
 
@@ -43,19 +45,14 @@ class HeldSignals:
     """The signals that come while a call waits; see the module's docstring.
 
     Args:
-        is_inside: whether the thread is in a user's function.
         soon: called when a signal waits for `deliver`.
-        wakes: number of a socket that gets a byte for each signal, from `wake` on.
     """
 
-    def __init__(self, is_inside: Callable[[], bool], soon: Callable[[], None], wakes: int) -> None:
-        self._is_inside = is_inside
+    def __init__(self, soon: Callable[[], None]) -> None:
         self._soon = soon
-        self._wakes = wakes
-        self._woken = NOTHING  # what a signal wakes otherwise
-        self._is_armed = False
         self._handlers: dict[int, Handler] = {}  # the program's, of the signals that come here
         self._waiting: deque[tuple[Handler, int, FrameType | None]] = deque()
+        self._since = 0.0
 
     def __bool__(self) -> bool:
         """Whether a signal waits for `deliver`."""
@@ -66,20 +63,27 @@ class HeldSignals:
         if threading.get_ident() != threading.main_thread().ident:
             return
         for number in HELD:
-            handler = _SIGNALS.getsignal(number)
-            if callable(handler):
-                self._handlers[number] = handler  # first: `_arrived` needs it
-                _SIGNALS.signal(number, self._arrived)
+            self._take(number)
 
-    def wake(self) -> None:
-        """Have signals wake the loop; call it before the loop waits for its sockets.
+    def _take(self, number: int) -> None:
+        handler = _SIGNALS.getsignal(number)
+        if handler == self._arrived:
+            return
+        if callable(handler):
+            self._handlers[number] = handler  # first: `_arrived` needs it
+            _SIGNALS.signal(number, self._arrived)
+        else:
+            self._handlers.pop(number, None)  # ignored, or of the system
 
-        Python calls handlers between two instructions: one of a signal that comes in the last
-        instant before would wait with the loop.
-        """
-        if self._handlers and not self._is_armed:
-            self._is_armed = True
-            self._woken = _SIGNALS.set_wakeup_fd(self._wakes, warn_on_full_buffer=False)
+    def enter_function(self) -> None:
+        """Put the program's handlers in place: a function of the program is called now."""
+        for number, handler in self._handlers.items():
+            _SIGNALS.signal(number, handler)
+
+    def leave_function(self) -> None:
+        """Have signals come here again; the function may have changed handlers."""
+        for number in tuple(self._handlers):
+            self._take(number)
 
     def give_back(self) -> None:
         """Let signals come to the program's handlers again, and call those that are due.
@@ -96,16 +100,8 @@ class HeldSignals:
         self.deliver()
 
     def _give_back(self) -> None:
-        if self._is_armed:
-            now = _SIGNALS.set_wakeup_fd(NOTHING)
-            if now not in {self._wakes, NOTHING}:  # set by a function
-                self._woken = now
-            if self._woken != NOTHING:
-                with suppress(ValueError, OSError):  # closed meanwhile
-                    _SIGNALS.set_wakeup_fd(self._woken)
-            self._woken, self._is_armed = NOTHING, False
         for number in tuple(self._handlers):
-            if _SIGNALS.getsignal(number) == self._arrived:  # else a function has set another
+            if _SIGNALS.getsignal(number) == self._arrived:
                 _SIGNALS.signal(number, self._handlers[number])
             self._handlers.pop(number, None)
 
@@ -118,23 +114,14 @@ class HeldSignals:
             handler, number, frame = self._waiting.popleft()
             handler(number, frame)
 
-    @property
-    def wakes_others(self) -> bool:
-        """Whether the program wants to be woken by signals; see `pass_on`."""
-        return self._woken != NOTHING
-
-    def pass_on(self, numbers: bytes) -> None:
-        """Wake what signals wake in this program, as `signal.set_wakeup_fd` has it."""
-        if self._woken != NOTHING:
-            with suppress(OSError):
-                os.write(self._woken, numbers)
-
     def _arrived(self, number: int, frame: FrameType | None) -> None:
         handler = self._handlers.get(number)
         if handler is None:  # it came while the handlers were given back
             return
-        if self._is_inside():
+        now = time.monotonic()
+        if self._waiting and now - self._since > PATIENCE_S:
             handler(number, frame)
-        else:
-            self._waiting.append((handler, number, frame))
-            self._soon()
+            return
+        self._since = now if not self._waiting else self._since
+        self._waiting.append((handler, number, frame))
+        self._soon()

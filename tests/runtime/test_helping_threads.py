@@ -7,11 +7,12 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from actorgraph import InMemorySaver, Send, StateGraph
+from actorgraph import START, InMemorySaver, Send, StateGraph
+from actorgraph.runtime.run import inline_tasks
 from actorgraph.runtime.task.calling import abandoned
 from actorgraph.testing import FaultySaver
 from tests.support.gates import PATIENCE_S
-from tests.support.graphs import at, side_by_side
+from tests.support.graphs import at, compiled, side_by_side
 
 HELPED = 3
 ITEMS = range(HELPED + 1)
@@ -151,3 +152,56 @@ def test_a_task_that_has_ended_is_stored_while_its_sibling_runs(durability):
     )
 
     assert sorted(graph.invoke({}, at(), durability=durability)["bar"]) == [1, 2]
+
+
+class TestFewThreads:
+    @each_way
+    def test_without_threads_functions_run_one_after_the_other(self, durability, monkeypatch):
+        """
+        If the system has no thread for a helper, a call performs all tasks in its own.
+        """
+
+        def refuse(*_: Any) -> None:
+            raise RuntimeError("can't start new thread")
+
+        graph = wide(lambda: None)
+        graph.invoke({}, at("first"), durability=durability)  # the saver has its threads
+        monkeypatch.setattr("actorgraph.runtime.worker_threads.start", refuse)
+
+        assert len(graph.invoke({}, at(), durability=durability)["bar"]) == 2 * WIDTH
+
+    def test_all_calls_together_have_a_limit(self, monkeypatch):
+        """
+        Helpers of all calls of a process are counted together.
+        """
+        monkeypatch.setattr(inline_tasks, "_LENT", threading.BoundedSemaphore(2))
+        lock, running, most, both = threading.Lock(), [0], [0], threading.Barrier(2)
+
+        def function() -> None:
+            with lock:
+                running[0] += 1
+                most[0] = max(most[0], running[0])
+            both.wait(PATIENCE_S)
+            with lock:
+                running[0] -= 1
+
+        result = wide(function).invoke({}, at())
+
+        assert (len(result["bar"]), most[0]) == (2 * WIDTH, 2)
+
+
+WIDTH = 6
+
+
+def wide(function: Callable[[], None]) -> Any:
+    """A graph of two supersteps, each of several tasks."""
+
+    def node(_: Any) -> dict[str, Any]:
+        function()
+        return {"bar": ["x"]}
+
+    names = [[f"{layer}{number}" for number in range(WIDTH)] for layer in "ab"]
+    edges = [(START, name) for name in names[0]] + [(names[0], "join")]
+    edges += [("join", name) for name in names[1]]
+    nodes = {name: node for layer in names for name in layer} | {"join": lambda _: None}
+    return compiled(nodes, edges, checkpointer=InMemorySaver())

@@ -2,17 +2,15 @@
 
 import os
 import signal
-import socket
 import threading
 from collections.abc import Iterator
-from contextlib import closing
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import anyio
 import pytest
 
 from actorgraph import InMemorySaver
-from actorgraph.runtime.signals import HELD, HeldSignals
+from actorgraph.runtime.signals import HELD
 from actorgraph.testing import FaultySaver, GatedSaver
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import at, in_a_row, side_by_side
@@ -151,6 +149,66 @@ class TestOfHandlers:
 
         assert {number: signal.getsignal(number) for number in HELD} == {**before, NUMBER: other}
 
+    def test_one_that_a_function_keeps_works_later(self, handler):
+        """
+        A function finds the program's handler, and may install it again when the call has ended.
+        """
+        kept: list[Any] = []
+
+        in_a_row({"a": lambda _: kept.append(signal.signal(NUMBER, signal.SIG_IGN))}).invoke({})
+        signal.signal(NUMBER, kept[0])
+        signal.raise_signal(NUMBER)
+
+        assert kept == [handler]
+        assert handler.called.is_set()
+
+    def test_the_second_one_interrupts_a_reducer_that_never_ends(self, handler, monkeypatch):
+        """
+        The loop can't call a handler while it is held up: a later signal's is called at once.
+        """
+        monkeypatch.setattr("actorgraph.runtime.signals.PATIENCE_S", -1.0)
+        handler.raises = True
+        seen: list[str] = []
+
+        def endless(_old: Any, _new: Any) -> str:
+            signal.raise_signal(NUMBER)
+            seen.append("after the first")
+            signal.raise_signal(NUMBER)
+            seen.append("after the second")
+            return ""
+
+        class Kept(TypedDict):
+            word: Annotated[str, endless]
+
+        graph = in_a_row({"a": lambda _: {"word": "a"}}, schema=Kept)
+        with pytest.raises(OutOfTime):
+            graph.invoke({})
+
+        assert seen == ["after the first"]
+
+
+@pytest.mark.parametrize("library", ["asyncio", "trio"])
+def test_an_event_loop_in_a_function_handles_ctrl_c_itself(library):
+    """
+    Ctrl-C cancels an async program that a node runs, whose `finally` blocks run; the next call of
+    the thread works.
+    """
+    seen: list[str] = []
+
+    async def program() -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+            await anyio.sleep(PATIENCE_S)
+        finally:
+            seen.append("cleaned up")
+
+    graph = in_a_row({"a": lambda _: anyio.run(program, backend=library)})
+    with pytest.raises(KeyboardInterrupt):
+        graph.invoke({})
+
+    assert seen == ["cleaned up"]
+    assert in_a_row({"a": lambda _: {"bar": ["a"]}}).invoke({})["bar"] == ["a"]
+
 
 def test_in_other_threads_signals_are_left_alone(handler):
     """
@@ -166,47 +224,25 @@ def test_in_other_threads_signals_are_left_alone(handler):
     assert seen == [handler]
 
 
-class TestWaking:
-    """A loop that waits for its sockets is woken by a signal, and so is what the program has."""
+def test_a_program_that_is_woken_by_signals_still_is(handler):
+    """
+    The file that a program has set with `set_wakeup_fd` gets the byte of a signal in a call.
+    """
+    reads, writes = os.pipe()
+    os.set_blocking(reads, False)
+    os.set_blocking(writes, False)
+    signal.set_wakeup_fd(writes)
 
-    def test_a_signal_wakes_the_loop(self, handler):
-        """
-        From `wake` on each signal sends a byte, so that none is seen only when something else is.
-        """
-        reads, writes = socket.socketpair()
-        with closing(reads), closing(writes):
-            reads.settimeout(0)
-            writes.settimeout(0)
-            held = HeldSignals(lambda: False, lambda: None, writes.fileno())
-            held.take()
-            held.wake()
-            signal.raise_signal(NUMBER)
-            woken = reads.recv(8)
-            held.give_back()
+    def waits(_: Any) -> None:
+        send()
+        handler.called.wait(PATIENCE_S)
 
-        assert woken == bytes([NUMBER])
-        assert handler.called.is_set()
-        assert signal.set_wakeup_fd(-1) == -1
+    try:
+        in_helpers(waits, InMemorySaver()).invoke({}, at())
+        woken = os.read(reads, 8)
+    finally:
+        back = signal.set_wakeup_fd(-1)
+        os.close(reads)
+        os.close(writes)
 
-    def test_the_program_is_woken_too(self, handler):
-        """
-        The socket that a program has set with `set_wakeup_fd` is back, and gets the signal's byte.
-        """
-        reads, writes = os.pipe()
-        os.set_blocking(reads, False)
-        os.set_blocking(writes, False)
-        signal.set_wakeup_fd(writes)
-
-        def waits(_: Any) -> None:
-            send()
-            handler.called.wait(PATIENCE_S)
-
-        try:
-            in_helpers(waits, InMemorySaver()).invoke({}, at())
-            woken = os.read(reads, 8)
-        finally:
-            back = signal.set_wakeup_fd(-1)
-            os.close(reads)
-            os.close(writes)
-
-        assert (woken, back) == (bytes([NUMBER]), writes)
+    assert (woken, back) == (bytes([NUMBER]), writes)

@@ -36,6 +36,12 @@ from actorgraph.values.run import Event, StartTask, TaskCancelled
 PATIENCE_S: Final = 0.0005
 """Seconds that a task may last before others that wait for it get a thread."""
 
+NO_THREAD_S: Final = 0.02
+"""Seconds until a thread is asked for again, if there was none."""
+
+_LENT: Final = threading.BoundedSemaphore(MAX_THREADS)
+"""The helpers of all calls of this process."""
+
 UNBROKEN_S: Final = 0.005
 """Seconds after which other callbacks of the loop get a turn."""
 
@@ -188,42 +194,61 @@ class InlineTasks:
             (actor, start), self._current = self._current, None
             actor.end_here(TaskCancelled(start.task.id))
 
-    def lend(self) -> None:
-        """Have all tasks that wait performed by helpers; of short ones, by one after the other."""
-        with self._lock:
-            needed = not self._helpers
-            self._helpers += needed
-        if needed:
-            worker_threads.start(self._help)
+    def lend(self) -> bool:
+        """Have all tasks that wait performed by helpers; of short ones, by one after the other.
+
+        Returns: whether there is a helper.
+        """
+        if not self._helpers and not self._begin_help():
+            return False
         self._watch_due()
+        return True
+
+    def _begin_help(self) -> bool:
+        """Start a helper; returns whether there was a thread for it."""
+        if not _LENT.acquire(blocking=False):
+            return False
+        with self._lock:
+            self._helpers += 1
+        try:
+            worker_threads.start(self._help)
+        except RuntimeError:  # the system has no more threads
+            self._end_help()
+            return False
+        return True
+
+    def _end_help(self) -> None:
+        self._helpers -= 1
+        _LENT.release()
 
     def _watch_due(self) -> None:
         with self._lock:
             needed = bool(self._due) and not self._watched
             self._watched = self._watched or needed
         if needed:
-            worker_threads.start(self._watch)
+            try:
+                worker_threads.start(self._watch)
+            except RuntimeError:  # the system has no more threads
+                self._watched = False
 
     # --- in worker threads ---
 
     def _watch(self) -> None:
         """Lend threads while tasks wait and none ends."""
-        seen, lent, free = self._ended, 1, MAX_THREADS
+        seen, lent = self._ended, 1
         while True:
             with self._lock:
-                if not self._due or not free:
+                if not self._due:
                     self._watched = False
                     return
             time.sleep(PATIENCE_S)
             if self._ended != seen:
                 seen = self._ended
                 continue
-            with self._lock:
-                count = min(lent, len(self._due), free)
-                self._helpers += count
-            for _ in range(count):
-                worker_threads.start(self._help)
-            lent, free = 2 * lent, free - count
+            count = min(lent, len(self._due))
+            if not all(self._begin_help() for _ in range(count)):
+                time.sleep(NO_THREAD_S)
+            lent *= 2
 
     def _help(self) -> None:
         """Perform tasks that wait."""
@@ -232,7 +257,7 @@ class InlineTasks:
                 try:
                     actor, start = self._due.popleft()
                 except IndexError:
-                    self._helpers -= 1
+                    self._end_help()
                     return
                 helping = Helping()
                 self._helped[start.task.id] = actor, helping

@@ -294,11 +294,9 @@ class Supervisor:
                     return effect.outcome
                 await self._wait_for(effect)
                 self._carry_out()
-            if self._here and not self._inbox.items:
-                if self._all_here(self._here):
-                    await self._work(self._here)
-                    continue
-                self._here.lend()
+            if self._here and not self._inbox.items and self._performs_here(self._here):
+                await self._work(self._here)
+                continue
             # From here until an event arrives, `_deliver` may handle events in place of this task.
             self._parked = True
             event = await self._inbox.get()
@@ -309,6 +307,11 @@ class Supervisor:
             if event is not None:
                 self._handle(event)
         return None
+
+    def _performs_here(self, here: InlineTasks) -> bool:
+        """Whether tasks are performed in this thread now; otherwise helpers perform them."""
+        # Without a thread for a helper it is this one, whatever else has to wait.
+        return self._all_here(here) or not here.lend()
 
     def _all_here(self, here: InlineTasks) -> bool:
         """Whether nothing needs the loop while tasks are performed in its thread."""
@@ -323,7 +326,9 @@ class Supervisor:
         """Perform tasks in this thread; events that come meanwhile are handled on arrival."""
         self._parked = self._works = True
         try:
-            await here.work(lambda: self._parked and not self._inbox.items and self._all_here(here))
+            await here.work(
+                lambda: self._parked and not self._inbox.items and self._performs_here(here)
+            )
         except BaseException:
             if self._catching_up is not None:
                 self._catching_up.cancel()
