@@ -84,7 +84,7 @@ class TestResources:
 
         assert seen == [before]
 
-    def test_what_opens_connections_in_a_loop_works(self):
+    def test_connections_in_a_loop_work(self):
         """
         A cache's client may connect in the loop of a call, which other threads still wake.
         """
@@ -126,7 +126,7 @@ class TestTools:
 
         assert open_calls == [0]
 
-    def test_functions_that_last_are_no_slow_callbacks(self):
+    def test_debug_mode_accepts_functions_that_last(self):
         """
         The debug mode of asyncio does not complain of a function that blocks here.
         """

@@ -25,11 +25,13 @@ from anyio.abc import TaskGroup
 
 from actorgraph.runtime import worker_threads
 from actorgraph.runtime.broadcast import Broadcast
-from actorgraph.runtime.caller import CallerLoop, Helping
+from actorgraph.runtime.caller import CallerLoop, Helping, loop_here
 from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.node_actor import NodeActor
 from actorgraph.runtime.task.calling import MAX_THREADS, stepped
+from actorgraph.runtime.task.scope import Lineage
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.ids import TaskId
 from actorgraph.values.run import Event, StartTask, TaskCancelled
 
@@ -37,7 +39,7 @@ PATIENCE_S: Final = 0.0005
 """Seconds that a task may last before others that wait for it get a thread."""
 
 NO_THREAD_S: Final = 0.02
-"""Seconds until a thread is asked for again, if there was none."""
+"""Seconds until a thread is asked for again, if the last one could not be had."""
 
 _LENT: Final = threading.BoundedSemaphore(MAX_THREADS)
 """The helpers of all calls of this process."""
@@ -67,6 +69,7 @@ class InlineTasks:
         self._lock = threading.Lock()
         self._ended = 0
         self._helpers = 0  # threads that take tasks
+        self._lent = _LENT
         self._watched = False
 
     @property
@@ -206,20 +209,21 @@ class InlineTasks:
 
     def _begin_help(self) -> bool:
         """Start a helper; returns whether there was a thread for it."""
-        if not _LENT.acquire(blocking=False):
+        if not self._lent.acquire(blocking=False):
             return False
         with self._lock:
             self._helpers += 1
         try:
             worker_threads.start(self._help)
         except RuntimeError:  # the system has no more threads
-            self._end_help()
+            with self._lock:
+                self._end_help()
             return False
         return True
 
     def _end_help(self) -> None:
         self._helpers -= 1
-        _LENT.release()
+        self._lent.release()
 
     def _watch_due(self) -> None:
         with self._lock:
@@ -275,6 +279,16 @@ class InlineTasks:
                 known = self._helped.pop(start.task.id, None)
             if known is not None:
                 actor.end_here(event)
+
+
+def needs_threads(state: RunState, lineage: Lineage) -> bool:
+    """Whether plain functions may not be called in the thread of a caller's loop.
+
+    Live chunks and time limits need that thread too, which the supervisor knows itself.
+    """
+    if lineage.above is not None and lineage.above.in_thread:
+        return True
+    return loop_here() is not None and state.plan.starts_tasks
 
 
 class LateGroup:

@@ -31,7 +31,7 @@ from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox, wait_shielded
 from actorgraph.runtime.run.callbacks import Lifecycle
-from actorgraph.runtime.run.inline_tasks import InlineTasks, LateGroup
+from actorgraph.runtime.run.inline_tasks import InlineTasks, LateGroup, needs_threads
 from actorgraph.runtime.run.launch import RunSpans
 from actorgraph.runtime.run.node_actor import (
     NodeActorStatistics,
@@ -317,10 +317,9 @@ class Supervisor:
         """Whether nothing needs the loop while tasks are performed in its thread."""
         if len(self._state.running) != here.count:
             return False
-        if here.count == 1 or self._handoff is None:
-            return True
+        stores = self._handoff and self._state.policy.durability is not Durability.EXIT
         # A task that has ended is stored at once, not when the function of a sibling has ended.
-        return self._state.policy.durability is Durability.EXIT
+        return here.count == 1 or not stores
 
     async def _work(self, here: InlineTasks) -> None:
         """Perform tasks in this thread; events that come meanwhile are handled on arrival."""
@@ -578,16 +577,6 @@ class Supervisor:
             if self._host.leaving.get(thread_id) is self._left_gate:
                 del self._host.leaving[thread_id]
         self._left_gate.open()
-
-
-def needs_threads(state: RunState, lineage: Lineage) -> bool:
-    """Whether plain functions may not be called in the thread of a caller's loop.
-
-    Live chunks and time limits need that thread too, which the supervisor knows itself.
-    """
-    if lineage.above is not None and lineage.above.in_thread:
-        return True
-    return loop_here() is not None and state.plan.starts_tasks
 
 
 def break_cycles(environment: RunEnvironment, calls: TaskCalls, receipts: Receipts) -> None:
