@@ -51,6 +51,7 @@ class HeldSignals:
     def __init__(self, soon: Callable[[], None]) -> None:
         self._soon = soon
         self._handlers: dict[int, Handler] = {}  # the program's, of the signals that come here
+        self._own: Handler = self._arrived  # one object, to be compared with
         self._waiting: deque[tuple[Handler, int, FrameType | None]] = deque()
         self._since = 0.0
 
@@ -67,13 +68,9 @@ class HeldSignals:
 
     def _take(self, number: int) -> None:
         handler = _SIGNALS.getsignal(number)
-        if handler == self._arrived:
-            return
-        if callable(handler):
+        if callable(handler) and handler is not self._own:
             self._handlers[number] = handler  # first: `_arrived` needs it
-            _SIGNALS.signal(number, self._arrived)
-        else:
-            self._handlers.pop(number, None)  # ignored, or of the system
+            _SIGNALS.signal(number, self._own)
 
     def enter_function(self) -> None:
         """Put the program's handlers in place: a function of the program is called now."""
@@ -81,9 +78,23 @@ class HeldSignals:
             _SIGNALS.signal(number, handler)
 
     def leave_function(self) -> None:
-        """Have signals come here again; the function may have changed handlers."""
-        for number in tuple(self._handlers):
-            self._take(number)
+        """Have signals come here again."""
+        changed: dict[int, Any] | None = None
+        for number, handler in self._handlers.items():
+            found = _SIGNALS.signal(number, self._own)
+            if found is not handler and found is not self._own:  # the function has set it
+                changed = {} if changed is None else changed
+                changed[number] = found
+        if changed:
+            self._keep(changed)
+
+    def _keep(self, changed: dict[int, Any]) -> None:
+        for number, found in changed.items():
+            if callable(found):
+                self._handlers[number] = found
+            else:  # ignored, or of the system: it does not come here
+                _SIGNALS.signal(number, found)
+                del self._handlers[number]
 
     def give_back(self) -> None:
         """Let signals come to the program's handlers again, and call those that are due.
@@ -101,7 +112,7 @@ class HeldSignals:
 
     def _give_back(self) -> None:
         for number in tuple(self._handlers):
-            if _SIGNALS.getsignal(number) == self._arrived:
+            if _SIGNALS.getsignal(number) is self._own:
                 _SIGNALS.signal(number, self._handlers[number])
             self._handlers.pop(number, None)
 
