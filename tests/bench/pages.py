@@ -95,7 +95,7 @@ def readme_part(document: dict[str, Any]) -> str:
     python = ".".join(facts["python"].split(".")[:2])
     head = (
         f"Compared with {version.replace('langgraph', 'LangGraph')} on the same machine "
-        f"({facts['cores']} cores, CPython {python}, medians of 5; `make bench`):"
+        f"({facts['cores']} cores, CPython {python}, medians; `make bench`):"
     )
     rows = [["**plain functions**", "", "", ""]]
     rows += [
