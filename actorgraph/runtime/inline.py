@@ -112,14 +112,14 @@ class Runner(greenlet):
         return _value(answer)
 
 
-class _Idle(threading.local):
+class _IdleRunners(threading.local):
     """The idle runners of a thread: a greenlet belongs to the thread that has made it."""
 
     def __init__(self) -> None:
         self.runners: list[Runner] = []
 
 
-_IDLE = _Idle()
+_IDLE = _IdleRunners()
 
 
 class InlineCalls:
