@@ -268,8 +268,7 @@ def policy_of(  # noqa: PLR0917 - one caller, which has them under these names
     for name, default in _LIMITS.items():
         if name in config:
             limits[name] = _count(config, name, default)
-    # LangGraph's key for `strict_resume`.
-    strict = (config.get("configurable") or {}).get("__pregel_strict_resume")
+    strict = (config.get("configurable") or {}).get(_STRICT)
     return RunPolicy(
         durability=durability if chosen is None else durability_of(chosen, durability),
         step_timeout_s=None if step_timeout is None else seconds("step_timeout", step_timeout),
@@ -284,7 +283,19 @@ def policy_of(  # noqa: PLR0917 - one caller, which has them under these names
     )
 
 
+def sets_nothing(config: Config, options: CallOptions) -> bool:
+    """Whether a call says no more about its run than a thread, an input and a durability."""
+    place, chosen = config.get("configurable") or {}, options.get("durability")
+    return (
+        (chosen is None or isinstance(chosen, str))
+        and options.keys() <= _DURABILITY
+        and config.keys().isdisjoint(_SETTINGS)
+        and _STRICT not in place
+    )
+
+
 _NO_MODES: frozenset[str] = frozenset()
+_DURABILITY = frozenset(("durability",))
 
 _LIMITS: Mapping[str, int | None] = {
     "recursion_limit": DEFAULT_RECURSION_LIMIT,
@@ -294,6 +305,10 @@ _LIMITS: Mapping[str, int | None] = {
     "max_unsaved_steps": 16,
 }
 """The keys of a config that bound a run, and their defaults."""
+
+_SETTINGS = frozenset((*_LIMITS, "metadata", "tags"))
+_STRICT = "__pregel_strict_resume"
+"""LangGraph's key for `strict_resume`."""
 
 
 def is_recorded_replay(replay: str | None, given: object, stored: bool) -> bool:
