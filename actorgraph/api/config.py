@@ -36,7 +36,7 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
     Raises:
         InvalidConfigError: the thread id is missing, or a part of the address is invalid.
     """
-    place = checked(config).get("configurable") or {}
+    place = (config if type(config) is dict else checked(config)).get("configurable") or {}
     if not isinstance(place, Mapping):
         raise InvalidConfigError(
             f'config["configurable"] must be a dict, got {place!r}', do=f"pass config={_EXAMPLE}"
@@ -60,18 +60,17 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
     )
 
 
-def start_of(config: Config | None, *, needs_thread: bool) -> Address:
-    """Return the root checkpoint at which a top-level run starts.
+def root_of(config: Config | None, address: Address) -> Address:
+    """Return the root checkpoint at which a run starts whose config addresses a subgraph's.
 
-    The config of a subgraph's checkpoint also holds those of the runs above it, in
-    `checkpoint_map`; the run starts at the root's and each subgraph at its own.
+    Such a config also holds the checkpoints of the runs above, in `checkpoint_map`; the run starts
+    at the root's and each subgraph at its own.
 
+    Args:
+        address: that of the config.
     Raises:
-        InvalidConfigError: the config addresses a subgraph without the checkpoints above it.
+        InvalidConfigError: the config lacks the checkpoints above the subgraph's.
     """
-    address = address_of(config, needs_thread=needs_thread)
-    if not address.namespace:
-        return address
     places = (checked(config).get("configurable") or {}).get("checkpoint_map") or {}
     if "" not in places:
         raise InvalidConfigError(

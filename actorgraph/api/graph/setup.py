@@ -198,7 +198,9 @@ class CompiledBase:
             scope = CURRENT.get(None)
             if scope is not None:  # on another thread: it inherits tags, limits ..., no address
                 config = other_thread_config(scope, configs.checked(config))
-            address, run = configs.start_of(config, needs_thread=host is not None), IDS.run()
+            address, run = configs.address_of(config, needs_thread=host is not None), IDS.run()
+            if address.namespace:
+                address = configs.root_of(config, address)
         else:
             host = place.host
             broadcast, modes = _nested_broadcast(place, broadcast)

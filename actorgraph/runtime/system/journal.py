@@ -258,7 +258,7 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         return self._place.offset
 
     def _hold(self) -> None:
-        """Make the run wait for it again: the journal may have lost patience, or an error let go."""
+        """Make the run wait for it; again after an error, or a pause in which it was let go."""
         self._journal.hold(self._place)
 
     def __aiter__(self) -> Self:
