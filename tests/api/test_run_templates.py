@@ -1,4 +1,4 @@
-"""What the runs of a compiled graph share is made once, and never of an older graph or call."""
+"""Runs of a compiled graph share its parts, but nothing of an older graph or of another call."""
 
 from datetime import timedelta
 
@@ -95,7 +95,7 @@ class TestCalls:
 
     async def test_a_durability_is_that_of_its_call(self):
         """
-        Each call's `durability` holds for it alone, and one that is no durability is refused.
+        Each call's `durability` holds for it alone, and an unknown one is refused.
         """
         graph = ab(InMemorySaver())
         await graph.ainvoke({}, at("exit"), durability="exit")

@@ -187,23 +187,20 @@ class CompiledBase:
         modes: Sequence[str] = (),
         broadcast: Broadcast | None = None,
     ) -> Launch:
-        """Validate a call and return all that its run needs; for the package's own use.
+        """Validate a call and return all that its run needs, or raise as `ainvoke`.
 
         `place` is the node that makes the call, None for a top-level run; `default_keys` are the
-        keys of the output if `options` name none. Raises as `ainvoke` for bad arguments.
+        keys of the output if `options` name none. For the package's own use.
         """
         template = self._template or self._make_template()
         if place is None:
             host = self._own_host() if template.saver is None else host_of(template.saver)
-            scope = CURRENT.get(None)
-            if scope is not None:  # on another thread: it inherits tags, limits ..., no address
+            if (scope := CURRENT.get(None)) is not None:  # inherits tags, limits ..., no address
                 config = other_thread_config(scope, configs.checked(config))
             address, run = configs.address_of(config, needs_thread=host is not None), IDS.run()
-            if address.namespace:
-                address = configs.root_of(config, address)
+            address = configs.root_of(config, address) if address.namespace else address
         else:
-            host = place.host
-            broadcast, modes = _nested_broadcast(place, broadcast)
+            host, (broadcast, modes) = place.host, _nested_broadcast(place, broadcast)
             config, address, run, template = self._nested_start(place, config, template)
         config = {} if config is None else dict(config)
         policy, resources, stopping, recorded = None, template.resources, Stopping(), False

@@ -42,7 +42,7 @@ class Address(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunTemplate(msgspec.Struct, frozen=True):
-    """What all runs of one compiled graph have in common.
+    """The parts that all runs of one compiled graph share.
 
     A subgraph's run has a copy with the codec of the saver above it, and maybe the cache above.
 

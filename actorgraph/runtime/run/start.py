@@ -13,6 +13,7 @@ from actorgraph.codec.restore import Placement, open_claim, parent_writes, resto
 from actorgraph.errors import CheckpointNotFoundError, OtherGraphWarning
 from actorgraph.plan.compatibility import check_fits, other_graph
 from actorgraph.plan.plan import Plan
+from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.log import imported_module
 from actorgraph.runtime.run.callbacks import lifecycle_of
@@ -147,10 +148,10 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         spans = begin_spans(launch)
         if spans is not None:
             return await _prepare_traced(spans)
-    host, address, place = launch.host, launch.address, launch.place
+    host, address, place, plan = launch.host, launch.address, launch.place, launch.template.plan
     policy = launch.policy if place is None and launch.broadcast is None else _policy(launch)
     mint = IDS.checkpoint if place is None else _mint(place)
-    state = RunState(launch.template.plan, policy, mint, has_saver=host is not None)
+    state = RunState(plan, policy, mint, has_saver=host is not None)
     state.thread_id = address.thread_id
     state.namespace = address.namespace
     state.nested = None if place is None else place.nested
@@ -159,16 +160,12 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     if host is None or place is not None or address.checkpoint is not None:
         found, time_travel = await _find(launch)
     else:
-        found = await load(host, launch.template.codec, launch.template.plan, address)
+        found = await load(host, launch.template.codec, plan, address)
     if launch.recorded and host is not None and found.restored is not None:
         return await _prepare_recorded(launch, host, state, found.restored)
     if launch.spans is not None and found.restored is not None:
         launch.spans.link_resumed(found.restored)
-    untracked = (
-        launch.template.plan.untracked
-        if place is None
-        else never_stored(launch.template.plan, place)
-    )
+    untracked = plan.untracked if place is None else never_stored(plan, place)
     handoff = None if host is None else _handoff(launch, found, untracked)
     effects = _first_effects(state, found, launch.given)
     for sentence in state.dropped:
@@ -376,6 +373,8 @@ def _lineage(
         resources=launch.resources,
         above=None if place is None else place.scope,
         nested=place is not None,
+        in_threads=(place is not None and place.scope.in_thread)
+        or (launch.template.plan.starts_tasks and loop_here() is not None),
         owns=state.nested is None or state.nested.claims,
         progress=None if place is None else place.scope.progress,
         stopping=launch.stopping,

@@ -132,8 +132,7 @@ class Supervisor:
         self._parked = self._stepping = False  # waiting for an event; carrying out effects
         self._group: TaskGroup | LateGroup | None = None
         self._here: InlineTasks | None = None
-        limit_s = state.policy.step_timeout_s
-        self._timer = None if limit_s is None else StepTimer(limit_s, deliver)
+        self._timer = StepTimer(limit, deliver) if (limit := state.policy.step_timeout_s) else None
         self._saves_failed = self._has_left = False
         self._drain_scope: anyio.CancelScope | None = None
         self._left_gate = Gate()
@@ -154,10 +153,7 @@ class Supervisor:
             warn=warn_of_node,
             live=live,
             inherit=bind_log_ids(inheritance_of(config), context, lineage) if inherits else None,
-            in_threads=live is not None
-            or self._timer is not None
-            or (lineage.above is not None and lineage.above.in_thread)
-            or (state.plan.starts_tasks and loop_here() is not None),
+            in_threads=live is not None or self._timer is not None or lineage.in_threads,
         )
         self._actors = TaskActors(state.plan.callable, self._environment, self._calls)
 

@@ -68,6 +68,8 @@ class Lineage(msgspec.Struct):
         resources: context and stores for its nodes.
         above: the task that it runs in; None for a root run.
         nested: whether it runs in a node of another run.
+        in_threads: whether its plain functions may not be called in the thread of a caller's loop;
+            live chunks and time limits need that thread too, which the supervisor knows itself.
         owns: whether it has the thread's claim itself.
         progress: postpones the idle timeout of a node above; None without one.
         stopping: the run's control and deadline.
@@ -91,6 +93,7 @@ class Lineage(msgspec.Struct):
     resources: RunResources = NO_RESOURCES
     above: "TaskScope | None" = None
     nested: bool = False
+    in_threads: bool = False
     owns: bool = True
     progress: Callable[[], None] | None = None
     stopping: Stopping = msgspec.field(default_factory=Stopping)
