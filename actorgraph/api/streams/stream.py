@@ -105,17 +105,18 @@ class _StreamedRun:
                 do="read the stream to its end in that loop; astream(None, config) resumes a "
                 "stored thread",
             )
+        place = self._launch.place
         match self.outcome:
             # Raised by a node. Passed on as it is, it would look like the stream's normal end.
             case Failed(StopAsyncIteration() as error):
-                note_end(self._launch.place, error)
                 msg = "a node raised StopAsyncIteration"
                 raise RuntimeError(msg) from error
             case Failed(error):
-                note_end(self._launch.place, error)
+                if place is not None:
+                    note_end(place, error)
                 raise error
-            case Interrupted(_, interrupts) if self._launch.place is not None:
-                raise_above(self._launch.place, interrupts)
+            case Interrupted(_, interrupts) if place is not None:
+                raise_above(place, interrupts)
             case Escaped(command):
                 raise ParentCommand(command)
             case _:
