@@ -23,14 +23,17 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Itera
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from types import CodeType, FunctionType, MethodType
 from typing import Any, Self, TypeVar, cast
 
+import anyio
 import pytest
 
+import actorgraph
 from actorgraph import CompiledStateGraph
 from actorgraph.api.functional.task_functions import TaskFunction
-from actorgraph.api.graph.pregel import NodeBuilder
 from actorgraph.api.graph.setup import CompiledBase
 from actorgraph.plan import callables
 from actorgraph.plan.plan import NodePlan, Plan
@@ -40,6 +43,7 @@ from actorgraph.runtime.task.futures import TaskFuture
 from actorgraph.runtime.task.scope import CURRENT
 
 T = TypeVar("T")
+AGAIN_S = 0.5
 END = object()
 
 PATIENCE_S = 30.0
@@ -61,8 +65,7 @@ READS = {
 }
 ITERATORS = {"astream": "stream", "aget_state_history": "get_state_history"}
 
-_STREAM = vars(CompiledStateGraph)["_stream"].__code__
-"""Calls `astream` where no event loop runs."""
+_LIBRARY = str(Path(actorgraph.__file__).parent)
 
 WAITING = frozenset(
     ("anyio", "asyncio", "trio", "wait", "set", "sleep", "checkpoint", "aget", "aput", "asearch")
@@ -74,6 +77,10 @@ class NotApplicableError(BaseException):
     """Raised for a graph that no blocking call can run in its own thread; says why."""
 
 
+class InterruptedFunctionError(BaseException):
+    """Raised in a function that waits when its call is cancelled, as KeyboardInterrupt is."""
+
+
 class BlockingCall:
     """One blocking call of a test, or a stream with all its `next()`.
 
@@ -81,12 +88,14 @@ class BlockingCall:
         home: the test's event loop.
         loop: the caller's loop that it took; None if another one ran it.
         functions: its functions that run in the test's loop now.
+        is_interrupted: whether it was cancelled, or has ended: functions are interrupted.
     """
 
     def __init__(self) -> None:
         self.home = asyncio.get_running_loop()
         self.loop: caller.CallerLoop | None = None
         self.functions: set[asyncio.Task[Any]] = set()
+        self.is_interrupted = False
         self._context = copy_context()
         self._context.run(CALL.set, self)
 
@@ -116,8 +125,7 @@ class BlockingCall:
         try:
             await ended.wait()
         except asyncio.CancelledError:
-            self.cancel()
-            await wait_shielded(ended.wait)
+            await wait_shielded(partial(self._end, ended))
             raise
         finally:
             limit.cancel()
@@ -130,12 +138,29 @@ class BlockingCall:
         finally:
             del error
 
+    async def _end(self, ended: asyncio.Event) -> None:
+        while not ended.is_set():  # a cancellation that comes before the loop is taken is lost
+            self.cancel()
+            with anyio.move_on_after(AGAIN_S):
+                await ended.wait()
+
     def cancel(self) -> None:
         """Do what Ctrl-C does: in the functions that wait, and in the loop."""
-        for task in tuple(self.functions):
-            self.home.call_soon_threadsafe(task.cancel)
+        self._interrupt_functions()
         if self.loop is not None:
             self.loop.cancel()
+
+    def _interrupt_functions(self) -> None:
+        self.is_interrupted = True
+        for task in tuple(self.functions):
+            with suppress(RuntimeError):  # the test has ended
+                self.home.call_soon_threadsafe(task.cancel)
+
+    async def end(self) -> None:
+        """End the functions that the call has abandoned in their threads."""
+        self._interrupt_functions()
+        while self.functions:
+            await wait_shielded(partial(asyncio.wait, tuple(self.functions)))
 
 
 CALL: ContextVar[BlockingCall | None] = ContextVar("blocking_call", default=None)
@@ -167,8 +192,8 @@ class WaitingFunction:
         while (asked := self._asked.get()) is not None:
             asked()
         value, error = future.result()
-        if isinstance(error, asyncio.CancelledError):
-            raise KeyboardInterrupt
+        if isinstance(error, asyncio.CancelledError) and call.is_interrupted:
+            raise InterruptedFunctionError
         if error is not None:
             raise error
         return value
@@ -220,7 +245,13 @@ async def _blocking(function: Callable[[], T], call: BlockingCall | None = None)
     waits = WAITS.get()
     if waits is not None:
         return await waits.call(function)
-    return await (call or BlockingCall()).do(function)
+    if call is not None:
+        return await call.do(function)
+    call = BlockingCall()
+    try:
+        return await call.do(function)
+    finally:
+        await call.end()
 
 
 def _awaited(name: str, twin: str) -> Callable[..., Any]:
@@ -265,6 +296,7 @@ class BlockingIterator(AsyncIterator[Any]):
             await self.aclose()
             raise
         if item is END:
+            await self.aclose()
             raise StopAsyncIteration
         return item
 
@@ -283,6 +315,8 @@ class BlockingIterator(AsyncIterator[Any]):
         close = getattr(self._items, "close", None)
         if close is not None:
             await self._do(close)
+        if self._call is not None:
+            await self._call.end()
 
     async def _do(self, function: Callable[[], T]) -> T:
         if self._call is None and _get_running_loop() is not None and WAITS.get() is None:
@@ -296,11 +330,11 @@ class BlockingIterator(AsyncIterator[Any]):
         await self.aclose()
 
 
-def _caller_code() -> CodeType | None:
-    """The code that has called the function which calls this."""
+def _is_called_by_library() -> bool:
+    """Whether the library has called the method which calls this: `stream`, `astream_events`."""
     frame = inspect.currentframe()
     above = frame and frame.f_back and frame.f_back.f_back
-    return above.f_code if above else None
+    return above is not None and above.f_code.co_filename.startswith(_LIBRARY)
 
 
 def _iterated(name: str, twin: str) -> Callable[..., Any]:
@@ -308,7 +342,7 @@ def _iterated(name: str, twin: str) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        if not _is_outside() or _caller_code() is _STREAM:
+        if not _is_outside() or _is_called_by_library():
             return original(self, *args, **options)
         if CURRENT.get(None) is None:
             original(self, *args, **options)  # refuses bad arguments at the call
@@ -355,8 +389,9 @@ def plain(function: Callable[..., Any], source: Any = None) -> Callable[..., Any
 
 
 def _is_library(function: Any) -> bool:
-    """Whether it is a graph's method, or a method with a blocking twin."""
-    return isinstance(getattr(function, "__self__", None), CompiledBase)
+    """Whether it is a graph's method, or another object of the library's."""
+    owner = getattr(function, "__self__", None if inspect.isroutine(function) else function)
+    return owner is not None and type(owner).__module__.startswith("actorgraph.")
 
 
 def _stepped(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -425,8 +460,7 @@ def plain_node(node: NodePlan) -> NodePlan:
     branches = tuple(replace(b, path=plain(b.path), is_async=False) for b in node.branches)
     if _is_library(node.call):
         return replace(node, branches=branches)
-    call = plain(node.call)
-    return replace(node, call=call, is_async=callables.is_async(call), branches=branches)
+    return replace(node, call=plain(node.call), is_async=False, branches=branches)
 
 
 def plain_plan(plan: Plan) -> Plan:
@@ -456,13 +490,6 @@ def _task_made(original: Callable[..., None]) -> Callable[..., None]:
     return functools.wraps(original)(method)
 
 
-def _step_added(original: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Any, node: Any) -> Any:
-        return original(self, plain(callables.as_callable(node)))
-
-    return functools.wraps(original)(method)
-
-
 def _taken(original: Callable[[], caller.CallerLoop]) -> Callable[[], caller.CallerLoop]:
     def take() -> caller.CallerLoop:
         loop, call = original(), CALL.get()
@@ -484,6 +511,5 @@ def installed() -> Iterator[None]:
         patch.setattr(CompiledBase, "__init__", _compiled(CompiledBase.__init__))
         patch.setattr(TaskFunction, "__init__", _task_made(TaskFunction.__init__))
         patch.setattr(TaskFuture, "__await__", _future_awaited(TaskFuture.__await__))
-        patch.setattr(NodeBuilder, "do", _step_added(NodeBuilder.do))
         patch.setattr(caller, "take", _taken(caller.take))
         yield
