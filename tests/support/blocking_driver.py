@@ -312,6 +312,7 @@ class BlockingIterator(AsyncIterator[Any]):
 
     async def aclose(self) -> None:
         """End it, and wait for that."""
+        self._begin = lambda: iter(())
         close = getattr(self._items, "close", None)
         if close is not None:
             await self._do(close)
