@@ -196,7 +196,7 @@ class WaitingFunction:
             raise InterruptedFunctionError
         if error is not None:
             raise error
-        return value
+        return cast("T", value)
 
     async def call(self, function: Callable[[], T]) -> T:
         """Call a function in the thread that waits; awaited in the test's event loop."""
@@ -270,8 +270,8 @@ def _awaited(name: str, twin: str) -> Callable[..., Any]:
 
 def _counted(name: str, function: Callable[[], T]) -> T:
     call = CALL.get()
-    is_first = call is not None and name in {*RUNS, *ITERATORS} - {"aget_state_history"}
-    if is_first and CURRENT.get(None) is None:
+    is_first = name in {*RUNS, *ITERATORS} - {"aget_state_history"}
+    if call is not None and is_first and CURRENT.get(None) is None:
         COUNTS["runs"] += 1
         try:
             return function()
@@ -418,10 +418,16 @@ def needs_loop(function: Any, seen: set[int] | None = None) -> bool:
         return True
     cells = [cell.cell_contents for cell in found.__closure__ or () if _is_filled(cell)]
     known = [found.__globals__[name] for name in names if name in found.__globals__]
+    if any(hasattr(each, "ainvoke") and not _is_graph(each) for each in (*cells, *known)):
+        return True  # a model
     owner = getattr(function, "__self__", function)
     held = [*vars(owner).values()] if hasattr(owner, "__dict__") else []
     inside = [each for each in (*cells, *known, *held) if _may_be_awaited(each)]
     return any(needs_loop(each, seen) for each in inside)
+
+
+def _is_graph(found: object) -> bool:
+    return isinstance(found, CompiledBase | type)
 
 
 def _unwrapped(function: Any) -> FunctionType | None:
@@ -502,7 +508,7 @@ def _taken(original: Callable[[], caller.CallerLoop]) -> Callable[[], caller.Cal
 
 
 @contextmanager
-def installed() -> Iterator[None]:
+def installed() -> Generator[None]:
     """Run what is tested inside under the blocking driver; see the module's docstring."""
     with pytest.MonkeyPatch.context() as patch:
         for name, twin in (RUNS | READS).items():

@@ -5,6 +5,7 @@ Skips       tests that mean nothing there: those of blocking_driver.toml, by rea
 Prints      how many runs took the blocking driver, and how many tests were skipped why
 """
 
+import signal
 import tomllib
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
@@ -17,6 +18,9 @@ import pytest
 from tests.support.blocking_driver import COUNTS, NotApplicableError, installed
 
 ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 60
+"""Seconds after which a test that waits for what never comes fails."""
+
 PROPERTY = "blocking runs"
 _STACK = ExitStack()
 
@@ -60,14 +64,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _on_trio(item: pytest.Item) -> bool:
-    params = item.callspec.params if hasattr(item, "callspec") else {}
+    params: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     return params.get("anyio_backend") == "trio"
+
+
+def _give_up(*_: object) -> None:
+    msg = f"the test has not ended within {LIMIT_S} s"
+    raise TimeoutError(msg)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Count the runs of a test; skip it if a graph of it can't be made plain."""
     COUNTS.clear()
+    before = signal.signal(signal.SIGALRM, _give_up)
+    signal.alarm(LIMIT_S)
     try:
         return (yield)
     except (NotApplicableError, BaseExceptionGroup) as error:
@@ -77,6 +88,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
             pytest.skip(str(error))
         raise
     finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
         item.user_properties.append((PROPERTY, (COUNTS["runs"], COUNTS["caller"])))
 
 
