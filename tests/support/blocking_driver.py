@@ -6,8 +6,8 @@ twins, in a thread of their own, while the test's event loop goes on.
 
 A function that only returns, or awaits graphs and `@task` calls, is stepped where it was called.
 One that waits for something else does so in the test's event loop, and the thread that has called
-it blocks until it has ended: so a test may open its gates. What it awaits of a graph is called in
-that thread meanwhile.
+it blocks until it has ended: so a test may open its gates. Calls of graphs that it awaits are made
+in that thread meanwhile.
 
 A test that is cancelled cancels its blocking calls, as Ctrl-C does, and waits for their end.
 """
@@ -376,6 +376,8 @@ def plain(function: Callable[..., Any], source: Any = None) -> Callable[..., Any
     """
     if not callables.is_async(function) or _is_library(function):
         return function
+    if inspect.ismethod(function) and function.__name__ == "ainvoke":
+        return function.__self__.invoke  # of a model, or of another library's graph
     waits = needs_loop(function if source is None else source)
 
     @functools.wraps(function)
