@@ -168,10 +168,9 @@ def update_of(keys: Sequence[str], writes: Sequence[Write], *, bare: bool = Fals
         return None
     if bare:
         return shown[0][1] if len(shown) == 1 else [value for _, value in shown]
+    update = dict(shown)
     # A dict could hold only the last of several writes to one key.
-    if max(Counter(channel for channel, _ in shown).values()) > 1:
-        return [{channel: value} for channel, value in shown]
-    return dict(shown)
+    return update if len(update) == len(shown) else [{key: value} for key, value in shown]
 
 
 def grouped(keys: Sequence[str], writes: Sequence[Write]) -> dict[str, Any]:
