@@ -203,7 +203,8 @@ class CallerLoop(asyncio.SelectorEventLoop):
         hooks = sys.get_asyncgen_hooks()
         made, freed = self._asyncgen_firstiter_hook, self._asyncgen_finalizer_hook  # type: ignore[attr-defined]
         sys.set_asyncgen_hooks(made, freed)
-        self._set_coroutine_origin_tracking(self._debug)  # type: ignore[attr-defined]
+        if self._debug:
+            self._set_coroutine_origin_tracking(enabled=True)  # type: ignore[attr-defined]
         self._thread_id = self.home.thread
         _set_running_loop(self)
         try:
@@ -215,7 +216,8 @@ class CallerLoop(asyncio.SelectorEventLoop):
         finally:
             self._thread_id = None
             _set_running_loop(None)
-            self._set_coroutine_origin_tracking(enabled=False)  # type: ignore[attr-defined]
+            if self._debug:
+                self._set_coroutine_origin_tracking(enabled=False)  # type: ignore[attr-defined]
             sys.set_asyncgen_hooks(*hooks)
 
     def _run_pass(self) -> None:
