@@ -104,6 +104,40 @@ class TestResources:
 
         assert caller.run(talk) == b"hello\n"
 
+    def test_timers_come_due_beside_callbacks_that_are_ready(self):
+        """
+        A loop that always has something to do looks for its timers too.
+        """
+
+        async def busy() -> bool:
+            due = asyncio.Event()
+            asyncio.get_running_loop().call_later(0, due.set)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            return due.is_set()
+
+        assert caller.run(busy)
+
+
+class TestTurns:
+    def test_between_two_items_the_thread_is_the_readers(self):
+        """
+        The reader of a stream finds its own hooks, and may run an event loop, between two items.
+        """
+
+        async def program() -> str:
+            return "ran"
+
+        graph = in_a_row({"a": lambda _: None, "b": lambda _: None, "c": lambda _: None})
+        before = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(firstiter=ignore, finalizer=ignore)
+        try:
+            seen = [(asyncio.run(program()), sys.get_asyncgen_hooks()) for _ in graph.stream({})]
+        finally:
+            sys.set_asyncgen_hooks(*before)
+
+        assert seen == [("ran", (ignore, ignore))] * 3
+
 
 class TestTools:
     def test_tracers_see_each_function_return(self):
@@ -154,6 +188,10 @@ def test_tasks_in_a_container_run_beside_their_caller():
             return {"n": pool.submit(called.result).result(PATIENCE_S)}
 
     assert in_a_row({"a": node}, schema=Count).invoke({"n": 0}) == {"n": 2}
+
+
+def ignore(_: object) -> None:
+    pass
 
 
 def runners() -> int:

@@ -1,4 +1,4 @@
-"""Count the library's own calls in six programs, against a stored baseline.
+"""Count the library's own calls in seven programs, against a stored baseline.
 
     python -m tests.support.call_counts            # print the counts
     python -m tests.support.call_counts --renew    # store them as the baseline (`make counts`)
@@ -97,6 +97,13 @@ def invoke_one_step() -> Iterator[Callable[[int], object]]:
     yield lambda calls: [graph.invoke({"count": 0, "limit": 1}) for _ in range(calls)]
 
 
+def stream() -> Iterator[Callable[[int], object]]:
+    """Steps of one blocking `stream` with plain functions, an item each."""
+    graph = counter(plain_count, plain_again)
+    given: dict[str, Any] = {"count": 0}
+    yield lambda steps: [*graph.stream({**given, "limit": steps}, options(steps))]
+
+
 def ainvoke_async() -> Iterator[Callable[[int], object]]:
     """Steps of `ainvoke` with async functions."""
     graph = counter(async_count, async_again)
@@ -143,6 +150,7 @@ def sends() -> Iterator[Callable[[int], object]]:
 WORKLOADS = {
     "blocking invoke, a step": invoke,
     "blocking invoke of one step": invoke_one_step,
+    "blocking stream, an item": stream,
     "ainvoke, async functions, a step": ainvoke_async,
     "ainvoke, plain functions, a step": ainvoke_plain,
     "ainvoke, SQLite sync, a step": sqlite_sync,

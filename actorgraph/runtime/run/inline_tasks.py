@@ -152,7 +152,11 @@ class InlineTasks:
                 self._watch_due()
             self._current = due
             if self._broadcast is not None and self._broadcast.holds and not self.is_awaited:
-                await self._broadcast.wait_wanted()
+                # The loop stops where a chunk is there: its next pass is mostly that of the next
+                # turn. Waiting for that pass costs less than to wait to be woken.
+                await asyncio.sleep(0)
+                if self._broadcast.holds:
+                    await self._broadcast.wait_wanted()
                 if not goes_on():  # the reader has left
                     self._current = None
                     self._due.appendleft(due)
