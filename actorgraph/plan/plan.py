@@ -48,10 +48,10 @@ class BranchPlan:
 
 
 class Pace:
-    """How fast a plain node is.
+    """The speed of a plain node.
 
     Attributes:
-        seconds: how long its last call in a worker thread took; infinite before the first.
+        seconds: duration of its last call in a worker thread; infinite before the first.
     """
 
     __slots__ = ("seconds",)

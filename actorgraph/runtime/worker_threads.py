@@ -37,8 +37,8 @@ class _Worker:
             report = None if work is None else work()
             del work
             _IDLE.append(self)
-            # Idle first: whoever hears of the end gives the next work to this thread, which is
-            # awake, and not to another one, which sleeps.
+            # Idle first: the loop that hears of the end gives the next work to this thread, which
+            # is awake, and not to another one, which sleeps.
             if report is not None:
                 report()
             del report

@@ -13,7 +13,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from contextvars import copy_context
-from functools import cache
+from functools import cache, partial
 from threading import Lock
 from time import perf_counter
 from typing import Any, Final, Generic, TypeVar
@@ -36,7 +36,7 @@ except (ImportError, AttributeError):  # another version of anyio
 QUICK_S: Final = 0.00005
 """A node is quick if its last call took no longer."""
 WAIT_MAX_S: Final = 0.0001 if os.name != "nt" else 0.0  # a tick of Windows takes 15 ms
-"""How long the loop's thread waits for a quick node."""
+"""Seconds for which the loop's thread waits for a quick node."""
 
 T = TypeVar("T")
 
@@ -72,11 +72,13 @@ async def hop(work: Callable[[], T], limiter: anyio.CapacityLimiter, pace: Pace 
 def _names() -> tuple[Any, Any] | None:
     """Make the token of an asyncio loop, and find the cancel scopes of tasks; None: can't."""
     try:
-        from anyio._backends._asyncio import AsyncIOBackend, _task_states
+        from anyio._backends import _asyncio
         from anyio.lowlevel import EventLoopToken
-    except ImportError:  # another version of anyio
+
+        backend: Any = _asyncio
+        return partial(EventLoopToken, backend.AsyncIOBackend), vars(backend)["_task_states"]
+    except (ImportError, AttributeError, KeyError):  # another version of anyio
         return None
-    return lambda loop: EventLoopToken(AsyncIOBackend, loop), _task_states
 
 
 class _Call(Generic[T]):
@@ -131,7 +133,7 @@ class _Call(Generic[T]):
         return self.result()
 
     def result(self) -> T:
-        """What the function has returned, or raise what it has raised."""
+        """Return the function's value, or raise its error."""
         error, self._error = self._error, None
         if error is None:
             return self._value
