@@ -30,6 +30,7 @@ from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
 from actorgraph.savers.sqlite.retention import apply_retention
 from actorgraph.savers.systems import status_after
+from actorgraph.storage.sqlite.log_space import LogSpace
 from actorgraph.storage.sqlite.translate import translate_for_saver
 from actorgraph.values.commits import (
     CheckpointRow,
@@ -49,6 +50,7 @@ def run_batch(
     connection: sqlite3.Connection,
     batch: Sequence[Request],
     durable: list[list[CommitOutcome]] | None = None,
+    space: LogSpace | None = None,
 ) -> list[CommitOutcome]:
     """Store a batch durably.
 
@@ -56,6 +58,7 @@ def run_batch(
         connection: in autocommit mode (`isolation_level=None`); no other thread uses it now.
         durable: gets the outcomes at the very moment of the COMMIT, so that a caller knows of it
             even if a signal's handler raises here.
+        space: of the database's log; made longer if the batch may need it.
     Returns: one outcome per request, in order.
     Raises:
         StorageBusyError, StorageFullError: rolled back; the connection is usable.
@@ -72,6 +75,8 @@ def run_batch(
         _rollback(connection)
         raise
     try:
+        if space is not None:
+            space.make()
         outcomes = _write_all(connection, batch)
     except sqlite3.Error as error:
         # Before COMMIT a rollback proves that nothing was stored. If even that failed, the

@@ -41,6 +41,7 @@ from actorgraph.storage.sqlite.connections import (
     open_driver,
 )
 from actorgraph.storage.sqlite.database_files import DatabaseFile
+from actorgraph.storage.sqlite.log_space import LogSpace
 from actorgraph.storage.sqlite.translate import translate_for_saver
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
@@ -54,6 +55,8 @@ _PRAGMAS: dict[str, str] = {
     "EXTRA": "PRAGMA synchronous = EXTRA",
 }
 
+_SYNCED = {_PRAGMAS["FULL"], _PRAGMAS["EXTRA"]}
+"""With the other settings a commit doesn't wait for the disk."""
 BUSY_MAX_S = 2_000_000.0
 
 
@@ -109,6 +112,7 @@ class SqliteBackend:
         self._reader: Driver | None = None
         self._keeper: sqlite3.Connection | None = None
         self._file: DatabaseFile | None = None
+        self._space: LogSpace | None = None
         self._broken: SaverBrokenError | None = None
         self._waits = True  # for locks of other processes
 
@@ -118,7 +122,7 @@ class SqliteBackend:
             return self
         made = type(self).__new__(type(self))
         vars(made).update(vars(self))
-        made._writer = made._reader = made._file = None  # noqa: SLF001 - its own copy
+        made._writer = made._reader = made._file = made._space = None  # noqa: SLF001 - its own copy
         return made
 
     @property
@@ -221,7 +225,7 @@ class SqliteBackend:
     ) -> list[CommitOutcome]:
         if waits != self._waits:
             self._set_waits(connection, waits=waits)
-        outcomes = run_batch(connection, batch, durable)
+        outcomes = run_batch(connection, batch, durable, self._space)
         # After the commit, before its acknowledgement: a file that was removed or replaced while
         # it was open still takes commits, and loses them when it is closed.
         if self._file is not None:
@@ -305,6 +309,8 @@ class SqliteBackend:
             if driver is not None:
                 await driver.close()
         self._reader = self._writer = None
+        if self._space is not None:
+            self._space.close()
 
     def __del__(self) -> None:
         keeper = getattr(self, "_keeper", None)
@@ -330,6 +336,8 @@ class SqliteBackend:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise translate_for_saver(error, committing=False) from error
+        if self._synchronous in _SYNCED and not self.in_memory:
+            self._space = LogSpace(self.path)
 
     def _use_wal(self, connection: sqlite3.Connection) -> None:
         """Switch to WAL; retry until `busy_timeout_s`, which SQLite ignores for this pragma."""
