@@ -100,7 +100,7 @@ class TestKnownThreads:
 
     def test_a_batch_that_failed_leaves_nothing_known(self, connection):
         """
-        What was taken for a batch is not known until the batch gives it back.
+        Threads that were taken for a batch are not known until the batch gives them back.
         """
         known = KnownThreads()
         known.keep(known.take(connection), held())
@@ -124,7 +124,7 @@ class TestKnownThreads:
 
     def test_own_commits_leave_it(self, connection):
         """
-        What is known outlives the commits of its own connection.
+        Known threads outlive the commits of their own connection.
         """
         known = KnownThreads()
         known.keep(known.take(connection), held())

@@ -58,8 +58,7 @@ def run_batch(
 
     Args:
         connection: in autocommit mode (`isolation_level=None`); no other thread uses it now.
-        durable: gets the outcomes at the very moment of the COMMIT, so that a caller knows of it
-            even if a signal's handler raises here.
+        durable: gets the outcomes by the COMMIT itself, even if a signal's handler raises here.
         space: of the database's log; made longer if the batch may need it.
         known: threads that the connection's earlier batches left; updated.
     Returns: one outcome per request, in order.
@@ -69,8 +68,7 @@ def run_batch(
     """
     try:
         # IMMEDIATE takes the write lock before anything is read. With a deferred BEGIN another
-        # process could commit between our reads and our first write, and the epochs and heads
-        # that `judge` compares would be stale.
+        # process could commit after our reads, and `judge` would compare old epochs and heads.
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as error:
         raise translate_for_saver(error, committing=False) from error
@@ -91,13 +89,7 @@ def run_batch(
         raise
     done: list[list[CommitOutcome]] = [] if durable is None else durable
     try:
-        # One call in C, inside which Python calls no handler of a signal.
-        done.extend(map(_SECOND, zip(map(connection.execute, _COMMIT), (outcomes,), strict=True)))
-    except sqlite3.Error as error:
-        # After BUSY or FULL nothing was committed, and this ends the transaction. After any other
-        # error the rows may be in the file already, so a rollback that succeeds proves nothing.
-        _rollback(connection)
-        raise translate_for_saver(error, committing=True) from error
+        _commit(connection, outcomes, done)
     except BaseException:
         if not done:
             _rollback(connection)
@@ -107,8 +99,21 @@ def run_batch(
     return outcomes
 
 
+def _commit(
+    connection: sqlite3.Connection, outcomes: list[CommitOutcome], done: list[list[CommitOutcome]]
+) -> None:
+    try:
+        # One call in C, inside which Python calls no handler of a signal.
+        done.extend(map(_SECOND, zip(map(connection.execute, _COMMIT), (outcomes,), strict=True)))
+    except sqlite3.Error as error:
+        # After BUSY or FULL nothing was committed, and this ends the transaction. After any other
+        # error the rows may be in the file already, so a rollback that succeeds proves nothing.
+        _rollback(connection)
+        raise translate_for_saver(error, committing=True) from error
+
+
 class _Read(msgspec.Struct):
-    """What a batch knows of its threads.
+    """The threads of a batch.
 
     Attributes:
         known: threads that need not be read.
@@ -237,7 +242,7 @@ def _apply_other(
     threads: dict[str, ThreadState],
     damaged: dict[str, StorageError],
 ) -> tuple["BatchRows", CommitOutcome]:
-    """Carry out a request that is no commit; return the rows that are still to be written."""
+    """Carry out a request other than a commit; return the rows that are still to be written."""
     if isinstance(request, PutRun):
         return rows, rows.system_runs.put(connection, request)
     if isinstance(request, SYSTEM_REQUESTS):

@@ -25,7 +25,7 @@ class KnownThreads:
         self._states: States = {}
 
     def take(self, connection: sqlite3.Connection) -> States:
-        """Return what is still valid; this knows nothing until `keep` is called.
+        """Return the threads that are still valid; this knows nothing until `keep` is called.
 
         Args:
             connection: always the same one, inside a write transaction.

@@ -2,8 +2,8 @@
 
 A commit that makes a file longer is slower to sync than one that overwrites bytes: the file
 system writes the new length to its own journal, and waits for that too. SQLite overwrites its log
-once it has been checkpointed, but a new log grows with each commit until then. So whoever
-commits makes the log longer by many commits at once, with zeros, which SQLite takes for the end of
+once it has been checkpointed, but a new log grows with each commit until then. So a saver
+makes the log longer by many commits at once, with zeros, which SQLite takes for the end of
 the log: a frame's page is never 0.
 
 Bounds     the log is doubled, at most to `LOG_BYTES_MAX`: about where SQLite checkpoints it. A
