@@ -200,14 +200,14 @@ class CallerLoop(asyncio.SelectorEventLoop):
         """
         self._check_closed()  # type: ignore[attr-defined]
         self._check_running()  # type: ignore[attr-defined]
-        hooks = sys.get_asyncgen_hooks()
+        hooks, tracks = sys.get_asyncgen_hooks(), self._debug
         made, freed = self._asyncgen_firstiter_hook, self._asyncgen_finalizer_hook  # type: ignore[attr-defined]
-        sys.set_asyncgen_hooks(made, freed)
-        if self._debug:
-            self._set_coroutine_origin_tracking(enabled=True)  # type: ignore[attr-defined]
-        self._thread_id = self.home.thread
-        _set_running_loop(self)
         try:
+            sys.set_asyncgen_hooks(made, freed)
+            if tracks:
+                self._set_coroutine_origin_tracking(enabled=True)  # type: ignore[attr-defined]
+            self._thread_id = self.home.thread
+            _set_running_loop(self)
             while not (is_over() or self._is_abandoned):
                 try:
                     self._run_pass()
@@ -216,9 +216,23 @@ class CallerLoop(asyncio.SelectorEventLoop):
         finally:
             self._thread_id = None
             _set_running_loop(None)
-            if self._debug:
+            if tracks:
                 self._set_coroutine_origin_tracking(enabled=False)  # type: ignore[attr-defined]
             sys.set_asyncgen_hooks(*hooks)
+
+    def stop(self) -> None:
+        """Do nothing: the loop stops when the call has ended, or has its chunk."""
+
+    def settle(self) -> bool:
+        """Call what the last pass has left to be called: it holds the run that has ended.
+
+        Returns: whether the loop may be kept for a later call.
+        """
+        if self._ready and self.is_usable and _get_running_loop() is None:
+            self.home.thread = threading.get_ident()
+            self._run_until(iter((False, True)).__next__)
+            self.home.thread = 0
+        return self.is_usable and not self._ready
 
     def _run_pass(self) -> None:
         """Run the callbacks that are ready; if none is, wait for one."""
@@ -301,7 +315,7 @@ def take() -> CallerLoop:
 
 def give_back(loop: CallerLoop) -> None:
     """Keep a loop for later calls."""
-    if len(_IDLE) < IDLE_MAX and loop.is_usable:
+    if loop.settle() and len(_IDLE) < IDLE_MAX:
         _IDLE.append(loop)
     else:
         loop.close()

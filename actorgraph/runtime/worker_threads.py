@@ -4,6 +4,7 @@ Daemon threads: a function that never returns does not keep the process alive.
 """
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -40,7 +41,11 @@ class _Worker:
             # Idle first: the loop that hears of the end gives the next work to this thread, which
             # is awake, and not to another one, which sleeps.
             if report is not None:
-                report()
+                try:
+                    report()
+                except BaseException:  # noqa: BLE001 - this thread may have got other work
+                    here = threading.current_thread()
+                    threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), here)))
             del report
             if not self._wake.acquire(timeout=IDLE_S):
                 try:

@@ -15,6 +15,7 @@ from actorgraph import (
     StoreRequiredError,
     get_runtime,
 )
+from actorgraph.api.graph.setup import CompiledBase
 from actorgraph.stores import InMemoryStore
 from tests.support.graphs import ab, at, history, in_a_row
 
@@ -61,6 +62,44 @@ class TestChangedGraphs:
         await graph.ainvoke({})
 
         assert [store for store, _ in seen] == [first, second, first]
+
+    async def test_a_store_that_a_subclass_computes_is_asked_for_at_each_run(self):
+        """
+        A property `store`, such as one for each tenant, is read by every run.
+        """
+        seen: list = []
+        graph = reading_stores(seen)
+        stores = [InMemoryStore(), InMemoryStore()]
+
+        class OfTenants(type(graph)):
+            @property
+            def store(self):
+                return stores[len(seen)]
+
+        graph.__class__ = OfTenants
+        await graph.ainvoke({})
+        await graph.ainvoke({})
+
+        assert [store for store, _ in seen] == stores
+
+    async def test_an_assignment_while_a_run_begins_is_not_lost(self, monkeypatch):
+        """
+        A store that another thread sets while a run begins holds for all later runs.
+        """
+        seen: list = []
+        graph, store = reading_stores(seen), InMemoryStore()
+        made = CompiledBase.__dict__["_make_template"]
+
+        def and_assigned(self):
+            template = made(self)
+            self.store = store
+            return template
+
+        monkeypatch.setattr(CompiledBase, "_make_template", and_assigned)
+        await graph.ainvoke({})
+        await graph.ainvoke({})
+
+        assert seen[1][0] is store
 
     @pytest.mark.parametrize(("mode", "count"), [("sync", 4), ("exit", 1)])
     async def test_a_default_durability_is_that_of_the_copy(self, mode, count):

@@ -5,6 +5,7 @@ import gc
 import math
 import sys
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypedDict
@@ -197,3 +198,31 @@ def ignore(_: object) -> None:
 def runners() -> int:
     """How many greenlets there are that call functions."""
     return sum(type(found) is Runner for found in gc.get_objects())
+
+
+class Held(dict):
+    """An input that can be referenced weakly."""
+
+
+class TestEndedRuns:
+    @pytest.mark.parametrize("way", ["to its end", "closed"])
+    def test_an_idle_loop_holds_nothing_of_the_stream_before(self, way):
+        """
+        When a blocking stream has ended, its input is freed although the loop is kept.
+        """
+        graph = in_a_row({"node": lambda state: {"n": state["n"] + 1}}, schema=Count)
+        graph.invoke({"n": 0})
+        given = Held(n=1)
+        freed = weakref.ref(given)
+        chunks = graph.stream(given)
+        del given
+        assert next(chunks) == {"node": {"n": 2}}
+        if way == "closed":
+            chunks.close()
+        assert list(chunks) == []
+        del chunks
+
+        gc.collect()
+
+        assert freed() is None
+        assert caller.idle_loops()

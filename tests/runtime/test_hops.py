@@ -12,9 +12,11 @@ import anyio.from_thread
 import anyio.lowlevel
 import pytest
 import sniffio
+from anyio._core._eventloop import threadlocals
 
 from actorgraph import END, START, StateGraph
 from actorgraph.plan.plan import Pace
+from actorgraph.runtime import worker_threads
 from actorgraph.runtime.task import hops
 from actorgraph.runtime.task.calling import abandoned, thread_limiter
 from tests.support.gates import PATIENCE_S
@@ -297,3 +299,71 @@ def quick() -> Pace:
     pace = Pace()
     pace.seconds = 0.0
     return pace
+
+
+class TestThreadsGoOn:
+    @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio the thread is anyio's
+    async def test_a_function_that_removes_the_token_of_its_thread_ends_normally(self):
+        """
+        A node that uses its thread for another event loop, and so removes anyio's token, returns.
+        """
+
+        def node(_state):
+            vars(threadlocals).clear()
+            return {"n": 1}
+
+        with anyio.fail_after(PATIENCE_S):
+            assert await graph(node).ainvoke({"n": 0}) == {"n": 1}
+
+    def test_a_report_that_fails_ends_no_thread(self, monkeypatch):
+        """
+        A thread whose report raises does the work that it gets next.
+        """
+        told, second = [], threading.Event()
+        reported = threading.Event()
+        monkeypatch.setattr(threading, "excepthook", lambda args: told.append(args.exc_type))
+
+        def fail():
+            worker_threads.start(second.set)
+            raise OSError
+
+        def work():
+            reported.set()
+            return fail
+
+        worker_threads.start(work)
+
+        assert reported.wait(PATIENCE_S)
+        assert second.wait(PATIENCE_S)
+        assert told == [OSError]
+
+
+class TestFairness:
+    @pytest.mark.usefixtures("threads_of")
+    async def test_quick_plain_nodes_let_other_tasks_run(self):
+        """
+        While quick plain nodes follow each other, the loop's other tasks get a turn every few.
+        """
+        turns, most = [0], [0]
+
+        def node(state):
+            most[0] = max(most[0], state["n"] - turns[-1])
+            return {"n": state["n"] + 1}
+
+        async def beside():
+            while True:
+                await anyio.lowlevel.checkpoint()
+                turns.append(state_now[0])
+
+        state_now = [0]
+
+        def route(state):
+            state_now[0] = state["n"]
+            return "node" if state["n"] < 200 else END
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(beside)
+            await graph(node, route).ainvoke({"n": 0}, {"recursion_limit": 300})
+            tasks.cancel_scope.cancel()
+
+        assert most[0] <= 16

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
+from operator import is_
 from typing import Any, Self, TypeVar, cast, get_args
 
 import msgspec
@@ -98,7 +99,7 @@ class CompiledBase:
 
     stream_mode: StreamMode | Sequence[StreamMode] = "updates"
     debug: bool = False
-    _template: RunTemplate | None = None
+    _template: tuple[tuple[object, ...], RunTemplate | None] = ((), None)
 
     def __init__(
         self,
@@ -127,11 +128,6 @@ class CompiledBase:
         self._durability = durability
         self.stored_types = (*plan.types, *types_below(self.subgraphs))
         self.codec = self.codec_for(self.checkpointer)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        # Made of the values before: a program may assign e.g. `step_timeout` between two runs.
-        self.__dict__["_template"] = None
 
     def _block_on(
         self, name: str, function: Callable[[], Awaitable[T]], *, alone: bool = True
@@ -192,7 +188,7 @@ class CompiledBase:
         `place` is the node that makes the call, None for a top-level run; `default_keys` are the
         keys of the output if `options` name none. For the package's own use.
         """
-        template = self._template or self._make_template()
+        template = self._run_template()
         if place is None:
             host = self._own_host() if template.saver is None else host_of(template.saver)
             if (scope := CURRENT.get(None)) is not None:  # inherits tags, limits ..., no address
@@ -247,14 +243,26 @@ class CompiledBase:
         above = None if place is None else place.scope.lineage.resources
         return resources_of(self.plan, above, options, self.store, self.stores)
 
-    def _make_template(self) -> RunTemplate:
-        """Make what the runs of this graph have in common; it is kept until an attribute changes.
+    def _run_template(self) -> RunTemplate:
+        """Return what the runs of this graph have in common.
 
         Raises:
             InvalidConfigError: the step timeout, or a limit in the environment, is invalid.
         """
+        made_of, template = self._template
+        # A program may assign e.g. `step_timeout` between two runs, in another thread too.
+        now = (
+            *(self.plan, self.codec, self.checkpointer, self.cache, self.store, self.stores),
+            *(self.step_timeout, self._durability),
+        )
+        if template is None or not all(map(is_, made_of, now)):
+            template = self._make_template()
+            self._template = now, template
+        return template
+
+    def _make_template(self) -> RunTemplate:
         keys, lacks_store = self.plan.output_keys, self.plan.needs_store and self.store is None
-        template = RunTemplate(
+        return RunTemplate(
             plan=self.plan,
             codec=self.codec,
             saver=None if isinstance(self.checkpointer, bool) else self.checkpointer,
@@ -262,8 +270,6 @@ class CompiledBase:
             resources=None if lacks_store else self._resources(None, {}),
             policies={mode: self._policy(None, {}, {"durability": mode}, keys) for mode in _MODES},
         )
-        self.__dict__["_template"] = template  # an assignment would drop it
-        return template
 
     def _result_cache(self, above: ResultCache | None, codec: Codec) -> ResultCache | None:
         """Return the cache of the graph's nodes: its own, or that of the graph above."""
@@ -275,7 +281,7 @@ class CompiledBase:
     def _changed(self, **attributes: Any) -> Self:
         """Return a copy of the graph with other attributes."""
         twin = copy.copy(self)
-        vars(twin).update(attributes, _template=None)
+        vars(twin).update(attributes)
         return twin
 
     def hosted_by(self, saver: Saver, store: Store | None) -> Self:

@@ -175,7 +175,7 @@ class Supervisor:
         """
         self._announce_leaving()
         self._inbox.put(CancelRequested(to_others))
-        if self._here is not None:
+        if self._here is not None and not self._has_left:
             self._here.soon(self._look)
 
     def _look(self) -> None:

@@ -76,8 +76,10 @@ def _names() -> tuple[Any, Any] | None:
         from anyio.lowlevel import EventLoopToken
 
         backend: Any = _asyncio
-        return partial(EventLoopToken, backend.AsyncIOBackend), vars(backend)["_task_states"]
-    except (ImportError, AttributeError, KeyError):  # another version of anyio
+        token = partial(EventLoopToken, backend.AsyncIOBackend)
+        token(asyncio.get_running_loop())
+        return token, vars(backend)["_task_states"]
+    except (ImportError, AttributeError, KeyError, TypeError):  # another version of anyio
         return None
 
 
@@ -137,7 +139,10 @@ class _Call(Generic[T]):
         error, self._error = self._error, None
         if error is None:
             return self._value
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # its traceback holds this frame
 
     # --- in the worker thread ---
 
@@ -149,7 +154,9 @@ class _Call(Generic[T]):
         except BaseException as raised:  # noqa: BLE001 - raised in the loop
             self._error = raised
         finally:
-            del threadlocals.current_token, threadlocals.current_cancel_scope
+            # The function may have removed them itself.
+            vars(threadlocals).pop("current_token", None)
+            vars(threadlocals).pop("current_cancel_scope", None)
         if self._pace is not None:
             self._pace.seconds = perf_counter() - began
         return self._report
