@@ -185,7 +185,7 @@ class TestTable:
                 text = path.read_text("utf-8") if names else ""
                 assert all(f" {name}(" in text or f" {name}:" in text for name in names), entry
 
-    def test_an_entry_stands_for_what_is_inside(self):
+    def test_an_entry_counts_for_the_tests_inside_it(self):
         """
         A test is left out by its own name, its class, its file or its folder.
         """

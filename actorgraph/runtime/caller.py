@@ -114,6 +114,8 @@ class CallerLoop(asyncio.SelectorEventLoop):
     _scheduled: list[asyncio.TimerHandle]
     _debug: bool
     _run_once: Callable[[], None]
+    _asyncgen_firstiter_hook: Callable[[Any], None]
+    _asyncgen_finalizer_hook: Callable[[Any], None]
 
     def __init__(self) -> None:
         self._waiting = _Waiting(super()._make_self_pipe)  # type: ignore[misc]
@@ -201,9 +203,8 @@ class CallerLoop(asyncio.SelectorEventLoop):
         self._check_closed()  # type: ignore[attr-defined]
         self._check_running()  # type: ignore[attr-defined]
         hooks, tracks = sys.get_asyncgen_hooks(), self._debug
-        made, freed = self._asyncgen_firstiter_hook, self._asyncgen_finalizer_hook  # type: ignore[attr-defined]
         try:
-            sys.set_asyncgen_hooks(made, freed)
+            sys.set_asyncgen_hooks(self._asyncgen_firstiter_hook, self._asyncgen_finalizer_hook)
             if tracks:
                 self._set_coroutine_origin_tracking(enabled=True)  # type: ignore[attr-defined]
             self._thread_id = self.home.thread

@@ -37,6 +37,7 @@ from actorgraph.values.commits import (
     Commit,
     CommitOutcome,
     Committed,
+    OtherRequest,
     RangeRow,
     Refused,
     Request,
@@ -232,7 +233,7 @@ def _write(
 
 def _apply_other(
     connection: sqlite3.Connection,
-    request: Request,
+    request: OtherRequest,
     rows: "BatchRows",
     threads: dict[str, ThreadState],
     damaged: dict[str, StorageError],
