@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # the time. A `kill -9` loses no more on a disk, whose pages the kernel keeps; full disks and
 # failing writes are made by limits and by injected errors. `make faults` is on the real disk.
 IN_MEMORY := $(shell df --output=avail -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 2000000')
-test coverage coverage-core mutants: export TMPDIR := $(if $(IN_MEMORY),/dev/shm,$(TMPDIR))
+test behaviour coverage coverage-core mutants: export TMPDIR := $(if $(IN_MEMORY),/dev/shm,$(TMPDIR))
 
 # A stamp is newer than pyproject.toml when its extra is installed.
 DEMO := $(VENV)/.demo
@@ -31,7 +31,7 @@ CORE := channels codec plan superstep
 COVERED ?= -k 'not trio and (not (postgres or jsonl) or test_postgres or test_jsonl)'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test coverage coverage-core mutants docs-test lint format format-check types bench figures charts counts differential faults promises picture house clean
+.PHONY: demo test coverage coverage-core mutants docs-test lint format format-check types bench figures charts counts differential behaviour faults promises picture house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -84,6 +84,10 @@ counts: $(DEV)
 
 differential: $(DEV)
 	$(BIN)/python -m tests.differential $(ARGS)
+
+behaviour: $(DEV)
+	$(BIN)/python -m pytest -p tests.support.blocking_plugin tests/api tests/runtime \
+		-n $(WORKERS) --dist worksteal $(ARGS)
 
 faults: $(DEV)
 	$(BIN)/python -m pytest tests/faults $(ARGS)

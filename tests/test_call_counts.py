@@ -1,4 +1,4 @@
-"""The work of six core programs, in calls: a guard that no other program's load disturbs."""
+"""The work of seven core programs, in calls: a guard that no other program's load disturbs."""
 
 import json
 import threading

@@ -36,7 +36,7 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
     Raises:
         InvalidConfigError: the thread id is missing, or a part of the address is invalid.
     """
-    place = checked(config).get("configurable") or {}
+    place = (config if type(config) is dict else checked(config)).get("configurable") or {}
     if not isinstance(place, Mapping):
         raise InvalidConfigError(
             f'config["configurable"] must be a dict, got {place!r}', do=f"pass config={_EXAMPLE}"
@@ -60,18 +60,17 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
     )
 
 
-def start_of(config: Config | None, *, needs_thread: bool) -> Address:
-    """Return the root checkpoint at which a top-level run starts.
+def root_of(config: Config | None, address: Address) -> Address:
+    """Return the root checkpoint at which a run starts whose config addresses a subgraph's.
 
-    The config of a subgraph's checkpoint also holds those of the runs above it, in
-    `checkpoint_map`; the run starts at the root's and each subgraph at its own.
+    Such a config also holds the checkpoints of the runs above, in `checkpoint_map`; the run starts
+    at the root's and each subgraph at its own.
 
+    Args:
+        address: that of the config.
     Raises:
-        InvalidConfigError: the config addresses a subgraph without the checkpoints above it.
+        InvalidConfigError: the config lacks the checkpoints above the subgraph's.
     """
-    address = address_of(config, needs_thread=needs_thread)
-    if not address.namespace:
-        return address
     places = (checked(config).get("configurable") or {}).get("checkpoint_map") or {}
     if "" not in places:
         raise InvalidConfigError(
@@ -268,8 +267,7 @@ def policy_of(  # noqa: PLR0917 - one caller, which has them under these names
     for name, default in _LIMITS.items():
         if name in config:
             limits[name] = _count(config, name, default)
-    # LangGraph's key for `strict_resume`.
-    strict = (config.get("configurable") or {}).get("__pregel_strict_resume")
+    strict = (config.get("configurable") or {}).get(_STRICT)
     return RunPolicy(
         durability=durability if chosen is None else durability_of(chosen, durability),
         step_timeout_s=None if step_timeout is None else seconds("step_timeout", step_timeout),
@@ -284,7 +282,19 @@ def policy_of(  # noqa: PLR0917 - one caller, which has them under these names
     )
 
 
+def sets_nothing(config: Config, options: CallOptions) -> bool:
+    """Whether a call says no more about its run than a thread, an input and a durability."""
+    place, chosen = config.get("configurable") or {}, options.get("durability")
+    return (
+        (chosen is None or isinstance(chosen, str))
+        and options.keys() <= _DURABILITY
+        and config.keys().isdisjoint(_SETTINGS)
+        and _STRICT not in place
+    )
+
+
 _NO_MODES: frozenset[str] = frozenset()
+_DURABILITY = frozenset(("durability",))
 
 _LIMITS: Mapping[str, int | None] = {
     "recursion_limit": DEFAULT_RECURSION_LIMIT,
@@ -294,6 +304,10 @@ _LIMITS: Mapping[str, int | None] = {
     "max_unsaved_steps": 16,
 }
 """The keys of a config that bound a run, and their defaults."""
+
+_SETTINGS = frozenset((*_LIMITS, "metadata", "tags"))
+_STRICT = "__pregel_strict_resume"
+"""LangGraph's key for `strict_resume`."""
 
 
 def is_recorded_replay(replay: str | None, given: object, stored: bool) -> bool:

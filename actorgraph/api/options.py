@@ -81,7 +81,7 @@ class StreamOptions(CallOptions, ReadingOptions, total=False):
 
 
 _CALL = tuple(CallOptions.__annotations__)
-_CALL_NAMES = frozenset(_CALL)
+CALL_NAMES = frozenset(_CALL)
 _READING = tuple(ReadingOptions.__annotations__)
 
 
@@ -92,7 +92,7 @@ def call_options(method: str, options: Mapping[str, Any]) -> CallOptions:
         InvalidConfigError: the method has no such argument.
     """
     known: Any = options
-    return known if options.keys() <= _CALL_NAMES else _known(method, options, _CALL)
+    return known if options.keys() <= CALL_NAMES else _known(method, options, _CALL)
 
 
 def stream_options(options: Mapping[str, Any]) -> tuple[CallOptions, ReadingOptions]:

@@ -1,9 +1,11 @@
 """Plan: the compiled graph as data, read by the pure core and the actors during a run.
 
 A `Plan` is immutable and shared by every run of the graph. Everything that can be computed
-once is computed here, because the supervisor reads it at every superstep.
+once is computed here, because the supervisor reads it at every superstep. Only a node's `Pace`
+changes: runs learn it from each other, and no decision of a run depends on it.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,6 +45,19 @@ class BranchPlan:
     """State keys outside of `reads` that `path` gets if its node has just returned them."""
     inline: bool = False
     why: str = ""
+
+
+class Pace:
+    """The speed of a plain node.
+
+    Attributes:
+        seconds: duration of its last call in a worker thread; infinite before the first.
+    """
+
+    __slots__ = ("seconds",)
+
+    def __init__(self) -> None:
+        self.seconds = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +113,7 @@ class NodePlan:
     """Whether it returns a value instead of a dict: a graph over one value, or with a `shape`."""
     one_hop: bool = field(init=False)
     """Whether one worker thread can call it and its routers: none of them is async."""
+    pace: Pace = field(init=False, default_factory=Pace, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Compute the derived fields."""

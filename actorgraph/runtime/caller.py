@@ -13,8 +13,10 @@ import atexit
 import math
 import os
 import selectors
+import sys
 import threading
-from asyncio import _get_running_loop
+from asyncio import _get_running_loop, _set_running_loop
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import Context, copy_context
@@ -55,6 +57,11 @@ class _Waiting(selectors.BaseSelector):
         self._lock = threading.Lock()  # held unless there is something to do
         self._lock.acquire()
         self._real: selectors.BaseSelector | None = None
+
+    @property
+    def watches(self) -> bool:
+        """Whether it watches sockets, or has."""
+        return self._real is not None
 
     def wake(self) -> None:
         """End the wait, from any thread."""
@@ -102,6 +109,14 @@ class CallerLoop(asyncio.SelectorEventLoop):
         is_usable: whether a later call may have it: none was abandoned.
     """
 
+    # Asyncio's own, which its type hints leave out.
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]
+    _debug: bool
+    _run_once: Callable[[], None]
+    _asyncgen_firstiter_hook: Callable[[Any], None]
+    _asyncgen_finalizer_hook: Callable[[Any], None]
+
     def __init__(self) -> None:
         self._waiting = _Waiting(super()._make_self_pipe)  # type: ignore[misc]
         super().__init__(self._waiting)
@@ -142,7 +157,6 @@ class CallerLoop(asyncio.SelectorEventLoop):
             self._enter()
             context = context or copy_context()
             task = self._waited_for = self.create_task(call_result(function), context=context)
-            task.add_done_callback(self._stop_soon)
             self._run_until(task.done)
             self._wait_for_functions()
         finally:
@@ -182,30 +196,67 @@ class CallerLoop(asyncio.SelectorEventLoop):
             self._error = None
 
     def _run_until(self, is_over: Callable[[], bool]) -> None:
-        """Run the loop until something is over, or the call was abandoned."""
-        # It may also stop too soon, by a stop that was meant for what came before.
-        while not is_over() and not self._is_abandoned:
-            try:
-                self.run_forever()
-            except (KeyboardInterrupt, SystemExit) as error:  # asyncio lets a task's pass
-                self._end_by(error)
+        """Run the loop until something is over, or the call was abandoned.
+
+        As asyncio's `run_forever`, which would take one more pass to stop.
+        """
+        self._check_closed()  # type: ignore[attr-defined]
+        self._check_running()  # type: ignore[attr-defined]
+        hooks, tracks = sys.get_asyncgen_hooks(), self._debug
+        try:
+            sys.set_asyncgen_hooks(self._asyncgen_firstiter_hook, self._asyncgen_finalizer_hook)
+            if tracks:
+                self._set_coroutine_origin_tracking(enabled=True)  # type: ignore[attr-defined]
+            self._thread_id = self.home.thread
+            _set_running_loop(self)
+            while not (is_over() or self._is_abandoned):
+                try:
+                    self._run_pass()
+                except (KeyboardInterrupt, SystemExit) as error:  # asyncio lets a task's pass
+                    self._end_by(error)
+        finally:
+            self._thread_id = None
+            _set_running_loop(None)
+            if tracks:
+                self._set_coroutine_origin_tracking(enabled=False)  # type: ignore[attr-defined]
+            sys.set_asyncgen_hooks(*hooks)
+
+    def stop(self) -> None:
+        """Do nothing: the loop stops when the call has ended, or has its chunk."""
+
+    def settle(self) -> bool:
+        """Call what the last pass has left to be called: it holds the run that has ended.
+
+        Returns: whether the loop may be kept for a later call.
+        """
+        if self._ready and self.is_usable and _get_running_loop() is None:
+            self.home.thread = threading.get_ident()
+            self._run_until(iter((False, True)).__next__)
+            self.home.thread = 0
+        return self.is_usable and not self._ready
+
+    def _run_pass(self) -> None:
+        """Run the callbacks that are ready; if none is, wait for one."""
+        ready = self._ready
+        if not ready or self._scheduled or self._waiting.watches or self._debug:
+            self._run_once()
+            return
+        # Without timers and sockets there is nothing to look for first.
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()  # noqa: SLF001 - as asyncio's own pass does
 
     def _wait_for_functions(self) -> None:
         # Greenlets can't change threads, and the next call may come from another one.
         while self.calls.waiting and not self._is_abandoned:
             rest = self._waited_for = self.create_task(self.calls.wait_ended())
-            rest.add_done_callback(self._stop_soon)
             self._run_until(rest.done)
 
-    def _stop_soon(self, _: object) -> None:
-        self.stop()
-
     def _arrived(self) -> None:
-        """Stop `wait_for_chunk`, from any thread."""
-        if threading.get_ident() == self.home.thread:
-            self.stop()
-        else:
-            self.soon(self.stop)
+        """End a pass of `wait_for_chunk` that waits, from any thread."""
+        if threading.get_ident() != self.home.thread:
+            self.soon(_ignore)
 
     def soon(self, function: Callable[[], object]) -> None:
         """Call a function in the loop, from any thread; never if the loop runs no more."""
@@ -240,7 +291,6 @@ class CallerLoop(asyncio.SelectorEventLoop):
                 self._waited_for.cancel()
         else:
             self._is_abandoned, self.is_usable = True, False
-        self.stop()
 
     def close(self) -> None:
         """Close it; the tasks of an abandoned call are dropped."""
@@ -266,7 +316,7 @@ def take() -> CallerLoop:
 
 def give_back(loop: CallerLoop) -> None:
     """Keep a loop for later calls."""
-    if len(_IDLE) < IDLE_MAX and loop.is_usable:
+    if loop.settle() and len(_IDLE) < IDLE_MAX:
         _IDLE.append(loop)
     else:
         loop.close()

@@ -63,14 +63,12 @@ class HeldSignals:
         """Have signals come here, in the main thread; others get none."""
         if threading.get_ident() != threading.main_thread().ident:
             return
+        getsignal, own = _SIGNALS.getsignal, self._own
         for number in HELD:
-            self._take(number)
-
-    def _take(self, number: int) -> None:
-        handler = _SIGNALS.getsignal(number)
-        if callable(handler) and handler is not self._own:
-            self._handlers[number] = handler  # first: `_arrived` needs it
-            _SIGNALS.signal(number, self._own)
+            handler = getsignal(number)
+            if callable(handler) and handler is not own:
+                self._handlers[number] = handler  # first: `_arrived` needs it
+                _SIGNALS.signal(number, own)
 
     def enter_function(self) -> None:
         """Put the program's handlers in place: a function of the program is called now."""

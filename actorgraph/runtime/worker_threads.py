@@ -4,6 +4,7 @@ Daemon threads: a function that never returns does not keep the process alive.
 """
 
 import os
+import sys
 import threading
 from collections.abc import Callable
 from typing import Final
@@ -11,19 +12,22 @@ from typing import Final
 IDLE_S: Final = 10.0
 """Seconds after which an idle thread ends."""
 
+Work = Callable[[], Callable[[], None] | None]
+"""A function for a thread; it may return another one, which reports its end and never waits."""
+
 
 class _Worker:
     """A thread that does one piece of work after the other."""
 
     __slots__ = ("_wake", "_work")
 
-    def __init__(self, work: Callable[[], None]) -> None:
-        self._work: Callable[[], None] | None = work
+    def __init__(self, work: Work) -> None:
+        self._work: Work | None = work
         self._wake = threading.Lock()
         self._wake.acquire()
         threading.Thread(target=self._serve, name="actorgraph-worker", daemon=True).start()
 
-    def give(self, work: Callable[[], None]) -> None:
+    def give(self, work: Work) -> None:
         """Give it work; it must be idle."""
         self._work = work
         self._wake.release()
@@ -31,10 +35,18 @@ class _Worker:
     def _serve(self) -> None:
         while True:
             work, self._work = self._work, None
-            if work is not None:
-                work()
-                del work
+            report = None if work is None else work()
+            del work
             _IDLE.append(self)
+            # Idle first: the loop that hears of the end gives the next work to this thread, which
+            # is awake, and not to another one, which sleeps.
+            if report is not None:
+                try:
+                    report()
+                except BaseException:  # noqa: BLE001 - this thread may have got other work
+                    here = threading.current_thread()
+                    threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), here)))
+            del report
             if not self._wake.acquire(timeout=IDLE_S):
                 try:
                     _IDLE.remove(self)
@@ -50,11 +62,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_IDLE.clear)  # a forked child has none of these threads
 
 
-def start(work: Callable[[], None]) -> None:
+def start(work: Work) -> None:
     """Do work in a worker thread.
 
     Args:
-        work: must not raise.
+        work: must not raise; nor must the function that it returns, which is called when the
+            thread counts as idle again.
     """
     try:
         worker = _IDLE.pop()

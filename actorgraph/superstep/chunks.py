@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from actorgraph.channels import EMPTY
 from actorgraph.errors.texts import error_repr
@@ -34,6 +34,10 @@ from actorgraph.values.stream_items import StreamItem, namespace_of
 
 _NOTHING: Mapping[str, Attempt] = MappingProxyType({})
 NO_PARENTS: Mapping[str, str] = MappingProxyType({})
+_SHOW_TASKS: Final = frozenset({"tasks", "debug"})
+"""The modes with chunks of each task's start and end."""
+
+_SHOW_CHECKPOINTS: Final = frozenset({"checkpoints", "debug"})
 
 
 def hold(state: RunState, mode: str, chunk: Any) -> None:
@@ -138,7 +142,7 @@ def hold_update(state: RunState, task: Task, result: TaskResult, *, folded: bool
         if result.cached:
             update["__metadata__"] = {"cached": True}  # as LangGraph marks them
         hold(state, "updates", update)
-    if wants(state, "tasks") or wants(state, "debug"):
+    if not state.policy.modes.isdisjoint(_SHOW_TASKS):
         made = grouped(state.plan.state_keys, result.writes)
         hold_task(state, task, result=made, folded=folded)
 
@@ -168,10 +172,9 @@ def update_of(keys: Sequence[str], writes: Sequence[Write], *, bare: bool = Fals
         return None
     if bare:
         return shown[0][1] if len(shown) == 1 else [value for _, value in shown]
+    update = dict(shown)
     # A dict could hold only the last of several writes to one key.
-    if max(Counter(channel for channel, _ in shown).values()) > 1:
-        return [{channel: value} for channel, value in shown]
-    return dict(shown)
+    return update if len(update) == len(shown) else [{key: value} for key, value in shown]
 
 
 def grouped(keys: Sequence[str], writes: Sequence[Write]) -> dict[str, Any]:
@@ -197,9 +200,7 @@ def result_of(plan: Plan, writes: Sequence[Write]) -> Any:
 
 def hold_start(state: RunState, task: Task, given: Any) -> None:
     """Queue the `tasks` chunk of a task that starts."""
-    if state.plan.callable[task.name].hidden or not (
-        wants(state, "tasks") or wants(state, "debug")
-    ):
+    if state.policy.modes.isdisjoint(_SHOW_TASKS) or state.plan.callable[task.name].hidden:
         return
     payload: dict[str, Any] = {
         "id": task.id,
@@ -270,7 +271,7 @@ def hold_checkpoint(
         tasks: those that follow it.
         known: their stored attempts, by task id.
     """
-    if not state.has_saver or not (wants(state, "checkpoints") or wants(state, "debug")):
+    if not state.has_saver or state.policy.modes.isdisjoint(_SHOW_CHECKPOINTS):
         return
     keys = state.plan.state_keys
     values = {key: state.read(key) for key in keys if state.read(key) is not EMPTY}

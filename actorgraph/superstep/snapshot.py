@@ -67,7 +67,7 @@ def snapshot(
     state = state_of(plan, restored, thread_id)
     tasks = as_shown(plan, due_tasks(state, None))
     known = attempts(restored.ledger)
-    handlers = with_handlers(state, tasks, known)[len(tasks) :]
+    handlers = with_handlers(state, tasks, known)[len(tasks) :] if plan.handlers else []
     # A handler's task is shown once it has rows, until it has a result.
     ended = [t for t in handlers if t.id in known and not _finished(known[t.id])]
     shown = tuple(

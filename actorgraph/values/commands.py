@@ -205,10 +205,7 @@ class RunControl:
     Make one per run: once a drain is requested it stays requested. Safe to use from any thread.
     """
 
-    __slots__ = ("_reason",)
-
-    def __init__(self) -> None:
-        self._reason: str | None = None
+    _reason: str | None = None  # of the class until one is requested: most are never used
 
     def request_drain(self, reason: str = "shutdown") -> None:
         """Let the run finish its superstep, store it, and raise `GraphDrained(reason)`.

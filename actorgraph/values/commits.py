@@ -155,7 +155,10 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     strict: bool = False
 
 
-Request = SystemRequest | Commit | DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
+OtherRequest = SystemRequest | DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
+"""Any request but a commit."""
+
+Request = OtherRequest | Commit
 
 
 class Committed(msgspec.Struct, frozen=True, gc=False):

@@ -5,6 +5,7 @@ import gc
 import math
 import sys
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypedDict
@@ -104,6 +105,40 @@ class TestResources:
 
         assert caller.run(talk) == b"hello\n"
 
+    def test_timers_come_due_beside_callbacks_that_are_ready(self):
+        """
+        A loop that always has something to do looks for its timers too.
+        """
+
+        async def busy() -> bool:
+            due = asyncio.Event()
+            asyncio.get_running_loop().call_later(0, due.set)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            return due.is_set()
+
+        assert caller.run(busy)
+
+
+class TestTurns:
+    def test_between_two_items_the_thread_is_the_readers(self):
+        """
+        The reader of a stream finds its own hooks, and may run an event loop, between two items.
+        """
+
+        async def program() -> str:
+            return "ran"
+
+        graph = in_a_row({"a": lambda _: None, "b": lambda _: None, "c": lambda _: None})
+        before = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(firstiter=ignore, finalizer=ignore)
+        try:
+            seen = [(asyncio.run(program()), sys.get_asyncgen_hooks()) for _ in graph.stream({})]
+        finally:
+            sys.set_asyncgen_hooks(*before)
+
+        assert seen == [("ran", (ignore, ignore))] * 3
+
 
 class TestTools:
     def test_tracers_see_each_function_return(self):
@@ -156,6 +191,38 @@ def test_tasks_in_a_container_run_beside_their_caller():
     assert in_a_row({"a": node}, schema=Count).invoke({"n": 0}) == {"n": 2}
 
 
+def ignore(_: object) -> None:
+    pass
+
+
 def runners() -> int:
     """How many greenlets there are that call functions."""
     return sum(type(found) is Runner for found in gc.get_objects())
+
+
+class Held(dict):
+    """An input that can be referenced weakly."""
+
+
+class TestEndedRuns:
+    @pytest.mark.parametrize("way", ["to its end", "closed"])
+    def test_an_idle_loop_holds_nothing_of_the_stream_before(self, way):
+        """
+        When a blocking stream has ended, its input is freed although the loop is kept.
+        """
+        graph = in_a_row({"node": lambda state: {"n": state["n"] + 1}}, schema=Count)
+        graph.invoke({"n": 0})
+        given = Held(n=1)
+        freed = weakref.ref(given)
+        chunks = graph.stream(given)
+        del given
+        assert next(chunks) == {"node": {"n": 2}}
+        if way == "closed":
+            chunks.close()
+        assert list(chunks) == []
+        del chunks
+
+        gc.collect()
+
+        assert freed() is None
+        assert caller.idle_loops()

@@ -1,19 +1,24 @@
 """Plain functions of nodes in worker threads: one hop for a node and its routers."""
 
+import math
 import threading
 import traceback
 from contextvars import ContextVar
-from typing import TypedDict
+from functools import partial
+from typing import Any, TypedDict
 
 import anyio
 import anyio.from_thread
 import anyio.lowlevel
 import pytest
 import sniffio
+from anyio._core._eventloop import threadlocals
 
 from actorgraph import END, START, StateGraph
+from actorgraph.plan.plan import Pace
+from actorgraph.runtime import worker_threads
 from actorgraph.runtime.task import hops
-from actorgraph.runtime.task.calling import abandoned
+from actorgraph.runtime.task.calling import abandoned, thread_limiter
 from tests.support.gates import PATIENCE_S
 
 
@@ -34,9 +39,14 @@ def graph(node, router=None):
     return builder.compile()
 
 
-@pytest.fixture(params=["ours", "anyio's"])
+@pytest.fixture(params=["ours", "ours, all quick", "anyio's"])
 def threads_of(request, monkeypatch):
-    """The threads of the library, and those of an anyio that lacks the names that they need."""
+    """The threads of the library, and those of an anyio that lacks the names that they need.
+
+    The loop's thread waits a moment for quick nodes; here for each one in turn, and for none.
+    """
+    monkeypatch.setattr(hops, "QUICK_S", math.inf if "all quick" in request.param else -1.0)
+    monkeypatch.setattr(hops, "WAIT_MAX_S", 0.01)
     if request.param == "anyio's":
         monkeypatch.setattr(hops, "threadlocals", None)
     return request.param
@@ -109,6 +119,29 @@ class TestThread:
         goes_on.set()
         assert noticed.wait(PATIENCE_S)
 
+    @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # anyio's on trio has no scope for it
+    async def test_a_coroutine_that_a_function_runs_in_its_loop_is_cancelled_with_the_run(self):
+        """
+        A coroutine that a thread has given to the loop belongs to the scope of its run.
+        """
+        began, ended = anyio.Event(), threading.Event()
+
+        async def forever():
+            began.set()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                ended.set()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(graph(lambda _: anyio.from_thread.run(forever)).ainvoke, {})
+            await began.wait()
+            group.cancel_scope.cancel()
+
+        with anyio.fail_after(PATIENCE_S):
+            while not ended.is_set():
+                await anyio.lowlevel.checkpoint()
+
     @pytest.mark.parametrize("error", [StopIteration(), GeneratorExit(), KeyError("k")], ids=repr)
     async def test_errors_reach_the_caller(self, error):
         """
@@ -153,9 +186,9 @@ class TestThread:
         assert result == {"n": threading.get_ident()}
 
 
-async def test_idle_threads_work_again():
+async def test_idle_threads_work_again(anyio_backend_name):
     """
-    Calls one after the other take far fewer threads than there are calls.
+    Calls one after the other share a thread: it is idle before its caller learns of the end.
     """
     places = set()
 
@@ -165,4 +198,172 @@ async def test_idle_threads_work_again():
 
     await graph(node, lambda state: END if state["n"] >= 20 else "node").ainvoke({})
 
-    assert len(places) < 10
+    assert len(places) == 1 if anyio_backend_name == "asyncio" else len(places) < 10
+
+
+class TestQuickFunctions:
+    """Hops of a function whose last call was quick: the loop's thread waits for a moment."""
+
+    async def test_the_loop_takes_no_turn(self, anyio_backend_name, monkeypatch):
+        """
+        A hop that ends in time returns before anything else of the loop runs.
+        """
+        monkeypatch.setattr(hops, "WAIT_MAX_S", PATIENCE_S)
+        pace, turns = quick(), []
+
+        async def other():
+            turns.append(1)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(other)
+            place = await hops.hop(threading.get_ident, thread_limiter(), pace)
+            taken = len(turns)
+
+        assert place != threading.get_ident()
+        assert taken == (0 if anyio_backend_name == "asyncio" else 1)
+
+    async def test_one_that_needs_the_loop_gets_it(self, anyio_backend_name):
+        """
+        The wait is bounded: a function that was quick may call its loop, and counts as slow then.
+        """
+        pace = quick()
+
+        def work():
+            return anyio.from_thread.run_sync(threading.get_ident)
+
+        assert await hops.hop(work, thread_limiter(), pace) == threading.get_ident()
+        if anyio_backend_name == "asyncio":
+            assert hops.QUICK_S < pace.seconds < 10
+
+    async def test_the_first_call_is_not_waited_for(self, anyio_backend_name):
+        """
+        Nothing is known of a new function: the loop runs on; then its pace is known.
+        """
+        pace, turns = Pace(), []
+
+        async def other():
+            turns.append(1)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(other)
+            await hops.hop(threading.get_ident, thread_limiter(), pace)
+            taken = len(turns)
+
+        assert taken == 1
+        assert math.isfinite(pace.seconds) == (anyio_backend_name == "asyncio")
+
+    async def test_no_end_is_missed_when_the_wait_is_over(self, monkeypatch):
+        """
+        Each call ends once, whether its thread ends before, while or after the loop gives up.
+        """
+        for wait_s in (0.0, 1e-6, 1e-5):
+            monkeypatch.setattr(hops, "WAIT_MAX_S", wait_s)
+            with anyio.fail_after(PATIENCE_S):
+                for n in range(200):
+                    assert await hops.hop(partial(abs, -n), thread_limiter(), quick()) == n
+        assert thread_limiter().borrowed_tokens == 0
+
+    @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the hop is anyio's on trio
+    async def test_an_end_between_the_wait_and_its_last_look_counts(self, monkeypatch):
+        """
+        A thread that reports just after the loop gave up, and before it can be woken, is heard.
+        """
+        monkeypatch.setattr(hops, "WAIT_MAX_S", 0.0)
+        goes_on = threading.Event()
+        call: Any = vars(hops)["_Call"](goes_on.wait, None, *vars(hops)["_names"]())
+        assert not call.ends_soon()
+
+        goes_on.set()
+        done: threading.Lock = getattr(call, "_done")  # noqa: B009 - private
+        assert done.acquire(timeout=PATIENCE_S)
+        done.release()
+
+        with anyio.fail_after(PATIENCE_S):
+            assert await call.end()
+
+    async def test_the_runs_of_a_graph_learn_from_each_other(self, anyio_backend_name):
+        """
+        The pace belongs to the compiled graph: a second run knows it from its first step on.
+        """
+        compiled = graph(lambda _: {"n": 1})
+        pace = compiled.plan.nodes["node"].pace
+        assert pace.seconds == math.inf
+
+        await compiled.ainvoke({})
+
+        assert math.isfinite(pace.seconds) == (anyio_backend_name == "asyncio")
+
+
+def quick() -> Pace:
+    """The pace of a function that was quick."""
+    pace = Pace()
+    pace.seconds = 0.0
+    return pace
+
+
+class TestThreadsGoOn:
+    @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # on trio the thread is anyio's
+    async def test_a_function_that_removes_the_token_of_its_thread_ends_normally(self):
+        """
+        A node that uses its thread for another event loop, and so removes anyio's token, returns.
+        """
+
+        def node(_state):
+            vars(threadlocals).clear()
+            return {"n": 1}
+
+        with anyio.fail_after(PATIENCE_S):
+            assert await graph(node).ainvoke({"n": 0}) == {"n": 1}
+
+    def test_a_report_that_fails_ends_no_thread(self, monkeypatch):
+        """
+        A thread whose report raises does the work that it gets next.
+        """
+        told, second = [], threading.Event()
+        reported = threading.Event()
+        monkeypatch.setattr(threading, "excepthook", lambda args: told.append(args.exc_type))
+
+        def fail():
+            worker_threads.start(second.set)
+            raise OSError
+
+        def work():
+            reported.set()
+            return fail
+
+        worker_threads.start(work)
+
+        assert reported.wait(PATIENCE_S)
+        assert second.wait(PATIENCE_S)
+        assert told == [OSError]
+
+
+class TestFairness:
+    @pytest.mark.usefixtures("threads_of")
+    async def test_quick_plain_nodes_let_other_tasks_run(self):
+        """
+        While quick plain nodes follow each other, the loop's other tasks get a turn every few.
+        """
+        turns, most = [0], [0]
+
+        def node(state):
+            most[0] = max(most[0], state["n"] - turns[-1])
+            return {"n": state["n"] + 1}
+
+        async def beside():
+            while True:
+                await anyio.lowlevel.checkpoint()
+                turns.append(state_now[0])
+
+        state_now = [0]
+
+        def route(state):
+            state_now[0] = state["n"]
+            return "node" if state["n"] < 200 else END
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(beside)
+            await graph(node, route).ainvoke({"n": 0}, {"recursion_limit": 300})
+            tasks.cancel_scope.cancel()
+
+        assert most[0] <= 16

@@ -28,6 +28,11 @@ def here(seen):
     return route
 
 
+def exclaims(state: State):
+    """A plain node."""
+    return {"x": state["x"] + "!"}
+
+
 def graph(router, inline=None, node=None):
     async def plain(state: State):
         return {"x": state["x"] + "!"}
@@ -185,3 +190,29 @@ class TestSlowRouters:
         await graph(here([]), inline=False).ainvoke({"x": "a"})
 
         assert list(clock) == [0.0, 0.2]
+
+    def test_in_a_blocking_call_it_holds_up_no_loop(self, monkeypatch):
+        """
+        In the calling thread a declared router may take its time too: nothing else runs there.
+        """
+        clock = iter([0.0, 0.2])
+        monkeypatch.setattr(CLOCK, lambda: next(clock))
+        seen: list[int] = []
+
+        result = graph(here(seen), inline=True, node=exclaims).invoke({"x": "a"})
+
+        assert (result, list(clock)) == ({"x": "a!"}, [])
+        assert seen == [threading.get_ident()]
+
+    async def test_in_its_node_s_thread_it_holds_up_no_loop(self, monkeypatch):
+        """
+        Nor does one that is called with its plain node, in one worker thread.
+        """
+        clock = iter([0.0, 0.2])
+        monkeypatch.setattr(CLOCK, lambda: next(clock))
+        seen: list[int] = []
+
+        result = await graph(here(seen), inline=True, node=exclaims).ainvoke({"x": "a"})
+
+        assert (result, list(clock)) == ({"x": "a!"}, [])
+        assert threading.get_ident() not in seen

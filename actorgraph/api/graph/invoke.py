@@ -11,7 +11,13 @@ import msgspec
 from actorgraph.api import config as configs
 from actorgraph.api.blocking import refuse_in_loop
 from actorgraph.api.graph.setup import CompiledBase, Config, stopping_for
-from actorgraph.api.options import CallOptions, StreamOptions, call_options, stream_options
+from actorgraph.api.options import (
+    CALL_NAMES,
+    CallOptions,
+    StreamOptions,
+    call_options,
+    stream_options,
+)
 from actorgraph.api.streams import formats as results
 from actorgraph.api.streams.events import TransformerFactory
 from actorgraph.api.streams.formats import printer_of, stream_format_of
@@ -76,7 +82,7 @@ class RunMethods(CompiledBase):
 
         In a node the order of calls identifies nested runs, so the run's place is taken here.
         """
-        call = call_options("ainvoke", options)
+        call = options if options.keys() <= CALL_NAMES else call_options("ainvoke", options)
         if stream_mode != "values":
             shown: Any = {**call, "output_keys": self._output_keys(call)}
             stream = self.astream(given, config, stream_mode=stream_mode, version=version, **shown)

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Self, TypeVar, cast
+from operator import is_
+from typing import Any, Self, TypeVar, cast, get_args
 
 import msgspec
 
@@ -23,7 +24,7 @@ from actorgraph.plan.plan import Plan
 from actorgraph.ports import Cache, Checkpointer, Saver, Store
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.clock import IDS
-from actorgraph.runtime.run.launch import Address, Launch
+from actorgraph.runtime.run.launch import Address, Launch, RunTemplate
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.runtime.task.nested import (
     NestedPlace,
@@ -33,15 +34,16 @@ from actorgraph.runtime.task.nested import (
     other_thread_config,
 )
 from actorgraph.runtime.task.result_cache import Identities, ResultCache
-from actorgraph.runtime.task.runtime import Stopping
+from actorgraph.runtime.task.runtime import RunResources, Stopping
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of, stable_namespace
 from actorgraph.values.configs import Config, merge_configs
 from actorgraph.values.from_langgraph import from_langgraph
-from actorgraph.values.policies import Durability, StreamMode
+from actorgraph.values.policies import Durability, DurabilityMode, RunPolicy, StreamMode
 from actorgraph.values.stream_items import namespace_of
 
 T = TypeVar("T")
+_MODES: tuple[DurabilityMode | None, ...] = (None, *get_args(DurabilityMode))
 
 
 class AddressedGraph(msgspec.Struct, frozen=True):
@@ -85,7 +87,7 @@ def stopping_for(place: NestedPlace | None, options: CallOptions) -> Stopping:
     if deadline_s is not None:
         deadline_s = seconds("deadline_s", deadline_s)
     if place is None:
-        return Stopping(control, deadline_s)
+        return Stopping.of(control, deadline_s)
     return place.scope.lineage.stopping.below(control, deadline_s)
 
 
@@ -97,6 +99,7 @@ class CompiledBase:
 
     stream_mode: StreamMode | Sequence[StreamMode] = "updates"
     debug: bool = False
+    _template: tuple[tuple[object, ...], RunTemplate | None] = ((), None)
 
     def __init__(
         self,
@@ -180,49 +183,96 @@ class CompiledBase:
         modes: Sequence[str] = (),
         broadcast: Broadcast | None = None,
     ) -> Launch:
-        """Validate a call and return all that its run needs; for the package's own use.
+        """Validate a call and return all that its run needs, or raise as `ainvoke`.
 
         `place` is the node that makes the call, None for a top-level run; `default_keys` are the
-        keys of the output if `options` name none. Raises as `ainvoke` for bad arguments.
+        keys of the output if `options` name none. For the package's own use.
         """
-        durability, codec = self._durability or Durability.SYNC, self.codec
+        template = self._run_template()
         if place is None:
-            above, host, scope = None, self._own_host(), CURRENT.get(None)
-            if scope is not None:  # on another thread: it inherits tags, limits ..., no address
+            host = self._own_host() if template.saver is None else host_of(template.saver)
+            if (scope := CURRENT.get(None)) is not None:  # inherits tags, limits ..., no address
                 config = other_thread_config(scope, configs.checked(config))
-            address, run = configs.start_of(config, needs_thread=host is not None), IDS.run()
+            address, run = configs.address_of(config, needs_thread=host is not None), IDS.run()
+            address = configs.root_of(config, address) if address.namespace else address
         else:
-            above, host = place.scope.lineage, place.host
-            durability = self._durability or above.policy.durability
-            broadcast, modes = _nested_broadcast(place, broadcast)
-            config, address, run, codec = self._nested_start(place, config)
+            host, (broadcast, modes) = place.host, _nested_broadcast(place, broadcast)
+            config, address, run, template = self._nested_start(place, config, template)
         config = {} if config is None else dict(config)
-        policy = configs.policy_of(
-            *(self.plan, config, options, durability, default_keys, modes),
-            step_timeout=self.step_timeout,
-        )
-        replay, resources = options.get("replay"), None if above is None else above.resources
+        policy, resources, stopping, recorded = None, template.resources, Stopping(), False
+        # Most calls set nothing but the durability: what they need is in the template.
+        if place is None and not modes and configs.sets_nothing(config, options):
+            policy = template.policies.get(options.get("durability"))
+        if policy is None or resources is None:
+            policy = self._policy(place, config, options, default_keys, modes)
+            stopping, resources = stopping_for(place, options), self._resources(place, options)
+            recorded = configs.is_recorded_replay(options.get("replay"), given, host is not None)
         return Launch(
-            plan=self.plan,
+            template=template,
             policy=policy,
             address=address,
             given=from_langgraph(given) if "langgraph.types" in sys.modules else given,
             config=config,
             host=host,
-            codec=codec,
             context=copy_context(),
             run=run,
-            recorded=configs.is_recorded_replay(replay, given, host is not None),
+            recorded=recorded,
             broadcast=broadcast,
             place=place,
-            cache=self._result_cache(place, codec) if self.cache or place else None,
-            stopping=stopping_for(place, options),
-            resources=resources_of(self.plan, resources, options, self.store, self.stores),
+            stopping=stopping,
+            resources=resources,
         )
 
-    def _result_cache(self, place: NestedPlace | None, codec: Codec) -> ResultCache | None:
+    def _policy(
+        self,
+        place: NestedPlace | None,
+        config: Config,
+        options: CallOptions,
+        default_keys: tuple[str, ...],
+        modes: Sequence[str] = (),
+    ) -> RunPolicy:
+        """Return the settings of a run: the call's, else the graph's or those of the run above."""
+        inherited = Durability.SYNC if place is None else place.scope.lineage.policy.durability
+        return configs.policy_of(
+            *(self.plan, config, options, self._durability or inherited, default_keys, modes),
+            step_timeout=self.step_timeout,
+        )
+
+    def _resources(self, place: NestedPlace | None, options: CallOptions) -> RunResources:
+        """Return the context and the stores of a run; see `resources_of`."""
+        above = None if place is None else place.scope.lineage.resources
+        return resources_of(self.plan, above, options, self.store, self.stores)
+
+    def _run_template(self) -> RunTemplate:
+        """Return what the runs of this graph have in common.
+
+        Raises:
+            InvalidConfigError: the step timeout, or a limit in the environment, is invalid.
+        """
+        made_of, template = self._template
+        # A program may assign e.g. `step_timeout` between two runs, in another thread too.
+        now = (
+            *(self.plan, self.codec, self.checkpointer, self.cache, self.store, self.stores),
+            *(self.step_timeout, self._durability),
+        )
+        if template is None or not all(map(is_, made_of, now)):
+            template = self._make_template()
+            self._template = now, template
+        return template
+
+    def _make_template(self) -> RunTemplate:
+        keys, lacks_store = self.plan.output_keys, self.plan.needs_store and self.store is None
+        return RunTemplate(
+            plan=self.plan,
+            codec=self.codec,
+            saver=None if isinstance(self.checkpointer, bool) else self.checkpointer,
+            cache=self._result_cache(None, self.codec),
+            resources=None if lacks_store else self._resources(None, {}),
+            policies={mode: self._policy(None, {}, {"durability": mode}, keys) for mode in _MODES},
+        )
+
+    def _result_cache(self, above: ResultCache | None, codec: Codec) -> ResultCache | None:
         """Return the cache of the graph's nodes: its own, or that of the graph above."""
-        above = place.scope.lineage.cache if place is not None else None
         cache = self.cache or (above.cache if above is not None else None)
         if cache is None:
             return None
@@ -253,9 +303,9 @@ class CompiledBase:
         )
 
     def _nested_start(
-        self, place: NestedPlace, config: Config | None
-    ) -> tuple[Config, Address, bytes, Codec]:
-        """Return the config, address, run id and codec of a run in a node of another run."""
+        self, place: NestedPlace, config: Config | None, template: RunTemplate
+    ) -> tuple[Config, Address, bytes, RunTemplate]:
+        """Return the config, address, run id and template of a run in a node of another run."""
         config = inherited_config(place.scope, config)
         above, host = place.scope.lineage, place.host
         thread_id, run, codec = above.thread_id, above.run, self.codec
@@ -265,7 +315,9 @@ class CompiledBase:
             thread_id, run = configs.address_of(config, needs_thread=True).thread_id, IDS.run()
         elif host is not None:
             codec = self.codec_for(host.saver)
-        return config, Address(thread_id, place.namespace), run, codec
+        cache = self._result_cache(above.cache, codec)
+        template = msgspec.structs.replace(template, codec=codec, cache=cache)
+        return config, Address(thread_id, place.namespace), run, template
 
     def _own_host(self) -> Host | None:
         """Return the host of the graph's own saver; None without one.
@@ -306,7 +358,7 @@ class CompiledBase:
         """
         host = self._saver_host(method)
         address = configs.address_of(self._bound(config), needs_thread=True)
-        found = graph_at(self, nodes_of(address.namespace))
+        found = graph_at(self, nodes_of(address.namespace)) if address.namespace else self
         if found is self or found is None:
             return AddressedGraph(host, self.codec, self.plan, address, found is not None)
         if isinstance(found.checkpointer, Saver):

@@ -55,7 +55,8 @@ def output_of(outcome: RunOutcome, place: NestedPlace | None) -> RunOutput:
                 raise_above(place, interrupts)
             return values, tuple(interrupts)
         case Failed(error):
-            note_end(place, error)
+            if place is not None:
+                note_end(place, error)
             raise error
         case Escaped(command):
             raise ParentCommand(command)

@@ -8,7 +8,7 @@ generator that holds a task group early is an error on asyncio and on trio. Read
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextvars import copy_context
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import anyio
 
@@ -105,17 +105,18 @@ class _StreamedRun:
                 do="read the stream to its end in that loop; astream(None, config) resumes a "
                 "stored thread",
             )
+        place = self._launch.place
         match self.outcome:
             # Raised by a node. Passed on as it is, it would look like the stream's normal end.
             case Failed(StopAsyncIteration() as error):
-                note_end(self._launch.place, error)
                 msg = "a node raised StopAsyncIteration"
                 raise RuntimeError(msg) from error
             case Failed(error):
-                note_end(self._launch.place, error)
+                if place is not None:
+                    note_end(place, error)
                 raise error
-            case Interrupted(_, interrupts) if self._launch.place is not None:
-                raise_above(self._launch.place, interrupts)
+            case Interrupted(_, interrupts) if place is not None:
+                raise_above(place, interrupts)
             case Escaped(command):
                 raise ParentCommand(command)
             case _:
@@ -218,13 +219,13 @@ class ChunkStream(Closing, AsyncIterator[Any]):
         """
         run = self._run
         while run is not None and not self._ended:
-            item = run.broadcast.take()
-            if item is NOTHING_YET:
+            if run.broadcast.is_empty:
                 wait(run.broadcast)
-                continue
-            accepted = self._accept(run, cast("StreamItem | None", item))
-            if accepted is not None and self._shows(accepted):
-                return self._format.shaped(accepted)
+            item: Any = run.broadcast.take()
+            if item is None:
+                self._accept(run, None)
+            elif item is not NOTHING_YET and self._shows(item):
+                return self._format.shaped(item)
         return end
 
     def wait_for_reader(self) -> None:

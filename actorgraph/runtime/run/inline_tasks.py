@@ -25,13 +25,11 @@ from anyio.abc import TaskGroup
 
 from actorgraph.runtime import worker_threads
 from actorgraph.runtime.broadcast import Broadcast
-from actorgraph.runtime.caller import CallerLoop, Helping, loop_here
+from actorgraph.runtime.caller import CallerLoop, Helping
 from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.node_actor import NodeActor
 from actorgraph.runtime.task.calling import MAX_THREADS, stepped
-from actorgraph.runtime.task.scope import Lineage
-from actorgraph.superstep.run_state import RunState
 from actorgraph.values.ids import TaskId
 from actorgraph.values.run import Event, StartTask, TaskCancelled
 
@@ -154,7 +152,11 @@ class InlineTasks:
                 self._watch_due()
             self._current = due
             if self._broadcast is not None and self._broadcast.holds and not self.is_awaited:
-                await self._broadcast.wait_wanted()
+                # The loop stops where a chunk is there: its next pass is mostly that of the next
+                # turn. Waiting for that pass costs less than to wait to be woken.
+                await asyncio.sleep(0)
+                if self._broadcast.holds:
+                    await self._broadcast.wait_wanted()
                 if not goes_on():  # the reader has left
                     self._current = None
                     self._due.appendleft(due)
@@ -279,16 +281,6 @@ class InlineTasks:
                 known = self._helped.pop(start.task.id, None)
             if known is not None:
                 actor.end_here(event)
-
-
-def needs_threads(state: RunState, lineage: Lineage) -> bool:
-    """Whether plain functions may not be called in the thread of a caller's loop.
-
-    Live chunks and time limits need that thread too, which the supervisor knows itself.
-    """
-    if lineage.above is not None and lineage.above.in_thread:
-        return True
-    return loop_here() is not None and state.plan.starts_tasks
 
 
 class LateGroup:

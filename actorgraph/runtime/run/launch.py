@@ -1,4 +1,8 @@
-"""Launch: everything that a run needs to begin, and the hook for its spans."""
+"""Everything that a run needs to begin, and the hook for its spans.
+
+RunTemplate   what all runs of one compiled graph have in common, made once
+Launch        one run: the template, and what its call adds
+"""
 
 from collections.abc import Callable, Mapping
 from contextvars import Context
@@ -8,6 +12,7 @@ import msgspec
 
 from actorgraph.codec import Codec
 from actorgraph.plan.plan import Plan
+from actorgraph.ports import Saver
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.run.node_actor import RunEnvironment
 from actorgraph.runtime.saver.hosting import Host
@@ -36,44 +41,63 @@ class Address(msgspec.Struct, frozen=True, gc=False):
     named: Mapping[str, tuple[str, bytes]] = msgspec.field(default_factory=dict)
 
 
+class RunTemplate(msgspec.Struct, frozen=True):
+    """The parts that all runs of one compiled graph share.
+
+    A subgraph's run has a copy with the codec of the saver above it, and maybe the cache above.
+
+    Attributes:
+        plan: the compiled graph.
+        codec: encodes and decodes values.
+        saver: the graph's own; None without one.
+        cache: of its nodes' results; None without one.
+        resources: of a call that brings none; None if the graph can't run without a store.
+        policies: `durability=` of a call, None without it -> settings of its run, if the call has
+            no other settings.
+    """
+
+    plan: Plan
+    codec: Codec
+    saver: Saver | None
+    cache: ResultCache | None
+    resources: RunResources | None
+    policies: Mapping[str | None, RunPolicy]
+
+
 class Launch(msgspec.Struct, frozen=True):
     """Everything that a run needs to begin.
 
     Attributes:
-        plan: the compiled graph.
+        template: what it shares with the graph's other runs.
         policy: durability, limits and metadata of the run.
         address: the thread and checkpoint to begin at.
         given: the input.
         config: the caller's.
         host: of the saver; None without one.
-        codec: encodes and decodes values.
         context: the caller's; tasks run in copies of it.
         run: the run's id.
         broadcast: the reader's buffer; None without a reader.
         place: of a subgraph's run in its parent; None for a root run.
         resources: context and stores for its nodes.
         stopping: the run's control and deadline.
-        cache: of its nodes' results; None without one.
         recorded: whether to replay the recorded checkpoints after the one addressed, and run
             nothing.
         owner: id of the ActorSystem whose run it is; None without one.
         spans: its spans; None if it isn't traced.
     """
 
-    plan: Plan
+    template: RunTemplate
     policy: RunPolicy
     address: Address
     given: Any
     config: dict[str, Any]
     host: Host | None
-    codec: Codec
     context: Context
     run: bytes
     broadcast: Broadcast | None = None
     place: NestedPlace | None = None
     resources: RunResources = NO_RESOURCES
     stopping: Stopping = msgspec.field(default_factory=Stopping)
-    cache: ResultCache | None = None
     recorded: bool = False
     owner: bytes | None = None
     spans: "RunSpans | None" = None

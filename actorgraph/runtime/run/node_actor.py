@@ -64,6 +64,8 @@ from actorgraph.values.run import (
 )
 
 UNBROKEN_CALLS_MAX = 32
+HOP_CALLS = 4
+"""Calls of async nodes that take about as long as one that the loop's thread waits for."""
 
 
 class RunEnvironment(msgspec.Struct):
@@ -207,8 +209,9 @@ class NodeActor:
                         return
                     await self._perform(start, first=True)
                     # A node that never waits must not block the event loop for everything else.
-                    unbroken += 1
-                    if unbroken == UNBROKEN_CALLS_MAX:
+                    # For quick plain functions the loop's thread waits itself: see `hops`.
+                    unbroken += 1 if self._node.is_async else HOP_CALLS
+                    if unbroken >= UNBROKEN_CALLS_MAX:
                         unbroken = 0
                         await anyio.lowlevel.checkpoint()
                 except self._cancellation:

@@ -13,6 +13,7 @@ from actorgraph.codec.restore import Placement, open_claim, parent_writes, resto
 from actorgraph.errors import CheckpointNotFoundError, OtherGraphWarning
 from actorgraph.plan.compatibility import check_fits, other_graph
 from actorgraph.plan.plan import Plan
+from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.log import imported_module
 from actorgraph.runtime.run.callbacks import lifecycle_of
@@ -147,10 +148,10 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         spans = begin_spans(launch)
         if spans is not None:
             return await _prepare_traced(spans)
-    host, address, place = launch.host, launch.address, launch.place
+    host, address, place, plan = launch.host, launch.address, launch.place, launch.template.plan
     policy = launch.policy if place is None and launch.broadcast is None else _policy(launch)
     mint = IDS.checkpoint if place is None else _mint(place)
-    state = RunState(launch.plan, policy, mint, has_saver=host is not None)
+    state = RunState(plan, policy, mint, has_saver=host is not None)
     state.thread_id = address.thread_id
     state.namespace = address.namespace
     state.nested = None if place is None else place.nested
@@ -159,12 +160,12 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     if host is None or place is not None or address.checkpoint is not None:
         found, time_travel = await _find(launch)
     else:
-        found = await load(host, launch.codec, launch.plan, address)
+        found = await load(host, launch.template.codec, plan, address)
     if launch.recorded and host is not None and found.restored is not None:
         return await _prepare_recorded(launch, host, state, found.restored)
     if launch.spans is not None and found.restored is not None:
         launch.spans.link_resumed(found.restored)
-    untracked = launch.plan.untracked if place is None else never_stored(launch.plan, place)
+    untracked = plan.untracked if place is None else never_stored(plan, place)
     handoff = None if host is None else _handoff(launch, found, untracked)
     effects = _first_effects(state, found, launch.given)
     for sentence in state.dropped:
@@ -213,8 +214,8 @@ def begin_spans(launch: Launch) -> RunSpans | None:
 
 def _handoff(launch: Launch, found: LoadedThread, untracked: frozenset[str]) -> HandOff:
     return HandOff(
-        launch.codec,
-        launch.plan,
+        launch.template.codec,
+        launch.template.plan,
         thread_id=launch.address.thread_id,
         namespace=launch.address.namespace,
         run=launch.run,
@@ -231,9 +232,11 @@ async def _prepare_recorded(
 ) -> tuple[Supervisor, list[Any]]:
     """Set up a replay that runs no nodes; as `prepare`."""
     thread_id = launch.address.thread_id
-    chain = await recorded_after(host, launch.codec, launch.plan, start, thread_id)
+    chain = await recorded_after(
+        host, launch.template.codec, launch.template.plan, start, thread_id
+    )
     effects = play_back(state, chain)
-    untracked = never_stored(launch.plan, launch.place)
+    untracked = never_stored(launch.template.plan, launch.place)
     lineage = _lineage(launch, state, LoadedThread(1, None, None), untracked, None)
     supervisor = Supervisor(
         state, config=launch.config, context=launch.context, lineage=lineage, bare=[]
@@ -252,7 +255,9 @@ async def _find(launch: Launch) -> tuple[LoadedThread, TimeTravel | None]:
     if place is not None and not place.nested.claims:
         return await _find_below(launch, host, place), time_travel
     address = launch.address
-    found = await load(host, launch.codec, launch.plan, address, nested=place is not None)
+    found = await load(
+        host, launch.template.codec, launch.template.plan, address, nested=place is not None
+    )
     if address.checkpoint is None:
         return found, time_travel
     own = await time_travel_of(host, address.thread_id, found.restored, address.named)
@@ -277,7 +282,7 @@ async def _find_below(launch: Launch, host: Host, place: NestedPlace) -> LoadedT
                 return found
     if place.fresh:
         return LoadedThread(lineage.epoch, None, None)
-    return await load(host, launch.codec, launch.plan, address, nested=True)
+    return await load(host, launch.template.codec, launch.template.plan, address, nested=True)
 
 
 async def _remembered(launch: Launch, host: Host, before: int) -> LoadedThread | None:
@@ -297,7 +302,7 @@ async def _at(
     launch: Launch, host: Host, namespace: str, checkpoint: bytes, *, again: bool = False
 ) -> LoadedThread:
     address = Address(launch.address.thread_id, namespace, checkpoint)
-    found = await load(host, launch.codec, launch.plan, address, nested=True)
+    found = await load(host, launch.template.codec, launch.template.plan, address, nested=True)
     if namespace == launch.address.namespace:
         return msgspec.structs.replace(found, again=again)
     return msgspec.structs.replace(found, placement=None, elsewhere=True)
@@ -367,11 +372,14 @@ def _lineage(
         routed=state.nested.routed if state.nested else NOTHING_ROUTED,
         resources=launch.resources,
         above=None if place is None else place.scope,
+        nested=place is not None,
+        in_threads=(place is not None and place.scope.in_thread)
+        or (launch.template.plan.starts_tasks and loop_here() is not None),
         owns=state.nested is None or state.nested.claims,
         progress=None if place is None else place.scope.progress,
         stopping=launch.stopping,
-        cache=launch.cache,
+        cache=launch.template.cache,
         depth=0
         if place is None
-        else depth_of(place, launch.plan.name, launch.policy.nesting_limit),
+        else depth_of(place, launch.template.plan.name, launch.policy.nesting_limit),
     )

@@ -34,8 +34,3 @@ class StepTimer:
         with scope:
             await anyio.sleep(self._seconds)
             self._report(StepTimedOut(step))
-
-
-def timer_of(limit_s: float | None, report: Callable[[Event], None]) -> StepTimer | None:
-    """The timer of a run; None without a limit."""
-    return None if limit_s is None else StepTimer(limit_s, report)

@@ -31,15 +31,11 @@ from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox, wait_shielded
 from actorgraph.runtime.run.callbacks import Lifecycle
-from actorgraph.runtime.run.inline_tasks import InlineTasks, LateGroup, needs_threads
+from actorgraph.runtime.run.inline_tasks import InlineTasks, LateGroup
 from actorgraph.runtime.run.launch import RunSpans
-from actorgraph.runtime.run.node_actor import (
-    NodeActorStatistics,
-    RunEnvironment,
-    TaskActors,
-)
+from actorgraph.runtime.run.node_actor import NodeActorStatistics, RunEnvironment, TaskActors
 from actorgraph.runtime.run.node_warnings import warn_of_node
-from actorgraph.runtime.run.step_timer import timer_of
+from actorgraph.runtime.run.step_timer import StepTimer
 from actorgraph.runtime.saver.hosting import DRAIN_TIMEOUT_S
 from actorgraph.runtime.saver.persistence import Receipts
 from actorgraph.runtime.task.calling import thread_limiter
@@ -136,7 +132,7 @@ class Supervisor:
         self._parked = self._stepping = False  # waiting for an event; carrying out effects
         self._group: TaskGroup | LateGroup | None = None
         self._here: InlineTasks | None = None
-        self._timer = timer_of(state.policy.step_timeout_s, deliver)
+        self._timer = StepTimer(limit, deliver) if (limit := state.policy.step_timeout_s) else None
         self._saves_failed = self._has_left = False
         self._drain_scope: anyio.CancelScope | None = None
         self._left_gate = Gate()
@@ -157,7 +153,7 @@ class Supervisor:
             warn=warn_of_node,
             live=live,
             inherit=bind_log_ids(inheritance_of(config), context, lineage) if inherits else None,
-            in_threads=live is not None or self._timer is not None or needs_threads(state, lineage),
+            in_threads=live is not None or self._timer is not None or lineage.in_threads,
         )
         self._actors = TaskActors(state.plan.callable, self._environment, self._calls)
 
@@ -179,7 +175,7 @@ class Supervisor:
         """
         self._announce_leaving()
         self._inbox.put(CancelRequested(to_others))
-        if self._here is not None:
+        if self._here is not None and not self._has_left:
             self._here.soon(self._look)
 
     def _look(self) -> None:

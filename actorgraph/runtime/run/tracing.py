@@ -236,7 +236,9 @@ def quietly(act: Callable[..., T], *args: Any) -> T | None:
 def _begin(launch: Launch) -> RunTrace | None:
     tracer = trace.get_tracer("actorgraph")
     attributes = span_ids(launch) | named({"durability": launch.policy.durability})
-    span = launch.context.run(tracer.start_span, f"run {launch.plan.name}", attributes=attributes)
+    span = launch.context.run(
+        tracer.start_span, f"run {launch.template.plan.name}", attributes=attributes
+    )
     launch.context.run(enter, span)
     return RunTrace(tracer, span, launch) if span.is_recording() else None
 
@@ -244,7 +246,7 @@ def _begin(launch: Launch) -> RunTrace | None:
 def span_ids(launch: Launch) -> dict[str, Any]:
     """Attributes of all spans of a run."""
     address = launch.address
-    found = named({"graph": launch.plan.name, "run_id": as_text(launch.run)})
+    found = named({"graph": launch.template.plan.name, "run_id": as_text(launch.run)})
     if address.thread_id:
         found |= named({"thread_id": address.thread_id})
     if address.namespace:

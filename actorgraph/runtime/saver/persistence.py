@@ -216,6 +216,7 @@ class PersistenceActor:
         """Release the thread of a run that has left, for another run."""
         with self._lock:
             self._free(thread_id, run)
+            # Not before: a subgraph of the run may still post saves on top of the failed one.
             self._failed_runs.pop(run, None)
 
     def mark_failed(self, run: bytes, namespace: str, error: BaseException) -> None:
@@ -260,6 +261,8 @@ class PersistenceActor:
                 if batch:
                     # A commit that was broken off could be durable without its runs knowing it.
                     with anyio.CancelScope(shield=True):
+                        # If the actor dies now, its runs wait for requests that no mailbox has:
+                        # `withdraw` finds them here.
                         self._batch = batch
                         await self._answer(batch, await self._commit(batch))
                         self._batch = ()
@@ -297,6 +300,8 @@ class PersistenceActor:
             outcomes = commit([posted.request], durable)
             self._note(batch, began)
         except Exception as error:  # noqa: BLE001 - a foreign saver may raise anything
+            # Not tried again here: to wait for a lock would hold the caller's thread, where
+            # Ctrl-C can't be handled meanwhile. `serve` waits without holding anyone.
             if not durable and (isinstance(error, StorageBusyError) or _retryable(error)):
                 self._hand_over(posted)
                 return
@@ -313,6 +318,7 @@ class PersistenceActor:
         """Leave a leader's save, of which nothing is stored, to `serve`, before all others."""
         with self._lock:
             if self._turn.hand_over(posted):
+                # Only now: it was in no mailbox before, and `serve` will count it out.
                 self._bytes_in += posted.request.size
                 return
         self._fail(posted, self._closed or closed_error())
@@ -367,6 +373,7 @@ class PersistenceActor:
 
         Also registers the runs that claim threads, and removes those that end.
         """
+        # It builds on the save that failed: stored, it would name a checkpoint that isn't there.
         if posted.receipts.failed is not None:
             return posted.receipts.failed
         request = posted.request

@@ -247,26 +247,19 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         self._left = False
         # The offset is of an earlier attempt of a run whose events aren't stored.
         if after > journal.last:
-            self.offset = journal.first - 1
-            self._pages.extend(gap(self.offset, self.offset + 1, journal.values))
-        self._hold()
+            before = self._place.offset = journal.first - 1
+            self._pages.extend(gap(before, before + 1, journal.values))
+        if when_full == "block":
+            self._hold()
 
     @property
     def offset(self) -> int:
         """Offset of the last event that the reader has."""
         return self._place.offset
 
-    @offset.setter
-    def offset(self, offset: int) -> None:
-        self._place.offset = offset
-
-    @property
-    def _behind(self) -> int:
-        return self._journal.visible - self.offset
-
     def _hold(self) -> None:
-        if self._when_full == "block":
-            self._journal.hold(self._place)
+        """Make the run wait for it; again after an error, or a pause in which it was let go."""
+        self._journal.hold(self._place)
 
     def __aiter__(self) -> Self:
         return self
@@ -280,7 +273,8 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         """
         if self._left:
             raise StopAsyncIteration
-        self._hold()
+        if self._when_full == "block":
+            self._hold()
         try:
             event = await self._next()
         except BaseException:
@@ -291,28 +285,30 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
         if event is None:
             self.close()
             raise StopAsyncIteration
-        self.offset = event.offset
-        self._journal.wake_run()
-        return self._journal.with_stored_offset(event)
+        journal, self._place.offset = self._journal, event.offset
+        journal.wake_run()
+        return event if journal.keeper is None else journal.with_stored_offset(event)
 
     async def _next(self) -> RunEvent | None:
-        journal = self._journal
+        journal, place = self._journal, self._place
         while True:
             if self._pages:
                 return self._pages.popleft()
-            if self._when_full == "close" and self._behind > self._buffer:
+            visible = journal.visible
+            if self._when_full == "close" and visible - place.offset > self._buffer:
                 self.close()
                 raise SlowReaderError(
                     f"the reader of a run was more than {self._buffer} events behind",
                     do="continue with events(after=) the last offset that it has, read faster, "
                     'or use when_full="block" or "drop_oldest"',
                 )
-            if self.offset >= journal.visible:
-                if journal.closed and self.offset >= journal.last:
+            if place.offset >= visible:
+                # Closed only after its last event: `visible`, read before, may lack that one.
+                if journal.closed and place.offset >= journal.last:
                     return None
-                await journal.wait_after(self.offset)
+                await journal.wait_after(place.offset)
                 continue
-            event = journal.at(self.offset + 1)
+            event = journal.at(place.offset + 1)
             if event is not None:
                 return event
             await self._read_missing()

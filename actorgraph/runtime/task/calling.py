@@ -13,13 +13,14 @@ from dataclasses import replace
 from functools import partial
 from threading import get_ident
 from typing import Any, Generic, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import anyio
 import anyio.from_thread
-import anyio.lowlevel
 
 from actorgraph.errors import GraphInterrupt, ParentCommand
-from actorgraph.plan.plan import NodePlan, Plan
+from actorgraph.loops import current_loop
+from actorgraph.plan.plan import NodePlan, Pace, Plan
 from actorgraph.runtime import portal
 from actorgraph.runtime.caller import calls_here, helping_here, is_helping
 from actorgraph.runtime.task.functions import injected
@@ -44,7 +45,8 @@ MAX_THREADS = 256
 """Worker threads for sync nodes, per event loop. Anyio's default of 40, shared with the
 application, deadlocks when 40 sync nodes each wait for a subgraph with a sync node."""
 
-_LIMITER: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("actorgraph_threads")
+_LIMITERS: WeakKeyDictionary[object, anyio.CapacityLimiter] = WeakKeyDictionary()
+"""Of each event loop; anyio's RunVar takes three times as long to find it."""
 SYSTEM_LIMITER: ContextVar[anyio.CapacityLimiter | None] = ContextVar(
     "actorgraph_system_threads", default=None
 )
@@ -59,12 +61,11 @@ def thread_limiter() -> anyio.CapacityLimiter:
     own = SYSTEM_LIMITER.get()
     if own is not None:
         return own
-    try:
-        return _LIMITER.get()
-    except LookupError:
-        limiter = anyio.CapacityLimiter(MAX_THREADS)
-        _LIMITER.set(limiter)
-        return limiter
+    loop = current_loop()
+    limiter = _LIMITERS.get(loop)
+    if limiter is None:
+        limiter = _LIMITERS[loop] = anyio.CapacityLimiter(MAX_THREADS)
+    return limiter
 
 
 class InContext(Generic[T]):
@@ -123,7 +124,8 @@ def call_node(
     if is_helping():
         return _in_helper(plan, node, values, given, scope)
     if node.one_hop and (scope.in_thread or calls_here() is None):
-        return in_thread(partial(node_writes, plan, node, values, given, scope, here=True))
+        work = partial(node_writes, plan, node, values, given, scope, here=True)
+        return in_thread(work, node.pace)
     return node_writes(plan, node, values, given, scope)
 
 
@@ -325,8 +327,12 @@ def wait_for(returned: Awaitable[T]) -> T:
         return portal.call(_awaited, returned)
 
 
-async def in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine that never waits in a worker thread; cancelled, it is abandoned there."""
+async def in_thread(work: Callable[[], Coroutine[Any, Any, T]], pace: Pace | None = None) -> T:
+    """Run a coroutine that never waits in a worker thread; cancelled, it is abandoned there.
+
+    Args:
+        pace: the node's; see `hop`.
+    """
 
     def step() -> tuple[T | None, BaseException | None]:
         thread = get_ident()
@@ -338,7 +344,7 @@ async def in_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         finally:
             del _BUSY[thread]
 
-    value, error = await hop(step, thread_limiter())
+    value, error = await hop(step, thread_limiter(), pace)
     if error is None:
         return cast("T", value)
     try:

@@ -1,21 +1,28 @@
 """Hops: plain functions of nodes, called in worker threads of an asyncio or trio loop.
 
-On asyncio the threads are ours: a hop costs a quarter less than through anyio's, and all that anyio
+On asyncio the threads are ours: a hop costs much less than through anyio's, and all that anyio
 promises in a worker thread holds: `from_thread.run` and `check_cancelled` work, the limiter counts,
-a cancelled hop is abandoned. That needs three names of anyio's that are not public; with an anyio
-that lacks them, and on trio, the hop is anyio's.
+a cancelled hop is abandoned. That needs names of anyio's that are not public; with an anyio that
+lacks them, and on trio, the hop is anyio's.
+
+A sleeping loop is woken through a socket and two of its rounds, which costs more than a quick node.
+So for a node whose last call was quick the loop's thread waits itself, for a moment.
 """
 
 import asyncio
+import os
 from collections.abc import Callable
 from contextvars import copy_context
-from typing import Any, TypeVar
+from functools import cache, partial
+from threading import Lock
+from time import perf_counter
+from typing import Any, Final, Generic, TypeVar
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 
 from actorgraph.loops import on_trio
+from actorgraph.plan.plan import Pace
 from actorgraph.runtime import worker_threads
 
 try:
@@ -26,10 +33,15 @@ try:
 except (ImportError, AttributeError):  # another version of anyio
     threadlocals = set_current_async_library = None
 
+QUICK_S: Final = 0.00005
+"""A node is quick if its last call took no longer."""
+WAIT_MAX_S: Final = 0.0001 if os.name != "nt" else 0.0  # a tick of Windows takes 15 ms
+"""Seconds for which the loop's thread waits for a quick node."""
+
 T = TypeVar("T")
 
 
-async def hop(work: Callable[[], T], limiter: anyio.CapacityLimiter) -> T:
+async def hop(work: Callable[[], T], limiter: anyio.CapacityLimiter, pace: Pace | None = None) -> T:
     """Call a function in a worker thread, in a copy of this context.
 
     A thread can't be stopped: a cancelled call is abandoned and its result dropped.
@@ -37,8 +49,10 @@ async def hop(work: Callable[[], T], limiter: anyio.CapacityLimiter) -> T:
     Args:
         work: never raises StopIteration.
         limiter: counts the calls.
+        pace: of this function; learns how long the call takes. None if it isn't known.
     """
-    if threadlocals is None or on_trio():
+    names = None if threadlocals is None or on_trio() else _names()
+    if names is None:
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
     borrower = object()
     try:
@@ -46,36 +60,117 @@ async def hop(work: Callable[[], T], limiter: anyio.CapacityLimiter) -> T:
     except anyio.WouldBlock:
         await limiter.acquire_on_behalf_of(borrower)
     try:
-        return await _in_our_thread(work)
+        call = _Call(work, pace, *names)
+        if pace is not None and pace.seconds <= QUICK_S and call.ends_soon():
+            return call.result()
+        return await call.end()
     finally:
         limiter.release_on_behalf_of(borrower)
 
 
-async def _in_our_thread(work: Callable[[], T]) -> T:
-    loop = asyncio.get_running_loop()
-    token = anyio.lowlevel.current_token()
-    ended: asyncio.Future[T] = loop.create_future()
-    context = copy_context()
-    with anyio.CancelScope() as scope:
+@cache
+def _names() -> tuple[Any, Any] | None:
+    """Make the token of an asyncio loop, and find the cancel scopes of tasks; None: can't."""
+    try:
+        from anyio._backends import _asyncio
+        from anyio.lowlevel import EventLoopToken
 
-        def serve() -> None:
-            threadlocals.current_token, threadlocals.current_cancel_scope = token, scope
-            value, error = None, None
-            try:
-                value = context.run(_detached, work)
-            except BaseException as raised:  # noqa: BLE001 - raised in the loop
-                error = raised
-            finally:
-                del threadlocals.current_token, threadlocals.current_cancel_scope
-            try:
-                loop.call_soon_threadsafe(_settle, ended, value, error)
-            except RuntimeError:
-                if not loop.is_closed():
-                    raise
+        backend: Any = _asyncio
+        token = partial(EventLoopToken, backend.AsyncIOBackend)
+        token(asyncio.get_running_loop())
+        return token, vars(backend)["_task_states"]
+    except (ImportError, AttributeError, KeyError, TypeError):  # another version of anyio
+        return None
 
-        worker_threads.start(serve)
-        return await ended
-    raise AssertionError  # the scope is never cancelled itself
+
+class _Call(Generic[T]):
+    """One call of a function in a worker thread, for a task of an asyncio loop.
+
+    Wake-ups can't be lost: the loop publishes `_ended` before it looks for the last time whether
+    the call has ended, and the thread releases `_done` before it looks for `_ended`.
+    """
+
+    __slots__ = (
+        "_context",
+        "_done",
+        "_ended",
+        "_error",
+        "_loop",
+        "_pace",
+        "_scope",
+        "_token",
+        "_value",
+        "_work",
+    )
+
+    def __init__(self, work: Callable[[], T], pace: Pace | None, token: Any, states: Any) -> None:
+        self._work, self._pace = work, pace
+        self._loop = loop = asyncio.get_running_loop()
+        self._token = token(loop)
+        # The scope of this task, not one for each hop: it lives longer than the hop.
+        state = states.get(asyncio.current_task())
+        self._scope = None if state is None else state.cancel_scope
+        self._context = copy_context()
+        self._done: Lock | None = None
+        self._ended: asyncio.Future[None] | None = None
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def ends_soon(self) -> bool:
+        """Start the call and wait for its end, for a moment; the other threads run meanwhile."""
+        done = self._done = Lock()
+        done.acquire()
+        worker_threads.start(self._serve)
+        return done.acquire(timeout=WAIT_MAX_S)
+
+    async def end(self) -> T:
+        """Wait for the end of the call; starts it if need be."""
+        ended = self._ended = self._loop.create_future()
+        if self._done is None:
+            worker_threads.start(self._serve)
+        elif self._done.acquire(blocking=False):
+            ended.cancel()  # the thread may have seen it
+            return self.result()
+        await ended
+        return self.result()
+
+    def result(self) -> T:
+        """Return the function's value, or raise its error."""
+        error, self._error = self._error, None
+        if error is None:
+            return self._value
+        try:
+            raise error
+        finally:
+            del error  # its traceback holds this frame
+
+    # --- in the worker thread ---
+
+    def _serve(self) -> Callable[[], None]:
+        threadlocals.current_token, threadlocals.current_cancel_scope = self._token, self._scope
+        began = perf_counter()
+        try:
+            self._value = self._context.run(_detached, self._work)
+        except BaseException as raised:  # noqa: BLE001 - raised in the loop
+            self._error = raised
+        finally:
+            # The function may have removed them itself.
+            vars(threadlocals).pop("current_token", None)
+            vars(threadlocals).pop("current_cancel_scope", None)
+        if self._pace is not None:
+            self._pace.seconds = perf_counter() - began
+        return self._report
+
+    def _report(self) -> None:
+        if self._done is not None:
+            self._done.release()
+        if self._ended is None:
+            return
+        try:
+            self._loop.call_soon_threadsafe(_settle, self._ended)
+        except RuntimeError:
+            if not self._loop.is_closed():
+                raise
 
 
 def _detached(work: Callable[[], T]) -> T:
@@ -83,10 +178,6 @@ def _detached(work: Callable[[], T]) -> T:
     return work()
 
 
-def _settle(ended: "asyncio.Future[Any]", value: Any, error: BaseException | None) -> None:
-    if ended.done():  # abandoned
-        return
-    if error is None:
-        ended.set_result(value)
-    else:
-        ended.set_exception(error)
+def _settle(ended: "asyncio.Future[None]") -> None:
+    if not ended.done():  # else abandoned
+        ended.set_result(None)

@@ -1,7 +1,8 @@
 """Call plain routers on the event loop, and warn of those that hold it up.
 
 A router gets here by proof or by declaration (`BranchPlan.inline`); the clock never changes where
-it is called, it only finds a declaration that doesn't hold.
+it is called, it only finds a declaration that doesn't hold. In a blocking call's own thread, and
+with its node in a worker thread, it holds up no event loop, however long it takes.
 """
 
 import warnings
@@ -9,7 +10,9 @@ from time import perf_counter
 from typing import Any
 
 from actorgraph.errors import SlowRouterWarning
+from actorgraph.loops import in_event_loop
 from actorgraph.plan.plan import BranchPlan
+from actorgraph.runtime.caller import loop_here
 
 SLOW_S = 0.05
 _WARNED_MAX = 1000
@@ -30,7 +33,7 @@ def call_inline(node: str, branch: BranchPlan, seen: Any, extra: dict[str, Any])
     began = perf_counter()
     answer = branch.path(seen, **extra) if extra else branch.path(seen)
     took = perf_counter() - began
-    if took > SLOW_S:
+    if took > SLOW_S and in_event_loop() and loop_here() is None:
         _warn(node, branch, took)
     return answer
 

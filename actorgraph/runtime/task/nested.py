@@ -100,9 +100,9 @@ def raise_above(place: NestedPlace, interrupts: Sequence[Interrupt]) -> Never:
     raise GraphInterrupt(interrupts)
 
 
-def note_end(place: NestedPlace | None, error: BaseException) -> None:
+def note_end(place: NestedPlace, error: BaseException) -> None:
     """Note in the task whose subgraph has ended if it was drained, as the task is then too."""
-    if place is not None and isinstance(error, GraphDrained):
+    if isinstance(error, GraphDrained):
         place.scope.drained = error
 
 

@@ -22,7 +22,7 @@ DEADLINE = "deadline"
 """The reason of a run that stops at its deadline."""
 
 
-class Stopping:
+class Stopping(msgspec.Struct, frozen=True):
     """The control and the deadline of a run; its subgraphs share the control.
 
     Attributes:
@@ -30,11 +30,19 @@ class Stopping:
         deadline: by `time.monotonic()`, in seconds; None for none.
     """
 
-    __slots__ = ("control", "deadline")
+    control: RunControl = msgspec.field(default_factory=RunControl)
+    deadline: float | None = None
 
-    def __init__(self, control: RunControl | None = None, deadline_s: float | None = None) -> None:
-        self.control = control or RunControl()
-        self.deadline = None if deadline_s is None else time.monotonic() + deadline_s
+    @classmethod
+    def of(cls, control: RunControl | None, deadline_s: float | None) -> "Stopping":
+        """The stopping of a run that begins now.
+
+        Args:
+            control: the caller's; None makes one.
+            deadline_s: in seconds from now; None for none.
+        """
+        deadline = None if deadline_s is None else time.monotonic() + deadline_s
+        return cls(control or RunControl(), deadline)
 
     def reason(self) -> str | None:
         """The reason to stop the run before its next superstep; None if it need not."""
@@ -52,10 +60,9 @@ class Stopping:
         """
         if control is None and deadline_s is None:
             return self
-        own = Stopping(control or self.control, deadline_s)
+        own = Stopping.of(control or self.control, deadline_s)
         ends = [end for end in (self.deadline, own.deadline) if end is not None]
-        own.deadline = min(ends, default=None)
-        return own
+        return Stopping(own.control, min(ends, default=None))
 
 
 ContextT = TypeVar("ContextT")

@@ -67,6 +67,9 @@ class Lineage(msgspec.Struct):
         time_travel: the time travel that it is part of; None for a run at its thread's head.
         resources: context and stores for its nodes.
         above: the task that it runs in; None for a root run.
+        nested: whether it runs in a node of another run.
+        in_threads: whether its plain functions may not be called in the thread of a caller's loop;
+            live chunks and time limits need that thread too, which the supervisor knows itself.
         owns: whether it has the thread's claim itself.
         progress: postpones the idle timeout of a node above; None without one.
         stopping: the run's control and deadline.
@@ -89,6 +92,8 @@ class Lineage(msgspec.Struct):
     time_travel: TimeTravel | None = None
     resources: RunResources = NO_RESOURCES
     above: "TaskScope | None" = None
+    nested: bool = False
+    in_threads: bool = False
     owns: bool = True
     progress: Callable[[], None] | None = None
     stopping: Stopping = msgspec.field(default_factory=Stopping)
@@ -120,11 +125,6 @@ class Lineage(msgspec.Struct):
     def control(self) -> RunControl:
         """Requests a drain: that the whole tree of runs stop between supersteps."""
         return self.stopping.control
-
-    @property
-    def nested(self) -> bool:
-        """Whether it runs in a node of another run."""
-        return self.above is not None
 
 
 class TaskScope:

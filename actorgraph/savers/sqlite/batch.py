@@ -28,6 +28,7 @@ from actorgraph.savers.integrity import (
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
+from actorgraph.savers.sqlite.known_threads import KnownThreads, States
 from actorgraph.savers.sqlite.retention import apply_retention
 from actorgraph.savers.systems import status_after
 from actorgraph.storage.sqlite.translate import translate_for_saver
@@ -36,6 +37,7 @@ from actorgraph.values.commits import (
     Commit,
     CommitOutcome,
     Committed,
+    OtherRequest,
     RangeRow,
     Refused,
     Request,
@@ -49,13 +51,14 @@ def run_batch(
     connection: sqlite3.Connection,
     batch: Sequence[Request],
     durable: list[list[CommitOutcome]] | None = None,
+    known: KnownThreads | None = None,
 ) -> list[CommitOutcome]:
     """Store a batch durably.
 
     Args:
         connection: in autocommit mode (`isolation_level=None`); no other thread uses it now.
-        durable: gets the outcomes at the very moment of the COMMIT, so that a caller knows of it
-            even if a signal's handler raises here.
+        durable: gets the outcomes by the COMMIT itself, even if a signal's handler raises here.
+        known: threads that the connection's earlier batches left; updated.
     Returns: one outcome per request, in order.
     Raises:
         StorageBusyError, StorageFullError: rolled back; the connection is usable.
@@ -63,8 +66,7 @@ def run_batch(
     """
     try:
         # IMMEDIATE takes the write lock before anything is read. With a deferred BEGIN another
-        # process could commit between our reads and our first write, and the epochs and heads
-        # that `judge` compares would be stale.
+        # process could commit after our reads, and `judge` would compare old epochs and heads.
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as error:
         raise translate_for_saver(error, committing=False) from error
@@ -72,7 +74,8 @@ def run_batch(
         _rollback(connection)
         raise
     try:
-        outcomes = _write_all(connection, batch)
+        read = _Read({} if known is None else known.take(connection))
+        outcomes = _write_all(connection, batch, read)
     except sqlite3.Error as error:
         # Before COMMIT a rollback proves that nothing was stored. If even that failed, the
         # transaction may still be open, which is as unknown as a failed COMMIT.
@@ -82,6 +85,20 @@ def run_batch(
         raise
     done: list[list[CommitOutcome]] = [] if durable is None else durable
     try:
+        _commit(connection, outcomes, done)
+    except BaseException:
+        if not done:
+            _rollback(connection)
+        raise
+    if known is not None and read.is_followed:
+        known.keep(read.known, read.threads)
+    return outcomes
+
+
+def _commit(
+    connection: sqlite3.Connection, outcomes: list[CommitOutcome], done: list[list[CommitOutcome]]
+) -> None:
+    try:
         # One call in C, inside which Python calls no handler of a signal.
         done.extend(map(_SECOND, zip(map(connection.execute, _COMMIT), (outcomes,), strict=True)))
     except sqlite3.Error as error:
@@ -89,11 +106,20 @@ def run_batch(
         # error the rows may be in the file already, so a rollback that succeeds proves nothing.
         _rollback(connection)
         raise translate_for_saver(error, committing=True) from error
-    except BaseException:
-        if not done:
-            _rollback(connection)
-        raise
-    return outcomes
+
+
+class _Read(msgspec.Struct):
+    """The threads of a batch.
+
+    Attributes:
+        known: threads that need not be read.
+        threads: those of the batch, as the accepted requests leave them.
+        is_followed: whether `threads` has all that the batch changes.
+    """
+
+    known: States
+    threads: States = {}
+    is_followed: bool = True
 
 
 _COMMIT = ("COMMIT",)
@@ -120,26 +146,31 @@ _ROW_ERRORS = (
 """Errors that are the fault of one row; any other error fails the whole batch."""
 
 
-def _write_all(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[CommitOutcome]:
+def _write_all(
+    connection: sqlite3.Connection, batch: Sequence[Request], read: _Read
+) -> list[CommitOutcome]:
     if len(batch) == 1:
-        return [_write_alone(connection, batch[0])]
+        return [_write_alone(connection, batch[0], read)]
     # Optimistic: nearly every batch has no bad row, and then one savepoint serves all requests.
     connection.execute("SAVEPOINT together")
     try:
-        outcomes = _write(connection, batch)
+        outcomes = _write(connection, batch, read)
     except _ROW_ERRORS:
         connection.execute("ROLLBACK TO together")
-        return one_by_one(batch, lambda request: _write_alone(connection, request))
+        # The threads in memory have changes that were rolled back: each request reads its own.
+        read.is_followed = False
+        return one_by_one(batch, lambda request: _write_alone(connection, request, _Read({})))
     connection.execute("RELEASE together")
     return outcomes
 
 
-def _write_alone(connection: sqlite3.Connection, request: Request) -> CommitOutcome:
+def _write_alone(connection: sqlite3.Connection, request: Request, read: _Read) -> CommitOutcome:
     connection.execute("SAVEPOINT alone")
     try:
-        (outcome,) = _write(connection, (request,))
+        (outcome,) = _write(connection, (request,), read)
     except _ROW_ERRORS as error:
         connection.execute("ROLLBACK TO alone")
+        read.is_followed = False
         outcome = Refused(_refused(request, error))
     connection.execute("RELEASE alone")
     return outcome
@@ -154,39 +185,34 @@ def _refused(request: Request, error: Exception) -> StorageError:
     return refused
 
 
-def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[CommitOutcome]:
-    threads, damaged = _read_threads(connection, batch)
+def _write(
+    connection: sqlite3.Connection, batch: Sequence[Request], read: _Read
+) -> list[CommitOutcome]:
+    threads, damaged = _read_threads(connection, batch, read.known)
+    read.threads = threads
     rows = BatchRows()
     outcomes: list[CommitOutcome] = []
     for request in batch:
-        if isinstance(request, PutRun):
-            outcomes.append(rows.system_runs.put(connection, request))
+        if not isinstance(request, Commit):
+            read.is_followed &= isinstance(request, PutRun)  # which changes no thread
+            rows, outcome = _apply_other(connection, request, rows, threads, damaged)
+            outcomes.append(outcome)
             continue
-        if isinstance(request, SYSTEM_REQUESTS):
-            rows = rows.flush(connection)
-            outcomes.append(systems.apply(connection, request))
-            # An adoption raises the thread's epoch in the database; later commits of this batch
-            # are judged by the epoch in memory.
-            systems.reload_epoch(connection, threads.get(request.thread_id))
-            continue
-        # A damaged thread can still be deleted: that is one of the ways out that its error names.
-        if request.thread_id in damaged and not isinstance(request, DeleteThread):
+        if request.thread_id in damaged:
+            read.is_followed = False
             outcomes.append(Refused(damaged[request.thread_id]))
             continue
         thread = threads[request.thread_id]
-        if not isinstance(request, Commit):
-            rows = rows.flush(connection)
-            outcomes.append(apply_retention(connection, request, thread))
-            continue
-        _load_head(connection, thread, request.namespace)
+        if request.namespace not in thread.heads:
+            _load_head(connection, thread, request.namespace)
         previous_run = thread.run
-        lost = None
+        answered = False
         if request.claim is not None:
             lost = rows.system_runs.before_claim(connection, thread, request)
-        if lost is not None:
-            outcomes.append(Refused(lost))
-            continue
-        answered = request.claim is not None and _is_answered(connection, thread, request)
+            if lost is not None:
+                outcomes.append(Refused(lost))
+                continue
+            answered = _is_answered(connection, thread, request)
         base = branch_base(request)
         if base is not None:
             # The checkpoint that it branches off may have been stored by this very batch.
@@ -205,12 +231,35 @@ def _write(connection: sqlite3.Connection, batch: Sequence[Request]) -> list[Com
     return outcomes
 
 
+def _apply_other(
+    connection: sqlite3.Connection,
+    request: OtherRequest,
+    rows: "BatchRows",
+    threads: dict[str, ThreadState],
+    damaged: dict[str, StorageError],
+) -> tuple["BatchRows", CommitOutcome]:
+    """Carry out a request other than a commit; return the rows that are still to be written."""
+    if isinstance(request, PutRun):
+        return rows, rows.system_runs.put(connection, request)
+    if isinstance(request, SYSTEM_REQUESTS):
+        rows = rows.flush(connection)
+        outcome = systems.apply(connection, request)
+        # An adoption raises the thread's epoch in the database; later commits of this batch
+        # are judged by the epoch in memory.
+        systems.reload_epoch(connection, threads.get(request.thread_id))
+        return rows, outcome
+    # A damaged thread can still be deleted: that is one of the ways out that its error names.
+    if request.thread_id in damaged and not isinstance(request, DeleteThread):
+        return rows, Refused(damaged[request.thread_id])
+    rows = rows.flush(connection)
+    return rows, apply_retention(connection, request, threads[request.thread_id])
+
+
 def _load_head(connection: sqlite3.Connection, thread: ThreadState, namespace: str) -> None:
     # A thread's row has the head of its root namespace; those of subgraphs are looked up when a
     # commit needs them, and kept for the rest of the batch.
-    if namespace not in thread.heads:
-        found = connection.execute(sql.SELECT_HEAD, (thread.row, namespace)).fetchone()
-        thread.heads[namespace] = found[0] if found else None
+    found = connection.execute(sql.SELECT_HEAD, (thread.row, namespace)).fetchone()
+    thread.heads[namespace] = found[0] if found else None
 
 
 def _is_answered(connection: sqlite3.Connection, thread: ThreadState, commit: Commit) -> bool:
@@ -229,16 +278,24 @@ def _has_checkpoint(
 
 
 def _read_threads(
-    connection: sqlite3.Connection, batch: Sequence[Request]
-) -> tuple[dict[str, ThreadState], dict[str, StorageError]]:
+    connection: sqlite3.Connection, batch: Sequence[Request], known: States
+) -> tuple[States, dict[str, StorageError]]:
     """Read the state of the batch's threads, and the errors of those whose row is damaged.
 
     Threads that the database doesn't have get a row here.
     """
-    wanted = {r.thread_id for r in batch if not isinstance(r, SYSTEM_REQUESTS)}
-    threads: dict[str, ThreadState] = {}
-    names = msgspec.json.encode(list(wanted)).decode()
+    threads: States = {}
     damaged: dict[str, StorageError] = {}
+    wanted: set[str] = set()
+    for request in batch:
+        thread_id = request.thread_id
+        if thread_id in known:
+            threads[thread_id] = known[thread_id]
+        elif isinstance(request, Commit) or not isinstance(request, SYSTEM_REQUESTS):
+            wanted.add(thread_id)
+    if not wanted:
+        return threads, damaged
+    names = msgspec.json.encode(list(wanted)).decode()
     for thread_id, row, epoch, run, next_seq, head, crc in connection.execute(
         sql.SELECT_THREADS, (names,)
     ):

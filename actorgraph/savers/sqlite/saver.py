@@ -31,6 +31,7 @@ from actorgraph.ports import CommitHere
 from actorgraph.savers.sqlite import schema, system_schema
 from actorgraph.savers.sqlite.backup import copy_database, make_private
 from actorgraph.savers.sqlite.batch import run_batch
+from actorgraph.savers.sqlite.known_threads import KnownThreads
 from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.savers.sqlite.retention import vacuum
 from actorgraph.savers.sqlite.schema import upgrade
@@ -109,6 +110,7 @@ class SqliteBackend:
         self._reader: Driver | None = None
         self._keeper: sqlite3.Connection | None = None
         self._file: DatabaseFile | None = None
+        self._known = KnownThreads()
         self._broken: SaverBrokenError | None = None
         self._waits = True  # for locks of other processes
 
@@ -119,6 +121,7 @@ class SqliteBackend:
         made = type(self).__new__(type(self))
         vars(made).update(vars(self))
         made._writer = made._reader = made._file = None  # noqa: SLF001 - its own copy
+        made._known = KnownThreads()  # noqa: SLF001 - as above
         return made
 
     @property
@@ -221,7 +224,7 @@ class SqliteBackend:
     ) -> list[CommitOutcome]:
         if waits != self._waits:
             self._set_waits(connection, waits=waits)
-        outcomes = run_batch(connection, batch, durable)
+        outcomes = run_batch(connection, batch, durable, self._known)
         # After the commit, before its acknowledgement: a file that was removed or replaced while
         # it was open still takes commits, and loses them when it is closed.
         if self._file is not None:
@@ -317,6 +320,7 @@ class SqliteBackend:
         )
 
     def _prepare_writer(self, connection: sqlite3.Connection) -> None:
+        self._known = KnownThreads()
         if not self.in_memory:
             self._file = DatabaseFile(self.path)
             self._use_wal(connection)
