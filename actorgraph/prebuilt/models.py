@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, cast
 
-import anyio.to_thread
 import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError, MissingExtraError
 from actorgraph.prebuilt.chat_messages import kind_of, message_module, messages_of
 from actorgraph.runtime.task.calling import thread_limiter
+from actorgraph.runtime.task.hops import hop
 
 Prompt = Callable[[Any], Awaitable[list[Any]]]
 
@@ -23,7 +23,7 @@ async def maybe_threaded(function: Callable[..., Any], *arguments: Any) -> Any:
     ):
         return await function(*arguments)
     work = functools.partial(function, *arguments)
-    output = await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=thread_limiter())
+    output = await hop(work, thread_limiter())
     return await output if inspect.isawaitable(output) else output
 
 

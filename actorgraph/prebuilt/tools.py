@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
 
-import anyio.to_thread
 import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
 from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, tool_message
 from actorgraph.prebuilt.tool_results import InvalidArguments
 from actorgraph.runtime.task.calling import thread_limiter
+from actorgraph.runtime.task.hops import hop
 from actorgraph.values.commands import Command
 from actorgraph.values.from_langgraph import from_langgraph
 
@@ -233,9 +233,7 @@ class Tool:
             output = await self.function(**arguments)
         else:
             work = functools.partial(self.function, **arguments)
-            output = await anyio.to_thread.run_sync(
-                work, abandon_on_cancel=True, limiter=thread_limiter()
-            )
+            output = await hop(work, thread_limiter())
             output = await output if inspect.isawaitable(output) else output
         output = from_langgraph(output)
         if isinstance(output, Command) or is_tool_message(output) or _is_results(output):
@@ -265,9 +263,7 @@ class ForeignTool:
         if not _is_sync(self.given):
             return await self.given.ainvoke(request, dict(config))
         work = functools.partial(self.given.invoke, request, dict(config))
-        return await anyio.to_thread.run_sync(
-            work, abandon_on_cancel=True, limiter=thread_limiter()
-        )
+        return await hop(work, thread_limiter())
 
 
 def _is_sync(given: Any) -> bool:

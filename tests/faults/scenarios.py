@@ -63,10 +63,12 @@ def task(oracle: Oracle, name: str) -> Node:
 
 def thread_task(oracle: Oracle, name: str) -> Callable[[Any], dict[str, Any]]:
     """The same as a sync node: it runs in a worker thread."""
+    process = len(oracle.crashes)
 
     def run(_: Any) -> dict[str, Any]:
-        oracle.write("start", f"{name};")
-        oracle.write("done", f"{name};")
+        if process == len(oracle.crashes):  # else its process is dead, and so is this thread
+            oracle.write("start", f"{name};")
+            oracle.write("done", f"{name};")
         return {"log": [f"{name};"]}
 
     return run

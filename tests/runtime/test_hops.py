@@ -186,6 +186,31 @@ class TestThread:
         assert result == {"n": threading.get_ident()}
 
 
+async def test_a_function_that_has_not_begun_when_its_run_is_cancelled_never_begins(
+    anyio_backend_name, monkeypatch
+):
+    """
+    A thread that gets its turn after the end of the run calls nothing.
+    """
+    late, began = [], []
+    place = "actorgraph.runtime.worker_threads.start"
+    if anyio_backend_name == "trio":
+        place = "trio._threads.start_thread_soon"
+    monkeypatch.setattr(place, lambda work, *_: late.append(work))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(graph(began.append).ainvoke, {})
+        with anyio.fail_after(PATIENCE_S):
+            while not late:
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+    for work in late:
+        work()
+
+    assert len(late) == 1
+    assert began == []
+
+
 async def test_idle_threads_work_again(anyio_backend_name):
     """
     Calls one after the other share a thread: it is idle before its caller learns of the end.

@@ -116,12 +116,13 @@ class BlockingCall:
                 end(None, error)
 
         def give_up() -> None:
-            self.cancel()
             end(None, TimeoutError(f"a blocking call has not ended within {PATIENCE_S} s"))
+            self.cancel()
 
         limit = threading.Timer(PATIENCE_S, give_up)
         limit.start()
-        threading.Thread(target=work, daemon=True).start()
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
         try:
             await ended.wait()
         except asyncio.CancelledError:
@@ -130,6 +131,9 @@ class BlockingCall:
         finally:
             limit.cancel()
         value, error = outcome[0]
+        with anyio.move_on_after(AGAIN_S):
+            while thread.is_alive():  # noqa: ASYNC110 - given up, it does its last things
+                await asyncio.sleep(0)
         outcome.clear()
         try:
             if error is not None:

@@ -16,7 +16,7 @@ from contextvars import copy_context
 from functools import cache, partial
 from threading import Lock
 from time import perf_counter
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -44,7 +44,8 @@ T = TypeVar("T")
 async def hop(work: Callable[[], T], limiter: anyio.CapacityLimiter, pace: Pace | None = None) -> T:
     """Call a function in a worker thread, in a copy of this context.
 
-    A thread can't be stopped: a cancelled call is abandoned and its result dropped.
+    A thread can't be stopped: a cancelled call is abandoned and its result dropped. One that has
+    not begun when it is cancelled never begins.
 
     Args:
         work: never raises StopIteration.
@@ -53,7 +54,7 @@ async def hop(work: Callable[[], T], limiter: anyio.CapacityLimiter, pace: Pace 
     """
     names = None if threadlocals is None or on_trio() else _names()
     if names is None:
-        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
+        return await _anyio_hop(work, limiter)
     borrower = object()
     try:
         limiter.acquire_on_behalf_of_nowait(borrower)
@@ -66,6 +67,22 @@ async def hop(work: Callable[[], T], limiter: anyio.CapacityLimiter, pace: Pace 
         return await call.end()
     finally:
         limiter.release_on_behalf_of(borrower)
+
+
+async def _anyio_hop(work: Callable[[], T], limiter: anyio.CapacityLimiter) -> T:
+    abandoned = False
+
+    def unless_abandoned() -> T:
+        if abandoned:  # trio starts it all the same
+            return cast("T", None)
+        return work()
+
+    try:
+        return await anyio.to_thread.run_sync(
+            unless_abandoned, abandon_on_cancel=True, limiter=limiter
+        )
+    finally:
+        abandoned = True
 
 
 @cache
@@ -146,7 +163,9 @@ class _Call(Generic[T]):
 
     # --- in the worker thread ---
 
-    def _serve(self) -> Callable[[], None]:
+    def _serve(self) -> Callable[[], None] | None:
+        if self._ended is not None and self._ended.cancelled():
+            return None  # abandoned before this thread got its turn
         threadlocals.current_token, threadlocals.current_cancel_scope = self._token, self._scope
         began = perf_counter()
         try:
