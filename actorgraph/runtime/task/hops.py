@@ -166,7 +166,8 @@ class _Call(Generic[T]):
     def _serve(self) -> Callable[[], None] | None:
         if self._ended is not None and self._ended.cancelled():
             return None  # abandoned before this thread got its turn
-        threadlocals.current_token, threadlocals.current_cancel_scope = self._token, self._scope
+        here = threadlocals
+        here.current_token, here.current_cancel_scope = self._token, self._scope
         began = perf_counter()
         try:
             self._value = self._context.run(_detached, self._work)
@@ -174,8 +175,8 @@ class _Call(Generic[T]):
             self._error = raised
         finally:
             # The function may have removed them itself.
-            vars(threadlocals).pop("current_token", None)
-            vars(threadlocals).pop("current_cancel_scope", None)
+            vars(here).pop("current_token", None)
+            vars(here).pop("current_cancel_scope", None)
         if self._pace is not None:
             self._pace.seconds = perf_counter() - began
         return self._report
