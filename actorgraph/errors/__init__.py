@@ -6,6 +6,7 @@ not a class of this package. Names are LangGraph's where LangGraph has the same 
 
 from actorgraph.errors.base import ActorGraphError, ErrorCode, did_you_mean
 from actorgraph.errors.graphs import (
+    CompatError,
     EmptyChannelError,
     EmptyInputError,
     GraphBuildError,
@@ -97,6 +98,7 @@ __all__ = [
     "CheckpointError",
     "CheckpointNotFoundError",
     "CheckpointSizeError",
+    "CompatError",
     "CompiledGraphWarning",
     "ConflictError",
     "DamagedRowError",

@@ -141,6 +141,10 @@ class MissingExtraError(ActorGraphError, ImportError):
     """A method needs a package of an optional extra."""
 
 
+class CompatError(ActorGraphError, RuntimeError):
+    """The layer that answers `import langgraph` can't be installed, or lacks what was asked."""
+
+
 class InvalidContextError(ActorGraphError, ValueError):
     """A call's `context` doesn't fit the graph's `context_schema`; nothing ran."""
 

@@ -174,8 +174,8 @@ class ToolNode:
         return await self.ainvoke(state)
 
     def invoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
-        """Run the called tools; the sync form of `ainvoke`."""
-        return block_on("ainvoke", partial(self.ainvoke, input, config))
+        """Run the called tools; the sync form of `ainvoke`, which prefers `wrap_tool_call`."""
+        return block_on("ainvoke", partial(self._run, input, config, blocking=True))
 
     async def ainvoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
         """Run the called tools concurrently.
@@ -186,10 +186,19 @@ class ToolNode:
             GraphInterrupt: tools were interrupted; the others finish first.
             Exception: raised by a tool, and not handled by `handle_tool_errors`.
         """
+        return await self._run(input, config, blocking=False)
+
+    async def _run(
+        self, input: Any, config: Mapping[str, Any] | None, *, blocking: bool
+    ) -> Any:
         calls, state, like = self._parsed(input)
         listed = isinstance(input, list) and not _are_calls(input)
         requests = [self._request(call, state, config) for call in calls]
-        works = [partial(self._run_call, request, like, listed=listed) for request in requests]
+        plain = self._wrap is not None and (blocking or self._awrap is None)
+        works = [
+            partial(self._run_call, request, like, listed=listed, plain=plain)
+            for request in requests
+        ]
         outcomes = [await works[0]()] if len(works) == 1 else await run_concurrently(works, calls)
         return combine_outputs(outcomes, key=self._key, listed=listed)
 
@@ -218,13 +227,19 @@ class ToolNode:
         runtime = tool_runtime_of(call, state, config, list(self._given.values()))
         return ToolCallRequest(call, self._given.get(call["name"]), state, runtime)
 
-    async def _run_call(self, request: ToolCallRequest, like: Any, *, listed: bool) -> Any:
-        """Run one call, through the program's wrapper if there is one."""
+    async def _run_call(
+        self, request: ToolCallRequest, like: Any, *, listed: bool, plain: bool
+    ) -> Any:
+        """Run one call, through the program's wrapper if there is one.
+
+        Args:
+            plain: whether the wrapper is the sync one.
+        """
         execute = partial(self._execute, like=like, listed=listed)
         if self._awrap is None and self._wrap is None:
             return await execute(request)
         try:
-            if self._awrap is not None:
+            if self._awrap is not None and not plain:
                 return await self._awrap(request, execute)
             work = partial(_wrapped, cast("Wrap", self._wrap), request, execute)
             return await anyio.to_thread.run_sync(work, limiter=thread_limiter())

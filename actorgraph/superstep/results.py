@@ -7,7 +7,7 @@ it fails the task too.
 
 import dataclasses
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from datetime import date, time, timedelta
 from enum import Enum
@@ -283,18 +283,25 @@ def branch_view_of(
     plan: Plan, fresh: dict[str, Any], branch: BranchPlan, writes: list[Write]
 ) -> Any:
     """Make the branch's view of the state with a task's writes folded in; changes `fresh`."""
+    fold_writes(plan, fresh, writes, branch.reads)
+    return view(plan, fresh, branch.reads, branch.coerce)
+
+
+def fold_writes(
+    plan: Plan, fresh: dict[str, Any], writes: Iterable[Write], keys: Collection[str]
+) -> None:
+    """Fold a task's own writes to some keys into a copy of the state, which it changes."""
     grouped: dict[str, list[Any]] = {}
     for channel, value in writes:
         if channel in grouped:
             grouped[channel].append(value)
-        elif channel in branch.reads:
+        elif channel in keys:
             grouped[channel] = [value]
     for channel, new in grouped.items():
         before = copied(fresh[channel]) if channel in fresh else EMPTY
         folded = plan.channels[channel].fold(channel, before, new)
         if folded is not UNCHANGED:
             fresh[channel] = folded
-    return view(plan, fresh, branch.reads, branch.coerce)
 
 
 def copied(value: Any) -> Any:

@@ -46,12 +46,13 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
 
     def invoke(self, input: Any, config: Config | None = None, **options: Any) -> Any:
         """Blocking version of `ainvoke`, with the same options. Refused inside an event loop."""
-        return self._block_on("ainvoke", lambda: self.ainvoke(input, config, **options))
+        graph = self.blocking_form()
+        return graph._block_on("ainvoke", lambda: graph.ainvoke(input, config, **options))
 
     def stream(self, input: Any, config: Config | None = None, **options: Any) -> Iterator[Any]:
         """Blocking version of `astream`, with the same options. Refused inside an event loop."""
         refuse_in_loop("astream")
-        return self._stream(input, config, options)
+        return self.blocking_form()._stream(input, config, options)
 
     def _stream(
         self, input: Any, config: Config | None, options: Mapping[str, Any]

@@ -221,7 +221,10 @@ class RunMethods(CompiledBase):
     def batch(self, inputs: Sequence[Any], config: Any = None, **options: Any) -> list[Any]:
         """Blocking version of `abatch`."""
         alone = len(inputs) == 1
-        return self._block_on("abatch", lambda: self.abatch(inputs, config, **options), alone=alone)
+        graph = self.blocking_form()
+        return graph._block_on(
+            "abatch", lambda: graph.abatch(inputs, config, **options), alone=alone
+        )
 
     @overload
     def astream_events(
@@ -314,7 +317,8 @@ class RunMethods(CompiledBase):
         from actorgraph.api.streams.run_stream import GraphRunStream
 
         transformers = options.pop("transformers", ())
-        run = self._read_events(input, config, version, transformers, options, blocking=True)
+        graph = self.blocking_form()
+        run = graph._read_events(input, config, version, transformers, options, blocking=True)
         return GraphRunStream(run)
 
     def _read_events(

@@ -20,6 +20,7 @@ from actorgraph.api.options import CallOptions
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidConfigError, SaverRequiredError
+from actorgraph.plan.forms import blocking_plan
 from actorgraph.plan.plan import Plan
 from actorgraph.ports import Cache, Checkpointer, Saver, Store
 from actorgraph.runtime.broadcast import Broadcast
@@ -43,6 +44,8 @@ from actorgraph.values.policies import Durability, DurabilityMode, RunPolicy, St
 from actorgraph.values.stream_items import namespace_of
 
 T = TypeVar("T")
+_MADE = ("_template", "_blocking")
+"""Attributes that are made of the others."""
 _MODES: tuple[DurabilityMode | None, ...] = (None, *get_args(DurabilityMode))
 
 
@@ -100,6 +103,7 @@ class CompiledBase:
     stream_mode: StreamMode | Sequence[StreamMode] = "updates"
     debug: bool = False
     _template: tuple[tuple[object, ...], RunTemplate | None] = ((), None)
+    _blocking: "tuple[tuple[object, ...], CompiledBase | None]" = ((), None)
 
     def __init__(
         self,
@@ -128,6 +132,20 @@ class CompiledBase:
         self._durability = durability
         self.stored_types = (*plan.types, *types_below(self.subgraphs))
         self.codec = self.codec_for(self.checkpointer)
+
+    def blocking_form(self) -> Self:
+        """Return the graph whose nodes of two forms are called in their blocking one.
+
+        The graph itself if it has none. For the package's own use.
+        """
+        made_of, twin = self._blocking
+        # A program may assign e.g. `checkpointer` between two calls.
+        now = tuple(value for name, value in vars(self).items() if name not in _MADE)
+        if len(made_of) != len(now) or not all(map(is_, made_of, now)):
+            plan = blocking_plan(self.plan)
+            twin = None if plan is self.plan else self._changed(plan=plan)
+            self._blocking = now, twin
+        return self if twin is None else cast("Self", twin)
 
     def _block_on(
         self, name: str, function: Callable[[], Awaitable[T]], *, alone: bool = True
@@ -281,6 +299,8 @@ class CompiledBase:
     def _changed(self, **attributes: Any) -> Self:
         """Return a copy of the graph with other attributes."""
         twin = copy.copy(self)
+        for name in _MADE:
+            vars(twin).pop(name, None)
         vars(twin).update(attributes)
         return twin
 

@@ -38,12 +38,12 @@ class StateGraph(GraphBuilder):
         cache: Cache | None = None,
         store: Store | None = None,
         stores: Mapping[str, Store] | None = None,
-        interrupt_before: All | Sequence[str] = (),
-        interrupt_after: All | Sequence[str] = (),
+        interrupt_before: All | Sequence[str] | None = None,
+        interrupt_after: All | Sequence[str] | None = None,
         debug: bool = False,
         name: str | None = None,
         strict: bool = False,
-        transformers: Sequence[TransformerFactory] = (),
+        transformers: Sequence[TransformerFactory] | None = None,
         migrations: Sequence[Migration] = (),
     ) -> CompiledStateGraph:
         """Validate the graph and make it runnable. The builder may be changed and compiled again.
@@ -79,7 +79,7 @@ class StateGraph(GraphBuilder):
         supplied: Any = {"store": store, "stores": stores, "cache": cache}
         graph = CompiledStateGraph(plan, checkpointer, builder=self, **supplied)
         self.compiled = True
-        graph.debug, graph.transformers = debug, tuple(transformers)
+        graph.debug, graph.transformers = debug, tuple(transformers or ())
         return graph
 
 
@@ -90,5 +90,5 @@ def _unreachable(nodes: Sequence[str]) -> str:
     )
 
 
-def _names(nodes: All | Sequence[str]) -> tuple[str, ...]:
-    return (nodes,) if isinstance(nodes, str) else tuple(nodes)
+def _names(nodes: All | Sequence[str] | None) -> tuple[str, ...]:
+    return (nodes,) if isinstance(nodes, str) else tuple(nodes or ())

@@ -1,0 +1,135 @@
+"""The finder that answers `import langgraph...`, and the modules that it makes.
+
+A module is made from its row of the table (`modules.py`). Its names are imported at their first
+use, so that a program pays only for what it asks for, and so that `report` knows what that was.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from actorgraph.compat.modules import MODULES, PRIVATE
+from actorgraph.compat.report import note
+from actorgraph.errors import CompatError, did_you_mean
+
+ROOT = "langgraph"
+TABLE = "docs/ecosystem.md, \"Names\""
+
+
+class LangGraphModule(ModuleType):
+    """One module of `langgraph`, whose names are ours."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Import a name at its first use.
+
+        Raises:
+            AttributeError: it isn't in the table. `from ... import` makes an ImportError of it.
+        """
+        module = self.__name__
+        if name.startswith("__"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        home = MODULES[module].get(name)
+        if home is None:
+            if f"{module}.{name}" in MODULES:
+                return import_module(f"{module}.{name}")
+            note(module, name, "")
+            raise AttributeError(_missing(module, name))
+        package, _, own = home.rpartition(".")
+        found = getattr(import_module(package), own)
+        note(module, name, home)
+        vars(self)[name] = found
+        return found
+
+    def __dir__(self) -> list[str]:
+        """List the names of the table."""
+        return sorted({*vars(self), *MODULES[self.__name__]})
+
+
+class LangGraphFinder(MetaPathFinder, Loader):
+    """Finds `langgraph` and every module below it, and nothing else."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: Any = None
+    ) -> ModuleSpec | None:
+        """Answer for `langgraph` and its modules.
+
+        Raises:
+            ModuleNotFoundError: the module isn't in the table.
+        """
+        if fullname != ROOT and not fullname.startswith(f"{ROOT}."):
+            return None
+        if fullname not in MODULES:
+            note(fullname, "", "")
+            raise ModuleNotFoundError(_missing(fullname, ""), name=fullname)
+        below = any(module.startswith(f"{fullname}.") for module in MODULES)
+        return ModuleSpec(fullname, self, origin="actorgraph.compat", is_package=below)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Make an empty module; its names come at their first use."""
+        return LangGraphModule(spec.name, MODULES[spec.name].get("__doc__"))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Fill in what `from ... import *` takes, and what a module says of itself."""
+        names = MODULES[module.__name__]
+        vars(module)["__all__"] = [name for name in names if not name.startswith("_")]
+
+
+_FINDER = LangGraphFinder()
+
+
+def installed() -> bool:
+    """Whether `import langgraph` is answered from actorgraph."""
+    return _FINDER in sys.meta_path
+
+
+def install() -> None:
+    """Answer every later `import langgraph...` of this process from actorgraph.
+
+    A second call does nothing.
+
+    Raises:
+        CompatError: modules of the real LangGraph were imported before.
+    """
+    if installed():
+        return
+    real = sorted(
+        name
+        for name, module in sys.modules.items()
+        if (name == ROOT or name.startswith(f"{ROOT}."))
+        and not isinstance(module, LangGraphModule)
+    )
+    if real:
+        shown = ", ".join(real[:3]) + (f" and {len(real) - 3} more" if len(real) > 3 else "")
+        raise CompatError(
+            f"LangGraph itself is imported already: {shown}",
+            do="call actorgraph.compat.install() first, before anything imports langgraph; "
+            "or run the program with `python -m actorgraph.compat PROGRAM.py`",
+        )
+    sys.meta_path.insert(0, _FINDER)
+
+
+def uninstall() -> None:
+    """Let `import langgraph` find the real one again; for tests.
+
+    Packages that have imported names keep them.
+    """
+    if installed():
+        sys.meta_path.remove(_FINDER)
+    for name in [n for n, m in sys.modules.items() if isinstance(m, LangGraphModule)]:
+        del sys.modules[name]
+
+
+def _missing(module: str, name: str) -> str:
+    """The error's text: what is missing, whether it is private, and where the table is."""
+    where = f"module {module!r}" if not name else f"name {name!r} of {module!r}"
+    text = f"actorgraph has no {where}"
+    private = any(part.startswith("_") and not part.startswith("__") for part in module.split("."))
+    if private or name.startswith("_"):
+        known = ", ".join(sorted({row.module for row in PRIVATE}))
+        return f"{text}: it is private to LangGraph. Private modules that are here: {known}. {TABLE}"
+    hint = did_you_mean(name or module, [*(MODULES.get(module) or MODULES)])
+    return f"{text}\n  Do this: {hint}; the names that are here: {TABLE}"

@@ -1,0 +1,169 @@
+"""The modules of LangGraph 1.2 that the layer answers for: module -> name -> its home here.
+
+Public names that the codemod moves too are in `cli/name_map.py`. Here are the rest: what only
+packages import, and private names, each with the packages that need it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from actorgraph.cli.name_map import NAMES
+
+_PARTS = "actorgraph.compat.parts"
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateName:
+    """Names of a private module of LangGraph that published packages import.
+
+    Attributes:
+        module: LangGraph's module.
+        names: name -> its home here.
+        needed_by: the packages.
+    """
+
+    module: str
+    names: Mapping[str, str]
+    needed_by: str
+
+
+def _at(module: str, names: str) -> dict[str, str]:
+    """Map each name to its dotted name here; `old=new` for one with another name here."""
+    pairs = (name.partition("=") for name in names.split())
+    return {old: f"{module}.{new or old}" for old, _, new in pairs}
+
+
+_RUNNABLES = _at(f"{_PARTS}.runnables", "RunnableCallable RunnableLike")
+_CONFIGS = _at(f"{_PARTS}.configs", "get_config ensure_config patch_configurable")
+_TYPING = _at(
+    f"{_PARTS}.type_variables", "StateT StateT_co StateT_contra InputT OutputT ContextT NodeInputT"
+)
+_TOOL_NODE = _at(
+    f"{_PARTS}.tools",
+    """
+    ToolNode tools_condition InjectedState InjectedStore ToolRuntime ToolCallRequest
+    ToolCallWithContext ToolCallWrapper AsyncToolCallWrapper ToolInvocationError
+    ToolCallTransformer msg_content_output
+    """,
+)
+
+PRIVATE: Final = (
+    PrivateName("langgraph._internal._runnable", _RUNNABLES, "langchain, langgraph-supervisor"),
+    PrivateName("langgraph._internal._config", _CONFIGS, "langgraph-supervisor"),
+    PrivateName(
+        "langgraph._internal._constants",
+        _at(f"{_PARTS}.constants", "CONF CONFIG_KEY_READ CONFIG_KEY_SEND CONFIG_KEY_RUNTIME"),
+        "deepagents, langmem",
+    ),
+    PrivateName(
+        "langgraph._internal._typing",
+        _at(f"{_PARTS}.type_variables", "DeprecatedKwargs StateLike MISSING=UNSET"),
+        "langgraph-supervisor, langgraph-swarm",
+    ),
+    PrivateName(
+        "langgraph.stream._types",
+        _at("actorgraph", "ProtocolEvent StreamTransformer"),
+        "langchain, langchain-core",
+    ),
+    PrivateName(
+        "langgraph.stream.transformers",
+        _at(f"{_PARTS}.streams", "_TasksLifecycleBase=TasksLifecycleBase"),
+        "langchain",
+    ),
+    PrivateName(
+        "langgraph.stream._mux",
+        _at("actorgraph.api.streams.events", "StreamMux TransformerFactory"),
+        "langchain",
+    ),
+    PrivateName(
+        "langgraph.prebuilt._tool_call_stream",
+        _at("actorgraph.prebuilt", "ToolCallStream"),
+        "langchain's tests",
+    ),
+    PrivateName(
+        "langgraph.prebuilt._tool_call_transformer",
+        _at("actorgraph.prebuilt", "ToolCallTransformer"),
+        "langchain",
+    ),
+    PrivateName(
+        "langgraph.pregel._checkpoint",
+        _at(f"{_PARTS}.checkpoints", "copy_checkpoint")
+        | _at("actorgraph", "create_checkpoint empty_checkpoint"),
+        "langchain's tests",
+    ),
+)
+"""Private names that are here, and why."""
+
+_PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
+    "langgraph": {},
+    "langgraph.utils": {},
+    "langgraph.utils.config": _CONFIGS | _at("actorgraph", "get_store"),
+    "langgraph.utils.runnable": _RUNNABLES,
+    "langgraph.checkpoint": {},
+    "langgraph.checkpoint.serde": {},
+    "langgraph.checkpoint.serde.event_hooks": _at(
+        "actorgraph", "SerdeEvent register_serde_event_listener"
+    ),
+    "langgraph.checkpoint.base": _at(f"{_PARTS}.checkpoints", "copy_checkpoint")
+    | _at("actorgraph", "EmptyChannelError"),
+    "langgraph.checkpoint.memory": _at(f"{_PARTS}.checkpoints", "PersistentDict"),
+    "langgraph.store": {},
+    "langgraph.store.base": _at(
+        "actorgraph.stores",
+        """
+        NOT_PROVIDED NotProvided Op Result NamespacePath NamespaceMatchType Embeddings
+        ensure_embeddings tokenize_path AEmbeddingsFunc EmbeddingsFunc
+        """,
+    ),
+    "langgraph.store.base.embed": _at(
+        "actorgraph.stores", "ensure_embeddings EmbeddingsFunc AEmbeddingsFunc"
+    ),
+    "langgraph.cache": {},
+    "langgraph.config": _at(f"{_PARTS}.configs", "get_config"),
+    "langgraph.constants": _at(f"{_PARTS}.constants", "CONF"),
+    "langgraph.graph.ui": _at(
+        f"{_PARTS}.ui",
+        "UIMessage RemoveUIMessage AnyUIMessage push_ui_message delete_ui_message "
+        "ui_message_reducer",
+    ),
+    "langgraph.managed.base": _at(f"{_PARTS}.managed", "ManagedValueSpec ManagedValueMapping"),
+    "langgraph.managed.is_last_step": _at(f"{_PARTS}.managed", "RemainingStepsManager"),
+    "langgraph.pregel": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
+    "langgraph.pregel.main": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
+    "langgraph.pregel.protocol": _at(
+        "actorgraph.api.graph.setup", "PregelProtocol=CompiledBase"
+    ),
+    "langgraph.pregel.remote": _at(f"{_PARTS}.remote", "RemoteGraph RemoteException"),
+    "langgraph.prebuilt": _TOOL_NODE,
+    "langgraph.prebuilt.tool_node": _TOOL_NODE,
+    "langgraph.runtime": _at(f"{_PARTS}.managed", "BaseUser"),
+    "langgraph.types": _at(f"{_PARTS}.checkpoints", "ensure_valid_checkpointer"),
+    "langgraph.typing": _TYPING,
+    "langgraph.version": _at(f"{_PARTS}.versions", "__version__"),
+    "langgraph.warnings": _at(
+        f"{_PARTS}.versions",
+        """
+        LangGraphDeprecationWarning LangGraphDeprecatedSinceV05 LangGraphDeprecatedSinceV10
+        LangGraphDeprecatedSinceV11
+        """,
+    ),
+}
+
+
+def _table() -> dict[str, dict[str, str]]:
+    """Join the tables, and add the packages above each module."""
+    table: dict[str, dict[str, str]] = {}
+    private = {row.module: row.names for row in PRIVATE}
+    for part in (NAMES, _PUBLIC, private):
+        for module, names in part.items():
+            table.setdefault(module, {}).update(names)
+    for module in [*table]:
+        while "." in module:
+            module = module.rpartition(".")[0]
+            table.setdefault(module, {})
+    return table
+
+
+MODULES: Final[Mapping[str, Mapping[str, str]]] = _table()
+"""Module of LangGraph -> name -> its dotted name here."""

@@ -1,0 +1,1 @@
+"""Names that only LangGraph's ecosystem needs: thin forms of what the library has."""
