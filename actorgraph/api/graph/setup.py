@@ -7,6 +7,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
 from operator import is_
+from types import GenericAlias
 from typing import Any, Self, TypeVar, cast, get_args
 
 import msgspec
@@ -132,6 +133,9 @@ class CompiledBase:
         self._durability = durability
         self.stored_types = (*plan.types, *types_below(self.subgraphs))
         self.codec = self.codec_for(self.checkpointer)
+
+    def __class_getitem__(cls, types: Any) -> Any:
+        return GenericAlias(cls, types)
 
     def blocking_form(self) -> Self:
         """Return the graph whose nodes of two forms are called in their blocking one.

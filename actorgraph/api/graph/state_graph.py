@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import GenericAlias
 from typing import Any
 
 from actorgraph.api.graph.arguments import check_parts
@@ -30,6 +31,9 @@ class StateGraph(GraphBuilder):
     Raises:
         SchemaError: a schema can't be read.
     """
+
+    def __class_getitem__(cls, types: Any) -> Any:
+        return GenericAlias(cls, types)
 
     def compile(
         self,
