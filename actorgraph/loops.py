@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import threading
-from asyncio import _get_running_loop
+from asyncio import _get_running_loop, _set_running_loop
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -38,6 +38,23 @@ def in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+class blocking_allowed:  # noqa: N801 - used like a function, as contextlib's
+    """`with blocking_allowed():` hides the asyncio loop of this thread while it blocks on purpose.
+
+    For waits that are part of the loop, or shorter than a turn of it: tools that refuse blocking
+    calls in a running loop, such as blockbuster, are meant for the program's code.
+    """
+
+    __slots__ = ("_loop",)
+
+    def __enter__(self) -> None:
+        self._loop = _get_running_loop()
+        _set_running_loop(None)
+
+    def __exit__(self, *_: object) -> None:
+        _set_running_loop(self._loop)
 
 
 async def shielded(work: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -3,8 +3,9 @@
     import actorgraph.compat
     actorgraph.compat.install()  # before the first import of a `langgraph` module
 
-`python -m actorgraph.compat PROGRAM.py` and `python -m actorgraph.compat -m MODULE` run what exists
-without an edit. LangGraph itself is neither imported nor needed; `langgraph_sdk` stays the real one.
+`python -m actorgraph.compat PROGRAM.py` and `python -m actorgraph.compat -m MODULE` run what
+exists without an edit. LangGraph itself is neither imported nor needed; `langgraph_sdk` stays the
+real one.
 """
 
 from actorgraph.compat.finder import install, installed, uninstall

@@ -17,7 +17,7 @@ from actorgraph.compat.report import note
 from actorgraph.errors import CompatError, did_you_mean
 
 ROOT = "langgraph"
-TABLE = "docs/ecosystem.md, \"Names\""
+TABLE = 'docs/ecosystem.md, "Names"'
 
 
 class LangGraphModule(ModuleType):
@@ -99,8 +99,7 @@ def install() -> None:
     real = sorted(
         name
         for name, module in sys.modules.items()
-        if (name == ROOT or name.startswith(f"{ROOT}."))
-        and not isinstance(module, LangGraphModule)
+        if (name == ROOT or name.startswith(f"{ROOT}.")) and not isinstance(module, LangGraphModule)
     )
     if real:
         shown = ", ".join(real[:3]) + (f" and {len(real) - 3} more" if len(real) > 3 else "")
@@ -130,6 +129,8 @@ def _missing(module: str, name: str) -> str:
     private = any(part.startswith("_") and not part.startswith("__") for part in module.split("."))
     if private or name.startswith("_"):
         known = ", ".join(sorted({row.module for row in PRIVATE}))
-        return f"{text}: it is private to LangGraph. Private modules that are here: {known}. {TABLE}"
+        return (
+            f"{text}: it is private to LangGraph. Private modules that are here: {known}. {TABLE}"
+        )
     hint = did_you_mean(name or module, [*(MODULES.get(module) or MODULES)])
     return f"{text}\n  Do this: {hint}; the names that are here: {TABLE}"

@@ -131,9 +131,7 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
     "langgraph.managed.is_last_step": _at(f"{_PARTS}.managed", "RemainingStepsManager"),
     "langgraph.pregel": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
     "langgraph.pregel.main": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
-    "langgraph.pregel.protocol": _at(
-        "actorgraph.api.graph.setup", "PregelProtocol=CompiledBase"
-    ),
+    "langgraph.pregel.protocol": _at("actorgraph.api.graph.setup", "PregelProtocol=CompiledBase"),
     "langgraph.pregel.remote": _at(f"{_PARTS}.remote", "RemoteGraph RemoteException"),
     "langgraph.prebuilt": _TOOL_NODE,
     "langgraph.prebuilt.tool_node": _TOOL_NODE,

@@ -10,8 +10,7 @@ import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError, MissingExtraError
 from actorgraph.prebuilt.chat_messages import kind_of, message_module, messages_of
-from actorgraph.runtime.task.calling import thread_limiter
-from actorgraph.runtime.task.hops import hop
+from actorgraph.runtime.task.calling import call_plain
 
 Prompt = Callable[[Any], Awaitable[list[Any]]]
 
@@ -23,7 +22,7 @@ async def maybe_threaded(function: Callable[..., Any], *arguments: Any) -> Any:
     ):
         return await function(*arguments)
     work = functools.partial(function, *arguments)
-    output = await hop(work, thread_limiter())
+    output = await call_plain(work)
     return await output if inspect.isawaitable(output) else output
 
 

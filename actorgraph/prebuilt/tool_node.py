@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import anyio
 import anyio.from_thread
-import anyio.to_thread
 
 from actorgraph.api.blocking import block_on
 from actorgraph.errors import GraphInterrupt, InvalidUpdateError
@@ -30,7 +29,9 @@ from actorgraph.prebuilt.tools import (
     register_with_langchain,
     tool_of,
 )
-from actorgraph.runtime.task.calling import thread_limiter
+from actorgraph.runtime.caller import helping_here
+from actorgraph.runtime.inline import current_runner
+from actorgraph.runtime.task.calling import call_plain
 from actorgraph.runtime.task.interop import is_control_flow, translated
 from actorgraph.runtime.task.scope import CURRENT, TaskScope
 from actorgraph.values.commands import is_invalid_resume
@@ -175,7 +176,9 @@ class ToolNode:
 
     def invoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
         """Run the called tools; the sync form of `ainvoke`, which prefers `wrap_tool_call`."""
-        return block_on("ainvoke", partial(self._run, input, config, blocking=True))
+        plain = self._awrap is None or self._wrap is not None
+        plain = plain and all(tool.is_plain(blocking=True) for tool in self._tools.values())
+        return block_on("ainvoke", partial(self._run, input, config, blocking=True), plain=plain)
 
     async def ainvoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
         """Run the called tools concurrently.
@@ -188,15 +191,12 @@ class ToolNode:
         """
         return await self._run(input, config, blocking=False)
 
-    async def _run(
-        self, input: Any, config: Mapping[str, Any] | None, *, blocking: bool
-    ) -> Any:
+    async def _run(self, input: Any, config: Mapping[str, Any] | None, *, blocking: bool) -> Any:
         calls, state, like = self._parsed(input)
         listed = isinstance(input, list) and not _are_calls(input)
         requests = [self._request(call, state, config) for call in calls]
-        plain = self._wrap is not None and (blocking or self._awrap is None)
         works = [
-            partial(self._run_call, request, like, listed=listed, plain=plain)
+            partial(self._run_call, request, like, listed=listed, blocking=blocking)
             for request in requests
         ]
         outcomes = [await works[0]()] if len(works) == 1 else await run_concurrently(works, calls)
@@ -228,25 +228,27 @@ class ToolNode:
         return ToolCallRequest(call, self._given.get(call["name"]), state, runtime)
 
     async def _run_call(
-        self, request: ToolCallRequest, like: Any, *, listed: bool, plain: bool
+        self, request: ToolCallRequest, like: Any, *, listed: bool, blocking: bool
     ) -> Any:
         """Run one call, through the program's wrapper if there is one.
 
         Args:
-            plain: whether the wrapper is the sync one.
+            blocking: whether sync wrappers and sync forms of tools are preferred.
         """
-        execute = partial(self._execute, like=like, listed=listed)
+        execute = partial(self._execute, like=like, listed=listed, blocking=blocking)
+        prefers_plain = blocking and self._wrap is not None
         if self._awrap is None and self._wrap is None:
             return await execute(request)
         try:
-            if self._awrap is not None and not plain:
+            if self._awrap is not None and not prefers_plain:
                 return await self._awrap(request, execute)
-            work = partial(_wrapped, cast("Wrap", self._wrap), request, execute)
-            return await anyio.to_thread.run_sync(work, limiter=thread_limiter())
+            return await call_plain(partial(_wrapped, cast("Wrap", self._wrap), request, execute))
         except Exception as error:  # noqa: BLE001 - `handle_tool_errors` decides
             return self._answer(error, request.tool_call, like)
 
-    async def _execute(self, request: ToolCallRequest, *, like: Any, listed: bool) -> Any:
+    async def _execute(
+        self, request: ToolCallRequest, *, like: Any, listed: bool, blocking: bool
+    ) -> Any:
         call, events = request.tool_call, events_of(request.tool_call, request.runtime)
         tool = self._tools.get(call["name"])
         if request.tool is not None and request.tool is not self._given.get(call["name"]):
@@ -260,7 +262,7 @@ class ToolNode:
             filled = fill_injected(tool.injected, call, request.state, request.runtime, self._key)
             try:
                 around = like if isinstance(tool, Tool) else request.runtime.config
-                response = await tool.call(call, filled, around)
+                response = await tool.call(call, filled, around, blocking=blocking)
             except Exception as error:
                 if not _is_validation(error):
                     raise
@@ -284,8 +286,14 @@ class ToolNode:
 def _wrapped(
     wrap: Wrap, request: ToolCallRequest, execute: Callable[..., Coroutine[Any, Any, Any]]
 ) -> Any:
-    """Call a sync wrapper in a worker thread; the tools that it executes run on the event loop."""
-    return wrap(request, lambda again: anyio.from_thread.run(execute, again))
+    """Call a sync wrapper, where plain functions are called; its tools run on the event loop."""
+
+    def run(request: ToolCallRequest) -> Any:
+        if current_runner() is None and helping_here() is None:
+            return anyio.from_thread.run(execute, request)
+        return block_on("ainvoke", partial(execute, request), plain=True)
+
+    return wrap(request, run)
 
 
 def _are_calls(given: Any) -> bool:

@@ -15,10 +15,10 @@ from typing import Annotated, Any, Generic, TypeVar, cast, get_args, get_origin,
 import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
+from actorgraph.plan.forms import has_sync_form
 from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, tool_message
 from actorgraph.prebuilt.tool_results import InvalidArguments
-from actorgraph.runtime.task.calling import thread_limiter
-from actorgraph.runtime.task.hops import hop
+from actorgraph.runtime.task.calling import call_plain
 from actorgraph.values.commands import Command
 from actorgraph.values.from_langgraph import from_langgraph
 
@@ -223,17 +223,25 @@ class Tool:
         values = {f.name: getattr(made, f.name) for f in fields}
         return {n: v for n, v in values.items() if n in sent or v is not msgspec.UNSET}
 
-    async def call(self, call: Mapping[str, Any], filled: Mapping[str, Any], like: Any) -> Any:
+    def is_plain(self, *, blocking: bool) -> bool:
+        """Whether a call runs no async code."""
+        del blocking
+        return not inspect.iscoroutinefunction(self.function)
+
+    async def call(
+        self, call: Mapping[str, Any], filled: Mapping[str, Any], like: Any, *, blocking: bool
+    ) -> Any:
         """Run the function for one call.
 
         Returns: a ToolMessage, or the function's own Command, ToolMessage or list of these.
         """
+        del blocking
         arguments = {**self.validate(_without_injected(call["args"], self.injected)), **filled}
         if inspect.iscoroutinefunction(self.function):
             output = await self.function(**arguments)
         else:
             work = functools.partial(self.function, **arguments)
-            output = await hop(work, thread_limiter())
+            output = await call_plain(work)
             output = await output if inspect.isawaitable(output) else output
         output = from_langgraph(output)
         if isinstance(output, Command) or is_tool_message(output) or _is_results(output):
@@ -254,16 +262,25 @@ class ForeignTool:
         """Whether an agent ends with the tool's answer."""
         return bool(getattr(self.given, "return_direct", False))
 
+    def is_plain(self, *, blocking: bool) -> bool:
+        """Whether a call runs no async code; `blocking`: of a blocking call of the graph."""
+        return has_sync_form(self.given) if blocking else _is_sync(self.given)
+
     async def call(
-        self, call: Mapping[str, Any], filled: Mapping[str, Any], config: Mapping[str, Any]
+        self,
+        call: Mapping[str, Any],
+        filled: Mapping[str, Any],
+        config: Mapping[str, Any],
+        *,
+        blocking: bool,
     ) -> Any:
         """Run the tool for one call; it validates the arguments and makes the ToolMessage."""
         arguments = {**_without_injected(call["args"], self.injected), **filled}
         request = {**call, "args": arguments, "type": "tool_call"}
-        if not _is_sync(self.given):
+        if not self.is_plain(blocking=blocking):
             return await self.given.ainvoke(request, dict(config))
         work = functools.partial(self.given.invoke, request, dict(config))
-        return await hop(work, thread_limiter())
+        return await call_plain(work)
 
 
 def _is_sync(given: Any) -> bool:

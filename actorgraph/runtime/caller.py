@@ -22,7 +22,7 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any, Final, Protocol, TypeVar
 
-from actorgraph.loops import Home, in_event_loop
+from actorgraph.loops import Home, blocking_allowed, in_event_loop
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.inline import InlineCalls
 from actorgraph.runtime.portal import call_result
@@ -55,7 +55,7 @@ class _Waiting(selectors.BaseSelector):
     def __init__(self, opened: Callable[[], None]) -> None:
         self._opened = opened  # called when the real selector has taken over
         self._lock = threading.Lock()  # held unless there is something to do
-        self._lock.acquire()
+        self._lock.acquire(blocking=False)
         self._real: selectors.BaseSelector | None = None
 
     @property
@@ -74,7 +74,8 @@ class _Waiting(selectors.BaseSelector):
         if self._real is not None:
             return self._real.select(0 if self._lock.acquire(blocking=False) else at_most)
         if at_most > 0:
-            self._lock.acquire(timeout=at_most)
+            with blocking_allowed():
+                self._lock.acquire(timeout=at_most)
         return []
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:

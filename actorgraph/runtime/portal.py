@@ -21,7 +21,7 @@ from anyio.abc import TaskGroup
 from anyio.from_thread import BlockingPortal
 
 from actorgraph.errors import RunningLoopError
-from actorgraph.loops import in_event_loop
+from actorgraph.loops import blocking_allowed, in_event_loop
 
 T = TypeVar("T")
 EXIT_TIMEOUT_S = 10.0
@@ -170,7 +170,8 @@ async def acall(function: Callable[..., Awaitable[T]], *args: Any) -> T:
     """
     context = copy_context()
     work = partial(call_result, function)
-    future = _PORTAL.get().start_task_soon(lambda: context.run(work, *args))
+    with blocking_allowed():  # for a moment, in a loop that only a blocking call waits for
+        future = _PORTAL.get().start_task_soon(lambda: context.run(work, *args))
     cancelled: BaseException | None = None
     while not future.done():
         try:

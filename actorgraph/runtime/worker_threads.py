@@ -24,7 +24,7 @@ class _Worker:
     def __init__(self, work: Work) -> None:
         self._work: Work | None = work
         self._wake = threading.Lock()
-        self._wake.acquire()
+        self._wake.acquire(blocking=False)
         threading.Thread(target=self._serve, name="actorgraph-worker", daemon=True).start()
 
     def give(self, work: Work) -> None:

@@ -47,40 +47,12 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
     def invoke(self, input: Any, config: Config | None = None, **options: Any) -> Any:
         """Blocking version of `ainvoke`, with the same options. Refused inside an event loop."""
         graph = self.blocking_form()
-        return graph._block_on("ainvoke", lambda: graph.ainvoke(input, config, **options))
+        return graph.block_on("ainvoke", lambda: graph.ainvoke(input, config, **options))
 
     def stream(self, input: Any, config: Config | None = None, **options: Any) -> Iterator[Any]:
         """Blocking version of `astream`, with the same options. Refused inside an event loop."""
         refuse_in_loop("astream")
-        return self.blocking_form()._stream(input, config, options)
-
-    def _stream(
-        self, input: Any, config: Config | None, options: Mapping[str, Any]
-    ) -> Iterator[Any]:
-        stream = self.astream(input, config, **options)
-        stream.wait_for_reader()
-        waiting = StreamWaiting(plain=self.plan.plain)
-        end = object()
-        try:
-            chunk = waiting.wait(partial(_next, stream, end))
-            here = waiting.chunk_waiting
-            while chunk is not end:
-                yield chunk
-                chunk = (
-                    waiting.wait(partial(_next, stream, end))
-                    if here is None
-                    else stream.next_here(here, end)
-                )
-        finally:
-            # The generator may be freed by the garbage collector where nothing may block: inside
-            # a loop, or while the interpreter shuts down.
-            if in_event_loop() or sys.is_finalizing():
-                waiting.abandon(stream.abandon, stream.aclose)
-            else:
-                try:
-                    waiting.wait(stream.aclose)
-                finally:
-                    waiting.end()
+        return _blocking_stream(self.blocking_form(), input, config, options)
 
     @overload
     def get_state(
@@ -97,7 +69,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
     def get_state(self, config: Any = None, checkpoint_id: Any = None, **options: Any) -> Any:
         """Blocking version of `aget_state`."""
         call: Any = self.aget_state
-        return self._block_on("aget_state", lambda: call(config, checkpoint_id, **options))
+        return self.block_on("aget_state", lambda: call(config, checkpoint_id, **options))
 
     def get_state_history(
         self, config: Config | str | None = None, **options: Any
@@ -112,13 +84,13 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
             pages = cast("Pages[StateSnapshot]", history)
             return pages, await pages.page()
 
-        pages, first = self._block_on("aget_state_history", begun)
+        pages, first = self.block_on("aget_state_history", begun)
 
         def rest() -> Iterator[StateSnapshot]:
             page = first
             while page:
                 yield from page
-                page = self._block_on("aget_state_history", pages.page)
+                page = self.block_on("aget_state_history", pages.page)
 
         return rest()
 
@@ -131,7 +103,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         **options: Any,
     ) -> dict[str, Any]:
         """Blocking version of `aupdate_state`, with the same options."""
-        return self._block_on(
+        return self.block_on(
             "aupdate_state",
             lambda: self.aupdate_state(config, values, as_node, task_id, **options),
         )
@@ -140,7 +112,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         self, config: Config | str | None = None, supersteps: Any = (), **options: Any
     ) -> dict[str, Any]:
         """Blocking version of `abulk_update_state`, with the same options."""
-        return self._block_on(
+        return self.block_on(
             "abulk_update_state", lambda: self.abulk_update_state(config, supersteps, **options)
         )
 
@@ -151,7 +123,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         **options: Any,
     ) -> dict[str, Any]:
         """Blocking version of `afork_state`, with the same options."""
-        return self._block_on(
+        return self.block_on(
             "afork_state", lambda: self.afork_state(source, target_thread_id, **options)
         )
 
@@ -163,7 +135,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         **options: Any,
     ) -> Any:
         """Blocking version of `aresume_from`, with the same options."""
-        return self._block_on(
+        return self.block_on(
             "aresume_from", lambda: self.aresume_from(thread, target, command, **options)
         )
 
@@ -171,11 +143,11 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         self, thread: Config | str, command: Command[Any] | None = None, **options: Any
     ) -> Any:
         """Blocking version of `aresume`, with the same options."""
-        return self._block_on("aresume", lambda: self.aresume(thread, command, **options))
+        return self.block_on("aresume", lambda: self.aresume(thread, command, **options))
 
     def retry(self, thread: Config | str, **options: Any) -> Any:
         """Blocking version of `aretry`, with the same options."""
-        return self._block_on("aretry", lambda: self.aretry(thread, **options))
+        return self.block_on("aretry", lambda: self.aretry(thread, **options))
 
     # --- changed copies; the graph itself stays as it is ---
 
@@ -249,7 +221,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
 
     def clear_cache(self, nodes: Sequence[str] | None = None) -> None:
         """Blocking version of `aclear_cache`."""
-        self._block_on("aclear_cache", lambda: self.aclear_cache(nodes))
+        self.block_on("aclear_cache", lambda: self.aclear_cache(nodes))
 
     def _cached_nodes(self) -> list[str]:
         return [node.name for node in self.plan.nodes.values() if node.cache is not None]
@@ -295,6 +267,35 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
 
     def __ror__(self, step: Any) -> Any:
         return step | self.as_runnable()
+
+
+def _blocking_stream(
+    graph: CompiledStateGraph, input: Any, config: Config | None, options: Mapping[str, Any]
+) -> Iterator[Any]:
+    stream = graph.astream(input, config, **options)
+    stream.wait_for_reader()
+    waiting = StreamWaiting(plain=graph.plan.plain)
+    end = object()
+    try:
+        chunk = waiting.wait(partial(_next, stream, end))
+        here = waiting.chunk_waiting
+        while chunk is not end:
+            yield chunk
+            chunk = (
+                waiting.wait(partial(_next, stream, end))
+                if here is None
+                else stream.next_here(here, end)
+            )
+    finally:
+        # The generator may be freed by the garbage collector where nothing may block: inside
+        # a loop, or while the interpreter shuts down.
+        if in_event_loop() or sys.is_finalizing():
+            waiting.abandon(stream.abandon, stream.aclose)
+        else:
+            try:
+                waiting.wait(stream.aclose)
+            finally:
+                waiting.end()
 
 
 async def _next(stream: ChunkStream, end: object) -> Any:

@@ -222,7 +222,7 @@ class RunMethods(CompiledBase):
         """Blocking version of `abatch`."""
         alone = len(inputs) == 1
         graph = self.blocking_form()
-        return graph._block_on(
+        return graph.block_on(
             "abatch", lambda: graph.abatch(inputs, config, **options), alone=alone
         )
 
@@ -284,7 +284,7 @@ class RunMethods(CompiledBase):
         """
         if version == "v2" and not transformers:
             return self._read_spans(input, config, options)
-        return self._read_events(input, config, version, transformers, options, blocking=False)
+        return self.read_events(input, config, version, transformers, options, blocking=False)
 
     def _read_spans(
         self, given: Any, config: Config | None, options: dict[str, Any]
@@ -318,10 +318,10 @@ class RunMethods(CompiledBase):
 
         transformers = options.pop("transformers", ())
         graph = self.blocking_form()
-        run = graph._read_events(input, config, version, transformers, options, blocking=True)
+        run = graph.read_events(input, config, version, transformers, options, blocking=True)
         return GraphRunStream(run)
 
-    def _read_events(
+    def read_events(
         self,
         given: Any,
         config: Config | None,

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, cast, get_args
 import msgspec
 
 from actorgraph.api import config as configs
-from actorgraph.api.blocking import block_on
+from actorgraph.api.blocking import block_on as run_blocking
 from actorgraph.api.config import seconds
 from actorgraph.api.graph.arguments import check_profile, resources_of, stores_of
 from actorgraph.api.graph.subgraphs import graph_at, subgraphs_of, types_below
@@ -151,16 +151,14 @@ class CompiledBase:
             self._blocking = now, twin
         return self if twin is None else cast("Self", twin)
 
-    def _block_on(
-        self, name: str, function: Callable[[], Awaitable[T]], *, alone: bool = True
-    ) -> T:
+    def block_on(self, name: str, function: Callable[[], Awaitable[T]], *, alone: bool = True) -> T:
         """Run an async method of this graph and return its result; see `block_on`.
 
         Args:
             alone: whether it makes no more than one run: functions of concurrent ones would wait
                 for each other in one thread.
         """
-        return block_on(name, function, plain=alone and self.plan.plain)
+        return run_blocking(name, function, plain=alone and self.plan.plain)
 
     def codec_for(self, saver: object) -> Codec:
         """Return the codec of the graph's values in a saver; for the package's own use."""

@@ -1,16 +1,14 @@
 """RunnableCallable: a Runnable of a sync and an async function, as agents add them as nodes."""
 
-import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-import anyio.to_thread
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import RunnableConfig
 from langchain_core.runnables.config import ensure_config as with_defaults
 
-from actorgraph.plan.callables import injected
 from actorgraph.compat.parts.configs import filled_in
+from actorgraph.plan.callables import injected
 from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.hops import hop
 

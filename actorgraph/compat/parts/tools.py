@@ -4,7 +4,7 @@ LangChain recognizes injected arguments by base classes when a tool is made, whi
 the first ToolNode.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -16,10 +16,10 @@ from actorgraph.prebuilt import (
     ToolCallRequest,
     ToolCallTransformer,
     ToolInvocationError,
-    ToolNode,
     ToolRuntime,
     tools_condition,
 )
+from actorgraph.prebuilt import ToolNode as PlainToolNode
 from actorgraph.prebuilt.chat_messages import content_of
 from actorgraph.prebuilt.tools import register_with_langchain
 
@@ -41,6 +41,20 @@ __all__ = [
 ToolCallWrapper = Callable[[ToolCallRequest, Callable[[ToolCallRequest], Any]], Any]
 AsyncToolCallWrapper = ToolCallWrapper
 msg_content_output = content_of
+
+
+class ToolNode(PlainToolNode):
+    """A `ToolNode` whose functions are LangChain's tools: packages bind them to models."""
+
+    def __init__(self, tools: Sequence[Any], **options: Any) -> None:
+        super().__init__([_langchain_tool(tool) for tool in tools], **options)
+
+
+def _langchain_tool(given: Any) -> Any:
+    """Make LangChain's tool of a function; a tool is returned as it is."""
+    if hasattr(given, "invoke") or not callable(given):
+        return given
+    return import_module("langchain_core.tools").tool(given)
 
 
 class ToolCallWithContext(TypedDict):

@@ -310,6 +310,18 @@ async def call_function(
     return await returned if inspect.isawaitable(returned) else returned
 
 
+async def call_plain(work: Callable[[], T]) -> T:
+    """Call a plain function that a node needs: here if the loop is a caller's, else in a thread.
+
+    A cancelled call in a worker thread is abandoned.
+    """
+    scope = CURRENT.get(None)
+    calls = None if scope is None or scope.in_thread else calls_here()
+    if calls is not None:
+        return await calls.call(work)
+    return await hop(work, thread_limiter())
+
+
 async def _awaited_in_portal(returned: Awaitable[Any]) -> Any:
     """Await what a plain function has returned where clients of async code live."""
     return await portal.acall(_awaited, returned)

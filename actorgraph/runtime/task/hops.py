@@ -21,7 +21,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 import anyio
 import anyio.to_thread
 
-from actorgraph.loops import on_trio
+from actorgraph.loops import blocking_allowed, on_trio
 from actorgraph.plan.plan import Pace
 from actorgraph.runtime import worker_threads
 
@@ -136,9 +136,10 @@ class _Call(Generic[T]):
     def ends_soon(self) -> bool:
         """Start the call and wait for its end, for a moment; the other threads run meanwhile."""
         done = self._done = Lock()
-        done.acquire()
+        done.acquire(blocking=False)
         worker_threads.start(self._serve)
-        return done.acquire(timeout=WAIT_MAX_S)
+        with blocking_allowed():
+            return done.acquire(timeout=WAIT_MAX_S)
 
     async def end(self) -> T:
         """Wait for the end of the call; starts it if need be."""
