@@ -157,9 +157,9 @@ def _table() -> dict[str, dict[str, str]]:
         for module, names in part.items():
             table.setdefault(module, {}).update(names)
     for module in [*table]:
-        while "." in module:
-            module = module.rpartition(".")[0]
-            table.setdefault(module, {})
+        parts = module.split(".")
+        for count in range(1, len(parts)):
+            table.setdefault(".".join(parts[:count]), {})
     return table
 
 

@@ -54,7 +54,7 @@ def text_of(asked: tuple[NameReport, ...]) -> str:
 
 def _place() -> str:
     """Name the code that asked: the nearest frame outside of imports and of this package."""
-    frame = sys._getframe(1)
+    frame = sys._getframe(1)  # noqa: SLF001 - the only way that costs nothing
     here = str(Path(__file__).parent)
     while frame is not None:
         file = frame.f_code.co_filename

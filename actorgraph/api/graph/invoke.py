@@ -331,6 +331,7 @@ class RunMethods(CompiledBase):
         *,
         blocking: bool,
     ) -> "AsyncGraphRunStream":
+        """As `astream_events` of version 3; for the package's own use."""
         from actorgraph.api.streams.run_stream import AsyncGraphRunStream, Pump
 
         _check(version, options)

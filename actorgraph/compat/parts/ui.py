@@ -110,9 +110,10 @@ def ui_message_reducer(
             continue
         removed.discard(one["id"])
         if known is not None and one["metadata"].get("merge"):
-            before = cast("UIMessage", known)["props"]
-            one = cast("UIMessage", {**one, "props": {**before, **one["props"]}})
-        kept[one["id"]] = one
+            props = {**cast("UIMessage", known)["props"], **one["props"]}
+            kept[one["id"]] = cast("UIMessage", {**one, "props": props})
+        else:
+            kept[one["id"]] = one
     return [one for one in kept.values() if one["id"] not in removed]
 
 
