@@ -23,6 +23,8 @@ TABLE = 'docs/ecosystem.md, "Names"'
 class LangGraphModule(ModuleType):
     """One module of `langgraph`, whose names are ours."""
 
+    is_compat_module = True
+
     def __getattr__(self, name: str) -> Any:
         """Import a name at its first use.
 

@@ -13,12 +13,21 @@ _TYPES = "langgraph.types"
 _NO_ID = "placeholder-id"
 
 
+def langgraph_module(name: str) -> Any:
+    """Return a module of the real LangGraph if the program has imported it, else None.
+
+    Modules by which `actorgraph.compat` answers `import langgraph` have only our own classes.
+    """
+    module = sys.modules.get(name)
+    return None if getattr(module, "is_compat_module", False) else module
+
+
 def from_langgraph(thing: Any) -> Any:
     """Convert a Command, Send, Interrupt, Overwrite or policy of LangGraph's, also in a list.
 
     Anything else is returned as it is.
     """
-    theirs = sys.modules.get(_TYPES)
+    theirs = langgraph_module(_TYPES)
     if theirs is None:
         return thing
     if isinstance(thing, (list, tuple)) and not hasattr(thing, "_fields"):
@@ -29,12 +38,12 @@ def from_langgraph(thing: Any) -> Any:
 
 def is_langgraph_command(kind: Any) -> bool:
     """Whether a class is LangGraph's Command."""
-    return kind is not None and kind is _named(sys.modules.get(_TYPES), "Command")
+    return kind is not None and kind is _named(langgraph_module(_TYPES), "Command")
 
 
 def is_langgraph_interrupt(thing: Any) -> bool:
     """Whether a value is LangGraph's Interrupt, or a list with one."""
-    kind = _named(sys.modules.get(_TYPES), "Interrupt")
+    kind = _named(langgraph_module(_TYPES), "Interrupt")
     parts = cast("list[Any]", thing) if isinstance(thing, (list, tuple)) else [thing]
     return kind is not None and any(isinstance(part, kind) for part in parts)
 

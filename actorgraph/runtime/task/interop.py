@@ -11,7 +11,7 @@ from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan
 from actorgraph.runtime.task.scope import TaskScope
-from actorgraph.values.from_langgraph import from_langgraph
+from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
 
 Inherit = Callable[[TaskScope, Context], None]
 
@@ -39,7 +39,7 @@ def runnable_here(node: NodePlan) -> NodePlan:
         from actorgraph.runtime.task.langchain import for_trio
 
         node = for_trio(node)
-    if "langgraph.pregel" in sys.modules and hasattr(theirs.call, "__self__"):
+    if langgraph_module("langgraph.pregel") and hasattr(theirs.call, "__self__"):
         from actorgraph.runtime.task.langgraph import pausing_node
 
         node = pausing_node(node)
@@ -48,7 +48,7 @@ def runnable_here(node: NodePlan) -> NodePlan:
 
 def translated(error: BaseException) -> BaseException:
     """A node's error, with LangGraph's interrupts and commands, also in groups, made ours."""
-    theirs = sys.modules.get("langgraph.errors")
+    theirs = langgraph_module("langgraph.errors")
     if theirs is None:
         return error
     if isinstance(error, BaseExceptionGroup):
@@ -71,7 +71,7 @@ def translated(error: BaseException) -> BaseException:
 
 def is_control_flow(error: BaseException) -> bool:
     """Whether it is control flow of LangGraph's, which error handling must let through."""
-    theirs = sys.modules.get("langgraph.errors")
+    theirs = langgraph_module("langgraph.errors")
     return theirs is not None and isinstance(error, theirs.GraphBubbleUp)
 
 

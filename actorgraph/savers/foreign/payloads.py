@@ -8,7 +8,6 @@ Versions   ours are integers; a saver may count with text or floats. LangGraph's
            a dot and a random part, so a version that the parent has keeps its text
 """
 
-import sys
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, cast
@@ -17,7 +16,7 @@ from actorgraph.codec import Codec
 from actorgraph.codec.encryption import NOWHERE, Place
 from actorgraph.errors import SerializationError
 from actorgraph.values.commands import Interrupt, Overwrite, Send
-from actorgraph.values.from_langgraph import from_langgraph
+from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
 from actorgraph.values.policies import TimeoutPolicy
 
 _TYPES = "langgraph.types"
@@ -25,7 +24,7 @@ _TYPES = "langgraph.types"
 
 def convert_to_langgraph(value: Any) -> Any:
     """Convert a value, or the items of a list or tuple, to LangGraph's classes."""
-    types = sys.modules.get(_TYPES)
+    types = langgraph_module(_TYPES)
     return value if types is None else _mapped(value, lambda item: _theirs(types, item))
 
 
