@@ -12,8 +12,10 @@ second request then.
 """
 
 import inspect
+import sys
 import time
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, TypeVar, cast, overload
 
 import msgspec
@@ -129,7 +131,8 @@ def interrupt(value: Any, *, response_schema: type | dict[str, Any] | None = Non
         value: the question; any value that can be stored.
         response_schema: the schema of the answer. A dict is a JSON schema that is shown with the
             question and checks nothing. A pydantic model, TypedDict, dataclass or msgspec Struct
-            is shown as a JSON schema, checks the answer and converts it to that type.
+            is shown as a JSON schema, checks the answer and converts it to that type; so is any
+            other type that pydantic knows, such as a union, if the program has imported it.
     Returns: the answer.
     Raises:
         GraphInterrupt: the answer isn't known yet. It is a BaseException, so that
@@ -143,10 +146,24 @@ def interrupt(value: Any, *, response_schema: type | dict[str, Any] | None = Non
         return scope.ask(value)
     if isinstance(response_schema, dict):
         return scope.ask(value, response_schema)
-    shown = json_schema(response_schema, title=response_schema.__name__)
+    adapter = _adapter_of(response_schema)
+    if adapter is None:
+        shown = json_schema(response_schema, title=response_schema.__name__)
+    else:
+        shown = adapter.json_schema()
     number = scope.asked
     answer = scope.ask(value, shown)
     return _convert_answer(answer, response_schema, lambda: _question(scope, number, value, shown))
+
+
+@lru_cache
+def _adapter_of(kind: Any) -> Any:
+    """Return pydantic's adapter of a type that isn't a class, such as a union; None for a class.
+
+    Only if the program has imported pydantic: unions of several classes need it.
+    """
+    pydantic = sys.modules.get("pydantic")
+    return None if pydantic is None or isinstance(kind, type) else pydantic.TypeAdapter(kind)
 
 
 def _question(scope: TaskScope, number: int, value: Any, schema: dict[str, Any]) -> Interrupt:
@@ -155,7 +172,10 @@ def _question(scope: TaskScope, number: int, value: Any, schema: dict[str, Any])
 
 def _convert_answer(answer: Any, kind: Any, question: Callable[[], Interrupt]) -> Any:
     """Convert an answer to its type; an object of that type stays as it is."""
+    adapter = _adapter_of(kind)
     try:
+        if adapter is not None:
+            return adapter.validate_python(answer)
         if hasattr(kind, "model_validate"):
             return kind.model_validate(answer)
         return msgspec.convert(answer, kind)
