@@ -20,6 +20,7 @@ IMPORTED_AS = {
     "opentelemetry-api": "opentelemetry",
     "langchain-core": "langchain_core",
     "pillow": "PIL",
+    "typing-extensions": "typing_extensions",
 }
 """The import name of a distribution, where it differs from its name."""
 

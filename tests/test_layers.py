@@ -38,6 +38,7 @@ ORDER = [
     REEXPORTS,
     {"sessions"},
     {"web", "cli", "prebuilt", "testing", "migrate"},
+    {"compat"},
     # `import actorgraph` re-exports everything, so nothing inside may import it back.
     {"__init__"},
     {"__main__"},

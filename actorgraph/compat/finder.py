@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from actorgraph.compat.modules import MODULES, PRIVATE
+from actorgraph.compat.modules import ABSENT, MODULES, PRIVATE
 from actorgraph.compat.report import note
 from actorgraph.errors import CompatError, did_you_mean
 
@@ -32,9 +32,9 @@ class LangGraphModule(ModuleType):
             AttributeError: it isn't in the table. `from ... import` makes an ImportError of it.
         """
         module = self.__name__
-        if name.startswith("__"):
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home = MODULES[module].get(name)
+        if home is None and name.startswith("__"):
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if home is None:
             if f"{module}.{name}" in MODULES:
                 return import_module(f"{module}.{name}")
@@ -125,7 +125,7 @@ def uninstall() -> None:
 
 
 def _missing(module: str, name: str) -> str:
-    """The error's text: what is missing, whether it is private, and where the table is."""
+    """The error's text: the missing name, whether it is private, and the place of the table."""
     where = f"module {module!r}" if not name else f"name {name!r} of {module!r}"
     text = f"actorgraph has no {where}"
     private = any(part.startswith("_") and not part.startswith("__") for part in module.split("."))
@@ -134,5 +134,8 @@ def _missing(module: str, name: str) -> str:
         return (
             f"{text}: it is private to LangGraph. Private modules that are here: {known}. {TABLE}"
         )
+    way_out = ABSENT.get(f"{module}.{name}" if name else module) or ABSENT.get(module)
+    if way_out:
+        return f"{text}\n  Do this: {way_out}"
     hint = did_you_mean(name or module, [*(MODULES.get(module) or MODULES)])
     return f"{text}\n  Do this: {hint}; the names that are here: {TABLE}"

@@ -129,6 +129,10 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
     ),
     "langgraph.managed.base": _at(f"{_PARTS}.managed", "ManagedValueSpec ManagedValueMapping"),
     "langgraph.managed.is_last_step": _at(f"{_PARTS}.managed", "RemainingStepsManager"),
+    "langgraph.store.postgres.base": _at("actorgraph.stores", "PostgresStore"),
+    "langgraph.store.sqlite.base": _at("actorgraph.stores", "SqliteStore"),
+    "langgraph.graph": _at(f"{_PARTS}.graphs", "MessageGraph"),
+    "langgraph.graph.message": _at(f"{_PARTS}.graphs", "MessageGraph"),
     "langgraph.pregel": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
     "langgraph.pregel.main": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
     "langgraph.pregel.protocol": _at("actorgraph.api.graph.setup", "PregelProtocol=CompiledBase"),
@@ -147,6 +151,61 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
         """,
     ),
 }
+
+
+_LOOP = "it belongs to LangGraph's own loop; read states by get_state() and stream_mode='debug'"
+_SAVER = "it is for authors of LangGraph's savers; docs/own-savers.md shows how to write one here"
+_SHALLOW = "use PostgresSaver, and keep few checkpoints: docs/operations.md, retention"
+_SETTINGS = "search here needs no such settings; see docs/stores.md"
+_TYPE_VARIABLE = "it is a type variable of LangGraph's own code; make one"
+
+ABSENT: Final[Mapping[str, str]] = {
+    "langgraph.cache.redis": "pass an InMemoryCache, a SqliteCache, or a BaseCache of your own",
+    "langgraph.callbacks.GraphLifecycleStatus": "compare with the text itself",
+    "langgraph.callbacks.get_async_graph_callback_manager_for_config": _LOOP,
+    "langgraph.callbacks.get_sync_graph_callback_manager_for_config": _LOOP,
+    "langgraph.cache.base.ValueT": _TYPE_VARIABLE,
+    "langgraph.checkpoint.base.V": _TYPE_VARIABLE,
+    "langgraph.checkpoint.base.DeltaChannelHistory": _SAVER,
+    "langgraph.checkpoint.base.writes_sort_key": _SAVER,
+    "langgraph.checkpoint.base.get_checkpoint_metadata": _SAVER,
+    "langgraph.checkpoint.base.get_serializable_checkpoint_metadata": _SAVER,
+    "langgraph.checkpoint.base.id.UUID": "import it from uuid",
+    "langgraph.checkpoint.conformance": "check a saver with actorgraph.testing.check_saver",
+    "langgraph.checkpoint.postgres.Conn": _SAVER,
+    "langgraph.checkpoint.postgres.aio.Conn": _SAVER,
+    "langgraph.checkpoint.postgres.BasePostgresSaver": "use PostgresSaver",
+    "langgraph.checkpoint.postgres.base": "use PostgresSaver",
+    "langgraph.checkpoint.postgres.ShallowPostgresSaver": _SHALLOW,
+    "langgraph.checkpoint.postgres.aio.AsyncShallowPostgresSaver": _SHALLOW,
+    "langgraph.checkpoint.postgres.shallow": _SHALLOW,
+    "langgraph.checkpoint.serde.base.UntypedSerializerProtocol": "use SerializerProtocol",
+    "langgraph.checkpoint.serde.base.SerializerCompat": "use SerializerProtocol",
+    "langgraph.checkpoint.serde.base.maybe_add_typed_methods": "use SerializerProtocol",
+    "langgraph.checkpoint.serde.event_hooks.emit_serde_event": "the codec emits them itself",
+    "langgraph.checkpoint.serde.jsonplus.InvalidModuleError": "catch UnknownTypeError",
+    "langgraph.checkpoint.serde.types": _SAVER,
+    "langgraph.checkpoint.sqlite.aio.T": _TYPE_VARIABLE,
+    "langgraph.checkpoint.sqlite.utils": _SAVER,
+    "langgraph.constants.TASKS": _LOOP,
+    "langgraph.constants.CONFIG_KEY_CHECKPOINTER": _LOOP,
+    "langgraph.errors.TaskNotFound": "LangGraph's server raises it; here it is RunNotFoundError",
+    "langgraph.prebuilt.tool_node.StateT": _TYPE_VARIABLE,
+    "langgraph.prebuilt.tool_node.ContextT": _TYPE_VARIABLE,
+    "langgraph.pregel.debug": _LOOP,
+    "langgraph.pregel.protocol.StreamProtocol": _LOOP,
+    "langgraph.pregel.types.PregelExecutableTask": _LOOP,
+    "langgraph.types.PregelExecutableTask": _LOOP,
+    "langgraph.types.CheckpointTask": _LOOP,
+    "langgraph.store.base.validate_op_namespace": "the stores here check namespaces themselves",
+    "langgraph.store.base.batch.F": _TYPE_VARIABLE,
+    "langgraph.store.postgres.PoolConfig": "pass a psycopg pool, or a URL",
+    "langgraph.store.postgres.base": _SETTINGS,
+    "langgraph.store.sqlite.base": _SETTINGS,
+    "langgraph.stream.stream_channel.T": _TYPE_VARIABLE,
+}
+"""Public modules and names that the layer lacks -> the way out. A module's entry is for all of
+its names that aren't in the table."""
 
 
 def _table() -> dict[str, dict[str, str]]:

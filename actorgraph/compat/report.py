@@ -1,6 +1,6 @@
-"""What a program asked of `langgraph`: names that are ours, and names that are missing."""
+"""Report of the names of `langgraph` that a program asked for, ours and missing ones."""
 
-import sys
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def text_of(asked: tuple[NameReport, ...]) -> str:
 
 def _place() -> str:
     """Name the code that asked: the nearest frame outside of imports and of this package."""
-    frame = sys._getframe(1)  # noqa: SLF001 - the only way that costs nothing
+    frame = inspect.currentframe()
     here = str(Path(__file__).parent)
     while frame is not None:
         file = frame.f_code.co_filename

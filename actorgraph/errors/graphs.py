@@ -142,7 +142,7 @@ class MissingExtraError(ActorGraphError, ImportError):
 
 
 class CompatError(ActorGraphError, RuntimeError):
-    """The layer that answers `import langgraph` can't be installed, or lacks what was asked."""
+    """`actorgraph.compat` can't be installed any more."""
 
 
 class InvalidContextError(ActorGraphError, ValueError):

@@ -104,7 +104,7 @@ class CompiledBase:
     stream_mode: StreamMode | Sequence[StreamMode] = "updates"
     debug: bool = False
     _template: tuple[tuple[object, ...], RunTemplate | None] = ((), None)
-    _blocking: "tuple[tuple[object, ...], CompiledBase | None]" = ((), None)
+    _blocking: "tuple[Plan | None, tuple[object, ...], CompiledBase | None]" = (None, (), None)
 
     def __init__(
         self,
@@ -142,13 +142,15 @@ class CompiledBase:
 
         The graph itself if it has none. For the package's own use.
         """
-        made_of, twin = self._blocking
+        plan, made_of, twin = self._blocking
+        if plan is self.plan and twin is None:
+            return self
         # A program may assign e.g. `checkpointer` between two calls.
         now = tuple(value for name, value in vars(self).items() if name not in _MADE)
-        if len(made_of) != len(now) or not all(map(is_, made_of, now)):
+        if plan is not self.plan or len(made_of) != len(now) or not all(map(is_, made_of, now)):
             plan = blocking_plan(self.plan)
             twin = None if plan is self.plan else self._changed(plan=plan)
-            self._blocking = now, twin
+            self._blocking = self.plan, now, twin
         return self if twin is None else cast("Self", twin)
 
     def block_on(self, name: str, function: Callable[[], Awaitable[T]], *, alone: bool = True) -> T:

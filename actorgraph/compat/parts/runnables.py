@@ -1,7 +1,8 @@
 """RunnableCallable: a Runnable of a sync and an async function, as agents add them as nodes."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import RunnableConfig
@@ -13,7 +14,7 @@ from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.hops import hop
 
 RunnableLike = Runnable[Any, Any] | Callable[..., Any]
-"""What a node may be made of."""
+"""Anything that a node may be made of."""
 
 
 class RunnableCallable(Runnable[Any, Any]):
@@ -23,16 +24,16 @@ class RunnableCallable(Runnable[Any, Any]):
     filled in, as those of a node.
 
     Args:
-        func: sync; None if there is none.
+        func: sync; None: `invoke` raises.
         afunc: async; None: `ainvoke` calls `func` in a worker thread.
         name: default: the name of `func`, else of `afunc`.
         tags: for callbacks.
-        trace: whether callbacks are told of each call.
+        trace: whether callbacks hear of each call.
         recurse: whether a Runnable that a function returns is run.
         explode_args: whether the input is `(args, kwargs)` for the functions.
         kwargs: further arguments of the functions.
     Raises:
-        ValueError: there is no function.
+        ValueError: both functions are None.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class RunnableCallable(Runnable[Any, Any]):
         function = self.func
         if function is None:
             raise TypeError(
-                f"No synchronous function provided to {self.name!r}. Call the graph by its async "
+                f'No synchronous function provided to "{self.name}". Call the graph by its async '
                 "methods (ainvoke, astream), or give it a sync function"
             )
 
@@ -84,7 +85,7 @@ class RunnableCallable(Runnable[Any, Any]):
         config = with_defaults(config)
         if not self.trace:
             return call(input, config)
-        return self._call_with_config(call, input, self._tagged(config))
+        return self._call_with_config(cast("Any", call), input, self._tagged(config))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Call the async function, or the sync one in a worker thread."""
@@ -94,8 +95,9 @@ class RunnableCallable(Runnable[Any, Any]):
             args, named = self._arguments(given, config, kwargs)
             if function is not None:
                 result = await function(*args, **named)
-            elif plain is not None:
-                result = await hop(lambda: plain(*args, **named), thread_limiter())
+            else:
+                assert plain is not None
+                result = await hop(partial(plain, *args, **named), thread_limiter())
             if self.recurse and isinstance(result, Runnable):
                 return await result.ainvoke(given, config)
             return result
@@ -103,7 +105,7 @@ class RunnableCallable(Runnable[Any, Any]):
         config = with_defaults(config)
         if not self.trace:
             return await call(input, config)
-        return await self._acall_with_config(call, input, self._tagged(config))
+        return await self._acall_with_config(cast("Any", call), input, self._tagged(config))
 
     def _tagged(self, config: RunnableConfig) -> RunnableConfig:
         return {**config, "tags": [*(config.get("tags") or ()), *(self.tags or ())]}

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict, TypeVar
 StateLike = Any
 """A TypedDict, dataclass or pydantic model."""
 UNSET: Any = object()
-"""Stands for an argument that wasn't given."""
+"""The default of an argument that wasn't given."""
 
 StateT = TypeVar("StateT")
 StateT_co = TypeVar("StateT_co", covariant=True)

@@ -7,7 +7,7 @@ class LangGraphDeprecationWarning(DeprecationWarning):
     """A name or argument is deprecated.
 
     Args:
-        message: what is deprecated.
+        message: names the deprecated thing.
         since: the version (major, minor) of LangGraph that deprecated it.
         expected_removal: the version that removes it; default the next major one.
     """
