@@ -27,8 +27,7 @@ def from_langgraph(thing: Any) -> Any:
 
     Anything else is returned as it is.
     """
-    theirs = langgraph_module(_TYPES)
-    if theirs is None:
+    if _TYPES not in sys.modules or (theirs := langgraph_module(_TYPES)) is None:
         return thing
     if isinstance(thing, (list, tuple)) and not hasattr(thing, "_fields"):
         parts = cast("list[Any]", thing)
