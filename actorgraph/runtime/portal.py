@@ -97,7 +97,8 @@ class _Portal:
         if self.is_here() and self._group is not None:
             self._group.start_soon(function, *args)
         else:
-            portal.start_task_soon(function, *args)
+            with blocking_allowed():  # until the portal's loop has taken it
+                portal.start_task_soon(function, *args)
 
     def _at_exit(self) -> None:
         portal = self._portal

@@ -40,6 +40,7 @@ from actorgraph.errors import (
     StorageError,
 )
 from actorgraph.errors.texts import combine_errors
+from actorgraph.loops import blocking_allowed
 from actorgraph.ports import CommitHere, Saver, Watch
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox, wait_shielded
@@ -297,7 +298,8 @@ class PersistenceActor:
         durable: list[list[CommitOutcome]] = []
         outcomes: Sequence[CommitOutcome | BaseException]
         try:
-            outcomes = commit([posted.request], durable)
+            with blocking_allowed():
+                outcomes = commit([posted.request], durable)
             self._note(batch, began)
         except Exception as error:  # noqa: BLE001 - a foreign saver may raise anything
             # Not tried again here: to wait for a lock would hold the caller's thread, where

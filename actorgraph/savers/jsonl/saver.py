@@ -111,7 +111,8 @@ class JsonlBackend:
         folder, self._folder = self._folder, None
         pool, self._pool = self._pool, None
         if pool is not None:
-            pool.shutdown()
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(pool.shutdown)
         if folder is not None:
             release_folder(folder)
 

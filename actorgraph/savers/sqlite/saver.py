@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import anyio
+import anyio.to_thread
 
 from actorgraph.codec import Codec
 from actorgraph.codec.serializers import SerializerProtocol, codec_of
@@ -154,7 +155,7 @@ class SqliteBackend:
             if self._keeper is None:
                 self._keeper = sqlite3.connect(target, uri=True, check_same_thread=False)
         else:
-            make_private(Path(self.path))
+            await anyio.to_thread.run_sync(make_private, Path(self.path))
         wait, kind = self._busy_timeout_s, self.connection_class
         try:
             self._writer = await open_driver(
