@@ -96,6 +96,7 @@ promises: $(DEV)
 	$(BIN)/python -m tests.support.promises
 	$(BIN)/python -m tests.support.langgraph_page
 	$(BIN)/python -m tests.support.names_page
+	$(BIN)/python -m tests.support.compat_page
 
 picture: $(DEV)
 	$(BIN)/python -m tests.support.layers_picture

@@ -7,6 +7,7 @@ import pytest
 
 from actorgraph.cli.name_map import NAMES
 from actorgraph.compat.modules import ABSENT, MODULES, PRIVATE
+from tests.support import compat_page
 from tests.support.layer import INSTALLED, over_layer, python
 
 PUBLIC_NAMES = """
@@ -85,6 +86,12 @@ class TestNames:
 
         assert private - {"langgraph._internal"} <= {row.module for row in PRIVATE}
         assert all(row.needed_by for row in PRIVATE)
+
+    def test_the_page_is_fresh(self):
+        """
+        The tables of docs/ecosystem.md are what `make promises` would write now.
+        """
+        assert compat_page.PAGE.read_text("utf-8") == compat_page.current()
 
 
 class TestImports:

@@ -1,0 +1,51 @@
+"""Write the tables of names in docs/ecosystem.md, from the tables of the layer.
+
+python -m tests.support.compat_page
+"""
+
+from actorgraph.compat.modules import ABSENT, MODULES, PRIVATE
+from tests.support.source_files import ROOT
+
+PAGE = ROOT / "docs" / "ecosystem.md"
+BEGIN = "<!-- names: written by `make promises` -->\n"
+END = "<!-- end of names -->\n"
+
+
+def tables() -> str:
+    """Return the tables: public modules, private names, absent names."""
+    private = {row.module for row in PRIVATE}
+    public = [f"`{m}`" for m, names in sorted(MODULES.items()) if names and m not in private]
+    lines = [
+        f"These {len(public)} modules are answered, with the public names of LangGraph 1.2.22: "
+        f"{', '.join(public)}.",
+        "",
+        "Private names, because published packages import them:",
+        "",
+        "| module | names | needed by |",
+        "|---|---|---|",
+    ]
+    for row in PRIVATE:
+        names = ", ".join(f"`{name}`" for name in row.names)
+        lines.append(f"| `{row.module}` | {names} | {row.needed_by} |")
+    lines += [
+        "",
+        "Public names that are absent raise ImportError, which says what to do:",
+        "",
+        "| name | instead |",
+        "|---|---|",
+        *(f"| `{name}` | {way_out} |" for name, way_out in sorted(ABSENT.items())),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def current() -> str:
+    """Return the page with fresh tables."""
+    text = PAGE.read_text("utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return before + BEGIN + "\n" + tables() + "\n" + END + after
+
+
+if __name__ == "__main__":
+    PAGE.write_text(current(), "utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
