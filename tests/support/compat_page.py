@@ -15,9 +15,9 @@ def tables() -> str:
     """Return the tables: public modules, private names, absent names."""
     private = {row.module for row in PRIVATE}
     public = [f"`{m}`" for m, names in sorted(MODULES.items()) if names and m not in private]
+    shown = ", ".join(public)
     lines = [
-        f"These {len(public)} modules are answered, with the public names of LangGraph 1.2.22: "
-        f"{', '.join(public)}.",
+        f"These {len(public)} modules are answered, with LangGraph's public names: {shown}.",
         "",
         "Private names, because published packages import them:",
         "",
