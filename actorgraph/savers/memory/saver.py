@@ -81,7 +81,10 @@ class MemoryBackend:
                 f"copy={copy!r}, codec={codec!r}",
                 do='use copy="codec", with a codec or without, or copy="none" without one',
             )
-        self.codec = codec_of(codec) if copy == "codec" else ReferenceCodec()
+        if copy == "none":
+            self.codec: Codec = ReferenceCodec()
+        else:
+            self.codec = Codec().for_this_process() if codec is None else codec_of(codec)
         self._threads: dict[str, MemoryThread] = {}
         self._systems = MemorySystems()
         self._lock = threading.Lock()
