@@ -134,27 +134,13 @@ def test_a_new_field_with_a_default_loads():
         assert (type(loaded), loaded.a, loaded.b) == (after, 1, 7)
 
 
-class Text(str):
-    __slots__ = ()
-
-
-class Items(list):
-    pass
-
-
 class Moment(dt.datetime):
     pass
 
 
-class Away(dt.tzinfo):
-    def utcoffset(self, when: Any) -> dt.timedelta:
-        return dt.timedelta(hours=1)
-
-    def dst(self, when: Any) -> dt.timedelta:
-        return dt.timedelta(0)
-
-    def tzname(self, when: Any) -> str:
-        return "away"
+class Nowhere(dt.tzinfo):
+    def utcoffset(self, when: Any) -> None:
+        return None
 
 
 @dataclass
@@ -167,17 +153,13 @@ REFUSED: list[tuple[Any, str]] = [
     ([1, [object()]], "state['log'][1][0] has the type 'builtins:object'"),
     ({"a": {"b": {1, 2}, "c": print}}, "state['log']['a']['c'] has the type 'builtins:builtin"),
     ({1: object()}, "state['log'][1] has the type"),
-    ({Text("k"): 1}, "state['log'] key 'k' has the type"),
     ((1, Stranger(1)), "state['log'][1] has the type 'tests.codec.test_codec:Stranger'"),
     (shapes.Note("x", [Stranger(1)]), "state['log']['tags'][0] has the type"),
     (shapes.Model(name="x", parts=Stranger(1)), "['parts'] has the type"),
     (Send("a", [lambda: 1]), "[1][0] has the type 'builtins:function'"),
-    (Text("x"), "state['log'] has the type 'tests.codec.test_codec:Text'"),
-    (Items(), "state['log'] has the type 'tests.codec.test_codec:Items'"),
-    (collections.OrderedDict(a=1), "state['log'] has the type 'collections:OrderedDict'"),
-    (collections.defaultdict(int), "state['log'] has the type 'collections:defaultdict'"),
+    (collections.UserList(), "state['log'] has the type 'collections:UserList'"),
     (Moment(2024, 1, 1), "state['log'] has the type 'tests.codec.test_codec:Moment'"),
-    (dt.datetime(2024, 1, 1, tzinfo=Away()), "has the type 'tests.codec.test_codec:Away'"),
+    (dt.time(1, tzinfo=Nowhere()), "has the type 'tests.codec.test_codec:Nowhere'"),
     (int, "state['log'] has the type 'builtins:type'"),
     (["ok", "\ud800"], "state['log'][1] holds a lone surrogate at position 0"),
     ({"x\ud800": 1}, "holds a lone surrogate at position 1"),
@@ -191,7 +173,7 @@ def test_inexact_values_are_refused_with_their_path(value, text):
     A value of another type fails with its place, and with advice.
     """
     with pytest.raises(SerializationError) as refused:
-        CODEC.encode(value, "state['log']")
+        Codec(TYPES, strict=True).encode(value, "state['log']")
 
     assert text in refused.value.what
     assert refused.value.what.startswith("state['log']")
@@ -289,7 +271,7 @@ def test_an_unknown_type_is_named_and_never_made(value, wrap):
     with pytest.raises(UnknownTypeError, match=f"tests.codec.shapes:{type(value).__name__}") as no:
         Codec().decode(payload)
 
-    assert "Codec(types=[...])" in no.value.do
+    assert f"Codec(types=[tests.codec.shapes.{type(value).__name__}])" in no.value.do
 
 
 @pytest.mark.langgraph("F-E19")
@@ -369,7 +351,7 @@ def test_noise_raises_the_codecs_errors_only(noise):
         CODEC.decode(noise)
 
 
-@pytest.mark.parametrize("kind", [int, object, str, dict, Away])
+@pytest.mark.parametrize("kind", [int, object, str, dict, Nowhere])
 def test_only_data_types_can_be_allowed(kind):
     """
     The list takes dataclasses, models, Structs, enums and named tuples, and no other class.
@@ -382,7 +364,7 @@ def test_a_codec_with_more_types_leaves_the_first_as_it_was():
     """
     with_types gives a new codec, or the same one when it knows them all.
     """
-    first = Codec([shapes.Color])
+    first = Codec([shapes.Color], strict=True)
     second = first.with_types(TYPES)
 
     assert second.decode(second.encode(shapes.Level.HIGH)) is shapes.Level.HIGH
