@@ -137,7 +137,7 @@ def _removed_field_error(kind: type, stored: Iterable[str], fields: Iterable[str
 
 
 def _build_fields(kind: type, data: dict[str, Any]) -> Any:
-    made = object.__new__(kind)
+    made: Any = (BaseException if issubclass(kind, BaseException) else object).__new__(kind)
     known, fields = 0, dataclasses.fields(kind)
     for f in fields:
         if f.name in data:
@@ -162,7 +162,7 @@ def _pack_struct(value: Any) -> dict[str, Any]:
 
 def _pack_model(value: Any) -> list[Any]:
     fields = {name: getattr(value, name) for name in type(value).model_fields}
-    private = value.__getstate__()["__pydantic_private__"]
+    private = value.__getstate__().get("__pydantic_private__")  # a RootModel has none
     return [fields, sorted(value.model_fields_set), dict(value.__pydantic_extra__ or {}), private]
 
 
@@ -342,7 +342,7 @@ def extension_of(kind: type) -> Extension | None:
         return STRUCT
     if hasattr(kind, "model_fields") and hasattr(kind, "model_construct"):
         return MODEL
-    if dataclasses.is_dataclass(kind) and not issubclass(kind, BaseException):
+    if dataclasses.is_dataclass(kind):
         return DATACLASS if base_of(kind) is None else SUBCLASS
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return NAMED_TUPLE
