@@ -75,7 +75,10 @@ class MemoryBackend:
         *,
         codec: Codec | SerializerProtocol | None = None,
         copy: Literal["codec", "none"] = "codec",
+        serde: SerializerProtocol | None = None,
     ) -> None:
+        if serde is not None:
+            codec = codec_of(codec, serde)
         if copy not in ("codec", "none") or (copy == "none" and codec is not None):
             raise InvalidConfigError(
                 f"copy={copy!r}, codec={codec!r}",
