@@ -169,8 +169,8 @@ class Codec:
             if extension_of(kind) is None:
                 raise SerializationError(
                     f"type {kind!r} can't be put on the codec's allow-list",
-                    do="use a dataclass, pydantic model, msgspec.Struct, enum, NamedTuple or a subclass "
-                    "of a built-in type",
+                    do="use a dataclass, pydantic model, msgspec.Struct, enum, NamedTuple or a "
+                    "subclass of a built-in type",
                 )
             self._types[name_of(kind)] = kind
 

@@ -137,8 +137,8 @@ def _removed_field_error(kind: type, stored: Iterable[str], fields: Iterable[str
 
 
 def _build_fields(kind: type, data: dict[str, Any]) -> Any:
-    made: Any = (BaseException if issubclass(kind, BaseException) else object).__new__(kind)
     known, fields = 0, dataclasses.fields(kind)
+    made: Any = (BaseException if issubclass(kind, BaseException) else object).__new__(kind)
     for f in fields:
         if f.name in data:
             value = data[f.name]

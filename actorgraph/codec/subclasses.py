@@ -47,7 +47,7 @@ _PLAIN: dict[type, Callable[[Any], Any]] = {
 
 def _plain_datetime(v: dt.datetime) -> dt.datetime:
     clock = (v.hour, v.minute, v.second, v.microsecond)
-    return dt.datetime(v.year, v.month, v.day, *clock, v.tzinfo, fold=v.fold)
+    return dt.datetime(v.year, v.month, v.day, *clock, tzinfo=v.tzinfo, fold=v.fold)
 
 
 def _plain_time(v: dt.time) -> dt.time:

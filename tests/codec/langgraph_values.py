@@ -320,7 +320,7 @@ class Row:
 
 ROWS: list[Row] = [
     Row("None", None),
-    Row("bool", True),
+    Row("bool", value=True),
     Row("int", 7),
     Row("big int", 2**80),
     Row("float", 1.5),
@@ -379,7 +379,7 @@ ROWS: list[Row] = [
     Row("Ordered", Ordered(b=1, a=2), as_=PLAIN),
     Row("Counted", Counted("aab"), as_=PLAIN),
     Row("Default", Default(list, a=[1]), as_=PLAIN),
-    Row("datetime", dt.datetime(2026, 1, 2)),
+    Row("datetime", dt.datetime(2026, 1, 2)),  # noqa: DTZ001 - a naive one
     Row("datetime utc", NOW),
     Row("datetime offset", NOW.astimezone(dt.timezone(dt.timedelta(hours=2)))),
     Row("datetime zone", BERLIN),
@@ -402,7 +402,7 @@ ROWS: list[Row] = [
     Row("Path", Path("a/b")),
     Row("PurePosixPath", PurePosixPath("a/b")),
     Row("Folder", Folder("a/b"), needs=(Folder,)),
-    Row("Pattern", re.compile("a+", re.I), needs=(re.Pattern,)),
+    Row("Pattern", re.compile("a+", re.IGNORECASE), needs=(re.Pattern,)),
     Row("Pattern bytes", re.compile(b"a+"), needs=(re.Pattern,)),
     Row("IPv4Address", ipaddress.ip_address("1.2.3.4")),
     Row("IPv4Interface", ipaddress.ip_interface("1.2.3.4/24")),
@@ -463,7 +463,7 @@ ROWS: list[Row] = [
     Row("ndarray F", np.asfortranarray(np.ones((2, 2)))),
     Row("np.float64", np.float64(1.5)),
     Row("np.int64", np.int64(1)),
-    Row("np.bool", np.bool_(True)),
+    Row("np.bool", np.bool_(1)),
     Row("np.str_", np.str_("x")),
     Row("np.datetime64", np.datetime64("2026-01-02")),
     Row("masked array", np.ma.masked_array([1, 2]), as_=REFUSED, why="LangGraph drops the mask"),

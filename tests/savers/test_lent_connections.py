@@ -297,7 +297,7 @@ class TestSerializers:
 
         assert InMemorySaver(serde=theirs).codec.types == (Note,)
         theirs = JsonPlusSerializer(allowed_msgpack_modules=[("nowhere", "Note")])
-        with pytest.raises(InvalidConfigError, match="nowhere.Note, which isn't imported"):
+        with pytest.raises(InvalidConfigError, match=r"nowhere\.Note, which isn't imported"):
             InMemorySaver(serde=theirs)
 
     @pytest.mark.parametrize(
@@ -351,7 +351,9 @@ class TestPostgres:
         """
         pool = type("Pool", (), {"__module__": "asyncpg.pool"})()
 
-        with pytest.raises(InvalidConfigError, match="of asyncpg: its driver is psycopg") as refused:
+        with pytest.raises(
+            InvalidConfigError, match="of asyncpg: its driver is psycopg"
+        ) as refused:
             PostgresSaver(pool)
         assert "psycopg_pool.ConnectionPool" in refused.value.do
 

@@ -1,4 +1,4 @@
-"""Which types a process knows, as after a restart: none that a graph, a task or a value has named."""
+"""The types that a process knows, beside those on a codec's list."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

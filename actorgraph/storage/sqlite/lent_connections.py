@@ -70,18 +70,19 @@ def source_of(given: Any, owner: str) -> str | LentConnection | None:
     Raises:
         InvalidConfigError: the connection can't be used here.
     """
-    ours = type(given).__module__.partition(".")[0] == "aiosqlite"
-    if not isinstance(given, sqlite3.Connection) and not (ours and hasattr(given, "_connector")):
+    wrapped = None if isinstance(given, sqlite3.Connection) else given
+    is_wrapped = type(given).__module__.partition(".")[0] == "aiosqlite"
+    if wrapped is not None and not (is_wrapped and hasattr(wrapped, "_connector")):
         return None
     try:
-        if ours and given._connection is None:  # noqa: SLF001 - it has no other sign
+        if wrapped is not None and wrapped._connection is None:  # noqa: SLF001 - no other sign
             # Nothing can be in a database in memory that nobody has opened yet.
-            with closing(given._connector()) as opened:  # noqa: SLF001 - as above
+            with closing(wrapped._connector()) as opened:  # noqa: SLF001 - as above
                 return _file_of(opened) or ":memory:"
         path = _call(given, _file_of)
         if path:
             return path
-        if not ours:
+        if wrapped is None:
             _check_threads(given)
     except sqlite3.Error as error:
         raise InvalidConfigError(
