@@ -46,7 +46,7 @@ from actorgraph.codec.known_types import (
     stored,
     warn_undeclared,
 )
-from actorgraph.codec.library_types import library_type
+from actorgraph.codec.library_types import REFUSED, library_type
 from actorgraph.codec.list_cache import ListCache
 from actorgraph.codec.stored_types import (
     EXTENSIONS,
@@ -405,7 +405,7 @@ class Codec:
             if plain is value:
                 msg = f"type {name_of(kind)!r} is not on the codec's allow-list"
                 raise TypeError(msg)
-            # What is in it is packed here, not by a call of `_pack` that would look for buffers.
+            # Its content is packed here, not by a call of `_pack` that would look for buffers.
             refuse_buffers(plain)
             return plain
         extension = extension_of(kind)
@@ -429,7 +429,9 @@ class Codec:
             UndeclaredTypeWarning: once for each type that another process wouldn't know.
         """
         name, extension = name_of(kind), extension_of(kind)
-        if extension is None or self._knows(kind):
+        if extension is None or name in REFUSED:
+            return None
+        if self._knows(kind):
             return extension
         own = self._types.get(name) or library_type(name)
         if own is not None:

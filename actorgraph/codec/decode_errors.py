@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypedDict
 
 from actorgraph.codec.known_types import how_to_declare
-from actorgraph.codec.library_types import library_of
+from actorgraph.codec.library_types import REFUSED, library_of
 from actorgraph.codec.stored_types import extension_of
 from actorgraph.errors import (
     ActorGraphError,
@@ -70,7 +70,9 @@ def unstorable_error(value: Any, path: str) -> SerializationError:
     """
     kind: Any = type(value)
     name = f"{kind.__module__}:{kind.__qualname__}"
-    if kind is memoryview:
+    if name in REFUSED:
+        do = REFUSED[name]
+    elif kind is memoryview:
         do = "store bytes(view)"
     elif any(base.__module__ == "numpy" for base in kind.__mro__[1:]):
         do = "store numpy.asarray(value)"

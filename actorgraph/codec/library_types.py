@@ -23,11 +23,17 @@ _NAMES = frozenset(
             f"langgraph.types:{name}"
             for name in (
                 *("Send", "TimeoutPolicy", "Interrupt", "Command", "StateSnapshot"),
-                *("PregelTask", "Overwrite"),
+                "PregelTask",
             )
         ),
     }
 )
+REFUSED = {
+    "langgraph.types:Overwrite": "use the Overwrite of actorgraph.types: LangGraph's own is none "
+    "to a channel of this library, and would become its value",
+}
+"""Classes of data that are never stored -> the advice."""
+
 _SLOTTED = frozenset({"Item", "SearchItem", "Send"})
 
 _OURS = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}

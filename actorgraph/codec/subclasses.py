@@ -93,7 +93,7 @@ def plain_value(value: Any) -> Any:
     That is the built-in text, number, bytes, list, dict or tuple of a subclass, and the `repr`
     of an exception.
 
-    Returns: `value` itself if it is no such object.
+    Returns: `value` itself for any other object.
     """
     kind = cast("type[Any]", type(value))
     base = base_of(kind)

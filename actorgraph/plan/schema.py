@@ -329,7 +329,7 @@ def types_in(annotations: Sequence[Any]) -> tuple[type, ...]:
 
 
 _NO_DATA = frozenset({"builtins", "typing", "types", "abc", "collections.abc"})
-"""Modules whose classes declare nothing about what is stored."""
+"""Modules whose classes declare no type of a stored value."""
 
 
 def _walk(annotation: Any, seen: set[int]) -> Iterator[type]:

@@ -495,7 +495,12 @@ ROWS: list[Row] = [
     Row("LangGraph's Send", lg.Send("n", {"a": 1})),
     Row("LangGraph's Command", lg.Command(update={"a": 1}, goto="n")),
     Row("LangGraph's Interrupt", lg.Interrupt(value="q", id="i")),
-    Row("LangGraph's Overwrite", lg.Overwrite([1])),
+    Row(
+        "LangGraph's Overwrite",
+        lg.Overwrite([1]),
+        as_=REFUSED,
+        why="it is no Overwrite to a channel of this library, and would become its value",
+    ),
     Row("ValueError", ValueError("x", 1), as_=PLAIN),
     Row("ItsError", ItsError("x"), as_=PLAIN),
     Row("Fault", Fault(1), needs=(Fault,)),

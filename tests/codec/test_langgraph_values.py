@@ -27,7 +27,7 @@ def is_equal(one: Any, two: Any) -> bool:
 
 
 def theirs(value: Any) -> tuple[str, Any]:
-    """What LangGraph's serializer makes of a value: EXACT, PLAIN or REFUSED, and the value."""
+    """The result of LangGraph's serializer: EXACT, PLAIN or REFUSED, and the value."""
     try:
         made = THEIRS.loads_typed(THEIRS.dumps_typed(value))
     except Exception as error:  # noqa: BLE001 - it refuses by any of several classes

@@ -195,7 +195,7 @@ class TestFile:
     @pytest.mark.parametrize("wrong", [7, None, object()])
     def test_something_else(self, wrong):
         """
-        What is neither a path nor a connection is refused, with what to pass.
+        Anything but a path or a connection is refused, with the arguments to pass.
         """
         for kind in (SqliteSaver, SqliteStore):
             with pytest.raises(InvalidConfigError) as refused:
@@ -225,7 +225,7 @@ class TestAiosqlite:
                 assert (await cursor.fetchone()) == (1,)
 
     @pytest.mark.parametrize("path", ["db", ":memory:"])
-    async def test_one_that_nobody_has_awaited(self, tmp_path, path):
+    async def test_one_that_is_not_open_yet(self, tmp_path, path):
         """
         A connection that is not open yet, as many programs pass, is not needed.
         """
@@ -375,7 +375,7 @@ class TestAsyncPostgres:
         await connection.close()
 
 
-def test_a_store_in_memory_is_no_connection():
+def test_a_store_is_not_taken_for_a_connection():
     """
     A store is not taken for a connection.
     """

@@ -9,8 +9,8 @@ from actorgraph.codec import known_types
 def restart() -> None:
     """Forget the types that were declared or stored, as another process has never seen them."""
     for known in (
-        *(known_types._DECLARED, known_types._STORED),  # noqa: SLF001 - as nothing in the library does
-        *(known_types._BASES, known_types._WARNED),  # noqa: SLF001 - the same
+        *(known_types._DECLARED, known_types._STORED),  # noqa: SLF001 - only tests forget
+        *(known_types._BASES, known_types._WARNED),  # noqa: SLF001 - as above
     ):
         known.clear()
 

@@ -295,10 +295,11 @@ def connection_source(
     Raises:
         InvalidConfigError: `given` is none of these, or the string can't be parsed.
     """
-    if isinstance(given, str):
+    address = given if isinstance(given, str) else _address_of(given)
+    if address is not None:
         try:
             return OwnConnections(
-                given,
+                address,
                 answer_timeout_s=answer_timeout_s,
                 prepare=prepare,
                 connections_max=connections_max,
@@ -308,14 +309,6 @@ def connection_source(
                 f"the connection string can't be parsed: {error}",
                 do="write e.g. 'postgresql://user:password@host:5432/database'",
             ) from error
-    address = _address_of(given)
-    if address is not None:
-        return OwnConnections(
-            address,
-            answer_timeout_s=answer_timeout_s,
-            prepare=prepare,
-            connections_max=connections_max,
-        )
     if isinstance(given, Connection):
         return LentConnection(
             given, answer_timeout_s=answer_timeout_s, prepare=prepare, nests=nests

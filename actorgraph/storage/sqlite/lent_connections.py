@@ -66,7 +66,7 @@ def source_of(given: Any, owner: str) -> str | LentConnection | None:
 
     Args:
         owner: the class that takes the connection, for errors.
-    Returns: None if it is no connection to SQLite.
+    Returns: None for any other object.
     Raises:
         InvalidConfigError: the connection can't be used here.
     """
@@ -76,7 +76,7 @@ def source_of(given: Any, owner: str) -> str | LentConnection | None:
         return None
     try:
         if wrapped is not None and wrapped._connection is None:  # noqa: SLF001 - no other sign
-            # Nothing can be in a database in memory that nobody has opened yet.
+            # A database in memory that is not open yet is empty.
             with closing(wrapped._connector()) as opened:  # noqa: SLF001 - as above
                 return _file_of(opened) or ":memory:"
         path = _call(given, _file_of)
