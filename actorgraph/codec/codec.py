@@ -472,14 +472,14 @@ class Codec:
         if self._upgrades and name in self._upgrades:
             upgrade = self._upgrades[name]
             return extension.build(upgrade, data) if isinstance(upgrade, type) else upgrade(data)
-        kind = self._type_of(name)
+        kind = self._types.get(name) or library_type(name) or self._other_type(name)
         if kind is None:
             raise unknown_type_error(name, self._types)
         return extension.build(kind, data)
 
-    def _type_of(self, name: str) -> type | None:
-        """Return the known type with this stored name."""
-        kind = self._types.get(name) or library_type(name) or declared(name) or stored(name)
+    def _other_type(self, name: str) -> type | None:
+        """Return the type with this stored name that the process knows besides the codec's own."""
+        kind = declared(name) or stored(name)
         if kind is None:
             kind = find_below(name, (*self._types.values(), *self._bases))
             if kind is not None:
@@ -532,7 +532,8 @@ class Codec:
         return Packed(inner.code, self._pack(plain))
 
     def _dict_to_packable(self, value: dict[Any, Any], path: str, depth: int) -> Any:
-        value = {self._plain_key(key): item for key, item in value.items()}
+        if not all(type(key) is str for key in value):
+            value = {self._plain_key(key): item for key, item in value.items()}
         if all(type(key) is str for key in value):
             return {
                 checked_text(k, path): self._to_packable(v, f"{path}[{k!r}]", depth + 1)
@@ -555,7 +556,7 @@ class Codec:
 
     def _plain_key(self, key: Any) -> Any:
         kind = type(key)
-        if kind is str or _is_data_class(kind) or self._knows(kind):
+        if kind in _PLAIN or builtin_of(kind) or _is_data_class(kind) or self._knows(kind):
             return key
         return plain_value(key)
 

@@ -232,18 +232,33 @@ def _build_default_dict(_: Any, data: list[Any]) -> dict[Any, Any]:
 
 PATTERN_MAX = 10_000
 """Characters of a regular expression that can be stored: it is compiled when it is read."""
+WIDE_MAX = 32
+"""Character classes of one with ranges beyond Latin-1: each takes 10 to 20 ms to compile."""
+_WIDE = re.compile(r"-(\\[uUN]|[^\x00-\xff])")
+
+
+def _is_slow(pattern: str | bytes) -> bool:
+    """Whether compiling a regular expression may take more than about a second."""
+    if len(pattern) > PATTERN_MAX:
+        return True
+    return isinstance(pattern, str) and (
+        min(pattern.count("["), len(_WIDE.findall(pattern))) > WIDE_MAX
+    )
 
 
 def _pack_pattern(value: "re.Pattern[Any]") -> list[Any]:
-    if len(value.pattern) > PATTERN_MAX:
-        msg = f"a regular expression has more than {PATTERN_MAX:,} characters"
+    if _is_slow(value.pattern):
+        msg = (
+            f"a regular expression has more than {PATTERN_MAX:,} characters, or more than "
+            f"{WIDE_MAX} character classes with ranges beyond Latin-1"
+        )
         raise TypeError(msg)
     return [value.pattern, int(value.flags) & ~int(re.DEBUG)]
 
 
 def _build_pattern(kind: Any, data: list[Any]) -> Any:
     pattern, flags = data
-    if kind is not re.Pattern or len(pattern) > PATTERN_MAX or flags & int(re.DEBUG):
+    if kind is not re.Pattern or _is_slow(pattern) or flags & int(re.DEBUG):
         msg = "a regular expression was expected"
         raise ValueError(msg)
     return re.compile(pattern, flags)

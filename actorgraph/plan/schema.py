@@ -337,7 +337,7 @@ def _walk(annotation: Any, seen: set[int]) -> Iterator[type]:
         return
     seen.add(id(annotation))
     if get_origin(annotation) in (Union, types.UnionType, Annotated) or get_args(annotation):
-        for argument in get_args(annotation):
+        for argument in (get_origin(annotation), *get_args(annotation)):
             yield from _walk(argument, seen)
     elif isinstance(annotation, type):
         if not is_schema(annotation):

@@ -1,10 +1,12 @@
 """Values whose types no annotation names: in states, questions, answers and updates of a graph."""
 
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
-from typing import Any, Protocol, TypedDict
+from typing import Any, Generic, Protocol, TypedDict, TypeVar
 
 import pytest
 from pydantic import BaseModel
@@ -21,6 +23,8 @@ from actorgraph import (
 from actorgraph.errors import UndeclaredTypeWarning
 from tests.support.graphs import at, in_a_row
 from tests.support.known_types import restart
+
+T = TypeVar("T")
 
 
 class Base(BaseModel):
@@ -43,6 +47,19 @@ class Shape(Protocol):
 @dataclass
 class Square(Shape):
     side: int
+
+
+@dataclass
+class Box(Generic[T]):
+    value: T
+
+
+class Tags(set[str]):
+    pass
+
+
+class Level(IntEnum):
+    LOW = 1
 
 
 def of(annotation: Any) -> Any:
@@ -110,6 +127,28 @@ async def test_a_saver_is_read_without_the_graph(tmp_path):
         assert found.checkpoint["channel_values"]["v"] == Derived()
         listed = [t.checkpoint["channel_values"].get("v") async for t in saver.alist(at())]
         assert listed == [Derived(), None, None]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (re.Pattern, re.compile("a")),
+        (re.Pattern[str], re.compile("a")),
+        (Box[int], Box(1)),
+        (list[Tags] | None, [Tags("a")]),
+        (dict[str, Level], {"a": Level.LOW}),
+    ],
+)
+async def test_each_kind_of_annotation_declares(tmp_path, annotation, value):
+    """
+    A class declares itself in each form of an annotation: plain, generic, a union, a list's items.
+    """
+    async with SqliteSaver(tmp_path / "db") as saver:
+        await made(annotation, value, checkpointer=saver).ainvoke({}, at())
+    restart()
+    async with SqliteSaver(tmp_path / "db") as saver:
+        state = await made(annotation, value, checkpointer=saver).aget_state(at())
+        assert state.values == {"v": value}
 
 
 @pytest.mark.parametrize("annotation", [Base, Shape, "codec"])

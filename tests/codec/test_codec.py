@@ -2,6 +2,7 @@
 
 import collections
 import datetime as dt
+import re
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,6 +22,7 @@ from actorgraph.codec import Codec
 from actorgraph.errors import EncryptionError, SerializationError, UnknownTypeError
 from actorgraph.values.commands import Overwrite, Send
 from tests.codec import shapes
+from tests.codec.langgraph_values import First, Tags
 from tests.codec.shapes import CODEC, TYPES, VALUES, same
 
 
@@ -313,6 +315,26 @@ FORGED: list[tuple[int, Any]] = [
     (41, ["tests.codec.shapes:Color", {}]),
     (42, ["tests.codec.shapes:Note", [{}, [], {}, None]]),
     (44, ["tests.codec.shapes:Point", [1]]),
+    (21, [1]),
+    (22, "x"),
+    (23, ["eval", {}]),
+    (23, [["list"], {}]),
+    (23, [None, 7]),
+    (24, 7),
+    (29, "10.0.0.0/8"),
+    (45, ["tests.codec.shapes:Point", [1, 2]]),
+    (45, ["tests.codec.shapes:Note", "x"]),
+    (45, ["tests.codec.langgraph_values:Tags", [1]]),
+    (46, ["tests.codec.shapes:Note", "x"]),
+    (46, ["pydantic.types:SecretStr", 7]),
+    (47, ["tests.codec.shapes:Model", [{}, [], {}]]),
+    (47, ["tests.codec.langgraph_values:First", [{"gone": 1}, [], {}]]),
+    (48, ["tests.codec.shapes:Note", {"text": "x", "tags": []}]),
+    (48, ["actorgraph.stores.operations:Item", {"key": "k"}]),
+    (49, ["tests.codec.shapes:Note", ["a", 0]]),
+    (49, ["re:Pattern", ["a" * 10_001, 0]]),
+    (49, ["re:Pattern", ["a", 128]]),
+    (49, ["re:Pattern", ["[\0-\uffff]" * 40, 2]]),
 ]
 
 
@@ -324,7 +346,18 @@ def test_an_extension_with_wrong_data_is_damaged(code, data):
     payload = ormsgpack.packb([ormsgpack.Ext(code, ormsgpack.packb(data))])
 
     with pytest.raises(SerializationError, match="can't be decoded"):
-        CODEC.decode(payload)
+        CODEC.with_types([Tags, First, re.Pattern]).decode(payload)
+
+
+def test_an_expression_that_is_slow_to_compile_is_refused():
+    """
+    A regular expression that reading would refuse is refused when it is stored.
+    """
+    with pytest.raises(SerializationError, match="32 character classes"):
+        Codec([re.Pattern]).encode(re.compile("[a-\u0180]" * 33))
+    wide = re.compile("[a-\u0180]" * 32)
+    codec = Codec([re.Pattern])
+    assert codec.decode(codec.encode(wide)) == wide
 
 
 @given(VALUES, st.data())
