@@ -71,8 +71,9 @@ def source_of(given: Any, owner: str) -> str | LentConnection | None:
         InvalidConfigError: the connection can't be used here.
     """
     wrapped = None if isinstance(given, sqlite3.Connection) else given
-    is_wrapped = type(given).__module__.partition(".")[0] == "aiosqlite"
-    if wrapped is not None and not (is_wrapped and hasattr(wrapped, "_connector")):
+    is_bare = wrapped is not given
+    package = type(given).__module__.partition(".")[0]
+    if not is_bare and not (package == "aiosqlite" and hasattr(wrapped, "_connector")):
         return None
     try:
         if wrapped is not None and wrapped._connection is None:  # noqa: SLF001 - no other sign
@@ -82,7 +83,7 @@ def source_of(given: Any, owner: str) -> str | LentConnection | None:
         path = _call(given, _file_of)
         if path:
             return path
-        if wrapped is None:
+        if is_bare:
             _check_threads(given)
     except sqlite3.Error as error:
         raise InvalidConfigError(
