@@ -169,6 +169,23 @@ async def test_after_a_restart_subclasses_are_known(tmp_path, annotation):
         assert type(state.values["v"]) is type(value)
 
 
+async def test_after_a_restart_a_compiled_graph_declares(tmp_path):
+    """
+    Once a graph with the type is compiled, a saver is read without it.
+    """
+    path = tmp_path / "db"
+    async with SqliteSaver(path) as saver:
+        await made(Base, Derived(), checkpointer=saver).ainvoke({}, at())
+    restart()
+    async with SqliteSaver(path) as saver:
+        with pytest.raises(UnknownTypeError):
+            await saver.aget_tuple(at())
+        made(Base, 1)
+        found = await saver.aget_tuple(at())
+        assert found is not None
+        assert found.checkpoint["channel_values"]["v"] == Derived()
+
+
 async def test_one_warning_names_the_declaration(tmp_path):
     """
     The first value of a type that only this process can read is warned of, with its place and the

@@ -10,8 +10,9 @@ from pydantic import BaseModel
 
 from actorgraph.codec import Codec
 from actorgraph.codec.stored_types import name_of
+from actorgraph.codec.subclasses import plain_value
 from actorgraph.errors import SerializationError, UndeclaredTypeWarning, UnknownTypeError
-from tests.codec.langgraph_values import EXACT, PLAIN, REFUSED, ROWS, Row
+from tests.codec.langgraph_values import EXACT, PLAIN, REFUSED, ROWS, Items, Mapped, Row
 from tests.codec.shapes import same
 from tests.support.known_types import restart
 
@@ -109,6 +110,16 @@ def test_a_strict_codec_wants_declarations(row: Row):
     codec = Codec(row.needs, strict=True)
 
     assert same(codec.decode(codec.encode(row.value)), row.value)
+
+
+def test_buffers_in_containers_of_a_subclass():
+    """
+    A bytearray in a list or dict of a subclass comes back as one, and a memoryview is refused.
+    """
+    for value in (Items([bytearray(b"x")]), Mapped(a=[bytearray(b"x")])):
+        assert same(Codec().decode(Codec().encode(value)), plain_value(value))
+    with pytest.raises(SerializationError, match="memoryview"):
+        Codec().encode(Items([memoryview(b"x")]))
 
 
 def test_reading_imports_nothing(monkeypatch):
