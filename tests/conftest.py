@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support import saver_markers
+from tests.support.known_types import same_types_afterwards
 from tests.support.postgres_server import postgres, schema
 
 __all__ = ["postgres", "schema"]
@@ -44,6 +45,15 @@ def log_as_before():
     structlog = sys.modules.get("structlog")
     if structlog is not None and structlog.is_configured():
         structlog.reset_defaults()
+
+
+@pytest.fixture(autouse=True)
+def types_as_before():
+    """
+    No test reads a value because an earlier one has stored or declared its type.
+    """
+    with same_types_afterwards():
+        yield
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

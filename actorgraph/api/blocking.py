@@ -8,11 +8,11 @@ refused, except in the cells of a notebook: their loop has nothing else to do.
 """
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio.from_thread
 
@@ -158,3 +158,11 @@ class StreamWaiting:
         loop, self._loop = self._loop, None
         if loop is not None:
             caller.give_back(loop)
+
+
+class Done:
+    """An awaitable that is done: what a blocking method returns that may also be awaited."""
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        """Return at once."""
+        return iter(())  # pyright: ignore[reportReturnType]

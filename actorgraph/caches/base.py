@@ -29,7 +29,7 @@ class BaseCache(ABC, Generic[ValueT]):
     """
 
     def __init__(self, *, codec: Codec | None = None, clock: Callable[[], float] = time) -> None:
-        self.codec = codec or Codec()
+        self.codec = codec or Codec().for_this_process()
         self.clock = clock
 
     @abstractmethod

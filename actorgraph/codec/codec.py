@@ -1,7 +1,9 @@
 """Codec: encode one value as bytes and decode it, exactly or not at all.
 
-Plain data is msgpack, in C. ormsgpack calls `default` for all other types: an allow-listed one
-becomes an extension (`codec.stored_types`), any other an error with its path. Encryption and
+Plain data is msgpack, in C. ormsgpack calls `default` for all other types: a known one
+becomes an extension (`codec.stored_types`). Of the rest some are replaced by plain values
+(`codec.subclasses`), data classes of the program are let in, and any other is an error with its
+path. Decoding builds known types alone (`codec.known_types`). Encryption and
 compression (`codec.encryption`) and the JSON form (`codec.json_form`) are applied to the finished
 bytes.
 Decoding is bounded (`codec.bounds`), since the bytes may be damaged or hostile.
@@ -23,6 +25,7 @@ from actorgraph.codec.decode_errors import (
     notify_blocked,
     unknown_extension_error,
     unknown_type_error,
+    unstorable_error,
 )
 from actorgraph.codec.encryption import (
     MARK,
@@ -34,17 +37,28 @@ from actorgraph.codec.encryption import (
     Place,
 )
 from actorgraph.codec.json_form import Form, is_json, to_json, to_msgpack, writes_json
+from actorgraph.codec.known_types import (
+    declared,
+    find_below,
+    is_below,
+    names_subclasses,
+    remember,
+    stored,
+    warn_undeclared,
+)
+from actorgraph.codec.library_types import REFUSED, library_type
 from actorgraph.codec.list_cache import ListCache
 from actorgraph.codec.stored_types import (
     EXTENSIONS,
     PAIRS,
+    SUBCLASS,
+    Extension,
     Packed,
     builtin_of,
-    declared,
     extension_of,
-    message_type,
     name_of,
 )
+from actorgraph.codec.subclasses import plain_value
 from actorgraph.errors import InvalidConfigError, SerializationError, UnknownTypeError
 from actorgraph.errors.overrides import overridden_methods
 
@@ -93,9 +107,9 @@ class Codec:
     """Encodes and decodes values.
 
     Args:
-        types: the program's types that may be stored: dataclasses, pydantic models,
-            msgspec.Structs, enums and named tuples. Those in a graph's schema are added by
-            `compile`.
+        types: the program's types that are stored and read, with their subclasses: dataclasses,
+            pydantic models, msgspec.Structs, enums, named tuples, subclasses of built-in types,
+            and `re.Pattern`. Those in a graph's schema are added by `compile`.
         keys: encrypt every value with AES-GCM: key id -> key of 32 bytes. The first key encrypts,
             and each decrypts the values written with it. Names (threads, nodes, channels), metadata
             and the shape of a run stay readable. Needs the extra `encryption`.
@@ -106,6 +120,8 @@ class Codec:
             there was a key. Default False: they are refused.
         form: "json" stores values as JSON text; "msgpack" (default) is smaller and faster. Both
             are always read.
+        strict: whether values of undeclared types are refused. Default False: those of the kinds
+            above are stored with a warning, since only this process can read them.
     Raises:
         SerializationError: a type is none of those kinds.
         InvalidConfigError: a key has a wrong size, or both `keys` and `cipher` are given.
@@ -130,6 +146,7 @@ class Codec:
         compress_above: int | None = None,
         reads_plain: bool = False,
         form: Form = "msgpack",
+        strict: bool = False,
     ) -> None:
         self._json = writes_json(form)
         if keys is not None:
@@ -140,6 +157,9 @@ class Codec:
         if cipher is not None or compress_above is not None:
             self._envelope = Envelope(cipher, compress_above, reads_plain=reads_plain)
         self._types: dict[str, type] = {}
+        self._bases: tuple[type, ...] = ()
+        self._strict = strict
+        self._lasting = True
         self._upgrades: Mapping[str, Callable[[Any], Any]] = {}
         self._lists = ListCache()
         self._allow(types)
@@ -149,7 +169,8 @@ class Codec:
             if extension_of(kind) is None:
                 raise SerializationError(
                     f"type {kind!r} can't be put on the codec's allow-list",
-                    do="use a dataclass, pydantic model, msgspec.Struct, enum or NamedTuple",
+                    do="use a dataclass, pydantic model, msgspec.Struct, enum, NamedTuple or a "
+                    "subclass of a built-in type",
                 )
             self._types[name_of(kind)] = kind
 
@@ -219,14 +240,26 @@ class Codec:
         return made
 
     def with_types(self, types: Iterable[type]) -> Self:
-        """Return this codec with more types on its allow-list."""
-        known = self._types.values()
-        more = [kind for kind in types if kind not in known]
-        if not more:
+        """Return this codec with more types on its allow-list.
+
+        Of a class that can't be stored itself the subclasses are allowed.
+        """
+        known = {*self._types.values(), *self._bases}
+        more = [kind for kind in dict.fromkeys(types) if kind not in known]
+        bases = [kind for kind in more if extension_of(kind) is None]
+        own = [kind for kind in bases if names_subclasses(kind)]
+        if len(more) == len(bases) and not own:
             return self
         made = self._copy()
         made._types = dict(self._types)  # noqa: SLF001 - its own copy
-        made._allow(more)  # noqa: SLF001 - its own copy
+        made._bases = (*self._bases, *own)  # noqa: SLF001 - its own copy
+        made._allow(kind for kind in more if kind not in bases)  # noqa: SLF001 - its own copy
+        return made
+
+    def for_this_process(self) -> Self:
+        """Return this codec without warnings about types that only this process can read."""
+        made = self._copy()
+        made._lasting = False  # noqa: SLF001 - its own copy
         return made
 
     def with_upgrades(self, upgrades: Mapping[str, Callable[[Any], Any]]) -> Self:
@@ -301,7 +334,7 @@ class Codec:
         try:
             return self._pack(value)
         except (TypeError, ormsgpack.MsgpackEncodeError):
-            return self._encode_slowly(value, "value")
+            return self.for_this_process()._encode_slowly(value, "value")  # noqa: SLF001
 
     def decode(self, payload: bytes, place: Place = NOWHERE) -> Any:
         """Decode stored bytes.
@@ -367,18 +400,52 @@ class Codec:
         known = builtin_of(kind)
         if known is not None:
             return ext(known.code, self._pack(known.pack(value)))
-        if not self._allows(kind):
-            msg = f"type {name_of(kind)!r} is not on the codec's allow-list"
-            raise TypeError(msg)
+        if not self._knows(kind):
+            plain = plain_value(value) if not _is_data_class(kind) else value
+            if plain is value:
+                msg = f"type {name_of(kind)!r} is not on the codec's allow-list"
+                raise TypeError(msg)
+            # Its content is packed here, not by a call of `_pack` that would look for buffers.
+            refuse_buffers(plain)
+            return plain
         extension = extension_of(kind)
         assert extension is not None
         return ext(extension.code, self._pack([name_of(kind), extension.pack(value)]))
 
-    def _allows(self, kind: type) -> bool:
+    def _knows(self, kind: type) -> bool:
+        """Whether values of a type are stored as such, and can be read in this process."""
         name = name_of(kind)
-        known = self._types.get(name) or message_type(name)
-        # Compared as classes: another class of the same name would be decoded as the known one.
-        return known is kind or declared(name) is kind
+        known = self._types.get(name) or library_type(name) or declared(name)
+        if known is not None or self._strict:
+            # Compared as classes: another class of the same name would be decoded as this one.
+            return known is kind
+        return stored(name) is kind
+
+    def _let_in(self, kind: type, path: str) -> Extension | None:
+        """Let a type in whose value the program stores, if it is one that can be declared.
+
+        Returns: how it is stored; None if it is refused.
+        Warns:
+            UndeclaredTypeWarning: once for each type that another process wouldn't know.
+        """
+        name, extension = name_of(kind), extension_of(kind)
+        if extension is None or name in REFUSED:
+            return None
+        if self._knows(kind):
+            return extension
+        own = self._types.get(name) or library_type(name)
+        if own is not None:
+            raise SerializationError(
+                f"{path} has another class {name!r} than the one that is declared",
+                do="compile the graph again after its classes were defined anew",
+            )
+        if not is_below(kind, (*self._types.values(), *self._bases)):
+            if self._strict:
+                return None
+            if self._lasting:
+                warn_undeclared(kind, path)
+        remember(kind)
+        return extension
 
     def _pack(self, value: Any) -> bytes:
         payload = ormsgpack.packb(value, default=self._default, option=_OPTIONS)
@@ -405,10 +472,19 @@ class Codec:
         if self._upgrades and name in self._upgrades:
             upgrade = self._upgrades[name]
             return extension.build(upgrade, data) if isinstance(upgrade, type) else upgrade(data)
-        kind = self._types.get(name) or message_type(name) or declared(name)
+        kind = self._types.get(name) or library_type(name) or self._other_type(name)
         if kind is None:
             raise unknown_type_error(name, self._types)
         return extension.build(kind, data)
+
+    def _other_type(self, name: str) -> type | None:
+        """Return the type with this stored name that the process knows besides the codec's own."""
+        kind = declared(name) or stored(name)
+        if kind is None:
+            kind = find_below(name, (*self._types.values(), *self._bases))
+            if kind is not None:
+                remember(kind)
+        return kind
 
     def _encode_slowly(self, value: Any, path: str) -> bytes:
         """Encode with dicts whose keys aren't text as pairs; else raise with the culprit's path."""
@@ -436,27 +512,28 @@ class Codec:
         if kind is dict:
             return self._dict_to_packable(value, path, depth)
         inner = builtin_of(kind)
-        if inner is None and self._allows(kind):
-            inner = extension_of(kind)
+        try:
+            plain = value
+            if inner is None and not self._knows(kind) and not _is_data_class(kind):
+                plain = plain_value(value)
+        except Exception as error:
+            raise _refused(value, path, error) from error
+        if plain is not value:
+            return self._to_packable(plain, path, depth + 1)
+        inner = inner or self._let_in(kind, path)
         if inner is None:
-            raise SerializationError(
-                f"{path} has the type {name_of(kind)!r}, which can't be stored",
-                do="store plain data; or allow the type: annotate a state key, or the return of a "
-                "@task, with it, or pass codec=Codec(types=[...]) to the saver; UntrackedValue "
-                "keeps it out of checkpoints",
-            )
+            raise unstorable_error(value, path)
         try:
             data = inner.pack(value)
         except Exception as error:
-            raise SerializationError(
-                f"{path} of type {name_of(kind)!r} can't be stored: {error}",
-                do="store plain data in the state",
-            ) from error
+            raise _refused(value, path, error) from error
         packed = self._to_packable(data, path, depth + 1)
         plain = [name_of(kind), packed] if inner.named else packed
         return Packed(inner.code, self._pack(plain))
 
     def _dict_to_packable(self, value: dict[Any, Any], path: str, depth: int) -> Any:
+        if not all(type(key) is str for key in value):
+            value = {self._plain_key(key): item for key, item in value.items()}
         if all(type(key) is str for key in value):
             return {
                 checked_text(k, path): self._to_packable(v, f"{path}[{k!r}]", depth + 1)
@@ -476,3 +553,21 @@ class Codec:
                 f"{path} can't be stored: {error}", do="store plain data in the state"
             ) from error
         return Packed(PAIRS, self._pack(pairs))
+
+    def _plain_key(self, key: Any) -> Any:
+        kind = type(key)
+        if kind in _PLAIN or builtin_of(kind) or _is_data_class(kind) or self._knows(kind):
+            return key
+        return plain_value(key)
+
+
+def _is_data_class(kind: type) -> bool:
+    """Whether a class keeps its type although it may be derived from text, a number, a dict."""
+    return extension_of(kind) not in (None, SUBCLASS)
+
+
+def _refused(value: Any, path: str, error: Exception) -> SerializationError:
+    return SerializationError(
+        f"{path} of type {name_of(type(value))!r} can't be stored: {error}",
+        do="store plain data in the state",
+    )

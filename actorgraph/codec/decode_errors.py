@@ -7,8 +7,11 @@ name that is on no list is either a deployment that forgot a type, or an attack.
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from typing import NoReturn, TypedDict
+from typing import Any, NoReturn, TypedDict
 
+from actorgraph.codec.known_types import how_to_declare
+from actorgraph.codec.library_types import REFUSED, library_of
+from actorgraph.codec.stored_types import extension_of
 from actorgraph.errors import (
     ActorGraphError,
     GraphBuildError,
@@ -44,15 +47,44 @@ def unknown_type_error(name: object, types: Mapping[str, type]) -> UnknownTypeEr
     Args:
         types: name -> type of those that are.
     """
-    near = did_you_mean(str(name), list(types)) if types else ""
+    text = str(name)
+    library = library_of(text)
+    near = did_you_mean(text, list(types)) if types else ""
     renamed = f"compile(migrations=[Migration(types={{{name!r}: NewType}})]); {near}".rstrip("; ")
+    advice = how_to_declare(text)
     error = UnknownTypeError(
         f"a stored value has the type {name!r}, which this program doesn't allow",
-        do="put the type into the graph's schema, or into the saver's "
-        f"Codec(types=[...]); if it was renamed, {renamed}",
+        do=f"import {library} first"
+        if library is not None
+        else f"{advice}; if it was renamed, {renamed}",
     )
-    error.type_name = str(name)
+    error.type_name = text
     return error
+
+
+def unstorable_error(value: Any, path: str) -> SerializationError:
+    """Error for a value whose type can't be stored.
+
+    Args:
+        path: what the value is.
+    """
+    kind: Any = type(value)
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    if name in REFUSED:
+        do = REFUSED[name]
+    elif kind is memoryview:
+        do = "store bytes(view)"
+    elif any(base.__module__ == "numpy" for base in kind.__mro__[1:]):
+        do = "store numpy.asarray(value)"
+    else:
+        do = (
+            "store plain data, e.g. the fields of the object or its text; a dataclass, a model, a "
+            "Struct, an enum or a named tuple can be stored; UntrackedValue keeps a value out of "
+            "checkpoints"
+        )
+        if extension_of(kind) is not None:
+            do = f"{how_to_declare(name)}; UntrackedValue keeps a value out"
+    return SerializationError(f"{path} has the type {name!r}, which can't be stored", do=do)
 
 
 def checked_text(text: str, path: str) -> str:

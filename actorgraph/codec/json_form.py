@@ -21,13 +21,9 @@ from actorgraph.codec.bounds import CopyBudget
 from actorgraph.codec.stored_types import (
     ARRAY,
     BUILTIN,
-    DATACLASS,
-    ENUM,
-    MODEL,
-    NAMED_TUPLE,
+    NAMED,
     PAIRS,
     SCALAR,
-    STRUCT,
     Packed,
 )
 from actorgraph.errors import InvalidConfigError, SerializationError
@@ -36,11 +32,7 @@ _ENCODE = msgspec.json.Encoder().encode
 _DECODE = msgspec.json.Decoder().decode
 _NAMES = {
     **{extension.code: f"${kind.__name__}" for kind, extension in BUILTIN.items()},
-    DATACLASS.code: "$dataclass",
-    STRUCT.code: "$struct",
-    MODEL.code: "$model",
-    ENUM.code: "$enum",
-    NAMED_TUPLE.code: "$namedtuple",
+    **{extension.code: f"${name}" for name, extension in NAMED.items()},
     PAIRS: "$pairs",
     ARRAY.code: "$array",
     SCALAR.code: "$scalar",

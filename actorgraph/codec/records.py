@@ -41,6 +41,7 @@ from zlib import crc32
 
 import msgspec
 
+from actorgraph.codec.subclasses import plain_value
 from actorgraph.errors import FormatVersionError, SerializationError
 from actorgraph.values.constants import CHECKPOINT_FORMAT, START
 
@@ -121,7 +122,20 @@ class _Versioned(msgspec.Struct):
     v: int = 0
 
 
-_ENCODER = msgspec.json.Encoder()
+def _plain(value: Any) -> Any:
+    """Return the plain value of an object that JSON lacks, such as a `str` subclass.
+
+    Raises:
+        TypeError: it has none.
+    """
+    plain = plain_value(value)
+    if plain is value:
+        msg = f"Encoding objects of type {type(value).__name__} is unsupported"
+        raise TypeError(msg)
+    return plain
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 _DECODER = msgspec.json.Decoder(Record)
 _VERSION = msgspec.json.Decoder(_Versioned)
 _METADATA = msgspec.json.Decoder(dict[str, Any])

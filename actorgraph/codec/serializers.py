@@ -6,6 +6,8 @@ ReferenceCodec        keeps the objects themselves, for a saver in memory with c
 """
 
 import struct
+import sys
+from collections.abc import Iterable
 from itertools import count
 from struct import Struct
 from typing import Any, Protocol, Self, runtime_checkable
@@ -18,6 +20,7 @@ from actorgraph.codec.encryption import (
     Place,
     key_of_environment,
 )
+from actorgraph.codec.stored_types import extension_of
 from actorgraph.errors import InvalidConfigError, SerializationError
 
 _LENGTH = struct.Struct(">H")
@@ -91,12 +94,25 @@ class SerializerCodec(Codec):
         return len(self.decode(payload, place))
 
 
-def codec_of(given: Codec | SerializerProtocol | None) -> Codec:
+def codec_of(
+    given: Codec | SerializerProtocol | None,
+    serde: SerializerProtocol | None = None,
+    *,
+    compress_above: int | None = None,
+) -> Codec:
     """Return a saver's codec: the given one, one around a serializer, or a new default one.
 
+    Args:
+        serde: the same under LangGraph's name; its own serializers are replaced by codecs.
+        compress_above: for the codec in place of LangGraph's default serializer.
     Raises:
-        InvalidConfigError: it is neither a codec nor a serializer.
+        InvalidConfigError: it is neither a codec nor a serializer, or both are given, or a
+            serializer of LangGraph's has settings that no codec has.
     """
+    if serde is not None:
+        if given is not None:
+            raise InvalidConfigError("both codec= and serde= were given", do="pass one of them")
+        given = _converted(serde, compress_above)
     if given is None or isinstance(given, Codec):
         return given or Codec()
     if isinstance(given, type) or not isinstance(given, SerializerProtocol):
@@ -107,24 +123,80 @@ def codec_of(given: Codec | SerializerProtocol | None) -> Codec:
     return SerializerCodec(given)
 
 
+_SERDE = "langgraph.checkpoint.serde"
+
+
+def _converted(serde: Any, compress_above: int | None) -> Any:
+    """Replace LangGraph's own serializers by codecs; anything else is returned as it is.
+
+    Raises:
+        InvalidConfigError: it pickles, or has another setting that no codec has.
+    """
+    kind = type(serde)
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    if name == f"{_SERDE}.encrypted:EncryptedSerializer":
+        return EncryptedSerializer(serde.cipher, codec_of(None, serde.serde))
+    if name != f"{_SERDE}.jsonplus:JsonPlusSerializer":
+        return serde
+    allowed = getattr(serde, "_allowed_msgpack_modules", True)
+    others = ("_allowed_json_modules", "_custom_unpack_ext_hook")
+    if serde.pickle_fallback or any(getattr(serde, name, None) for name in others):
+        raise InvalidConfigError(
+            "a JsonPlusSerializer with pickle_fallback, allowed_json_modules or a hook of its own "
+            "can't be used: nothing is pickled or imported by name here",
+            do="leave serde= out; pass codec=Codec(types=[...]) with the classes that it would "
+            "have pickled, and UntrackedValue for keys that can't be stored",
+        )
+    types = _imported(allowed) if isinstance(allowed, set) else ()
+    return Codec(types, compress_above=compress_above)
+
+
+def _imported(names: Iterable[Any]) -> list[type]:
+    """Return the classes of an allow-list of (module, name); those of libraries are known anyway.
+
+    Raises:
+        InvalidConfigError: a class isn't imported.
+    """
+    found: list[type] = []
+    for module, name in (pair[:2] for pair in names):
+        kind = getattr(sys.modules.get(module), name, None)
+        if not isinstance(kind, type):
+            raise InvalidConfigError(
+                f"the serializer allows {module}.{name}, which isn't imported",
+                do=f"import {module} first, or pass codec=Codec(types=[...]) in place of serde=",
+            )
+        if extension_of(kind) is not None:
+            found.append(kind)
+    return found
+
+
 class EncryptedSerializer(Codec):
     """A codec that encrypts with a cipher; pass it as a saver's `codec`.
 
     Args:
         cipher: see `CipherProtocol`.
-        serde: a codec whose types are allowed; default one with no types of its own.
+        serde: a codec whose types are allowed; default one with no types of its own. LangGraph's
+            default serializer is taken for that one.
         reads_plain: whether unencrypted values are read. Default False: they are refused.
     """
 
     def __init__(
-        self, cipher: CipherProtocol, serde: Codec | None = None, *, reads_plain: bool = False
+        self,
+        cipher: CipherProtocol,
+        serde: Codec | SerializerProtocol | None = None,
+        *,
+        reads_plain: bool = False,
     ) -> None:
-        types = () if serde is None else serde.types
+        types = () if serde is None else codec_of(None, serde).types
         super().__init__(types, cipher=cipher, reads_plain=reads_plain)
 
     @classmethod
     def from_pycryptodome_aes(
-        cls, serde: Codec | None = None, *, key: bytes | None = None, reads_plain: bool = False
+        cls,
+        serde: Codec | SerializerProtocol | None = None,
+        *,
+        key: bytes | None = None,
+        reads_plain: bool = False,
     ) -> Self:
         """Make one with a single AES key.
 

@@ -1,8 +1,7 @@
 """The types that can be stored besides plain data, and how: one msgpack extension code each.
 
-Built-in types, numpy's arrays and chat messages are always allowed. Types of a program must be on
-the codec's list, or be named in the signature of a `@task` function (`declare`): a task may be
-called in any graph, so what it returns may be stored with any of them.
+Built-in types, numpy's arrays and some libraries' classes (`codec.library_types`) are always
+allowed. `codec.known_types` decides about those of a program.
 
 Codes are part of the stored format: never reuse one. Loading imports nothing: a stored numpy array
 or LangChain message is an error in a program that has not imported the package.
@@ -10,22 +9,40 @@ or LangChain message is an error in a program that has not imported the package.
 
 import dataclasses
 import datetime as dt
-from collections import deque
+import re
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from enum import Enum, Flag
+from ipaddress import (
+    IPv4Address,
+    IPv4Interface,
+    IPv4Network,
+    IPv6Address,
+    IPv6Interface,
+    IPv6Network,
+)
 from pathlib import Path, PosixPath, PurePosixPath
 from typing import Any
 from uuid import UUID
-from weakref import WeakValueDictionary
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from actorgraph.codec import arrays
 from actorgraph.codec.bounds import build_dict, build_set
-from actorgraph.messages.conversion import langchain
-from actorgraph.messages.kinds import KINDS
+from actorgraph.codec.library_types import (
+    build_old_model,
+    build_secret,
+    build_slotted,
+    is_old_model,
+    is_secret,
+    is_slotted,
+    pack_old_model,
+    pack_secret,
+    pack_slots,
+)
+from actorgraph.codec.subclasses import base_of, build_subclass, pack_subclass
 from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
 from actorgraph.values.commits import Shared
 from actorgraph.values.policies import TimeoutPolicy
@@ -81,10 +98,14 @@ def _pack_set(value: set[Any] | frozenset[Any]) -> list[Any]:
 
 
 def _pack_moment(value: dt.datetime | dt.time) -> list[Any]:
-    """Return text, zone and fold. A zone is a value of its own: unknown kinds are refused."""
+    """Return text, zone and fold; a zone is a value of its own."""
     if value.tzinfo is None or value.tzinfo is dt.UTC:
         return [value.isoformat(), None, value.fold]
-    return [value.replace(tzinfo=None).isoformat(), value.tzinfo, value.fold]
+    zone, offset = value.tzinfo, value.utcoffset()
+    if type(zone) is not ZoneInfo and type(zone) is not dt.timezone and offset is not None:
+        # A zone of another library: the moment stays the same with its offset, as in LangGraph.
+        zone = dt.timezone(offset)
+    return [value.replace(tzinfo=None).isoformat(), zone, value.fold]
 
 
 def _build_moment(kind: type[dt.datetime] | type[dt.time], data: list[Any]) -> Any:
@@ -116,8 +137,8 @@ def _removed_field_error(kind: type, stored: Iterable[str], fields: Iterable[str
 
 
 def _build_fields(kind: type, data: dict[str, Any]) -> Any:
-    made = object.__new__(kind)
     known, fields = 0, dataclasses.fields(kind)
+    made: Any = (BaseException if issubclass(kind, BaseException) else object).__new__(kind)
     for f in fields:
         if f.name in data:
             value = data[f.name]
@@ -141,7 +162,7 @@ def _pack_struct(value: Any) -> dict[str, Any]:
 
 def _pack_model(value: Any) -> list[Any]:
     fields = {name: getattr(value, name) for name in type(value).model_fields}
-    private = value.__getstate__()["__pydantic_private__"]
+    private = value.__getstate__().get("__pydantic_private__")  # a RootModel has none
     return [fields, sorted(value.model_fields_set), dict(value.__pydantic_extra__ or {}), private]
 
 
@@ -187,11 +208,85 @@ def _build_enum(kind: type[Enum], data: Any) -> Enum:
     return kind[data]
 
 
+_FACTORIES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (*(list, dict, set, tuple, frozenset), *(int, float, str, bytes, bool), deque)
+}
+"""Factories of a defaultdict that can be stored, by name."""
+
+
+def _pack_default_dict(value: "defaultdict[Any, Any]") -> list[Any]:
+    """Return the factory's name and the items; False in place of a factory of the program's own."""
+    factory: Any = value.default_factory
+    name = getattr(factory, "__name__", None)
+    known = factory is None or _FACTORIES.get(str(name)) is factory
+    return [name if known else False, dict.copy(value)]
+
+
+def _build_default_dict(_: Any, data: list[Any]) -> dict[Any, Any]:
+    name, items = data
+    if name is False:
+        return _expect(dict, items)
+    return defaultdict(None if name is None else _FACTORIES[name], _expect(dict, items))
+
+
+PATTERN_MAX = 10_000
+"""Characters of a regular expression that can be stored: it is compiled when it is read."""
+WIDE_MAX = 32
+"""Character classes of one with ranges beyond Latin-1: each takes 10 to 20 ms to compile."""
+_WIDE = re.compile(r"-(\\[uUN]|[^\x00-\xff])")
+
+
+def _is_slow(pattern: str | bytes) -> bool:
+    """Whether compiling a regular expression may take more than about a second."""
+    if len(pattern) > PATTERN_MAX:
+        return True
+    return isinstance(pattern, str) and (
+        min(pattern.count("["), len(_WIDE.findall(pattern))) > WIDE_MAX
+    )
+
+
+def _pack_pattern(value: "re.Pattern[Any]") -> list[Any]:
+    if _is_slow(value.pattern):
+        msg = (
+            f"a regular expression has more than {PATTERN_MAX:,} characters, or more than "
+            f"{WIDE_MAX} character classes with ranges beyond Latin-1"
+        )
+        raise TypeError(msg)
+    return [value.pattern, int(value.flags) & ~int(re.DEBUG)]
+
+
+def _build_pattern(kind: Any, data: list[Any]) -> Any:
+    pattern, flags = data
+    if kind is not re.Pattern or _is_slow(pattern) or flags & int(re.DEBUG):
+        msg = "a regular expression was expected"
+        raise ValueError(msg)
+    return re.compile(pattern, flags)
+
+
 DATACLASS = Extension(40, _pack_fields, _build_fields, named=True)
 STRUCT = Extension(41, _pack_struct, lambda kind, data: kind(**data), named=True)
 MODEL = Extension(42, _pack_model, _build_model, named=True)
 ENUM = Extension(43, _pack_enum, _build_enum, named=True)
 NAMED_TUPLE = Extension(44, list, lambda kind, data: kind(*data), named=True)
+SUBCLASS = Extension(45, pack_subclass, build_subclass, named=True)
+SECRET = Extension(46, pack_secret, build_secret, named=True)
+OLD_MODEL = Extension(47, pack_old_model, build_old_model, named=True)
+SLOTTED = Extension(48, pack_slots, build_slotted, named=True)
+PATTERN = Extension(49, _pack_pattern, _build_pattern, named=True)
+NAMED: dict[str, Extension] = {
+    "dataclass": DATACLASS,
+    "struct": STRUCT,
+    "model": MODEL,
+    "enum": ENUM,
+    "namedtuple": NAMED_TUPLE,
+    "subclass": SUBCLASS,
+    "secret": SECRET,
+    "oldmodel": OLD_MODEL,
+    "slotted": SLOTTED,
+    "pattern": PATTERN,
+}
+"""Extensions that store a type's name, by the names of their JSON form."""
 
 ARRAY = Extension(18, arrays.pack_array, arrays.build_array)
 SCALAR = Extension(19, arrays.pack_scalar, arrays.build_scalar)
@@ -216,6 +311,17 @@ BUILTIN: dict[type, Extension] = {
     deque: Extension(15, lambda v: [list(v), v.maxlen], lambda _, d: deque(d[0], d[1])),
     ZoneInfo: Extension(16, _pack_zone, lambda _, d: ZoneInfo(d)),
     bytearray: Extension(17, bytes, lambda _, d: bytearray(_expect(bytes, d))),
+    OrderedDict: Extension(
+        21, lambda v: dict(v.items()), lambda _, d: OrderedDict(_expect(dict, d))
+    ),
+    Counter: Extension(22, dict.copy, lambda _, d: Counter(_expect(dict, d))),
+    defaultdict: Extension(23, _pack_default_dict, _build_default_dict),
+    IPv4Address: Extension(24, str, lambda _, d: IPv4Address(_expect(str, d))),
+    IPv4Interface: Extension(25, str, lambda _, d: IPv4Interface(_expect(str, d))),
+    IPv4Network: Extension(26, str, lambda _, d: IPv4Network(_expect(str, d))),
+    IPv6Address: Extension(27, str, lambda _, d: IPv6Address(_expect(str, d))),
+    IPv6Interface: Extension(28, str, lambda _, d: IPv6Interface(_expect(str, d))),
+    IPv6Network: Extension(29, str, lambda _, d: IPv6Network(_expect(str, d))),
     Send: Extension(30, _pack_send, _build_send),
     Interrupt: Extension(31, _pack_interrupt, lambda _, d: Interrupt(*d)),
     Command: Extension(
@@ -229,7 +335,7 @@ BUILTIN: dict[type, Extension] = {
 
 EXTENSIONS: dict[int, Extension] = {
     **{e.code: e for e in BUILTIN.values()},
-    **{e.code: e for e in (DATACLASS, STRUCT, MODEL, ENUM, NAMED_TUPLE)},
+    **{e.code: e for e in NAMED.values()},
     **{e.code: e for e in (ARRAY, SCALAR)},
     PAIRS: Extension(PAIRS, list, lambda _, d: build_dict(d)),
 }
@@ -252,37 +358,21 @@ def extension_of(kind: type) -> Extension | None:
     if hasattr(kind, "model_fields") and hasattr(kind, "model_construct"):
         return MODEL
     if dataclasses.is_dataclass(kind):
-        return DATACLASS
+        return DATACLASS if base_of(kind) is None else SUBCLASS
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return NAMED_TUPLE
-    return None
+    return _further_extension_of(kind)
 
 
-_DECLARED: WeakValueDictionary[str, type] = WeakValueDictionary()
-
-
-def declare(kinds: Iterable[type]) -> None:
-    """Allow these types in every codec for as long as they exist; unsupported ones are skipped."""
-    for kind in kinds:
-        if extension_of(kind) is not None:
-            _DECLARED[name_of(kind)] = kind
-
-
-def declared(name: str) -> type | None:
-    """Return the declared type of that name, if there is one."""
-    return _DECLARED.get(name)
-
-
-_OURS = {f"{kind.__module__}:{kind.__qualname__}": kind for kind in KINDS}
-_LANGCHAIN = "langchain_core.messages."
-
-
-def message_type(name: str) -> type | None:
-    """Return the message class with this stored name; None if unknown."""
-    if not name.startswith(_LANGCHAIN):
-        return _OURS.get(name)
-    module = langchain()
-    kind = getattr(module, name.partition(":")[2], None) if module is not None else None
-    if module is None or not isinstance(kind, type) or not issubclass(kind, module.BaseMessage):
+def _further_extension_of(kind: type) -> Extension | None:
+    if is_old_model(kind):
+        return OLD_MODEL
+    if is_secret(kind):
+        return SECRET
+    if is_slotted(kind):
+        return SLOTTED
+    if kind is re.Pattern:
+        return PATTERN
+    if kind is bool or builtin_of(kind) is not None or base_of(kind) is None:
         return None
-    return kind if f"{kind.__module__}:{kind.__qualname__}" == name else None
+    return SUBCLASS

@@ -43,3 +43,7 @@ class UnsafeSettingWarning(ActorGraphWarning):
 
 class ForeignSaverWarning(ActorGraphWarning):
     """The checkpointer implements LangGraph's interface, which guarantees less than our savers."""
+
+
+class UndeclaredTypeWarning(ActorGraphWarning):
+    """A value was stored whose type nothing declares: only this process can read it."""

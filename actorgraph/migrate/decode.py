@@ -7,7 +7,9 @@ path, and its thread is not moved.
 
 import dataclasses
 import datetime as dt
+import ipaddress
 import json
+import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
@@ -20,7 +22,15 @@ import msgspec
 import ormsgpack
 
 from actorgraph.codec.bounds import CopyBudget, build_set
-from actorgraph.codec.stored_types import MODEL, NAMED_TUPLE, extension_of
+from actorgraph.codec.library_types import library_type
+from actorgraph.codec.stored_types import (
+    MODEL,
+    NAMED_TUPLE,
+    OLD_MODEL,
+    PATTERN,
+    SLOTTED,
+    extension_of,
+)
 from actorgraph.errors import SerializationError
 from actorgraph.messages import kinds
 from actorgraph.migrate.sources import SourceCheckpoint
@@ -54,6 +64,11 @@ _KNOWN: dict[str, Callable[[Any], Any]] = {
         graph=a["graph"], update=a["update"], resume=a["resume"], goto=a["goto"]
     ),
 }
+for _kind in (
+    *(ipaddress.IPv4Address, ipaddress.IPv4Interface, ipaddress.IPv4Network),
+    *(ipaddress.IPv6Address, ipaddress.IPv6Interface, ipaddress.IPv6Network),
+):
+    _KNOWN[f"ipaddress.{_kind.__name__}"] = lambda a, kind=_kind: kind(a[0])
 for _name in ("Path", "PosixPath"):
     for _module in ("pathlib", "pathlib._local"):
         _KNOWN[f"{_module}.{_name}"] = lambda a: Path(*a)
@@ -141,7 +156,11 @@ class Decoder:
             made = self._message(full.rpartition(".")[2], given, path)
             if made is not None:
                 return made
+        if full == "re.compile" and "re.Pattern" in self._types:
+            return PATTERN.build(re.Pattern, given)
         kind = self._types.get(full)
+        if kind is None and not full.startswith("langchain_core.messages."):
+            kind = library_type(":".join(full.rsplit(".", 1)))
         if kind is None:
             return self._note(path, f"it has the type {full!r}")
         return _of_kind(kind, given, model=model)
@@ -203,6 +222,10 @@ def _of_kind(kind: Any, given: Any, *, model: bool) -> Any:
             f"type {kind!r} can't be decoded",
             do="allow only dataclasses, models, enums and named tuples",
         )
+    if extension is OLD_MODEL:
+        return kind.construct(**given)
+    if extension is SLOTTED:
+        return kind(**given)
     if extension is MODEL or model:
         try:
             return kind.model_validate(given)

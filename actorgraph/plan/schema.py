@@ -14,7 +14,6 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
 from typing import (
     Annotated,
     Any,
@@ -313,7 +312,7 @@ def view_of(schema: Schema, channels: dict[str, Channel[Any]]) -> tuple[str, ...
 
 
 def stored_types(schemas: list[Schema]) -> tuple[type, ...]:
-    """Collect the user's types in the annotations: those that the codec may store and load."""
+    """Collect the classes in the annotations: the codec may store and load those of data."""
     found: dict[type, None] = {}
     for schema in schemas:
         for candidate in _walk(schema.source, set()):
@@ -325,8 +324,12 @@ def stored_types(schemas: list[Schema]) -> tuple[type, ...]:
 
 
 def types_in(annotations: Sequence[Any]) -> tuple[type, ...]:
-    """Collect the user's types in some annotations."""
+    """Collect the classes in some annotations."""
     return tuple({kind: None for a in annotations for kind in _walk(a, set())})
+
+
+_NO_DATA = frozenset({"builtins", "typing", "types", "abc", "collections.abc"})
+"""Modules whose classes declare no type of a stored value."""
 
 
 def _walk(annotation: Any, seen: set[int]) -> Iterator[type]:
@@ -334,12 +337,13 @@ def _walk(annotation: Any, seen: set[int]) -> Iterator[type]:
         return
     seen.add(id(annotation))
     if get_origin(annotation) in (Union, types.UnionType, Annotated) or get_args(annotation):
-        for argument in get_args(annotation):
+        for argument in (get_origin(annotation), *get_args(annotation)):
             yield from _walk(argument, seen)
     elif isinstance(annotation, type):
-        if issubclass(annotation, Enum):
-            yield annotation
-        elif is_schema(annotation):
+        if not is_schema(annotation):
+            if annotation.__module__ not in _NO_DATA:
+                yield annotation
+        else:
             if not is_typed_dict(annotation):
                 yield annotation
             try:

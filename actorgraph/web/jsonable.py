@@ -11,14 +11,18 @@ from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from pathlib import PurePath
 from typing import Any, cast
 from uuid import UUID
 
 import msgspec
 
+from actorgraph.codec.subclasses import plain_value
 from actorgraph.messages import BaseMessage
 from actorgraph.values.commands import Interrupt
+
+_ADDRESSES = IPv4Address | IPv6Address | IPv4Network | IPv6Network
 
 DEPTH_MAX = 100
 """Levels of nesting below which a value becomes its type's name."""
@@ -68,13 +72,13 @@ def _to_plain_object(value: Any, depth: int) -> Any:
     """Convert a value of a type that JSON doesn't have."""
     if isinstance(value, Enum):
         return to_plain(value.value, depth + 1)
-    if isinstance(value, str):
-        return _text(str(value))
+    if isinstance(value, str | int | float):
+        return to_plain(plain_value(value), depth + 1)
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, timedelta):
         return value.total_seconds()
-    if isinstance(value, UUID | Decimal | PurePath | complex):
+    if isinstance(value, UUID | Decimal | PurePath | complex | _ADDRESSES):
         return str(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return b64encode(value).decode()

@@ -26,6 +26,7 @@ from actorgraph.errors import OtherGraphWarning
 from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.values.commits import ListCheckpoints
 from tests.support.graphs import AB, at, in_a_row, writer
+from tests.support.known_types import restart
 
 
 class Renamed(TypedDict, total=False):
@@ -343,6 +344,7 @@ class TestTypes:
         async with store.saver() as saver:
             graph = in_a_row({"a": lambda _: {}}, schema=OldState, checkpointer=saver)
             await graph.ainvoke({"note": Note("x")}, at())
+            restart()
             plain = in_a_row({"a": lambda _: {}}, schema=NewState, checkpointer=saver)
             with pytest.raises(UnknownTypeError):
                 await plain.aget_state(at())

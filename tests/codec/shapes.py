@@ -194,8 +194,8 @@ def fields_of(value: Any) -> Any:
         return [
             state["__dict__"],
             given,
-            state["__pydantic_extra__"],
-            state["__pydantic_private__"],
+            state.get("__pydantic_extra__"),
+            state.get("__pydantic_private__"),
         ]
     if dataclasses.is_dataclass(value):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}

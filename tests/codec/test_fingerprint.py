@@ -74,7 +74,7 @@ class TestFingerprint:
         A function that holds a client or a lock has none.
         """
         assert of(make(object())) is None
-        assert of(Bound(1).method) is None
+        assert of(operator.attrgetter("n")) is None
 
     def test_a_function_that_holds_itself(self):
         """

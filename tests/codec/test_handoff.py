@@ -520,6 +520,14 @@ class TestErrors:
         assert made is not None
         assert KEYED.decode(made.input or b"", ("input", "t", RUN)) == {"n": 1}
 
+    def test_metadata_of_subclasses_is_plain(self):
+        """
+        Text and numbers of a subclass, such as the text of LangChain's messages, become plain.
+        """
+        word, number = type("Word", (str,), {})("w"), type("Number", (int,), {})(3)
+
+        assert encode_metadata({"by": word, "list": [number]}) == '{"by":"w","list":[3]}'
+
     @pytest.mark.parametrize("value", [object(), "\ud800"])
     def test_metadata_must_be_json(self, value):
         """

@@ -17,15 +17,9 @@ import pytest
 from pydantic import BaseModel, PrivateAttr
 
 from actorgraph.codec import Codec
-from actorgraph.codec.stored_types import (
-    Extension,
-    Packed,
-    declare,
-    declared,
-    extension_of,
-    message_type,
-    name_of,
-)
+from actorgraph.codec.known_types import declare, declared
+from actorgraph.codec.library_types import message_type
+from actorgraph.codec.stored_types import Extension, Packed, extension_of, name_of
 from actorgraph.errors import SerializationError
 from actorgraph.messages.kinds import KINDS
 from actorgraph.values.commands import Command, Interrupt, Overwrite, Send

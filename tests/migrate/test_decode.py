@@ -3,6 +3,8 @@
 import dataclasses
 import datetime as dt
 import enum
+import ipaddress
+import re
 from collections import deque
 from decimal import Decimal
 from pathlib import Path
@@ -12,10 +14,13 @@ from zoneinfo import ZoneInfo
 
 import langchain_core.messages as lc
 import pydantic
+import pydantic.v1
 import pytest
+from langchain_core.documents import Document
 from langgraph import types as lg_types
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
+from langgraph.store.base import Item
 
 from actorgraph import Command, Interrupt, Overwrite, Send
 from actorgraph.messages import AIMessage, HumanMessage
@@ -32,6 +37,10 @@ class Order:
 
 class Model(pydantic.BaseModel):
     inner: dict[str, int]
+
+
+class Old(pydantic.v1.BaseModel):
+    name: str
 
 
 class Pair(NamedTuple):
@@ -73,6 +82,10 @@ def read(value, *types, langchain=None):
         dt.time(3, 4, 5),
         dt.timedelta(days=1, seconds=2),
         dt.timezone(dt.timedelta(hours=2)),
+        ipaddress.ip_address("1.2.3.4"),
+        ipaddress.ip_network("10.0.0.0/8"),
+        ipaddress.ip_interface("::1/64"),
+        pydantic.SecretStr("x"),
     ],
 )
 def test_plain_values_come_back(value):
@@ -84,6 +97,31 @@ def test_plain_values_come_back(value):
     assert (found, unknown) == ([value], [])
     assert type(found[0]) is type(value)
     assert read(value) == (value, [])
+
+
+def test_classes_of_libraries_that_are_always_known():
+    """
+    A document and a store's item come back without being named.
+    """
+    now = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
+    item = Item(value={"a": 1}, key="k", namespace=("n",), created_at=now, updated_at=now)
+
+    assert read([Document("text", metadata={"a": 1}), item]) == (
+        [Document("text", metadata={"a": 1}), item],
+        [],
+    )
+
+
+def test_regular_expressions_and_models_of_pydantic_1():
+    """
+    A regular expression comes back if `re.Pattern` is named, and a model of pydantic 1 by its name.
+    """
+    assert read([re.compile("a", re.IGNORECASE)], re.Pattern) == (
+        [re.compile("a", re.IGNORECASE)],
+        [],
+    )
+    assert read(re.compile("a"))[1] == ["v: it has the type 're.compile'"]
+    assert read([Old(name="x")], Old) == ([Old(name="x")], [])
 
 
 def test_objects_of_langgraph_become_ours():

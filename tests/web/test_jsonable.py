@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import Enum
+from ipaddress import ip_network
 from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID
@@ -37,6 +38,14 @@ class Kind(Enum):
     A = "a"
 
 
+class Text(str):
+    __slots__ = ()
+
+
+class Number(int):
+    pass
+
+
 class Silent:
     def __repr__(self) -> str:
         return "<silent>"
@@ -58,6 +67,9 @@ MOMENT = datetime(2026, 1, 2, tzinfo=UTC)
         (Decimal("1.10"), "1.10"),
         (UUID(int=1), "00000000-0000-0000-0000-000000000001"),
         (PurePosixPath("/a"), "/a"),
+        (ip_network("10.0.0.0/8"), "10.0.0.0/8"),
+        (Text("x"), "x"),
+        ({Text("k"): Number(3)}, {"k": 3}),
         (b"\x00\xff", "AP8="),
         (ValueError("no"), {"error": "ValueError", "message": "no"}),
         (Interrupt("why?", "1"), {"value": "why?", "id": "1"}),

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, get_type_hints, overload
 
 from actorgraph.caches import BaseCache
-from actorgraph.codec.stored_types import declare
+from actorgraph.codec.known_types import declare
 from actorgraph.errors import GraphBuildError, OutsideRunError
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_policies

@@ -20,6 +20,7 @@ from actorgraph.api.graph.subgraphs import graph_at, subgraphs_of, types_below
 from actorgraph.api.options import CallOptions
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.codec import Codec
+from actorgraph.codec.known_types import declare
 from actorgraph.errors import InvalidConfigError, SaverRequiredError
 from actorgraph.plan.forms import blocking_plan
 from actorgraph.plan.plan import Plan
@@ -132,6 +133,7 @@ class CompiledBase:
         self.step_timeout: float | timedelta | None = None
         self._durability = durability
         self.stored_types = (*plan.types, *types_below(self.subgraphs))
+        declare(self.stored_types)  # for savers that are read without the graph
         self.codec = self.codec_for(self.checkpointer)
 
     def __class_getitem__(cls, types: Any) -> Any:
@@ -167,7 +169,7 @@ class CompiledBase:
         own, learn = getattr(saver, "codec", None), getattr(saver, "learn", None)
         if learn is not None:
             learn(self.stored_types)
-        codec = cast("Codec", own) if own is not None else Codec()
+        codec = cast("Codec", own) if own is not None else Codec().for_this_process()
         for migration in self.plan.migrations:
             codec = codec.with_upgrades(migration.types)
         return codec.with_types(self.stored_types)

@@ -18,6 +18,7 @@ from actorgraph.api.blocking import may_block
 from actorgraph.api.savers.checkpoint_methods import CheckpointMethods
 from actorgraph.api.savers.maintenance import MaintenanceMethods
 from actorgraph.api.savers.thread_methods import ThreadMethods
+from actorgraph.codec import Codec
 from actorgraph.errors import GraphBuildError, RunningLoopError
 from actorgraph.errors.overrides import is_own_class, overridden_methods, overrides_sync
 from actorgraph.ports import Saver
@@ -136,6 +137,11 @@ class HostedSaver(CheckpointMethods, ThreadMethods, MaintenanceMethods):
         """Close a saver that was used without `async with`. It may be used again afterwards."""
         close_hosted(cast("Saver", self))
 
+    @property
+    def serde(self) -> Codec:
+        """The codec, under LangGraph's name: it has `dumps_typed` and `loads_typed`."""
+        return cast("Any", self).codec
+
     def statistics(self) -> PersistenceStatistics:
         """Return the statistics of the saver's persistence actor."""
         return self._host().writer.statistics()
@@ -150,6 +156,7 @@ class InMemorySaver(HostedSaver, MemoryBackend):
         copy: "codec" (default): values are encoded, so that a saver in memory refuses those that
             others can't store. "none": the objects themselves are kept, of any type, until the
             saver is freed; a node that changes one later changes the saved one.
+        serde: LangGraph's name for `codec`; its own serializers are taken for codecs.
     Raises:
         InvalidConfigError: `copy` is unknown, or "none" together with a codec.
     """

@@ -1,16 +1,18 @@
 """PostgresSaver: checkpoints in a PostgreSQL database."""
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any, Self
 
 import anyio.to_thread
 
+from actorgraph.api.blocking import Done
 from actorgraph.api.savers.hosted import HostedSaver
 from actorgraph.codec import Codec
-from actorgraph.codec.serializers import SerializerProtocol
+from actorgraph.codec.serializers import SerializerProtocol, codec_of
+from actorgraph.errors import InvalidConfigError
 from actorgraph.loops import in_event_loop
-from actorgraph.savers.postgres.saver import PostgresBackend
+from actorgraph.savers.postgres.saver import COMPRESS_ABOVE, PostgresBackend
 
 
 class PostgresSaver(HostedSaver, PostgresBackend):
@@ -26,6 +28,9 @@ class PostgresSaver(HostedSaver, PostgresBackend):
         conn: a connection string; or the program's own `psycopg.Connection` or
             `psycopg_pool.ConnectionPool`, used in autocommit mode and left open. Reads and
             writes over one connection wait for each other, and a lost one can't be replaced.
+            Of an `AsyncConnection` or an `AsyncConnectionPool` only the address is taken: the
+            saver opens connections of its own.
+        pipe: not needed, since batches are sent in a pipeline; None is LangGraph's default.
         schema: of the tables. Default "actorgraph"; created if it doesn't exist.
         migrate: whether opening creates the tables, or migrates them to this version. If not,
             call `setup()`.
@@ -40,6 +45,7 @@ class PostgresSaver(HostedSaver, PostgresBackend):
         codec: how values are stored; default one with no types beyond the graph's own, which
             compresses values above 256 bytes. A serializer of LangGraph's kind, with `dumps_typed`
             and `loads_typed`, works too.
+        serde: LangGraph's name for `codec`; its own serializers are taken for codecs.
     Raises:
         InvalidConfigError: an argument is out of range, or `conn` can't be used.
         MissingExtraError: psycopg isn't installed.
@@ -48,6 +54,8 @@ class PostgresSaver(HostedSaver, PostgresBackend):
     def __init__(
         self,
         conn: Any,
+        pipe: None = None,
+        serde: SerializerProtocol | None = None,
         *,
         schema: str = "actorgraph",
         migrate: bool = True,
@@ -58,6 +66,11 @@ class PostgresSaver(HostedSaver, PostgresBackend):
         synchronous_commit: str | None = None,
         codec: Codec | SerializerProtocol | None = None,
     ) -> None:
+        if pipe is not None:
+            raise InvalidConfigError(
+                "PostgresSaver takes no pipeline", do="leave pipe out: batches are sent in one"
+            )
+        codec = codec if serde is None else codec_of(codec, serde, compress_above=COMPRESS_ABOVE)
         PostgresBackend.__init__(
             self,
             conn,
@@ -77,15 +90,26 @@ class PostgresSaver(HostedSaver, PostgresBackend):
         conn_string: str,
         *,
         pipeline: bool = False,  # noqa: ARG003 - see below
+        serde: SerializerProtocol | None = None,
     ) -> Self:
         """Make a saver for a database; LangGraph's constructor.
 
         Args:
             conn_string: a connection string.
             pipeline: ignored; batches are always sent in a pipeline.
+            serde: as for the class.
         Returns: a saver to open with `async with` or `with`.
         """
-        return cls(conn_string)
+        return cls(conn_string, serde=serde)
+
+    @classmethod
+    def setup_tables(cls, conn: Any, *, schema: str = "actorgraph") -> Awaitable[None]:
+        """Create the tables over a connection, a pool or an address, as `setup` of a saver does.
+
+        Returns: an awaitable, as `setup`.
+        Raises: as `setup`.
+        """
+        return cls(conn, schema=schema).setup()
 
     def setup(self) -> Awaitable[None]:
         """Create the tables, or migrate them to this version; each migration is done once.
@@ -103,14 +127,7 @@ class PostgresSaver(HostedSaver, PostgresBackend):
         if in_event_loop():
             return anyio.to_thread.run_sync(work)
         work()
-        return _Done()
-
-
-class _Done:
-    """An awaitable that is done."""
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return iter(())  # pyright: ignore[reportReturnType]
+        return Done()
 
 
 AsyncPostgresSaver = PostgresSaver

@@ -75,13 +75,19 @@ class MemoryBackend:
         *,
         codec: Codec | SerializerProtocol | None = None,
         copy: Literal["codec", "none"] = "codec",
+        serde: SerializerProtocol | None = None,
     ) -> None:
+        if serde is not None:
+            codec = codec_of(codec, serde)
         if copy not in ("codec", "none") or (copy == "none" and codec is not None):
             raise InvalidConfigError(
                 f"copy={copy!r}, codec={codec!r}",
                 do='use copy="codec", with a codec or without, or copy="none" without one',
             )
-        self.codec = codec_of(codec) if copy == "codec" else ReferenceCodec()
+        if copy == "none":
+            self.codec: Codec = ReferenceCodec()
+        else:
+            self.codec = Codec().for_this_process() if codec is None else codec_of(codec)
         self._threads: dict[str, MemoryThread] = {}
         self._systems = MemorySystems()
         self._lock = threading.Lock()

@@ -32,13 +32,21 @@ def copy_database(source: str, *, uri: bool, dest: str, timeout_s: float) -> Non
         StorageError: the database can't be read, or the copy can't be written.
     """
     check_free(dest)
+    try:
+        origin = sqlite3.connect(source, uri=uri, timeout=timeout_s)
+    except sqlite3.Error as error:
+        raise translate_for_saver(error, committing=False) from error
+    with closing(origin):
+        copy_connection(origin, dest)
+
+
+def copy_connection(origin: sqlite3.Connection, dest: str) -> None:
+    """Copy one consistent state of a connection's database; otherwise as `copy_database`."""
+    check_free(dest)
     part = f"{dest}.part"
     make_private(Path(part))
     try:
-        with (
-            closing(sqlite3.connect(source, uri=uri, timeout=timeout_s)) as origin,
-            closing(sqlite3.connect(part, isolation_level=None)) as copy,
-        ):
+        with closing(sqlite3.connect(part, isolation_level=None)) as copy:
             origin.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")  # the copy is one file
         Path(part).replace(dest)

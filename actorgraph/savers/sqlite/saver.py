@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import anyio
 import anyio.to_thread
@@ -30,7 +30,7 @@ from actorgraph.errors import (
 )
 from actorgraph.ports import CommitHere
 from actorgraph.savers.sqlite import schema, system_schema
-from actorgraph.savers.sqlite.backup import copy_database, make_private
+from actorgraph.savers.sqlite.backup import copy_connection, copy_database, make_private
 from actorgraph.savers.sqlite.batch import run_batch
 from actorgraph.savers.sqlite.known_threads import KnownThreads
 from actorgraph.savers.sqlite.reading import run_queries
@@ -43,6 +43,7 @@ from actorgraph.storage.sqlite.connections import (
     open_driver,
 )
 from actorgraph.storage.sqlite.database_files import DatabaseFile
+from actorgraph.storage.sqlite.lent_connections import LentConnection, source_of
 from actorgraph.storage.sqlite.translate import translate_for_saver
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
@@ -64,7 +65,7 @@ class SqliteBackend:
 
     Args:
         path: the file, created with mode 0600 if missing; ":memory:" for a database that ends
-            with the saver.
+            with the saver; or a connection of the program, see `storage.sqlite.lent_connections`.
         synchronous: SQLite's setting. FULL (default): an acknowledged commit survives a power
             cut; NORMAL: only a crash of the process; see https://sqlite.org/pragma.html.
         busy_timeout_s: seconds to wait for another process's lock. Default 5.
@@ -80,7 +81,7 @@ class SqliteBackend:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: Any,
         *,
         synchronous: Synchronous = "FULL",
         busy_timeout_s: float = 5.0,
@@ -97,12 +98,14 @@ class SqliteBackend:
             raise InvalidConfigError(
                 f"busy_timeout_s must be a number >= 0, got {given!r}", do="use 0 or more seconds"
             )
-        self.path = os.fspath(path)
+        self.path, self._lent = _source_of(path)
         if not self.path:
             raise InvalidConfigError(
                 "the database's path is empty", do='name a file, or ":memory:"'
             )
         self.durable = not self.in_memory
+        if self.in_memory and codec is None:
+            self.codec = self.codec.for_this_process()
         self._synchronous = _PRAGMAS[synchronous]
         self._busy_timeout_s = busy_timeout_s
         # An integer in SQLite; this statement takes no parameters.
@@ -147,6 +150,11 @@ class SqliteBackend:
         """
         if self._writer is not None:
             return
+        if self._lent is not None:
+            await self._lent.run(self._prepare_writer)
+            self._writer = self._reader = self._lent
+            self._broken, self._waits = None, True
+            return
         target, uri = self.path, False
         if self.in_memory:
             # A shared in-memory database exists while any connection to it is open. The keeper
@@ -173,12 +181,35 @@ class SqliteBackend:
             # sqlite3 raises UnicodeDecodeError for an error message that quotes a damaged schema.
             if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
                 raise
-            raise StorageError(
-                f"can't open {self.path!r} as an SQLite database: {error}",
-                do="check the path and its permissions",
-            ) from error
+            raise self._open_error(error) from error
         self._broken = None
         self._waits = True
+
+    def set_up(self) -> None:
+        """Create or upgrade the tables; blocking, from any thread. Does nothing while it is open.
+
+        Raises: as `open`.
+        """
+        if self._writer is not None or (self.in_memory and self._lent is None):
+            return
+        try:
+            if self._lent is not None:
+                self._lent.run_here(self._prepare_writer)
+                return
+            make_private(Path(self.path))
+            wait = self._busy_timeout_s
+            with closing(
+                sqlite3.connect(self.path, timeout=wait, isolation_level=None)
+            ) as connection:
+                self._prepare_writer(connection)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise self._open_error(error) from error
+
+    def _open_error(self, error: Exception) -> StorageError:
+        return StorageError(
+            f"can't open {self.path!r} as an SQLite database: {error}",
+            do="check the path and its permissions",
+        )
 
     async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
@@ -301,6 +332,9 @@ class SqliteBackend:
             InvalidConfigError: `dest` exists.
             StorageError: the database can't be read, or the copy can't be written.
         """
+        if self._lent is not None:
+            self._lent.run_here(lambda connection: copy_connection(connection, dest))
+            return
         copy_database(self._source, uri=self.in_memory, dest=dest, timeout_s=self._busy_timeout_s)
 
     async def close(self) -> None:
@@ -364,6 +398,23 @@ class SqliteBackend:
                 f"supports up to {schema.SCHEMA_VERSION}",
                 do="upgrade actorgraph",
             )
+
+
+def _source_of(given: Any) -> tuple[str, LentConnection | None]:
+    """Return the path of the database, and the connection to use if no other one sees it.
+
+    Raises:
+        InvalidConfigError: it is neither a path nor a connection.
+    """
+    if isinstance(given, str | os.PathLike):
+        return os.fspath(cast("str | os.PathLike[str]", given)), None
+    source = source_of(given, "SqliteSaver")
+    if source is None:
+        raise InvalidConfigError(
+            f"SqliteSaver can't use a {type(given).__name__}",
+            do="pass the file's path, or a connection of sqlite3 or aiosqlite",
+        )
+    return (source, None) if isinstance(source, str) else (":memory:", source)
 
 
 def _prepare_reader(connection: sqlite3.Connection) -> None:

@@ -15,9 +15,9 @@ from typing import Any, LiteralString, Protocol
 
 import msgspec
 import psycopg
-from psycopg import Connection
-from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import TransactionStatus
+from psycopg import AsyncConnection, Connection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import Conninfo, TransactionStatus
 from psycopg.rows import tuple_row
 
 from actorgraph.errors import (
@@ -287,17 +287,19 @@ def connection_source(
     """Make the source of connections for the argument of a saver or a store.
 
     Args:
-        given: a connection string, a `psycopg.Connection`, or a pool of these.
+        given: a connection string, a `psycopg.Connection`, or a pool of these. Of asynchronous
+            ones only the address is taken.
         owner: the class that takes the argument, for errors.
         answer_timeout_s, prepare, connections_max: as for `OwnConnections`.
         nests: as for `LentConnection`.
     Raises:
         InvalidConfigError: `given` is none of these, or the string can't be parsed.
     """
-    if isinstance(given, str):
+    address = given if isinstance(given, str) else _address_of(given)
+    if address is not None:
         try:
             return OwnConnections(
-                given,
+                address,
                 answer_timeout_s=answer_timeout_s,
                 prepare=prepare,
                 connections_max=connections_max,
@@ -313,11 +315,32 @@ def connection_source(
         )
     if _is_pool(given):
         return LentPool(given, answer_timeout_s=answer_timeout_s, prepare=prepare)
+    driver = type(given).__module__.partition(".")[0]
     raise InvalidConfigError(
-        f"{owner} can't use a {type(given).__name__}",
-        do="pass a connection string, a psycopg.Connection or a psycopg_pool.ConnectionPool; not "
-        "an asynchronous one: it belongs to one event loop, and statements run in threads",
+        f"{owner} can't use a {type(given).__name__}"
+        + (" of asyncpg: its driver is psycopg" if driver == "asyncpg" else ""),
+        do="pass a connection string, such as the one that the pool was made with; or a "
+        "psycopg.Connection or a psycopg_pool.ConnectionPool",
     )
+
+
+def _address_of(given: Any) -> str | None:
+    """Return the address of an asynchronous connection or pool of psycopg; None for others.
+
+    It belongs to one event loop, and statements run in threads here, so it can't be used itself.
+    """
+    if isinstance(given, AsyncConnection):
+        connection: AsyncConnection[Any] = given
+        info = connection.info
+        return make_conninfo("", **info.get_parameters(), password=info.password or None)
+    names = [kind.__name__ for kind in type(given).__mro__]
+    if "AsyncConnectionPool" not in names and "AsyncNullConnectionPool" not in names:
+        return None
+    conninfo, options = given.conninfo, given.kwargs or {}
+    if not isinstance(conninfo, str) or callable(options):
+        return None
+    known = {option.keyword.decode() for option in Conninfo.get_defaults()}
+    return make_conninfo(conninfo, **{k: v for k, v in options.items() if k in known})
 
 
 def _is_pool(given: object) -> bool:

@@ -13,14 +13,18 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from actorgraph.errors import FormatVersionError, InvalidConfigError, StorageError
+from actorgraph.storage.sqlite.lent_connections import LentConnection, source_of
 from actorgraph.storage.sqlite.translate import translate
 from actorgraph.stores.operations import IndexConfig, TTLConfig
 from actorgraph.stores.sqlite import schema
 from actorgraph.stores.sqlite.items import SqliteItemTable, add_functions
 from actorgraph.stores.store import DatabaseStore
+
+if TYPE_CHECKING:
+    import aiosqlite
 
 T = TypeVar("T")
 _INHERITED: list[sqlite3.Connection] = []
@@ -33,7 +37,9 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
     crash of the process; a power cut may lose the last ones (WAL, `synchronous=NORMAL`).
 
     Args:
-        path: the file, created with mode 0600 if missing; ":memory:" for this object only.
+        path: the file, created with mode 0600 if missing; ":memory:" for this object only. Or a
+            connection of `sqlite3` or aiosqlite, which stays open: of one to a file only the path
+            is taken; one to a database in memory is used itself.
         index: how texts are embedded; None (default): searches ignore `query`.
         ttl: how long items live; default for ever.
         busy_timeout_s: seconds to wait for another process's lock. Default 5.
@@ -43,11 +49,14 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         InvalidStoreOperationError: the index is invalid.
     """
 
-    __slots__ = ("_busy_timeout_s", "_connection", "_file", "_lock", "_process", "path")
+    __slots__ = (
+        *("_busy_timeout_s", "_connection", "_file", "_lent", "_lock", "_prepared", "_process"),
+        "path",
+    )
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: "str | os.PathLike[str] | sqlite3.Connection | aiosqlite.Connection",
         *,
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
@@ -55,12 +64,12 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(index=index, ttl=ttl, clock=clock)
-        if not isinstance(path, str | os.PathLike):
-            raise InvalidConfigError(
-                f"path must be text or a path, got {path!r}",
-                do="pass the file's path: a store opens connections of its own",
-            )
-        self.path = os.fspath(path)
+        self._lent: LentConnection | None = None
+        self._prepared = False
+        if isinstance(path, str | os.PathLike):
+            self.path = os.fspath(path)
+        else:
+            self.path, self._lent = _source_of(path)
         if not self.path:
             raise InvalidConfigError("the store's path is empty", do='name a file, or ":memory:"')
         if not busy_timeout_s >= 0:
@@ -88,8 +97,11 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
 
     def setup(self) -> Any:
         """Create the file and its tables now, not at the first use. Can be awaited."""
-        with self._lock:
-            self._open()
+        if self._lent is not None:
+            self._lent.run_here(self._prepare_once)
+        else:
+            with self._lock:
+                self._open()
         return super().setup()
 
     def check_place(self) -> None:
@@ -124,8 +136,8 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
 
     def _transact(self, work: Callable[[SqliteItemTable], T], *, writes: bool) -> T:
         """Call a function with the items of one transaction; return its result."""
-        with self._lock:
-            connection = self._open()
+
+        def turn(connection: sqlite3.Connection) -> T:
             try:
                 items = SqliteItemTable(connection, writes=writes)
                 with _transaction(connection, writes=writes):
@@ -138,6 +150,23 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
             except sqlite3.Error as error:
                 raise translate(error, "store") from error
             return result
+
+        if self._lent is None:
+            with self._lock:
+                return turn(self._open())
+
+        def lent_turn(connection: sqlite3.Connection) -> T:
+            self._prepare_once(connection)
+            return turn(connection)
+
+        return self._lent.run_here(lent_turn)
+
+    def _prepare_once(self, connection: sqlite3.Connection) -> None:
+        """Create the tables over the program's connection, whose settings are ours just now."""
+        if not self._prepared:
+            self._prepare(connection)
+            self._prepared = True
+        connection.text_factory = _lenient_text
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is not None and self._process != os.getpid():
@@ -193,6 +222,16 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
                         connection.execute(statement)
             for statement in schema.SETUP.split(";\n"):
                 connection.execute(statement)
+
+
+def _source_of(given: Any) -> tuple[str, LentConnection | None]:
+    source = source_of(given, "SqliteStore")
+    if source is None:
+        raise InvalidConfigError(
+            f"path must be text or a path, got {given!r}",
+            do="pass the file's path, or a connection of sqlite3 or aiosqlite",
+        )
+    return (source, None) if isinstance(source, str) else (":memory:", source)
 
 
 def _lenient_text(raw: bytes) -> str:

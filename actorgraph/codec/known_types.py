@@ -1,0 +1,135 @@
+"""The types that a process knows besides those on a codec's own list.
+
+Declared   by a graph's schema or the signature of a `@task` function: known in every process that
+           makes the graph or the function
+Stored     the program has put a value of the type into a store: known until this process ends
+Below      subclasses of declared types, found among the classes that exist
+
+Each list is weak: a class is on it no longer than it exists. Nothing is imported, so a name in
+stored bytes finds a class that the program has made, or none.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import Any
+from weakref import WeakSet, WeakValueDictionary
+
+from actorgraph.codec.stored_types import extension_of, name_of
+from actorgraph.errors import UndeclaredTypeWarning
+
+_DECLARED: WeakValueDictionary[str, type] = WeakValueDictionary()
+_STORED: WeakValueDictionary[str, type] = WeakValueDictionary()
+_BASES: WeakSet[type] = WeakSet()
+_WARNED: set[str] = set()
+_WARNED_MAX = 1_000
+
+_LIBRARIES = frozenset(
+    {
+        *("pydantic.main", "pydantic.v1.main", "pydantic.root_model", "msgspec", "msgspec._core"),
+        *("langchain_core.load.serializable", "langchain_core.runnables.base"),
+    }
+)
+"""Modules besides the standard library whose classes are bases of too many others."""
+
+
+def declare(kinds: Iterable[type]) -> None:
+    """Allow these types and their subclasses in every codec, for as long as they exist."""
+    for kind in kinds:
+        if extension_of(kind) is not None:
+            _DECLARED[name_of(kind)] = kind
+        elif names_subclasses(kind):
+            _BASES.add(kind)
+
+
+def declared(name: str) -> type | None:
+    """Return the declared type of that name, if there is one."""
+    return _DECLARED.get(name)
+
+
+def remember(kind: type) -> None:
+    """Note that the program has put a value of this type into a store."""
+    _STORED[name_of(kind)] = kind
+
+
+def stored(name: str) -> type | None:
+    """Return the type of that name whose values this process has stored, if there is one."""
+    return _STORED.get(name)
+
+
+def names_subclasses(kind: type) -> bool:
+    """Whether a declaration of this class declares its subclasses: it is the program's own.
+
+    Everything is derived from some class of the standard library, or from `pydantic.BaseModel`:
+    who names such a class doesn't mean every class there is.
+    """
+    package = kind.__module__.partition(".")[0]
+    return package not in sys.stdlib_module_names and kind.__module__ not in _LIBRARIES
+
+
+def is_below(kind: type, types: Iterable[type] = ()) -> bool:
+    """Whether a class is a subclass of a declared one.
+
+    Args:
+        types: those that a codec declares.
+    """
+    bases = kind.__mro__[1:]
+    if any(base in bases and names_subclasses(base) for base in types):
+        return True
+    return any(
+        base in _BASES or (_DECLARED.get(name_of(base)) is base and names_subclasses(base))
+        for base in bases
+    )
+
+
+def find_below(name: str, types: Iterable[type] = ()) -> type | None:
+    """Find the subclass with this stored name of a declared class, among the classes there are.
+
+    Args:
+        types: those that a codec declares.
+    """
+    seen: set[type] = set()
+    last = name.rpartition(":")[2].rpartition(".")[2]
+    for base in (*types, *list(_DECLARED.values()), *list(_BASES)):
+        if names_subclasses(base):
+            for kind in _subclasses(base, seen):
+                if kind.__name__ == last and name_of(kind) == name and extension_of(kind):
+                    return kind
+    return None
+
+
+def _subclasses(base: Any, seen: set[type]) -> Iterator[type]:
+    left: list[Any] = [base]
+    while left:
+        for kind in type.__subclasses__(left.pop()):
+            if kind not in seen:
+                seen.add(kind)
+                left.append(kind)
+                yield kind
+
+
+def warn_undeclared(kind: type, path: str) -> None:
+    """Warn, once per type, that only this process can read a value.
+
+    Args:
+        path: what the value is.
+    """
+    name = name_of(kind)
+    if name in _WARNED or len(_WARNED) >= _WARNED_MAX:
+        return
+    _WARNED.add(name)
+    warnings.warn(
+        f"{path} has the type {name!r}, which nothing declares: this process can read it, but "
+        f"after a restart the thread can't be read; {how_to_declare(name)}",
+        UndeclaredTypeWarning,
+        stacklevel=2,
+    )
+
+
+def how_to_declare(name: str) -> str:
+    """Return the advice about a type with this stored name."""
+    known = name.removeprefix("__main__:").replace(":", ".")
+    return (
+        f"pass codec=Codec(types=[{known}]) to the saver, or annotate a key of the graph's state "
+        "with it"
+    )
