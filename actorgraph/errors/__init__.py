@@ -31,6 +31,7 @@ from actorgraph.errors.graphs import (
     UnknownTargetError,
 )
 from actorgraph.errors.interrupts import (
+    DeadlineError,
     GraphBubbleUp,
     GraphDrained,
     GraphInterrupt,
@@ -78,6 +79,7 @@ from actorgraph.errors.warnings import (
     CompiledGraphWarning,
     ForeignSaverWarning,
     LostErrorWarning,
+    OldNameWarning,
     OtherGraphWarning,
     SlowRouterWarning,
     SwallowedInterruptWarning,
@@ -100,6 +102,7 @@ __all__ = [
     "CompiledGraphWarning",
     "ConflictError",
     "DamagedRowError",
+    "DeadlineError",
     "DrainTimeoutError",
     "EmptyChannelError",
     "EmptyInputError",
@@ -125,6 +128,7 @@ __all__ = [
     "NodeError",
     "NodeTimeoutError",
     "NotSupportedError",
+    "OldNameWarning",
     "OtherGraphWarning",
     "OtherLoopError",
     "OutsideRunError",

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from datetime import date, time, timedelta
 from enum import Enum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, cast
 from uuid import UUID
 
 import msgspec
@@ -24,6 +25,7 @@ from actorgraph.errors import (
     UnknownTargetError,
     did_you_mean,
 )
+from actorgraph.errors.texts import plain
 from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
@@ -225,7 +227,7 @@ def _send(plan: Plan, source: str, send: Send) -> Write:
 
 def _known(plan: Plan, source: str, target: Any) -> str:
     if isinstance(target, str) and target in plan.nodes and target != START:
-        return target
+        return plain(target)
     names = [name for name in plan.nodes if name != START]
     raise UnknownTargetError(
         f"{source!r} goes to {target!r}, which is not a node of graph {plan.name!r}",
@@ -268,11 +270,32 @@ def _end_of(branch: BranchPlan, source: str, answer: Any) -> Any:
         ) from None
 
 
+NOTHING_PASSED: Mapping[str, Any] = MappingProxyType({})
+
+
+def passed_on(node: NodePlan, returned: Any) -> Mapping[str, Any]:
+    """Return the keys of a node's dict without a channel: only its routers see them."""
+    if not isinstance(returned, dict) or node.bare or node.writes.issuperset(returned):
+        return NOTHING_PASSED
+    update = cast("dict[str, Any]", returned)
+    return {key: value for key, value in update.items() if key not in node.writes}
+
+
 def branch_view(
-    plan: Plan, values: Mapping[str, Any], branch: BranchPlan, writes: list[Write]
+    plan: Plan,
+    values: Mapping[str, Any],
+    branch: BranchPlan,
+    writes: list[Write],
+    passed: Mapping[str, Any] = NOTHING_PASSED,
 ) -> Any:
-    """Make a router's input: the state with its own task's writes, without those of siblings."""
+    """Make a router's input: the state with its own task's writes, without those of siblings.
+
+    Args:
+        passed: see `passed_on`; added if the router's input is a dict and has no own schema.
+    """
     seen: Any = branch_view_of(plan, dict(values), branch, writes)
+    if passed and branch.takes_more:
+        seen = {**passed, **seen}
     if branch.own_keys and branch.coerce is None:
         # Keys outside of the view, as the node returned them; the view wins where both have one.
         return {**{key: value for key, value in writes if key in branch.own_keys}, **seen}

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Self, cast, overload
 
 from actorgraph.api import config as configs
-from actorgraph.api.blocking import StreamWaiting, refuse_in_loop
+from actorgraph.api.blocking import StreamWaiting, read_on, refuse_in_loop
 from actorgraph.api.graph.arguments import stores_of
 from actorgraph.api.graph.describe import DescriptionMethods
 from actorgraph.api.graph.invoke import RunMethods
@@ -94,16 +94,21 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         self, *, thread_id: str, checkpoint_id: str | None = None, subgraphs: bool = False
     ) -> StateSnapshot | None: ...
     def get_state(self, config: Any = None, checkpoint_id: Any = None, **options: Any) -> Any:
-        """Blocking version of `aget_state`."""
+        """Blocking version of `aget_state`.
+
+        It works inside an event loop too, if the saver keeps checkpoints in memory or in files and
+        was not opened in that loop. It blocks the loop while it reads.
+        """
         call: Any = self.aget_state
-        return self._block_on("aget_state", lambda: call(config, checkpoint_id, **options))
+        read = partial(call, config, checkpoint_id, **options)
+        return read_on("aget_state", read, self.checkpointer)
 
     def get_state_history(
         self, config: Config | str | None = None, **options: Any
     ) -> Iterator[StateSnapshot]:
         """Blocking version of `aget_state_history`, with the same options.
 
-        It blocks at the call and whenever a page is read.
+        It blocks at the call and whenever a page is read; inside an event loop as `get_state`.
         """
 
         async def begun() -> tuple[Pages[StateSnapshot], list[StateSnapshot]]:
@@ -111,13 +116,13 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
             pages = cast("Pages[StateSnapshot]", history)
             return pages, await pages.page()
 
-        pages, first = self._block_on("aget_state_history", begun)
+        pages, first = read_on("aget_state_history", begun, self.checkpointer)
 
         def rest() -> Iterator[StateSnapshot]:
             page = first
             while page:
                 yield from page
-                page = self._block_on("aget_state_history", pages.page)
+                page = read_on("aget_state_history", pages.page, self.checkpointer)
 
         return rest()
 
@@ -190,7 +195,8 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         Raises:
             InvalidConfigError: it is not a dict.
         """
-        return self._changed(config=merge_configs(self.config, configs.checked(config), entries))
+        given = configs.gathered(config), configs.gathered(entries)
+        return self._changed(config=merge_configs(self.config, *given))
 
     def copy(self, update: Mapping[str, Any] | None = None) -> Self:
         """Return a copy of the graph.

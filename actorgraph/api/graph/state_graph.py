@@ -9,6 +9,7 @@ from actorgraph.api.graph.arguments import check_parts
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.streams.events import TransformerFactory
 from actorgraph.errors import UnreachableNodeWarning
+from actorgraph.errors.texts import plain
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.checks import check
 from actorgraph.plan.compatibility import check_migrations
@@ -38,8 +39,8 @@ class StateGraph(GraphBuilder):
         cache: Cache | None = None,
         store: Store | None = None,
         stores: Mapping[str, Store] | None = None,
-        interrupt_before: All | Sequence[str] = (),
-        interrupt_after: All | Sequence[str] = (),
+        interrupt_before: All | Sequence[str] | None = None,
+        interrupt_after: All | Sequence[str] | None = None,
         debug: bool = False,
         name: str | None = None,
         strict: bool = False,
@@ -90,5 +91,5 @@ def _unreachable(nodes: Sequence[str]) -> str:
     )
 
 
-def _names(nodes: All | Sequence[str]) -> tuple[str, ...]:
-    return (nodes,) if isinstance(nodes, str) else tuple(nodes)
+def _names(nodes: All | Sequence[str] | None) -> tuple[str, ...]:
+    return tuple(map(plain, (nodes,) if isinstance(nodes, str) else nodes or ()))
