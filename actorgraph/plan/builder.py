@@ -376,7 +376,10 @@ def _callable(owner: str, action: Any) -> Callable[..., Any]:
     try:
         return calls.as_callable(action)
     except TypeError as error:
-        raise GraphBuildError(f"{owner}: {error}", do="pass a function") from error
+        do = "pass a function"
+        if isinstance(action, Mapping):
+            do += "; or import langchain_core.runnables, for a RunnableParallel"
+        raise GraphBuildError(f"{owner}: {error}", do=do) from error
 
 
 def _command_ends(function: Any, handler: Any) -> tuple[str, ...]:

@@ -49,6 +49,10 @@ def writes_of(
         ParentCommand: the value is a Command for the parent graph; the task keeps no writes.
     """
     if type(returned) is dict and node.writes.issuperset(returned) and not node.bare:
+        for key in returned:
+            if type(key) is not str:
+                returned = dict(pairs_of(returned))
+                break
         return [*returned.items(), *node.targets], []  # fast path: a dict of known keys
     returned = from_langgraph(returned)
     if node.shape is not None and (node.literal or not isinstance(returned, (Command, Send))):
@@ -58,7 +62,7 @@ def writes_of(
     bare = node.bare
     for part in _parts(returned, bare):
         if type(part) is dict and not bare:
-            _add_keys(plan, node, part.items(), writes, dropped)
+            _add_keys(plan, node, pairs_of(part), writes, dropped)
         elif isinstance(part, Command):
             _check_graph(node, part, nested)
             _add_keys(plan, node, updates_in(node, part.update), writes, dropped)
@@ -138,7 +142,7 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     if node.writes == {ROOT}:
         return ((ROOT, update),)
     if isinstance(update, Mapping):
-        return update.items()
+        return pairs_of(update)
     if isinstance(update, (list, tuple)) and all(
         isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in update
     ):
@@ -147,6 +151,14 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     if fields is None:
         raise _no_update(node, update)
     return fields
+
+
+def pairs_of(update: Mapping[Any, Any]) -> Iterable[tuple[Any, Any]]:
+    """Return the items of an update; a key that is a member of an enum of strings as its text."""
+    for key in update:
+        if type(key) is not str:
+            return [(plain(k) if isinstance(k, str) else k, v) for k, v in update.items()]
+    return update.items()
 
 
 def _no_update(node: NodePlan, update: Any) -> InvalidUpdateError:
