@@ -8,6 +8,7 @@ from actorgraph.errors import (
     ActorGraphError,
     AlreadyResumedError,
     ConflictError,
+    DeadlineError,
     EmptyInputError,
     ErrorCode,
     GraphDrained,
@@ -15,6 +16,7 @@ from actorgraph.errors import (
     InvalidConfigError,
     InvalidUpdateError,
     MissingNodeError,
+    SaverRequiredError,
     StepTimeoutError,
     UnknownInterruptError,
     UnknownTargetError,
@@ -34,6 +36,7 @@ from tests.superstep.script import Script, Store, chain, graph, idle, with_value
 from tests.superstep.threads import PAIR, State, again, state_at, thread
 
 GO_ON = "finished work is saved; ainvoke(None, config) goes on"
+NOT_SAVED = "with a checkpointer, the finished work would be saved, and the run could go on"
 
 
 def refused(kind: type[ActorGraphError], what: str, do: str) -> Any:
@@ -61,7 +64,7 @@ class TestLimits:
             "['b']"
         )
         advice = 'let some edge lead to END, or raise config["recursion_limit"]'
-        assert error.do == f"{advice}; {GO_ON}"
+        assert error.do == f"{advice}; {NOT_SAVED}"
         assert error.code is ErrorCode.GRAPH_RECURSION_LIMIT
 
     def test_too_many_visits(self):
@@ -78,7 +81,7 @@ class TestLimits:
             "node 'a' of graph 'g' has run in 2 supersteps, its limit, and is due again"
         )
         assert error.do == (
-            f'let some edge lead out of its loop, or raise config["node_visit_limit"]; {GO_ON}'
+            f'let some edge lead out of its loop, or raise config["node_visit_limit"]; {NOT_SAVED}'
         )
         assert error.code is ErrorCode.GRAPH_RECURSION_LIMIT
 
@@ -98,7 +101,7 @@ class TestLimits:
             "['a'] were running"
         )
         assert error.do == (
-            f"raise graph.step_timeout, or give the slow node a timeout of its own; {GO_ON}"
+            f"raise graph.step_timeout, or give the slow node a timeout of its own; {NOT_SAVED}"
         )
 
     def test_a_drain(self):
@@ -111,7 +114,27 @@ class TestLimits:
         error = run.outcome.error
 
         assert type(error) is GraphDrained
-        assert (error.what, error.do, error.reason) == ("Graph drained: deploy", GO_ON, "deploy")
+        assert (error.what, error.do, error.reason) == (
+            "Graph drained: deploy",
+            NOT_SAVED,
+            "deploy",
+        )
+
+    @pytest.mark.parametrize(("saver", "advice"), [(True, GO_ON), (False, NOT_SAVED)])
+    def test_a_deadline(self, saver, advice):
+        """
+        The error of a run whose time is over names the graph and the nodes that are due; only with
+        a saver it says that work is saved.
+        """
+        run = Script(chain(State, "a"), saver=saver)
+        run.state.stopping = lambda: "deadline"
+        run.begin({"text": "x"})
+        error = run.state.outcome.error
+
+        assert type(error) is DeadlineError
+        assert error.what == "the run of graph 'g' reached its deadline_s before ['a']"
+        assert error.do == f"pass a longer deadline_s; {advice}"
+        assert error.reason == "deadline"
 
     def test_too_deep_a_nesting(self):
         """
@@ -128,7 +151,7 @@ class TestLimits:
 
 
 class TestBeginning:
-    @pytest.mark.parametrize("given", [None, Command(), Command(resume="x")])
+    @pytest.mark.parametrize("given", [None, Command()])
     def test_an_empty_thread(self, given):
         """
         A run without an input on a thread without a checkpoint names the thread.
@@ -139,6 +162,29 @@ class TestBeginning:
             "pass an input the first time; None goes on from a thread's newest checkpoint",
         ):
             Script(PAIR).begin(given)
+
+    def test_an_answer_to_an_empty_thread(self):
+        """
+        A resume of a thread without a checkpoint names the thread, and asks for the right one.
+        """
+        with refused(
+            EmptyInputError,
+            "Command(resume=...) has nothing to resume: thread 't' has no checkpoint",
+            "use the thread_id and the checkpointer of the run that asked",
+        ):
+            Script(PAIR).begin(Command(resume="x"))
+
+    def test_an_answer_without_a_saver(self):
+        """
+        A resume of a graph without a saver names the graph.
+        """
+        with refused(
+            SaverRequiredError,
+            "Cannot use Command(resume=...) without a checkpointer: graph 'g' has none, so no run "
+            "of it waits for an answer",
+            "compile(checkpointer=...), and resume with the thread_id of the run that asked",
+        ):
+            Script(PAIR, saver=False).begin(Command(resume="x"))
 
     def test_an_empty_run_without_a_thread(self):
         """
