@@ -309,7 +309,7 @@ class TestBreakpointsBelow:
 
         assert [len(ns) for ns, chunk in told if "__interrupt__" in chunk] == [1, 0]
 
-    async def test_a_drained_graph_below_is_no_breakpoint(self):
+    async def test_a_drained_graph_below_has_none(self):
         """
         A run that is drained while a subgraph runs has no chunk of a pause.
         """

@@ -195,7 +195,7 @@ class TestMocks:
     @pytest.mark.parametrize("kind", [Mock, MagicMock, AsyncMock])
     async def test_one_is_called_itself(self, kind):
         """
-        A mock is a node and a path like the function that it stands for, though it has every
+        A mock is a node and a path like the function that it replaces, though it has every
         attribute that is asked for.
         """
         node, path = kind(return_value={"foo": "mocked"}), kind(return_value="node")

@@ -196,7 +196,7 @@ class TestDeadline:
         assert "with a checkpointer" in raised.value.do
         assert "is saved" not in raised.value.do
 
-    async def test_another_reason_to_drain_is_no_deadline(self, saver):
+    async def test_another_reason_to_drain_keeps_its_error(self, saver):
         """
         A drain that was requested is reported with its own reason.
         """

@@ -8,7 +8,6 @@ from actorgraph.errors import (
     ActorGraphError,
     AlreadyResumedError,
     ConflictError,
-    DeadlineError,
     EmptyInputError,
     ErrorCode,
     GraphDrained,
@@ -16,7 +15,6 @@ from actorgraph.errors import (
     InvalidConfigError,
     InvalidUpdateError,
     MissingNodeError,
-    SaverRequiredError,
     StepTimeoutError,
     UnknownInterruptError,
     UnknownTargetError,
@@ -120,22 +118,6 @@ class TestLimits:
             "deploy",
         )
 
-    @pytest.mark.parametrize(("saver", "advice"), [(True, GO_ON), (False, NOT_SAVED)])
-    def test_a_deadline(self, saver, advice):
-        """
-        The error of a run whose time is over names the graph and the nodes that are due; only with
-        a saver it says that work is saved.
-        """
-        run = Script(chain(State, "a"), saver=saver)
-        run.state.stopping = lambda: "deadline"
-        run.begin({"text": "x"})
-        error = run.state.outcome.error
-
-        assert type(error) is DeadlineError
-        assert error.what == "the run of graph 'g' reached its deadline_s before ['a']"
-        assert error.do == f"pass a longer deadline_s; {advice}"
-        assert error.reason == "deadline"
-
     def test_too_deep_a_nesting(self):
         """
         The error of the nesting limit names the graph, its depth and the limit.
@@ -162,29 +144,6 @@ class TestBeginning:
             "pass an input the first time; None goes on from a thread's newest checkpoint",
         ):
             Script(PAIR).begin(given)
-
-    def test_an_answer_to_an_empty_thread(self):
-        """
-        A resume of a thread without a checkpoint names the thread, and asks for the right one.
-        """
-        with refused(
-            EmptyInputError,
-            "Command(resume=...) has nothing to resume: thread 't' has no checkpoint",
-            "use the thread_id and the checkpointer of the run that asked",
-        ):
-            Script(PAIR).begin(Command(resume="x"))
-
-    def test_an_answer_without_a_saver(self):
-        """
-        A resume of a graph without a saver names the graph.
-        """
-        with refused(
-            SaverRequiredError,
-            "Cannot use Command(resume=...) without a checkpointer: graph 'g' has none, so no run "
-            "of it waits for an answer",
-            "compile(checkpointer=...), and resume with the thread_id of the run that asked",
-        ):
-            Script(PAIR, saver=False).begin(Command(resume="x"))
 
     def test_an_empty_run_without_a_thread(self):
         """
