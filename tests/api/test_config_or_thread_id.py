@@ -3,6 +3,7 @@
 import pytest
 
 from actorgraph import InMemorySaver, Latest, SaverRequiredError, SqliteSaver, StateGraph
+from actorgraph.api.system.run_arguments import config_with_thread
 from actorgraph.errors import CheckpointNotFoundError, EmptyInputError, InvalidConfigError
 from tests.support.graphs import AB, ab, at, chain, history, in_a_row
 
@@ -315,3 +316,11 @@ class TestKeysBesideConfigurable:
         """
         with pytest.raises(InvalidConfigError, match="must be a dict"):
             await ab(None).ainvoke({}, {"configurable": ["t"], "thread_id": "t"})
+
+    def test_a_system_takes_them_too(self):
+        """
+        The config of a run of an ActorSystem has its keys in `configurable`, beside the thread.
+        """
+        made = config_with_thread({"user": "ada", "tags": ["x"]}, "t")
+
+        assert made == {"tags": ["x"], "configurable": {"user": "ada", "thread_id": "t"}}
