@@ -28,6 +28,8 @@ class Saver(Protocol):
         renew_beside(renewals): stores `RenewOwner` requests as `commit` does, blocking, from any
             thread and during a `commit`. Leases are then renewed however long saves take.
         reads_at_once: how many calls of `query` may run at the same time; default 1.
+        local_reads: True if `query` takes little time and waits for nothing but this machine's
+            memory and files. Such a saver is read by blocking methods inside event loops too.
         watch: a `Watch` that sees each request and query first.
         commit_now, query_now: blocking twins of `commit` and `query`; required if `immediate`.
         commit_here: a `CommitHere`, with which a blocking call stores its save itself while no

@@ -4,10 +4,12 @@ A call that runs plain functions only gets a loop in the calling thread; any oth
 portal's loop, a background thread of the process, which lasts: clients of async functions belong
 to it. Inside a sync node a call runs as a child of the node's task, on the loop of its run; in a
 worker thread the node's slot is given back while it waits. Inside a running event loop a call is
-refused, except in the cells of a notebook: their loop has nothing else to do.
+refused, except in the cells of a notebook, whose loop has nothing else to do, and except reads of
+savers in memory and in files, which take little time.
 """
 
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
 from contextvars import copy_context
@@ -21,6 +23,7 @@ from actorgraph.loops import in_event_loop
 from actorgraph.runtime import caller, portal, worker_threads
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.inline import current_runner
+from actorgraph.runtime.saver.hosting import living_host
 from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.scope import CURRENT
 
@@ -28,6 +31,10 @@ T = TypeVar("T")
 
 DEPTH_OF_TASK: Final = 16
 """Nested runs that await each other in one task. More would reach the limit of recursion."""
+
+
+READ_S: Final = 10.0
+"""Seconds that a read may block an event loop: longer than a file is locked, in most cases."""
 
 
 def may_block() -> bool:
@@ -80,6 +87,38 @@ def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = F
         return caller.run(function)
     context = copy_context()
     return portal.call(lambda: context.run(function))
+
+
+def read_on(
+    name: str, function: Callable[[], Awaitable[T]], saver: object, *, plain: bool = False
+) -> T:
+    """Run an async function that only reads from a saver, and return its result.
+
+    In a running event loop too: it blocks that as long as a read of memory or of a file takes.
+    It never waits for that loop, because the portal has the saver's actors and runs the function.
+
+    Args:
+        name: as in `block_on`.
+        saver: None if the graph has none, which `function` reports.
+        plain: as in `block_on`.
+    Raises:
+        RunningLoopError: inside an event loop: the saver is open in that loop, its reads go
+            through a network or through code of the program (no `local_reads`), or the read took
+            longer than `READ_S`.
+    """
+    if may_block() or portal.is_here() or not _is_read_quickly(saver):
+        return block_on(name, function, plain=plain)
+    return portal.call_within(READ_S, function)
+
+
+def _is_read_quickly(saver: Any) -> bool:
+    """Whether reads of a saver are local and don't need the running event loop."""
+    if saver is None:
+        return True
+    if not getattr(saver, "local_reads", False):
+        return False
+    host = living_host(saver)
+    return host is None or host.thread != threading.get_ident()
 
 
 async def _as_child(function: Callable[[], Awaitable[T]]) -> portal.CallResult[T]:

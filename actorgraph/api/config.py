@@ -13,7 +13,7 @@ from typing import Any
 
 from actorgraph.api.options import CallOptions
 from actorgraph.errors import InvalidConfigError, did_you_mean
-from actorgraph.errors.texts import is_encodable
+from actorgraph.errors.texts import is_encodable, plain
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.launch import Address
 from actorgraph.superstep.nesting import stable_namespace
@@ -38,9 +38,7 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
     """
     place = (config if type(config) is dict else checked(config)).get("configurable") or {}
     if not isinstance(place, Mapping):
-        raise InvalidConfigError(
-            f'config["configurable"] must be a dict, got {place!r}', do=f"pass config={_EXAMPLE}"
-        )
+        raise _no_dict(place)
     thread_id = place.get("thread_id")
     if thread_id is None:
         if needs_thread:
@@ -99,6 +97,35 @@ def checked(config: object) -> Config:
             f"config must be a dict, got {config!r}", do=f"pass config={_EXAMPLE}"
         )
     return config
+
+
+def gathered(config: object) -> Config:
+    """Return a call's config with every key that is not one of `KEYS` moved to `configurable`.
+
+    So `{"thread_id": "1"}` is enough, as in LangGraph. Empty values are dropped.
+
+    Raises:
+        InvalidConfigError: it is not a dict, or `configurable` is not.
+    """
+    given = checked(config)
+    if given.keys() <= KEYS:
+        return given
+    place: Any = given.get("configurable") or {}
+    if not isinstance(place, Mapping):
+        raise _no_dict(place)
+    kept = {key: value for key, value in given.items() if key in KEYS}
+    loose = {key: given[key] for key in given if key not in KEYS and not _is_empty(given[key])}
+    return {**kept, "configurable": {**place, **loose}}
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or (isinstance(value, (list, tuple, dict)) and not value)
+
+
+def _no_dict(place: object) -> InvalidConfigError:
+    return InvalidConfigError(
+        f'config["configurable"] must be a dict, got {place!r}', do=f"pass config={_EXAMPLE}"
+    )
 
 
 def where_of(filter: object) -> tuple[tuple[str, object], ...]:
@@ -305,6 +332,9 @@ _LIMITS: Mapping[str, int | None] = {
 }
 """The keys of a config that bound a run, and their defaults."""
 
+KEYS = frozenset(("callbacks", "configurable", "metadata", "run_id", "run_name", "tags", *_LIMITS))
+"""The keys of a config; any other one belongs to `configurable`."""
+
 _SETTINGS = frozenset((*_LIMITS, "metadata", "tags"))
 _STRICT = "__pregel_strict_resume"
 """LangGraph's key for `strict_resume`."""
@@ -371,7 +401,7 @@ def _count(config: Config, key: str, default: Any) -> Any:
 
 
 def _node_names(plan: Plan, names: Sequence[str] | str) -> tuple[str, ...]:
-    wanted = (names,) if isinstance(names, str) else tuple(names)
+    wanted = tuple(map(plain, (names,) if isinstance(names, str) else names))
     for name in wanted:
         if name == START or (name != "*" and name not in plan.nodes):
             names = [node for node in plan.nodes if node != START]

@@ -1,7 +1,7 @@
 """Keyword arguments of the methods that run a graph."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, cast
 
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.ports import Store
@@ -27,7 +27,8 @@ class CallOptions(TypedDict, total=False):
         debug: print "updates" and "values"; default the argument of `compile`.
         control: a `RunControl` with which other code can ask the run to store and stop.
         deadline_s: seconds after which the run starts no further superstep and raises
-            `GraphDrained("deadline")`; its finished work is stored. Default none.
+            `DeadlineError`, a `GraphDrained` and a `TimeoutError`; its finished work is stored.
+            Default none.
         strict_resume: refuse a `Command(resume=)` that names no waiting interrupt with
             `UnknownInterruptError`, before anything is written. Default: answers that match are
             used and the others ignored.
@@ -52,6 +53,17 @@ class CallOptions(TypedDict, total=False):
     stores: Mapping[str, Store] | None
     print_mode: Modes
     debug: bool
+
+
+class InvokeOptions(CallOptions, total=False):
+    """Options of `ainvoke`: `CallOptions` and one about chunks.
+
+    Attributes:
+        subgraphs: with a `stream_mode` other than "values": also return the chunks of subgraphs,
+            each with its namespace. The output is that of the graph itself, in any case.
+    """
+
+    subgraphs: bool
 
 
 class ReadingOptions(TypedDict, total=False):
@@ -83,6 +95,8 @@ class StreamOptions(CallOptions, ReadingOptions, total=False):
 _CALL = tuple(CallOptions.__annotations__)
 CALL_NAMES = frozenset(_CALL)
 _READING = tuple(ReadingOptions.__annotations__)
+_OLD_DURABILITY = "checkpoint_during"
+"""LangGraph's argument before `durability`: True is "async", False is "exit"."""
 
 
 def call_options(method: str, options: Mapping[str, Any]) -> CallOptions:
@@ -95,22 +109,49 @@ def call_options(method: str, options: Mapping[str, Any]) -> CallOptions:
     return known if options.keys() <= CALL_NAMES else _known(method, options, _CALL)
 
 
+def invoke_options(options: Mapping[str, Any]) -> tuple[CallOptions, bool]:
+    """Check the options of `ainvoke`. Returns those of the run, and `subgraphs`.
+
+    Raises:
+        InvalidConfigError: `ainvoke` has no such argument.
+    """
+    known: dict[str, Any] = dict(_known("ainvoke", options, (*_CALL, "subgraphs")))
+    subgraphs, call = bool(known.pop("subgraphs", False)), cast("CallOptions", known)
+    return call, subgraphs
+
+
 def stream_options(options: Mapping[str, Any]) -> tuple[CallOptions, ReadingOptions]:
     """Check the options of a stream and split them: those of the run, those of its reader.
 
     Raises:
         InvalidConfigError: `astream` has no such argument.
     """
-    _known("astream", options, (*_CALL, *_READING))
+    options = _known("astream", options, (*_CALL, *_READING))
     call: Any = {name: value for name, value in options.items() if name in _CALL}
     reading: Any = {name: value for name, value in options.items() if name in _READING}
     return call, reading
 
 
 def _known(method: str, options: Mapping[str, Any], known: Sequence[str]) -> Any:
+    if _OLD_DURABILITY in options:
+        options = _with_durability(method, options)
     for name in options:
         if name not in known:
             raise InvalidConfigError(
                 f"{method}() has no argument {name!r}", do=did_you_mean(name, known)
             )
     return options
+
+
+def _with_durability(method: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace `checkpoint_during` by the durability that it meant."""
+    left = dict(options)
+    during = left.pop(_OLD_DURABILITY)
+    if during is None:
+        return left
+    if left.get("durability") is not None:
+        raise InvalidConfigError(
+            f"{method}() got both {_OLD_DURABILITY}= and durability=",
+            do=f"leave {_OLD_DURABILITY}= out",
+        )
+    return {**left, "durability": "async" if during else "exit"}

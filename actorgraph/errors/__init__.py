@@ -32,6 +32,7 @@ from actorgraph.errors.graphs import (
     UnknownTargetError,
 )
 from actorgraph.errors.interrupts import (
+    DeadlineError,
     GraphBubbleUp,
     GraphDrained,
     GraphInterrupt,
@@ -79,6 +80,7 @@ from actorgraph.errors.warnings import (
     CompiledGraphWarning,
     ForeignSaverWarning,
     LostErrorWarning,
+    OldNameWarning,
     OtherGraphWarning,
     SlowRouterWarning,
     SwallowedInterruptWarning,
@@ -103,6 +105,7 @@ __all__ = [
     "CompiledGraphWarning",
     "ConflictError",
     "DamagedRowError",
+    "DeadlineError",
     "DrainTimeoutError",
     "EmptyChannelError",
     "EmptyInputError",
@@ -128,6 +131,7 @@ __all__ = [
     "NodeError",
     "NodeTimeoutError",
     "NotSupportedError",
+    "OldNameWarning",
     "OtherGraphWarning",
     "OtherLoopError",
     "OutsideRunError",

@@ -14,8 +14,11 @@ class SchemaError(GraphBuildError):
     """A state schema has a key that can't become a channel."""
 
 
-class InvalidUpdateError(ActorGraphError):
-    """A node, an edge or a caller gave an update that the channels can't take."""
+class InvalidUpdateError(ActorGraphError, ValueError):
+    """A node, an edge or a caller gave an update that the channels can't take.
+
+    If a schema refused the values, `__cause__` is its error, such as pydantic's ValidationError.
+    """
 
     def __init__(
         self,

@@ -35,6 +35,10 @@ class GraphDrained(ActorGraphError, GraphBubbleUp):
         self.reason = reason
 
 
+class DeadlineError(GraphDrained, TimeoutError):
+    """A run reached its `deadline_s` before a superstep; everything it did until then is stored."""
+
+
 class ParentCommand(GraphBubbleUp):
     """Carries a `Command(graph=Command.PARENT)` out of a subgraph to the node that runs it.
 

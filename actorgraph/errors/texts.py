@@ -27,6 +27,11 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def plain(text: str) -> str:
+    """Return the same text as a `str` itself: a member of an enum is shown and stored as such."""
+    return text if type(text) is str else str.__str__(text)
+
+
 def is_encodable(text: str) -> bool:
     """Whether text can be encoded as UTF-8: it has no lone surrogate."""
     try:

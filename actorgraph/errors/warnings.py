@@ -17,6 +17,10 @@ class CompiledGraphWarning(ActorGraphWarning):
     """A builder was changed after `compile`; the compiled graph stays as it is."""
 
 
+class OldNameWarning(ActorGraphWarning, DeprecationWarning):
+    """An argument was passed under the name that it had in older versions of LangGraph."""
+
+
 class UnreachableNodeWarning(ActorGraphWarning):
     """No edge leads to a node."""
 

@@ -11,8 +11,10 @@ from datetime import timedelta
 from typing import Any, Self
 
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError
+from actorgraph.errors.texts import plain
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_names, node_policies
+from actorgraph.plan.old_names import old_names
 from actorgraph.plan.schema import (
     Schema,
     add_channels,
@@ -79,6 +81,7 @@ class GraphBuilder:
         SchemaError: a schema can't be read.
     """
 
+    @old_names(config_schema="context_schema", input="input_schema", output="output_schema")
     def __init__(
         self,
         state_schema: Any,
@@ -119,6 +122,7 @@ class GraphBuilder:
         """The class of what a run returns."""
         return self.output.source
 
+    @old_names(retry="retry_policy", input="input_schema")
     def add_node(
         self,
         node: str | Callable[..., Any],
@@ -221,10 +225,11 @@ class GraphBuilder:
         """
         self._warn_if_compiled("edge")
         starts = node_names.starts_of(start_key, end_key)
+        end = plain(end_key)
         if isinstance(start_key, str):
-            self.edges[(start_key, end_key)] = None
+            self.edges[(starts[0], end)] = None
         else:
-            self.joins[(starts, end_key)] = None
+            self.joins[(starts, end)] = None
         return self
 
     def add_conditional_edges(
@@ -252,7 +257,7 @@ class GraphBuilder:
                 `path` can't be called; `inline` is something else.
         """
         self._warn_if_compiled("edge")
-        node_names.check_reference(source, "add_conditional_edges()")
+        source = node_names.check_reference(source, "add_conditional_edges()")
         name = calls.name_of(path) or "condition"
         if name in self.branches.get(source, {}):
             raise GraphBuildError(
@@ -339,7 +344,7 @@ class GraphBuilder:
                 "  Do this: add everything before compile(), or compile again and use what it "
                 "returns",
                 CompiledGraphWarning,
-                stacklevel=3,
+                stacklevel=4 if what == "node" else 3,  # `add_node` is wrapped
             )
 
     def _own_schema(self, hint: Any) -> Schema | None:
@@ -371,7 +376,10 @@ def _callable(owner: str, action: Any) -> Callable[..., Any]:
     try:
         return calls.as_callable(action)
     except TypeError as error:
-        raise GraphBuildError(f"{owner}: {error}", do="pass a function") from error
+        do = "pass a function"
+        if isinstance(action, Mapping):
+            do += "; or import langchain_core.runnables, for a RunnableParallel"
+        raise GraphBuildError(f"{owner}: {error}", do=do) from error
 
 
 def _command_ends(function: Any, handler: Any) -> tuple[str, ...]:
@@ -391,7 +399,7 @@ def _ends(
 ) -> Mapping[Any, str] | None:
     if path_map is None:
         literal = calls.literal_returns(path)
-        return {value: value for value in literal} if literal else None
+        return node_names.labelled(literal, "the annotation") if literal else None
     return node_names.labelled(path_map, "path_map")
 
 

@@ -2,10 +2,11 @@
 
 import functools
 import inspect
+import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
 from actorgraph.errors.overrides import overrides_sync
 from actorgraph.plan.schema import is_schema
@@ -16,17 +17,33 @@ from actorgraph.values.from_langgraph import is_langgraph_command
 def as_callable(action: Any) -> Callable[..., Any]:
     """Return the function of a node: itself, or the `ainvoke` or `invoke` of an object.
 
+    A dict of functions becomes LangChain's `RunnableParallel`, in a program that uses LangChain.
+
     Raises:
         TypeError: it is neither callable nor has such a method.
     """
+    if isinstance(action, Mapping):
+        action = _parallel(cast("Mapping[str, Any]", action))
     methods = ("invoke",) if overrides_sync(type(action), "invoke") else ("ainvoke", "invoke")
+    # An object that can be called and makes up its attributes, such as a Mock, has no methods of
+    # its class by these names. `__class__` and not `type`: the former is a mock's `spec`.
+    home = action.__class__ if callable(action) else action
     for method in methods:
-        if not inspect.isroutine(action) and hasattr(action, method):
+        if not inspect.isroutine(action) and hasattr(home, method):
             return getattr(action, method)
     if not callable(action):
         msg = f"{action!r} is neither callable nor has `ainvoke` or `invoke`"
         raise TypeError(msg)
     return action
+
+
+def _parallel(functions: Mapping[str, Any]) -> Any:
+    """Make a dict of functions into the object that calls all of them, as LangChain does."""
+    langchain = sys.modules.get("langchain_core.runnables")
+    if langchain is None:
+        msg = "a dict is LangChain's RunnableParallel, and the program has not imported LangChain"
+        raise TypeError(msg)
+    return langchain.RunnableParallel(functions)
 
 
 def is_async(action: Callable[..., Any]) -> bool:
@@ -75,8 +92,11 @@ def name_of(action: Any) -> str | None:
     """Return the name under which a node is added when none is given."""
     while isinstance(action, functools.partial):
         action = action.func
-    name = getattr(action, "name", None) or getattr(action, "__name__", None)
-    return name or type(action).__name__
+    for attribute in ("name", "__name__"):
+        name = getattr(action, attribute, None)
+        if name and isinstance(name, str):  # a Mock has any attribute, but no name
+            return name
+    return type(action).__name__
 
 
 def _hints_of(action: Any) -> dict[str, Any]:

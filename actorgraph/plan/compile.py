@@ -197,6 +197,7 @@ def _branch(parts: _Parts, spec: BranchSpec, schema: Schema) -> BranchPlan:
         reads=schema.view,
         coerce=schema.make,
         own_keys=frozenset() if spec.schema else parts.others(schema),
+        takes_more=spec.schema is None and schema.make is None,
         routes=_routes(spec.ends) if spec.ends else parts.anywhere,
     )
 

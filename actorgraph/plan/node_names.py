@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from actorgraph.errors import GraphBuildError
-from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
+from actorgraph.errors.texts import NAME_REFUSED, is_storable_name, plain
 from actorgraph.plan import callables as calls
 from actorgraph.values.constants import END, HANDLER_PREFIX, RESERVED_NODE_NAMES, START
 
@@ -40,7 +40,7 @@ def name_and_action(
             raise GraphBuildError(
                 f"add_node({node!r}) got no function", do="pass it: add_node(name, function)"
             )
-        return node, action
+        return plain(node), action
     name = calls.name_of(node)
     if action is not None or not name or name == "<lambda>":
         raise GraphBuildError(
@@ -70,13 +70,14 @@ def starts_of(start: str | Sequence[str], end: str) -> tuple[str, ...]:
         raise GraphBuildError("END cannot be a start node", do="end the edge at END instead")
     if end == START:
         raise GraphBuildError("START cannot be an end node", do="name the node to go back to")
-    return tuple(dict.fromkeys(starts))
+    return tuple(dict.fromkeys(map(plain, starts)))
 
 
-def check_reference(name: Any, call: str) -> None:
-    """Refuse a value that can't be the name of any node.
+def check_reference(name: Any, call: str) -> str:
+    """Return the name of a node; refuse a value that can't be one.
 
     Args:
+        name: a string, or a member of an enum of strings.
         call: named in the error, such as "add_edge()".
     Raises:
         GraphBuildError: the name is not a string.
@@ -87,6 +88,7 @@ def check_reference(name: Any, call: str) -> None:
             f"{call} expects the name of a node, got {name!r}",
             do=f"pass the name that the node has in the graph, such as {known or 'draft'!r}",
         )
+    return plain(name)
 
 
 def labelled(given: Any, what: str) -> dict[Any, Any]:
@@ -98,10 +100,15 @@ def labelled(given: Any, what: str) -> dict[Any, Any]:
         GraphBuildError: the argument is one string, or not a collection.
     """
     if isinstance(given, Mapping):
-        return dict(cast("Mapping[Any, Any]", given))
+        pairs = cast("Mapping[Any, Any]", given).items()
+        return {_plain(key): _plain(name) for key, name in pairs}
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise GraphBuildError(
             f"{what} must be a list of names of nodes or a dict, got {given!r}",
             do=f"pass {what}=[{given!r}]" if isinstance(given, str) else "pass a list of names",
         )
-    return {name: name for name in cast("Iterable[Any]", given)}
+    return {_plain(name): _plain(name) for name in cast("Iterable[Any]", given)}
+
+
+def _plain(name: Any) -> Any:
+    return plain(name) if isinstance(name, str) else name

@@ -43,6 +43,8 @@ class BranchPlan:
     """Answer that names a node -> the channel that makes it due."""
     own_keys: frozenset[str] = frozenset()
     """State keys outside of `reads` that `path` gets if its node has just returned them."""
+    takes_more: bool = False
+    """Whether `path` gets keys without a channel, if its node has just returned them."""
     inline: bool = False
     why: str = ""
 

@@ -9,6 +9,7 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.state_graph import StateGraph
 from actorgraph.errors import ActorGraphError, GraphBuildError, InvalidUpdateError
 from actorgraph.messages import add_messages
+from actorgraph.plan.old_names import old_names
 from actorgraph.plan.schema import RemainingSteps
 from actorgraph.ports import Checkpointer, Store
 from actorgraph.prebuilt import models
@@ -147,6 +148,7 @@ class InvalidChatHistoryError(ActorGraphError, ValueError):
     """A conversation has a tool call without its answer, which models refuse."""
 
 
+@old_names(config_schema="context_schema")
 def create_react_agent(
     model: Any,
     tools: Sequence[Any] | ToolNode,

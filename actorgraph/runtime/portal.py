@@ -150,11 +150,7 @@ def call(function: Callable[..., Awaitable[T]], *args: Any) -> T:
     An exception in the waiting thread, such as KeyboardInterrupt, cancels the function and
     waits for its end. If this blocks a running event loop, the function sees its thread in `HELD`.
     """
-    held = HELD.set(threading.get_ident() if in_event_loop() else HELD.get())
-    try:
-        future = _PORTAL.get().start_task_soon(call_result, function, *args)
-    finally:
-        HELD.reset(held)
+    future = _begin(function, *args)
     try:
         return future.result().value()
     except BaseException:
@@ -162,6 +158,35 @@ def call(function: Callable[..., Awaitable[T]], *args: Any) -> T:
             future.cancel()
             concurrent.futures.wait([future])
         raise
+
+
+def call_within(timeout_s: float, function: Callable[..., Awaitable[T]], *args: Any) -> T:
+    """Run an async function in the portal that takes little time, and wait for its result.
+
+    After the timeout the function goes on without its caller; it isn't cancelled, because that
+    would wait for the portal's thread.
+
+    Raises:
+        RunningLoopError: it takes longer than `timeout_s` seconds.
+    """
+    try:
+        ended = _begin(function, *args).result(timeout_s)
+    except concurrent.futures.TimeoutError:
+        raise RunningLoopError(
+            f"a read blocked the running event loop for {timeout_s:g} s and had no answer yet",
+            do="use the async method, whose name begins with `a`",
+        ) from None
+    return ended.value()
+
+
+def _begin(
+    function: Callable[..., Awaitable[T]], *args: Any
+) -> concurrent.futures.Future[CallResult[T]]:
+    held = HELD.set(threading.get_ident() if in_event_loop() else HELD.get())
+    try:
+        return _PORTAL.get().start_task_soon(call_result, function, *args)
+    finally:
+        HELD.reset(held)
 
 
 async def acall(function: Callable[..., Awaitable[T]], *args: Any) -> T:

@@ -1,8 +1,9 @@
 """Filters of items and listings of namespaces, the same for every store.
 
 Filters     compare as JSON does: a bool is not a number, 1 equals 1.0, and only numbers and texts
-            have an order, each their own. A missing field counts as None. A filter is never made
-            part of a statement's text
+            have an order, each their own. A missing field counts as None. A name with periods,
+            unless a field has it, leads to a nested one. A filter is never made part of a
+            statement's text
 Namespaces  as text their labels are joined by periods, which no label contains. In UTF-8 the
             namespaces below `a.b` are those from `a.b.` up to `a.b/`, as "/" follows ".": a range
             of an index
@@ -25,7 +26,19 @@ def matches(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
         value: an item's value.
         wanted: a validated filter (see `check_op`); None and {} match all.
     """
-    return not wanted or all(_matches_field(value.get(name), part) for name, part in wanted.items())
+    return not wanted or all(
+        _matches_field(_field(value, name), part) for name, part in wanted.items()
+    )
+
+
+def _field(value: Mapping[str, Any], name: str) -> Any:
+    """Return a field, or with a name like "user.age" a nested one; None if absent."""
+    if "." not in name or name in value:
+        return value.get(name)
+    found: Any = value
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
 
 
 def may_match(text: str, wanted: Mapping[str, Any] | None) -> bool:

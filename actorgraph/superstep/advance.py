@@ -167,7 +167,8 @@ def _on_interrupt(state: RunState, event: TaskInterrupted) -> list[Effect]:
     asked = control_entry(state, task, INTERRUPT, list(event.interrupts))
     used = consumed(state, task, event.answers, event.took_bare)
     effects = _send_rows(state, (*used, asked))
-    chunks.hold_interrupt(state, event.interrupts)
+    if event.interrupts:  # a breakpoint of a subgraph has one chunk, when the run pauses
+        chunks.hold_interrupt(state, event.interrupts)
     chunks.hold_task(state, task, interrupts=event.interrupts)
     return effects + go_on(state)
 
@@ -417,6 +418,8 @@ def _interrupted(state: RunState) -> Interrupted:
     asked = tuple(i for task in tasks for i in state.interrupted[task.id])
     done = sorted((state.tasks[i] for i in state.results), key=_by_path)
     chunks.hold_preview(state, [_ran(state, task) for task in done])
+    if not asked:
+        chunks.hold_interrupt(state, ())
     return Interrupted(chunks.last_output(state), asked)
 
 

@@ -82,7 +82,7 @@ def _asking(tasks: list[Task], known: dict[str, Attempt]) -> Asking:
 def _by_id(state: RunState, asking: Asking, resume: dict[str, Any]) -> AnswerRows:
     fitting = [identifier for identifier in resume if identifier in asking]
     if not fitting:
-        raise already_resumed(state)
+        raise already_resumed(state, sorted(resume), sorted(asking))
     concerned = {task.id: (task, attempt) for task, attempt in (asking[i] for i in fitting)}
     rows: list[LedgerEntry] = []
     for task, attempt in concerned.values():
@@ -146,10 +146,21 @@ def out_of_order(name: str) -> UnknownInterruptError:
     )
 
 
-def already_resumed(state: RunState) -> AlreadyResumedError:
-    """Make the error for an answer without an open question."""
+def already_resumed(
+    state: RunState, given: Sequence[str] = (), asking: Sequence[str] = ()
+) -> AlreadyResumedError:
+    """Make the error for an answer without an open question.
+
+    Args:
+        given: the ids that the answer names.
+        asking: those of the open questions.
+    """
+    what = f"no question of thread {state.thread_id!r} waits for this answer"
+    if asking:
+        what += f": no open question has the id {given[0]!r}, which was answered already or is "
+        what += f"not of this thread; open is {', '.join(map(repr, asking))}"
     return AlreadyResumedError(
-        f"no question of thread {state.thread_id!r} waits for this answer",
+        what,
         do="read get_state(config).interrupts to see what waits; None goes on without an answer",
     )
 

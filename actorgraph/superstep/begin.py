@@ -7,7 +7,7 @@ conditional edges, the checkpoint after that too: one transaction before the fir
 
 from typing import Any
 
-from actorgraph.errors import EmptyInputError, UnknownInterruptError
+from actorgraph.errors import EmptyInputError, SaverRequiredError, UnknownInterruptError
 from actorgraph.superstep import chunks
 from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.advance import new_superstep, next_superstep
@@ -15,7 +15,7 @@ from actorgraph.superstep.answers import answers, routed_answers
 from actorgraph.superstep.apply import TaskWrites, apply, apply_command
 from actorgraph.superstep.nesting import continues_stored
 from actorgraph.superstep.replay import is_replay, replay
-from actorgraph.superstep.results import routes, stamped, updates_in, writes_of
+from actorgraph.superstep.results import pairs_of, routes, stamped, updates_in, writes_of
 from actorgraph.superstep.resume import go_on_with
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
@@ -85,6 +85,11 @@ def restore(state: RunState, restored: Restored) -> None:
 def _from_input(state: RunState, given: Any) -> list[Effect]:
     head = state.head
     start = state.plan.start
+    if type(given) is dict and not start.bare:
+        for key in given:  # its keys are stored
+            if type(key) is not str:
+                given = dict(pairs_of(given))
+                break
     first = first_writes(state, given)
     ran = [TaskWrites(INPUT, (), first)]
     if head is not None:  # on a new thread nothing is due
@@ -156,13 +161,19 @@ def _from_command(
             "There is no parent graph: a Command with graph= can't be an input",
             do="leave graph= out",
         )
+    if command.resume is not None and not state.has_saver:
+        raise SaverRequiredError(
+            f"Cannot use Command(resume=...) without a checkpointer: graph {state.plan.name!r} "
+            "has none, so no run of it waits for an answer",
+            do="compile(checkpointer=...), and resume with the thread_id of the run that asked",
+        )
     index = pending.next_null_index(restored.ledger) if restored else 0
     given = updates_in(state.plan.start, command.update)
     writes: list[Write] = stamped(state.plan, given, f"{as_text(state.checkpoint)}:{index}")
     writes.extend(routes(state.plan, "the input", command.goto))
     if restored is None:
         if not writes:
-            raise _nothing(state)
+            raise _nothing(state) if command.resume is None else _nothing_to_resume(state)
         return _from_writes(state, tuple(writes))
     if is_replay(restored):
         return replay(state, restored, tuple(writes), command.resume)
@@ -198,4 +209,11 @@ def _nothing(state: RunState) -> EmptyInputError:
     return EmptyInputError(
         f"Received no input{where}",
         do="pass an input the first time; None goes on from a thread's newest checkpoint",
+    )
+
+
+def _nothing_to_resume(state: RunState) -> EmptyInputError:
+    return EmptyInputError(
+        f"Command(resume=...) has nothing to resume: thread {state.thread_id!r} has no checkpoint",
+        do="use the thread_id and the checkpointer of the run that asked",
     )

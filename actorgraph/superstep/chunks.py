@@ -252,7 +252,12 @@ def hold_call_ended(state: RunState, task: Task, outcome: dict[str, Any]) -> Non
 
 
 def hold_interrupt(state: RunState, interrupts: tuple[Interrupt, ...]) -> None:
-    """Queue the chunks of open questions in `updates` and `values`; () for a breakpoint."""
+    """Queue the chunks of open questions in `updates` and `values`; () for a breakpoint.
+
+    A subgraph's breakpoint has no chunk of its own: it pauses the root run, which has one.
+    """
+    if not interrupts and state.nested is not None:
+        return
     if wants(state, "updates"):
         hold(state, "updates", {INTERRUPT: interrupts})
     if interrupts and wants(state, "values"):

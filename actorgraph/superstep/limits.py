@@ -5,13 +5,26 @@ Finished work is stored. A resume continues from there with fresh limits.
 
 from collections.abc import Iterable, Sequence
 
-from actorgraph.errors import ErrorCode, GraphDrained, GraphRecursionError, StepTimeoutError
+from actorgraph.errors import (
+    DeadlineError,
+    ErrorCode,
+    GraphDrained,
+    GraphRecursionError,
+    StepTimeoutError,
+)
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import is_newer
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.run import Drained, Failed, RunOutcome, Task
 
-_GO_ON = "finished work is saved; ainvoke(None, config) goes on"
+DEADLINE = "deadline"
+"""The reason of a run that stops at its deadline."""
+
+
+def _go_on(state: RunState) -> str:
+    if not state.has_saver:
+        return "with a checkpointer, the finished work would be saved, and the run could go on"
+    return "finished work is saved; ainvoke(None, config) goes on"
 
 
 def stop_before(state: RunState) -> RunOutcome | None:
@@ -21,7 +34,7 @@ def stop_before(state: RunState) -> RunOutcome | None:
     """
     asked = None if state.stopping is None else state.stopping()
     if asked is not None:
-        return Drained(GraphDrained(f"Graph drained: {asked}", do=_GO_ON, reason=asked))
+        return Drained(_drained_error(state, asked))
     if state.steps_left <= 0:
         return Failed(_too_many_steps(state))
     state.steps_left -= 1
@@ -33,6 +46,17 @@ def stop_before(state: RunState) -> RunOutcome | None:
         if state.visits[name] > limit:
             return Failed(_too_many_visits(state, name, limit))
     return None
+
+
+def _drained_error(state: RunState, reason: str) -> GraphDrained:
+    if reason != DEADLINE:
+        return GraphDrained(f"Graph drained: {reason}", do=_go_on(state), reason=reason)
+    due = sorted({task.name for task in state.due})
+    return DeadlineError(
+        f"the run of graph {state.plan.name!r} reached its deadline_s before {due}",
+        do=f"pass a longer deadline_s; {_go_on(state)}",
+        reason=reason,
+    )
 
 
 def on_drained(state: RunState, identifier: str, error: GraphDrained) -> None:
@@ -54,7 +78,7 @@ def _too_many_steps(state: RunState) -> GraphRecursionError:
     return GraphRecursionError(
         f"Recursion limit of {state.policy.recursion_limit} reached without hitting a stop "
         f"condition; graph {state.plan.name!r} still has {sorted({t.name for t in state.due})}",
-        do=f'let some edge lead to END, or raise config["recursion_limit"]; {_GO_ON}',
+        do=f'let some edge lead to END, or raise config["recursion_limit"]; {_go_on(state)}',
         code=ErrorCode.GRAPH_RECURSION_LIMIT,
     )
 
@@ -63,7 +87,8 @@ def _too_many_visits(state: RunState, name: str, limit: int) -> GraphRecursionEr
     return GraphRecursionError(
         f"node {name!r} of graph {state.plan.name!r} has run in {limit} supersteps, its limit, and "
         "is due again",
-        do=f'let some edge lead out of its loop, or raise config["node_visit_limit"]; {_GO_ON}',
+        do='let some edge lead out of its loop, or raise config["node_visit_limit"]; '
+        f"{_go_on(state)}",
         code=ErrorCode.GRAPH_RECURSION_LIMIT,
     )
 
@@ -95,7 +120,8 @@ def on_step_timeout(state: RunState, step: int) -> RunOutcome | None:
         StepTimeoutError(
             f"superstep {step + 1} of graph {state.plan.name!r} took longer than its step_timeout "
             f"of {state.policy.step_timeout_s} s; {names} were running",
-            do=f"raise graph.step_timeout, or give the slow node a timeout of its own; {_GO_ON}",
+            do="raise graph.step_timeout, or give the slow node a timeout of its own; "
+            f"{_go_on(state)}",
         )
     )
 

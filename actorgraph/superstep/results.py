@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from datetime import date, time, timedelta
 from enum import Enum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, cast
 from uuid import UUID
 
 import msgspec
@@ -24,6 +25,7 @@ from actorgraph.errors import (
     UnknownTargetError,
     did_you_mean,
 )
+from actorgraph.errors.texts import plain
 from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
@@ -47,6 +49,10 @@ def writes_of(
         ParentCommand: the value is a Command for the parent graph; the task keeps no writes.
     """
     if type(returned) is dict and node.writes.issuperset(returned) and not node.bare:
+        for key in returned:
+            if type(key) is not str:
+                returned = dict(pairs_of(returned))
+                break
         return [*returned.items(), *node.targets], []  # fast path: a dict of known keys
     returned = from_langgraph(returned)
     if node.shape is not None and (node.literal or not isinstance(returned, (Command, Send))):
@@ -56,7 +62,7 @@ def writes_of(
     bare = node.bare
     for part in _parts(returned, bare):
         if type(part) is dict and not bare:
-            _add_keys(plan, node, part.items(), writes, dropped)
+            _add_keys(plan, node, pairs_of(part), writes, dropped)
         elif isinstance(part, Command):
             _check_graph(node, part, nested)
             _add_keys(plan, node, updates_in(node, part.update), writes, dropped)
@@ -136,7 +142,7 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     if node.writes == {ROOT}:
         return ((ROOT, update),)
     if isinstance(update, Mapping):
-        return update.items()
+        return pairs_of(update)
     if isinstance(update, (list, tuple)) and all(
         isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in update
     ):
@@ -145,6 +151,14 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     if fields is None:
         raise _no_update(node, update)
     return fields
+
+
+def pairs_of(update: Mapping[Any, Any]) -> Iterable[tuple[Any, Any]]:
+    """Return the items of an update; a key that is a member of an enum of strings as its text."""
+    for key in update:
+        if type(key) is not str:
+            return [(plain(k) if isinstance(k, str) else k, v) for k, v in update.items()]
+    return update.items()
 
 
 def _no_update(node: NodePlan, update: Any) -> InvalidUpdateError:
@@ -225,7 +239,7 @@ def _send(plan: Plan, source: str, send: Send) -> Write:
 
 def _known(plan: Plan, source: str, target: Any) -> str:
     if isinstance(target, str) and target in plan.nodes and target != START:
-        return target
+        return plain(target)
     names = [name for name in plan.nodes if name != START]
     raise UnknownTargetError(
         f"{source!r} goes to {target!r}, which is not a node of graph {plan.name!r}",
@@ -268,11 +282,32 @@ def _end_of(branch: BranchPlan, source: str, answer: Any) -> Any:
         ) from None
 
 
+NOTHING_PASSED: Mapping[str, Any] = MappingProxyType({})
+
+
+def passed_on(node: NodePlan, returned: Any) -> Mapping[str, Any]:
+    """Return the keys of a node's dict without a channel: only its routers see them."""
+    if not isinstance(returned, dict) or node.bare or node.writes.issuperset(returned):
+        return NOTHING_PASSED
+    update = cast("dict[str, Any]", returned)
+    return {key: value for key, value in update.items() if key not in node.writes}
+
+
 def branch_view(
-    plan: Plan, values: Mapping[str, Any], branch: BranchPlan, writes: list[Write]
+    plan: Plan,
+    values: Mapping[str, Any],
+    branch: BranchPlan,
+    writes: list[Write],
+    passed: Mapping[str, Any] = NOTHING_PASSED,
 ) -> Any:
-    """Make a router's input: the state with its own task's writes, without those of siblings."""
+    """Make a router's input: the state with its own task's writes, without those of siblings.
+
+    Args:
+        passed: see `passed_on`; added if the router's input is a dict and has no own schema.
+    """
     seen: Any = branch_view_of(plan, dict(values), branch, writes)
+    if passed and branch.takes_more:
+        seen = {**passed, **seen}
     if branch.own_keys and branch.coerce is None:
         # Keys outside of the view, as the node returned them; the view wins where both have one.
         return {**{key: value for key, value in writes if key in branch.own_keys}, **seen}

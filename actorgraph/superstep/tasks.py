@@ -116,7 +116,8 @@ def input_of(state: RunState, task: Task) -> Any:
         values = visible(state) if plan.managed else state.values
         return view(plan, values, node.reads, node.coerce)
     except InvalidUpdateError as error:
-        raise InvalidUpdateError(f"node {task.name!r}: {error.what}", do=error.do) from error
+        what = f"node {task.name!r}: {error.what}"
+        raise InvalidUpdateError(what, do=error.do) from error.__cause__
 
 
 def visible(state: RunState) -> dict[str, Any]:

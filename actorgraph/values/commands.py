@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, ClassVar, Final, Generic, Literal, TypeVar, cast
 
 from actorgraph.errors import GraphInterrupt
-from actorgraph.errors.texts import storable
+from actorgraph.errors.texts import plain, storable
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.policies import TimeoutPolicy
 
@@ -36,7 +36,9 @@ class Send:
     timeout: float | timedelta | TimeoutPolicy | None = None
 
     def __post_init__(self) -> None:
-        """Convert the timeout to a policy."""
+        """Convert the timeout to a policy, and a name that is a member of an enum to its text."""
+        if type(self.node) is not str and isinstance(self.node, str):
+            object.__setattr__(self, "node", plain(self.node))
         if self.timeout is not None:
             object.__setattr__(self, "timeout", TimeoutPolicy.coerce(self.timeout))
 

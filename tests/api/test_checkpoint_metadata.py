@@ -3,6 +3,7 @@
 import pytest
 
 from actorgraph import Command
+from actorgraph.checkpoints import empty_checkpoint
 from tests.support.graphs import AB, ab, at, chain, history, in_a_row
 
 PLACE = {"deep": [1, None, True, {"é": 0.5}], "empty": {}}
@@ -122,3 +123,20 @@ class TestNext:
 
         assert told == ("b",)
         assert sorted(log[:2]) == ["b", "c"]
+
+
+class TestPuts:
+    @pytest.mark.every_saver
+    async def test_the_configs_metadata_is_stored(self, saver):
+        """
+        A put by hand stores the metadata of its config as a run does: below its own, and with
+        secrets redacted.
+        """
+        config = at(checkpoint_ns="") | {"metadata": {"run": "r1", "api_key": "k", "who": "config"}}
+        own = {"source": "loop", "step": 1, "who": "put"}
+
+        stored = await saver.aput(config, empty_checkpoint(), own, {})
+
+        found = (await saver.aget_tuple(stored)).metadata
+        assert (found["run"], found["api_key"], found["who"]) == ("r1", "[redacted]", "put")
+        assert [p async for p in saver.alist(None, filter={"run": "r1"})]

@@ -3,8 +3,9 @@
 import pytest
 
 from actorgraph import InMemorySaver, Latest, SaverRequiredError, SqliteSaver, StateGraph
-from actorgraph.errors import CheckpointNotFoundError, EmptyInputError
-from tests.support.graphs import AB, ab, at, chain, history
+from actorgraph.api.system.run_arguments import config_with_thread
+from actorgraph.errors import CheckpointNotFoundError, EmptyInputError, InvalidConfigError
+from tests.support.graphs import AB, ab, at, chain, history, in_a_row
 
 pytestmark = pytest.mark.every_saver
 
@@ -244,3 +245,82 @@ def test_a_graph_of_one_value_is_read_by_id(tmp_path):
         graph = builder.compile(checkpointer=saver)
         graph.invoke({"foo": "x"}, at())
         assert graph.get_state("t").values["foo"] == "a"
+
+
+class TestKeysBesideConfigurable:
+    @pytest.mark.parametrize("more", [{}, {"configurable": {"user": "ada"}}])
+    async def test_a_thread_id_may_be_there(self, saver, more):
+        """
+        A key that is not one of a config's own belongs to `configurable`, for every method.
+        """
+        graph, loose = ab(saver), {"thread_id": "t", **more}
+        await graph.ainvoke({}, loose)
+        [_ async for _ in graph.astream({}, loose)]
+        await graph.aupdate_state(loose, {"foo": "x"})
+
+        found = await graph.aget_state(loose)
+        assert found.values["foo"] == "x"
+        assert found.values["bar"] == ["a", "b", "a", "b"]
+        assert (await graph.aget_state(at())).config == found.config
+        assert len(await history(graph, loose)) == len(await history(graph, "t")) == 9
+
+    async def test_nodes_see_it_in_configurable(self):
+        """
+        The config that a node gets has the key where the others are; empty values are dropped.
+        """
+        seen: list = []
+
+        def node(state, config):
+            seen.append(config)
+
+        given = {"user": "ada", "tags": ["x"], "none": None, "empty": []}
+        await in_a_row({"node": node}).ainvoke({}, given)
+
+        assert seen[0]["configurable"]["user"] == "ada"
+        assert seen[0]["tags"] == ["x"]
+        assert seen[0]["configurable"].keys().isdisjoint({"tags", "none", "empty"})
+        assert "user" not in seen[0]
+        assert given["user"] == "ada"
+
+    async def test_a_bound_one_is_below_that_of_a_call(self, saver):
+        """
+        `with_config` takes it in either form, and a call's own wins in either form.
+        """
+        graph = ab(saver).with_config({"thread_id": "bound"})
+        entries = ab(saver).with_config(thread_id="entries")
+
+        await graph.ainvoke({})
+        await graph.ainvoke({}, {"thread_id": "loose"})
+        await graph.ainvoke({}, at("own"))
+        await entries.ainvoke({})
+
+        for name in ("bound", "loose", "own", "entries"):
+            assert (await graph.aget_state(at(name))).values["bar"] == ["a", "b"]
+
+    async def test_another_thread_in_a_node_is_another_thread(self, saver):
+        """
+        A node that calls a graph with such a config starts a run of its own on that thread.
+        """
+        inner = ab(saver)
+
+        async def node(state):
+            await inner.ainvoke({}, {"thread_id": "other"})
+
+        await in_a_row({"node": node}, checkpointer=saver).ainvoke({}, at())
+
+        assert (await inner.aget_state("other")).values["bar"] == ["a", "b"]
+
+    async def test_configurable_must_be_a_dict(self):
+        """
+        Anything else there is refused as without such a key.
+        """
+        with pytest.raises(InvalidConfigError, match="must be a dict"):
+            await ab(None).ainvoke({}, {"configurable": ["t"], "thread_id": "t"})
+
+    def test_a_system_takes_them_too(self):
+        """
+        The config of a run of an ActorSystem has its keys in `configurable`, beside the thread.
+        """
+        made = config_with_thread({"user": "ada", "tags": ["x"]}, "t")
+
+        assert made == {"tags": ["x"], "configurable": {"user": "ada", "thread_id": "t"}}

@@ -1,6 +1,7 @@
 """`context=`: made into the graph's schema, or refused before anything runs."""
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TypedDict
 
 import msgspec
@@ -8,7 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from actorgraph import START, InMemorySaver, InvalidContextError, StateGraph
-from tests.support.graphs import AB, at
+from actorgraph.types import ServerInfo
+from tests.support.graphs import AB, at, in_a_row
 
 
 @dataclass
@@ -30,6 +32,9 @@ class Struct(msgspec.Struct):
 class Dict(TypedDict):
     user: str
     limit: int
+
+
+USER = SimpleNamespace(identity="ada")
 
 
 def graph_with(schema, seen, **options):
@@ -133,3 +138,67 @@ def test_the_blocking_methods_take_it_too():
     list(graph.stream({}, context={"user": "b"}))
 
     assert [context.user for context in seen] == ["a", "b"]
+
+
+class TestServerInfo:
+    @pytest.mark.parametrize(
+        ("place", "described"),
+        [
+            ({}, None),
+            ({"assistant_id": "x", "graph_id": "y"}, ServerInfo("x", "y")),
+            ({"graph_id": "y"}, ServerInfo("", "y")),
+            ({"langgraph_auth_user": {"identity": "ada"}}, None),
+            ({"langgraph_auth_user": USER}, ServerInfo("", "", USER)),
+        ],
+    )
+    async def test_it_is_read_from_the_config(self, place, described):
+        """
+        `runtime.server_info` describes what a server has put into `configurable`, in subgraphs too.
+        """
+        seen: list = []
+
+        async def node(state, runtime):
+            seen.append(runtime.server_info)
+
+        inner = in_a_row({"node": node})
+        await in_a_row({"node": node, "inner": inner}).ainvoke({}, {"configurable": place})
+
+        assert seen == [described, described]
+
+
+class TestNoContext:
+    @pytest.mark.parametrize("schema", [Data, Dict])
+    @pytest.mark.parametrize("read", [lambda c: c.user, lambda c: c["user"]])
+    async def test_an_error_about_none_explains_it(self, schema, read):
+        """
+        A node that fails because the call passed no context says so in a note.
+        """
+
+        async def node(state, runtime):
+            read(runtime.context)
+
+        builder = StateGraph(AB, schema).add_node("node", node).add_edge(START, "node")
+        with pytest.raises((AttributeError, TypeError)) as raised:
+            await builder.compile().ainvoke({})
+
+        assert f"context_schema={schema.__name__}" in raised.value.__notes__[0]
+        assert f"pass context={schema.__name__}(...)" in raised.value.__notes__[0]
+
+    @pytest.mark.parametrize(
+        ("schema", "options"),
+        [(Data, {"context": Data("ada")}), (None, {})],
+        ids=["passed", "none"],
+    )
+    async def test_other_errors_are_left_alone(self, schema, options):
+        """
+        With a context, or without a schema of it, the error has one note as usual.
+        """
+
+        async def node(state, runtime):
+            None.missing  # noqa: B018
+
+        builder = StateGraph(AB, schema).add_node("node", node).add_edge(START, "node")
+        with pytest.raises(AttributeError) as raised:
+            await builder.compile().ainvoke({}, **options)
+
+        assert len(raised.value.__notes__) == 1

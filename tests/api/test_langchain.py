@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from types import MappingProxyType
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
 
-from actorgraph import Command, InMemorySaver, StateGraph, interrupt
+from actorgraph import Command, GraphBuildError, InMemorySaver, StateGraph, interrupt
 from tests.support.graphs import AB, at, in_a_row
 
 only_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -39,6 +40,29 @@ def marked(state):
 
 
 PROMPT = ChatPromptTemplate.from_messages([("human", "{foo}")])
+
+
+class TestDicts:
+    @pytest.mark.parametrize("kind", [dict, MappingProxyType])
+    async def test_a_dict_of_functions_is_a_node(self, kind):
+        """
+        It is LangChain's RunnableParallel: each function gets the state, and makes one key.
+        """
+        node = kind({"foo": lambda state: state["foo"] * 2, "bar": lambda state: ["x"]})
+
+        result = await in_a_row({"node": node}).ainvoke({"foo": "x"})
+
+        assert result == {"foo": "xx", "bar": ["x"]}
+
+    def test_without_langchain_it_is_refused(self, monkeypatch):
+        """
+        In a program that has not imported LangChain, the error says what the dict would be.
+        """
+        monkeypatch.delitem(sys.modules, "langchain_core.runnables")
+        with pytest.raises(GraphBuildError, match=r"node 'node'.*RunnableParallel") as refused:
+            StateGraph(AB).add_node("node", {"foo": lambda state: "x"})
+
+        assert "import langchain_core.runnables" in refused.value.do
 
 
 class TestNodes:

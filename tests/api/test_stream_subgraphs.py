@@ -3,9 +3,18 @@
 import anyio
 import pytest
 
-from actorgraph import InMemorySaver, RetryPolicy, StateGraph, get_message_writer, get_stream_writer
+from actorgraph import (
+    GraphDrained,
+    InMemorySaver,
+    RetryPolicy,
+    RunControl,
+    StateGraph,
+    get_message_writer,
+    get_stream_writer,
+    interrupt,
+)
 from tests.support.gates import patient_group
-from tests.support.graphs import AB, at, in_a_row
+from tests.support.graphs import AB, at, in_a_row, side_by_side, writer
 
 ALL = ["values", "updates", "custom", "tasks"]
 
@@ -233,3 +242,85 @@ class TestAChildWithAReader:
 
         assert [c for _, mode, c in told if mode == "custom"] == [1, 2]
         assert told[-1] == ((), "updates", {"node": {"foo": "at last", "bar": []}})
+
+
+class TestBreakpointsBelow:
+    @staticmethod
+    def stops(**options):
+        """A graph that pauses before its second node."""
+        nodes = {"i1": writer("i1"), "i2": writer("i2")}
+        return in_a_row(nodes, interrupt_before=["i2"], **options)
+
+    @staticmethod
+    async def pauses(graph) -> list:
+        """The levels of the chunks of pauses, and what they hold, in a list of all modes."""
+        config, found = at(), []
+        async for ns, _, chunk in graph.astream(
+            {}, config, stream_mode=["updates", "values"], subgraphs=True
+        ):
+            if "__interrupt__" in chunk:
+                found.append((len(ns), len(chunk["__interrupt__"])))
+        return found
+
+    @pytest.mark.parametrize("levels", [1, 2, 3])
+    async def test_the_root_alone_has_a_chunk(self, levels):
+        """
+        A breakpoint of a graph at any depth is one empty pause, of the root run.
+        """
+        graph = self.stops()
+        for _ in range(levels - 1):
+            graph = in_a_row({"inner": graph})
+        root = in_a_row({"inner": graph}, checkpointer=InMemorySaver())
+
+        assert await self.pauses(root) == [(0, 0)]
+
+    async def test_several_have_one_chunk(self):
+        """
+        Two graphs that stop side by side pause the root once.
+        """
+        nodes = {"x": self.stops(), "y": self.stops()}
+
+        assert await self.pauses(side_by_side(nodes, checkpointer=InMemorySaver())) == [(0, 0)]
+
+    async def test_beside_a_question_there_is_none(self):
+        """
+        A run that pauses with a question has that question's chunks only.
+        """
+
+        async def asks(state):
+            interrupt("?")
+
+        nodes = {"x": self.stops(), "asks": asks}
+        graph = side_by_side(nodes, checkpointer=InMemorySaver())
+
+        assert await self.pauses(graph) == [(0, 1), (0, 1)]
+
+    async def test_a_question_below_has_a_chunk_at_each_level(self):
+        """
+        In "updates" the graph that asks has one, and so has each graph above.
+        """
+
+        async def asks(state):
+            interrupt("?")
+
+        graph = in_a_row({"sub": in_a_row({"asks": asks})}, checkpointer=InMemorySaver())
+
+        told = await chunks(graph, {}, at(), stream_mode="updates", subgraphs=True)
+
+        assert [len(ns) for ns, chunk in told if "__interrupt__" in chunk] == [1, 0]
+
+    async def test_a_drained_graph_below_has_none(self):
+        """
+        A run that is drained while a subgraph runs has no chunk of a pause.
+        """
+        control = RunControl()
+
+        async def drains(state):
+            control.request_drain()
+
+        inner = in_a_row({"drains": drains, "late": writer("late")})
+        graph = in_a_row({"sub": inner}, checkpointer=InMemorySaver())
+        stream = graph.astream({}, at(), control=control)
+
+        with pytest.raises(GraphDrained):  # and not a chunk before
+            await anext(stream)

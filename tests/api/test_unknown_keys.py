@@ -5,7 +5,16 @@ from typing import Annotated, TypedDict
 
 import pytest
 
-from actorgraph import START, InvalidUpdateError, Send, StateGraph, UnknownChannelWarning
+from actorgraph import (
+    END,
+    START,
+    CachePolicy,
+    InMemoryCache,
+    InvalidUpdateError,
+    Send,
+    StateGraph,
+    UnknownChannelWarning,
+)
 from tests.support.graphs import AB, at
 
 
@@ -127,3 +136,90 @@ class TestKeysThatHaveNoValue:
             await builder.compile().ainvoke({"log": []})
 
         assert len(raised.value.__notes__) == 1
+
+
+class Verdict(TypedDict):
+    """A state without the key that the nodes below return."""
+
+    bar: Annotated[list, operator.add]
+
+
+class TestKeysForAConditionalEdge:
+    @staticmethod
+    def judged(node, path, **options):
+        """A node, and a path that reads what it has returned."""
+        builder = StateGraph(Verdict).add_node("node", node, **options).add_node("again", answer)
+        builder.add_edge(START, "node").add_conditional_edges("node", path)
+        return builder
+
+    @pytest.mark.parametrize("kind", ["plain", "async"])
+    async def test_a_path_sees_them(self, kind):
+        """
+        Keys of a node's dict without a channel reach the node's own conditional edges, and
+        nothing else.
+        """
+        seen: list = []
+
+        def node(state):
+            return {"bar": ["n"], "verdict": "again"}
+
+        def plain(state):
+            seen.append(dict(state))
+            return state["verdict"]
+
+        async def awaited(state):
+            return plain(state)
+
+        graph = self.judged(node, plain if kind == "plain" else awaited).compile()
+        with pytest.warns(UnknownChannelWarning, match="'verdict'"):
+            result = await graph.ainvoke({"bar": []})
+
+        assert seen == [{"bar": ["n"], "verdict": "again"}]
+        assert result == {"bar": ["n", "b"]}
+
+    async def test_a_path_with_a_schema_of_its_own_does_not(self):
+        """
+        A path whose parameter is annotated gets that schema's keys, whatever the node returned.
+        """
+        seen: list = []
+
+        async def node(state):
+            return {"bar": ["n"], "verdict": "again"}
+
+        async def path(state: Verdict):
+            seen.append(dict(state))
+            return "again"
+
+        with pytest.warns(UnknownChannelWarning):
+            await self.judged(node, path).compile().ainvoke({"bar": []})
+
+        assert seen == [{"bar": ["n"]}]
+
+    async def test_the_first_path_sees_those_of_the_input(self):
+        """
+        A conditional entry point gets the input's keys, too.
+        """
+        builder = StateGraph(Verdict).add_node("again", answer)
+        builder.add_conditional_edges(START, lambda state: state["verdict"])
+        with pytest.warns(UnknownChannelWarning, match="input has 'verdict'"):
+            result = await builder.compile().ainvoke({"bar": [], "verdict": "again"})
+
+        assert result == {"bar": ["b"]}
+
+    async def test_such_a_result_is_not_cached(self):
+        """
+        A cached result would lack the keys, so the node runs again.
+        """
+        ran: list = []
+
+        async def node(state):
+            ran.append(1)
+            return {"bar": ["n"], "verdict": END}
+
+        path, policy = (lambda state: state["verdict"]), CachePolicy()
+        graph = self.judged(node, path, cache_policy=policy).compile(cache=InMemoryCache())
+        for _ in range(2):
+            with pytest.warns(UnknownChannelWarning):
+                assert await graph.ainvoke({"bar": []}) == {"bar": ["n"]}
+
+        assert len(ran) == 2

@@ -2,6 +2,7 @@
 
 from functools import partial
 from typing import Any, Literal, Optional, TypedDict, Union
+from unittest.mock import AsyncMock, MagicMock, Mock
 
 import pytest
 
@@ -174,3 +175,57 @@ def test_async_callables_are_recognized(action, expected):
     Methods, objects and partials of them too.
     """
     assert is_async(action) is expected
+
+
+class Compiled:
+    """A class whose objects can be called in two ways."""
+
+    def invoke(self, state): ...
+    def __call__(self, state): ...
+
+
+class WithInvoke:
+    """An object whose method is made in `__init__`."""
+
+    def __init__(self) -> None:
+        self.invoke = lambda state: {"foo": "object"}
+
+
+class TestMocks:
+    @pytest.mark.parametrize("kind", [Mock, MagicMock, AsyncMock])
+    async def test_one_is_called_itself(self, kind):
+        """
+        A mock is a node and a path like the function that it replaces, though it has every
+        attribute that is asked for.
+        """
+        node, path = kind(return_value={"foo": "mocked"}), kind(return_value="node")
+        builder = StateGraph(AB).add_node("node", node).add_conditional_edges(START, path)
+
+        assert (await builder.compile().ainvoke({"foo": "x"}))["foo"] == "mocked"
+
+        node.assert_called_once_with({"foo": "x", "bar": []})
+        path.assert_called_once()
+
+    def test_one_without_a_name_has_that_of_its_class(self):
+        """
+        `add_node(Mock())` names the node after the class.
+        """
+        assert list(StateGraph(AB).add_node(Mock()).nodes) == ["Mock"]
+
+    async def test_one_with_a_spec_has_its_methods(self):
+        """
+        A mock of a class with `invoke` is called by that.
+        """
+        node = Mock(spec=Compiled)
+        node.invoke.return_value = {"foo": "spec"}
+        graph = StateGraph(AB).add_node("node", node).add_edge(START, "node").compile()
+
+        assert (await graph.ainvoke({}))["foo"] == "spec"
+
+    async def test_an_object_with_a_method_needs_no_class_for_it(self):
+        """
+        `invoke` may be an attribute of an object that can't be called itself.
+        """
+        graph = StateGraph(AB).add_node("node", WithInvoke()).add_edge(START, "node").compile()
+
+        assert (await graph.ainvoke({}))["foo"] == "object"

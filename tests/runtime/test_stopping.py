@@ -15,7 +15,7 @@ from actorgraph import (
     task,
 )
 from actorgraph.api.config import recursion_limit_in
-from actorgraph.errors import InvalidConfigError, StepTimeoutError
+from actorgraph.errors import DeadlineError, InvalidConfigError, StepTimeoutError
 from actorgraph.values.constants import DEFAULT_RECURSION_LIMIT
 from tests.support.gates import Turnstile
 from tests.support.graphs import AB, ab, at, chain, count, in_a_row, side_by_side, writer
@@ -175,8 +175,37 @@ class TestDeadline:
             await graph.ainvoke({}, at(), deadline_s=0.01, durability=durability)
 
         assert raised.value.reason == "deadline"
+        assert type(raised.value) is DeadlineError
+        assert "reached its deadline_s before [" in raised.value.what
+        assert "pass a longer deadline_s; finished work is saved" in raised.value.do
         assert durability != "exit" or await count(graph, at()) == 1
         assert (await graph.ainvoke(None, at()))["bar"] == ["slow", "b"]
+
+    async def test_it_is_a_timeout_without_a_saver_too(self):
+        """
+        `except TimeoutError` catches it, and its advice doesn't claim that anything was saved.
+        """
+
+        async def slow(state):
+            await anyio.sleep(0.03)
+
+        with pytest.raises(TimeoutError) as raised:
+            await in_a_row({"slow": slow, "b": writer("b")}).ainvoke({}, deadline_s=0.01)
+
+        assert isinstance(raised.value, DeadlineError)
+        assert "with a checkpointer" in raised.value.do
+        assert "is saved" not in raised.value.do
+
+    async def test_another_reason_to_drain_keeps_its_error(self, saver):
+        """
+        A drain that was requested is reported with its own reason.
+        """
+        control = RunControl()
+        graph = in_a_row({"a": draining(control), "b": writer("b")}, checkpointer=saver)
+        with pytest.raises(GraphDrained, match="Graph drained: deploy") as raised:
+            await graph.ainvoke({}, at(), control=control)
+
+        assert not isinstance(raised.value, TimeoutError)
 
     async def test_a_graph_inside_has_no_more_time_than_its_parent(self):
         """

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from actorgraph.stores.filters import matches
 from actorgraph.stores.postgres.items import necessary
 
-TEXTS = st.sampled_from(["a", "b", "\0", "\ud800", "☺", "'"])
+TEXTS = st.sampled_from(["a", "b", "a.b", "\0", "\ud800", "☺", "'"])
 PARTS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from([1.0, 0.5, 2**60]) | TEXTS
 VALUES = st.dictionaries(
     TEXTS,

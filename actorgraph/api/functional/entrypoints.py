@@ -13,6 +13,7 @@ from actorgraph.errors import GraphBuildError
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_policies
 from actorgraph.plan.callables import injected, needs_store, parameters_of
+from actorgraph.plan.old_names import old_names
 from actorgraph.plan.plan import NodePlan, Plan, Sources
 from actorgraph.plan.schema import types_in
 from actorgraph.ports import Cache, Checkpointer, Store
@@ -60,6 +61,7 @@ class entrypoint:  # noqa: N801 - a decorator
 
     final = Final
 
+    @old_names(config_schema="context_schema", retry="retry_policy")
     def __init__(  # noqa: PLR0917 - as in LangGraph
         self,
         checkpointer: Checkpointer = None,

@@ -11,6 +11,7 @@ from actorgraph.errors import GraphBuildError, OutsideRunError
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_policies
 from actorgraph.plan.callables import fillable
+from actorgraph.plan.old_names import old_names
 from actorgraph.plan.plan import NodePlan
 from actorgraph.plan.schema import types_in
 from actorgraph.ports import Cache
@@ -159,6 +160,7 @@ def task(
     cache_policy: CachePolicy[Any] | None = None,
     timeout: float | timedelta | TimeoutPolicy | None = None,
 ) -> TaskDecorator: ...
+@old_names(retry="retry_policy")
 def task(
     function: Callable[..., Any] | None = None,
     /,

@@ -5,13 +5,13 @@ blocking versions of their methods, changed copies, the cache, and its use in La
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self, cast, overload
+from typing import Any, Self, TypeVar, cast, overload
 
 from actorgraph.api import config as configs
-from actorgraph.api.blocking import StreamWaiting, refuse_in_loop
+from actorgraph.api.blocking import StreamWaiting, read_on, refuse_in_loop
 from actorgraph.api.graph.arguments import stores_of
 from actorgraph.api.graph.describe import DescriptionMethods
 from actorgraph.api.graph.invoke import RunMethods
@@ -30,6 +30,7 @@ from actorgraph.values.configs import merge_configs
 from actorgraph.values.policies import Durability, DurabilityMode
 from actorgraph.values.state_snapshot import StateSnapshot
 
+T = TypeVar("T")
 _COPIED = ("name", "checkpointer", "store", "stores", "config")
 
 
@@ -67,16 +68,21 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         self, *, thread_id: str, checkpoint_id: str | None = None, subgraphs: bool = False
     ) -> StateSnapshot | None: ...
     def get_state(self, config: Any = None, checkpoint_id: Any = None, **options: Any) -> Any:
-        """Blocking version of `aget_state`."""
+        """Blocking version of `aget_state`.
+
+        It works inside an event loop too, if the saver keeps checkpoints in memory or in files and
+        was not opened in that loop. It blocks the loop while it reads.
+        """
         call: Any = self.aget_state
-        return self.block_on("aget_state", lambda: call(config, checkpoint_id, **options))
+        read = partial(call, config, checkpoint_id, **options)
+        return self._read("aget_state", read)
 
     def get_state_history(
         self, config: Config | str | None = None, **options: Any
     ) -> Iterator[StateSnapshot]:
         """Blocking version of `aget_state_history`, with the same options.
 
-        It blocks at the call and whenever a page is read.
+        It blocks at the call and whenever a page is read; inside an event loop as `get_state`.
         """
 
         async def begun() -> tuple[Pages[StateSnapshot], list[StateSnapshot]]:
@@ -84,15 +90,18 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
             pages = cast("Pages[StateSnapshot]", history)
             return pages, await pages.page()
 
-        pages, first = self.block_on("aget_state_history", begun)
+        pages, first = self._read("aget_state_history", begun)
 
         def rest() -> Iterator[StateSnapshot]:
             page = first
             while page:
                 yield from page
-                page = self.block_on("aget_state_history", pages.page)
+                page = self._read("aget_state_history", pages.page)
 
         return rest()
+
+    def _read(self, name: str, function: Callable[[], Awaitable[T]]) -> T:
+        return read_on(name, function, self.checkpointer, plain=self.plan.plain)
 
     def update_state(
         self,
@@ -163,7 +172,8 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         Raises:
             InvalidConfigError: it is not a dict.
         """
-        return self._changed(config=merge_configs(self.config, configs.checked(config), entries))
+        given = configs.gathered(config), configs.gathered(entries)
+        return self._changed(config=merge_configs(self.config, *given))
 
     def copy(self, update: Mapping[str, Any] | None = None) -> Self:
         """Return a copy of the graph.

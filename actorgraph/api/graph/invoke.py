@@ -14,8 +14,9 @@ from actorgraph.api.graph.setup import CompiledBase, Config, stopping_for
 from actorgraph.api.options import (
     CALL_NAMES,
     CallOptions,
+    InvokeOptions,
     StreamOptions,
-    call_options,
+    invoke_options,
     stream_options,
 )
 from actorgraph.api.streams import formats as results
@@ -47,7 +48,7 @@ class RunMethods(CompiledBase):
         *,
         stream_mode: StreamMode | Sequence[StreamMode] = "values",
         version: StreamVersion = "v1",
-        **options: Unpack[CallOptions],
+        **options: Unpack[InvokeOptions],
     ) -> Any:
         """Run the graph and return its output.
 
@@ -57,7 +58,7 @@ class RunMethods(CompiledBase):
             stream_mode: default "values": return the final state; any other: a list of chunks.
             version: "v2" returns a `GraphOutput`, or a list of typed stream parts.
             options: `durability`, `interrupt_before`, `interrupt_after`, `output_keys`,
-                `print_mode` and `context`: see `CallOptions`.
+                `print_mode`, `context` and others: see `CallOptions`; and `subgraphs`.
         Returns: the output, with `"__interrupt__"` if the run waits at interrupts; None if no
             output key was ever written.
         Raises:
@@ -76,23 +77,28 @@ class RunMethods(CompiledBase):
         config: Config | None,
         stream_mode: StreamMode | Sequence[StreamMode],
         version: StreamVersion,
-        options: CallOptions,
+        options: InvokeOptions,
     ) -> Callable[[], Awaitable[Any]]:
         """Validate a call and return a function that runs it.
 
         In a node the order of calls identifies nested runs, so the run's place is taken here.
         """
-        call = options if options.keys() <= CALL_NAMES else call_options("ainvoke", options)
+        call: CallOptions = options
+        subgraphs = False
+        if not options.keys() <= CALL_NAMES:
+            call, subgraphs = invoke_options(options)
         if stream_mode != "values":
-            shown: Any = {**call, "output_keys": self._output_keys(call)}
+            shown: Any = {**call, "output_keys": self._output_keys(call), "subgraphs": subgraphs}
             stream = self.astream(given, config, stream_mode=stream_mode, version=version, **shown)
             return partial(_chunks_of, stream)
         if version != "v1":
             results.check_version(version)
-        if self.config is not None:
+        if self.config is not None or (
+            config is not None and not (type(config) is dict and config.keys() <= configs.KEYS)
+        ):
             config = self._bound(config)
         modes, debug = call.get("print_mode", ()), call.get("debug", self.debug)
-        printer = printer_of(modes, debug=debug) if modes or debug else None
+        printer = printer_of(modes, debug=debug, subgraphs=subgraphs) if modes or debug else None
         launch = self.make_launch(
             given,
             config,
@@ -189,7 +195,7 @@ class RunMethods(CompiledBase):
         return_exceptions: bool = False,
         stream_mode: StreamMode | Sequence[StreamMode] = "values",
         version: StreamVersion = "v1",
-        **options: Unpack[CallOptions],
+        **options: Unpack[InvokeOptions],
     ) -> list[Any]:
         """Call `ainvoke` for each input, concurrently.
 

@@ -23,6 +23,7 @@ from actorgraph.plan.channel_graph import (
     ChannelWriteEntry,
     make_channel_plan,
 )
+from actorgraph.plan.old_names import old_names
 from actorgraph.ports import Checkpointer, Store
 from actorgraph.runtime.task.calling import call_function
 from actorgraph.values.configs import Config
@@ -205,6 +206,7 @@ class Pregel(CompiledStateGraph):
         GraphBuildError: a channel is unknown or invalid, or no node reads any input.
     """
 
+    @old_names(config_type="context_schema")
     def __init__(
         self,
         *,
@@ -218,8 +220,8 @@ class Pregel(CompiledStateGraph):
         checkpointer: Checkpointer = None,
         store: Store | None = None,
         stores: Mapping[str, Store] | None = None,
-        interrupt_before_nodes: All | Sequence[str] = (),
-        interrupt_after_nodes: All | Sequence[str] = (),
+        interrupt_before_nodes: All | Sequence[str] | None = None,
+        interrupt_after_nodes: All | Sequence[str] | None = None,
         context_schema: Any = None,
         retry_policy: node_policies.Retry = None,
         cache_policy: CachePolicy[Any] | None = None,
@@ -272,5 +274,5 @@ def _with_defaults(
     return replace(node, retry=node.retry or retry, cache=node.cache or cache)
 
 
-def _names(nodes: All | Sequence[str]) -> tuple[str, ...]:
-    return (nodes,) if isinstance(nodes, str) else tuple(nodes)
+def _names(nodes: All | Sequence[str] | None) -> tuple[str, ...]:
+    return (nodes,) if isinstance(nodes, str) else tuple(nodes or ())

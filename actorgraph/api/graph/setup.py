@@ -324,6 +324,8 @@ class CompiledBase:
 
     def _bound(self, config: Config | None) -> Config | None:
         """Merge a call's config over the one that `with_config` bound."""
+        if config is not None and not (type(config) is dict and config.keys() <= configs.KEYS):
+            config = configs.gathered(config)
         return (
             config if self.config is None else merge_configs(self.config, configs.checked(config))
         )

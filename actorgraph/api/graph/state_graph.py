@@ -10,6 +10,7 @@ from actorgraph.api.graph.arguments import check_parts
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.streams.events import TransformerFactory
 from actorgraph.errors import UnreachableNodeWarning
+from actorgraph.errors.texts import plain
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.checks import check
 from actorgraph.plan.compatibility import check_migrations
@@ -95,4 +96,4 @@ def _unreachable(nodes: Sequence[str]) -> str:
 
 
 def _names(nodes: All | Sequence[str] | None) -> tuple[str, ...]:
-    return (nodes,) if isinstance(nodes, str) else tuple(nodes or ())
+    return tuple(map(plain, (nodes,) if isinstance(nodes, str) else nodes or ()))

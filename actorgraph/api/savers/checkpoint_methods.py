@@ -12,7 +12,7 @@ from typing import Any, NotRequired, TypedDict
 
 import msgspec
 
-from actorgraph.api.blocking import block_on
+from actorgraph.api.blocking import block_on, read_on
 from actorgraph.api.config import address_of, limit_of, where_of
 from actorgraph.api.pages import Pages
 from actorgraph.api.savers.host_access import HostAccess
@@ -46,7 +46,7 @@ from actorgraph.values.commits import (
     Loaded,
     StoredCheckpoint,
 )
-from actorgraph.values.configs import Config
+from actorgraph.values.configs import Config, stored_metadata
 from actorgraph.values.constants import CHECKPOINT_FORMAT, CONTROL_INDEX
 from actorgraph.values.ids import TaskId, as_bytes, as_text
 from actorgraph.values.run import LedgerEntry, NewCheckpoint, Save
@@ -243,9 +243,10 @@ class CheckpointMethods(HostAccess):
         no-op.
 
         Args:
-            config: the parent.
+            config: the parent. Its `metadata` is stored like a run's, with secrets redacted.
             checkpoint: LangGraph's shape of one.
-            metadata: JSON values; `source` and `step` are stored with the checkpoint.
+            metadata: JSON values; `source` and `step` are stored with the checkpoint. They come
+                before those of the config.
             new_versions: the channels whose value changed since the parent.
             strict: refuse it unless its parent is the newest checkpoint of the namespace (without
                 a parent: unless it is the first one), and if another checkpoint has its id. So of
@@ -259,6 +260,8 @@ class CheckpointMethods(HostAccess):
         """
         place = address_of(config, needs_thread=True)
         del new_versions  # a row lists the version of every value, so all of them are written
+        if declared := config.get("metadata"):
+            metadata = {**stored_metadata(declared), **metadata}
         point = _new_checkpoint(checkpoint, metadata, place.checkpoint)
         refuses = strict or expected_versions is not None
         # With a condition a conflict is the answer. Without one it only means that the version
@@ -344,11 +347,11 @@ class CheckpointMethods(HostAccess):
 
     def get_tuple(self, config: Config) -> CheckpointTuple | None:
         """Blocking version of `aget_tuple`."""
-        return block_on("aget_tuple", lambda: self.aget_tuple(config))
+        return read_on("aget_tuple", lambda: self.aget_tuple(config), self)
 
     def get(self, config: Config) -> Checkpoint | None:
         """Blocking version of `aget`."""
-        return block_on("aget", lambda: self.aget(config))
+        return read_on("aget", lambda: self.aget(config), self)
 
     def list(
         self,
@@ -362,13 +365,13 @@ class CheckpointMethods(HostAccess):
         listing = self._listing(config, filter, before, limit)
         all_threads = listing.all_threads
         read: Any = partial(self._readable_page, listing) if all_threads else listing.page
-        first = block_on("alist", read)
+        first = read_on("alist", read, self)
 
         def rest() -> Iterator[CheckpointTuple]:
             page = first
             while page:
                 yield from page if all_threads else map(self._tuple, page)
-                page = block_on("alist", read)
+                page = read_on("alist", read, self)
 
         return rest()
 

@@ -172,9 +172,9 @@ class StreamFormat(msgspec.Struct, frozen=True, kw_only=True):
 class Printer(Broadcast):
     """A buffer that prints each chunk at once: `print_mode` and `debug` of `ainvoke`."""
 
-    def __init__(self, modes: frozenset[str]) -> None:
-        super().__init__(modes)
-        self._format = StreamFormat(modes=frozenset(), printed=modes)
+    def __init__(self, modes: frozenset[str], *, subgraphs: bool) -> None:
+        super().__init__(modes, subgraphs=subgraphs)
+        self._format = StreamFormat(modes=frozenset(), printed=modes, placed=subgraphs)
 
     def _put(self, chunk: StreamItem) -> None:
         super()._put(chunk)
@@ -182,15 +182,19 @@ class Printer(Broadcast):
             self._format.show(item)
 
 
-def printer_of(print_mode: Modes, *, debug: bool = False) -> Printer | None:
+def printer_of(
+    print_mode: Modes, *, debug: bool = False, subgraphs: bool = False
+) -> Printer | None:
     """Make a printer for these modes and those of `debug`; None without modes.
 
+    Args:
+        subgraphs: whether it prints the chunks of subgraphs too, with their namespaces.
     Raises:
         InvalidConfigError: a mode doesn't exist.
     """
     modes = configs.modes_of(print_mode) if print_mode else ()
     printed = frozenset((*modes, *(_PRINTED_BY_DEBUG if debug else ())))
-    return Printer(printed) if printed else None
+    return Printer(printed, subgraphs=subgraphs) if printed else None
 
 
 def stream_format_of(

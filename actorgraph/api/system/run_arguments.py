@@ -87,7 +87,7 @@ def config_with_thread(config: Mapping[str, Any] | None, thread_id: str) -> dict
     Raises:
         InvalidConfigError: it is not a dict, or its `configurable` is not.
     """
-    given = dict(configs.checked(config))
+    given = dict(configs.gathered(config))
     place = given.get("configurable") or {}
     if not isinstance(place, Mapping):
         raise InvalidConfigError(

@@ -19,7 +19,7 @@ import anyio.lowlevel
 import msgspec
 
 from actorgraph.errors import NodeCancelledError, ParentCommand
-from actorgraph.errors.texts import add_note
+from actorgraph.errors.texts import add_note, error_text
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime.caller import helping_here, loop_here
@@ -40,6 +40,7 @@ from actorgraph.runtime.task.calling import (
 from actorgraph.runtime.task.interop import Inherit, runnable_here, translated
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.messages import attach_tap, offer_returned_messages
+from actorgraph.runtime.task.runtime import RunResources
 from actorgraph.runtime.task.scope import (
     CURRENT,
     Lineage,
@@ -374,6 +375,7 @@ class NodeActor:
             return TaskDrained(task.id, scope.drained)
         if isinstance(counts, Exception):
             note_missing(counts, task, self._node, visible(self._environment.lineage.state))
+            note_no_context(counts, self._environment.plan, self._environment.lineage.resources)
             add_note(counts, f"During task with name {task.name!r} and id {task.id!r}")
         return TaskFailed(task.id, counts)
 
@@ -548,4 +550,18 @@ def note_missing(
             f"The state has no {key!r} yet: no input and no node has given it a value.\n"
             f"  Do this: pass it in the input, let a node before {task.name!r} return it, or read "
             f"it with state.get({key!r})",
+        )
+
+
+def note_no_context(error: BaseException, plan: Plan, resources: RunResources) -> None:
+    """Add a note to an error about None if the call lacks the context that the graph declares."""
+    schema = plan.sources.context
+    if schema is None or resources.context is not None:
+        return
+    if isinstance(error, (AttributeError, TypeError)) and "NoneType" in error_text(error):
+        name = getattr(schema, "__name__", repr(schema))
+        add_note(
+            error,
+            f"The call passed no context=, so runtime.context is None; graph {plan.name!r} "
+            f"declares context_schema={name}.\n  Do this: pass context={name}(...) to the call",
         )

@@ -21,7 +21,7 @@ from actorgraph.runtime.run.supervisor import Supervisor
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import Receipts, post_request
 from actorgraph.runtime.system.journal import Journal
-from actorgraph.runtime.task.runtime import DEADLINE
+from actorgraph.superstep.limits import DEADLINE
 from actorgraph.superstep.scheduling import is_ahead
 from actorgraph.superstep.task_failures import may_begin_again
 from actorgraph.values.commands import RunControl

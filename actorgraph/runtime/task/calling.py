@@ -6,7 +6,7 @@ evaluated anew, with the graph and the state of the run that uses them.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from dataclasses import replace
@@ -30,10 +30,17 @@ from actorgraph.runtime.task.interop import translated
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.runtime import RunResources
 from actorgraph.runtime.task.scope import CURRENT, Lineage, TaskScope
-from actorgraph.superstep.results import branch_targets, branch_view, stamped, writes_of
+from actorgraph.superstep.results import (
+    NOTHING_PASSED,
+    branch_targets,
+    branch_view,
+    passed_on,
+    stamped,
+    writes_of,
+)
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.untracked import is_storable
-from actorgraph.values.constants import INTERRUPT
+from actorgraph.values.constants import INTERRUPT, START
 from actorgraph.values.ids import task_id
 from actorgraph.values.run import NOTHING_ROUTED, Task, Write
 
@@ -181,7 +188,13 @@ async def node_writes(
     if plan.stamps:
         writes = stamped(plan, writes, scope.task.id)
     if node.branches:
-        writes.extend(await branch_writes(plan, node, values, writes, scope, here=here))
+        passed = NOTHING_PASSED
+        if dropped or node.own or node.name == START:  # else every key is a channel
+            passed = passed_on(node, returned)
+            scope.passes_on = bool(passed)
+        writes.extend(
+            await branch_writes(plan, node, values, writes, scope, here=here, passed=passed)
+        )
     return writes, dropped
 
 
@@ -193,6 +206,7 @@ async def branch_writes(
     scope: TaskScope | None = None,
     *,
     here: bool = False,
+    passed: Mapping[str, Any] = NOTHING_PASSED,
 ) -> list[Write]:
     """Evaluate the conditional edges of a node. Returns the writes that trigger their targets.
 
@@ -201,10 +215,11 @@ async def branch_writes(
         writes: the node's own; the edges see the state with them.
         scope: for injected parameters; None injects none.
         here: whether this thread may block.
+        passed: see `passed_on`.
     """
     targets: list[Write] = []
     for branch in node.branches:
-        seen = branch_view(plan, values, branch, writes)
+        seen = branch_view(plan, values, branch, writes, passed)
         if branch.is_async and not branch.inject:
             answer = await branch.path(seen)
         else:
@@ -236,8 +251,10 @@ async def call_cached(
     if kept is not None:
         return await _cached_writes(plan, node, values, kept, scope)
     made = await call_node(plan, node, values, given, scope)
-    # Answers of a person don't follow from the input, and a question is not a result.
-    if not (scope.answers or scope.took_bare or scope.raised or scope.drained or scope.routed):
+    # Answers of a person don't follow from the input, and a question is not a result. Keys that
+    # only the routers see are not among the writes, so that a cached result would lack them.
+    asked = scope.answers or scope.took_bare or scope.raised or scope.routed
+    if not (asked or scope.drained or scope.passes_on):
         own = _own_writes(node, scope)
         # Untracked values may not be stored, and without them the result would be incomplete.
         if not plan.untracked or is_storable(plan.untracked, own):

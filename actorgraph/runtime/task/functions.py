@@ -14,7 +14,7 @@ second request then.
 import inspect
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar, cast, overload
 
@@ -32,7 +32,7 @@ from actorgraph.runtime.task.scope import TaskCalls, TaskScope, current
 from actorgraph.superstep.calls import step_id
 from actorgraph.values.commands import Interrupt, mark_invalid_resume
 from actorgraph.values.ids import as_text, interrupt_id
-from actorgraph.values.run import ExecutionInfo
+from actorgraph.values.run import ExecutionInfo, ServerInfo
 
 
 def injected(names: tuple[str, ...], scope: TaskScope) -> dict[str, Any]:
@@ -78,10 +78,21 @@ def _make_runtime(scope: TaskScope) -> Runtime[Any]:
         heartbeat=getattr(scope, "heartbeat", beat_nothing),
         previous=getattr(scope, "previous", None),
         execution_info=_execution_info(scope),
-        server_info=resources.server_info,
+        server_info=_server_info(scope.base_config.get("configurable") or {}),
         control=scope.lineage.control,
         stores=resources.stores,
     )
+
+
+def _server_info(place: Mapping[str, Any]) -> ServerInfo | None:
+    """Describe the server's request, which LangGraph's server names in `configurable`."""
+    assistant, graph = place.get("assistant_id"), place.get("graph_id")
+    user = place.get("langgraph_auth_user")
+    if not hasattr(user, "identity"):  # a plain dict is not an authenticated user
+        user = None
+    if assistant is None and graph is None and user is None:
+        return None
+    return ServerInfo(str(assistant or ""), str(graph or ""), user)
 
 
 def _execution_info(scope: TaskScope) -> ExecutionInfo:

@@ -15,11 +15,9 @@ import msgspec
 
 from actorgraph.errors import OutsideRunError
 from actorgraph.ports import Store
+from actorgraph.superstep.limits import DEADLINE
 from actorgraph.values.commands import RunControl
 from actorgraph.values.run import ExecutionInfo, ServerInfo
-
-DEADLINE = "deadline"
-"""The reason of a run that stops at its deadline."""
 
 
 class Stopping(msgspec.Struct, frozen=True):
@@ -75,13 +73,11 @@ class RunResources(msgspec.Struct, frozen=True):
     Attributes:
         context: the call's `context=`, as the graph's `context_schema`.
         store: the graph's, or its parent's.
-        server_info: set by a server.
         stores: name -> store; of the call, the graph and its parents.
     """
 
     context: Any = None
     store: Store | None = None
-    server_info: ServerInfo | None = None
     stores: Mapping[str, Store] = NO_STORES
 
     def below(
@@ -93,7 +89,6 @@ class RunResources(msgspec.Struct, frozen=True):
         return RunResources(
             self.context if context is None else context,
             self.store if store is None else store,
-            self.server_info,
             MappingProxyType({**self.stores, **stores}) if stores else self.stores,
         )
 
@@ -122,7 +117,8 @@ class Runtime(Generic[ContextT]):
         heartbeat: call it during long work, to restart the node's idle timeout.
         previous: the value that the thread's last run saved (functional API); else None.
         execution_info: ids of the running task and its run; None outside of a run.
-        server_info: set by a server that runs the graph; else None.
+        server_info: the request of a server that runs the graph, from `assistant_id`, `graph_id`
+            and `langgraph_auth_user` in `configurable`; None without these.
         control: requests that the run stop before its next superstep; None outside of a run.
         stores: name -> store, of `compile(stores=...)` and the call's `stores=`.
     """

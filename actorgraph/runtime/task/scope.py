@@ -160,6 +160,7 @@ class TaskScope:
         pushed: writes that it makes besides those that it returns.
         made: the node's own writes, for the cache; set only if the node has a cache policy.
         cached: whether its writes come from a cache.
+        passes_on: whether its node returned keys that only its conditional edges see.
         messages: sends the messages that the task streams; None if they aren't read.
         progress: called at each sign of progress; None without an idle timeout.
         heartbeat: postpones the idle timeout; set only if there is one.
@@ -184,6 +185,7 @@ class TaskScope:
     key: str = ""
     messages: "MessageTap | None" = None
     over: bool = False
+    passes_on: bool = False
     stride: int = 1
     took_bare: bool = False
     whole: "TaskScope | None" = None

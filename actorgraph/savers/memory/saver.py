@@ -69,6 +69,7 @@ class MemoryBackend:
     durable = False
     immediate = True
     keeps_runs = True
+    local_reads = True
 
     def __init__(
         self,

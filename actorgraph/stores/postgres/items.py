@@ -106,11 +106,11 @@ def necessary(wanted: ItemFilter) -> dict[str, Any]:
 
     It has texts, bools and numbers that a float holds exactly, where the filter wants them equal.
     Conditions that PostgreSQL might judge differently are left out: None, which also matches a
-    missing field, lists, and comparisons of order.
+    missing field, lists, comparisons of order, and names with periods, which may be nested.
     """
     found: dict[str, Any] = {}
     for name, condition in (wanted or {}).items():
-        if not _plain(name):
+        if "." in name or not _plain(name):
             continue
         operands = condition if isinstance(condition, Mapping) else {"$eq": condition}
         if any(key.startswith("$") for key in operands):
