@@ -5,15 +5,18 @@ An error that is visible in one call is raised by that call; the whole graph is 
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Self
+
+from actorgraph.channels import Channel
 
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_names, node_policies
 from actorgraph.plan.schema import (
+    Managed,
     Schema,
     add_channels,
     is_schema,
@@ -22,6 +25,7 @@ from actorgraph.plan.schema import (
     refuse_managed,
 )
 from actorgraph.values.constants import END, HANDLER_PREFIX, START
+from actorgraph.values.parameters import GraphParameters
 from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
 
 
@@ -66,7 +70,7 @@ class BranchSpec:
     inline: bool | None = None
 
 
-class GraphBuilder:
+class GraphBuilder(GraphParameters):
     """Collects nodes and edges.
 
     Args:
@@ -94,14 +98,14 @@ class GraphBuilder:
             self.input = refuse_managed(read_schema(input_schema), "the input schema")
         if output_schema not in (None, state_schema):
             self.output = refuse_managed(read_schema(output_schema), "the output schema")
-        self.schemas: list[Schema] = [self.state, self.input, self.output]
-        self._keys = merge_channels(self.schemas)
-        self._read = {id(schema.source): schema for schema in self.schemas}
+        self.read_schemas: list[Schema] = [self.state, self.input, self.output]
+        self._keys = merge_channels(self.read_schemas)
+        self._read = {id(schema.source): schema for schema in self.read_schemas}
         self.nodes: dict[str, NodeSpec] = {}
         self.defaults = NodeDefaults()
         self.compiled = False
-        self.edges: dict[tuple[str, str], None] = {}
-        self.joins: dict[tuple[tuple[str, ...], str], None] = {}
+        self._edges: dict[tuple[str, str], None] = {}
+        self._joins: dict[tuple[tuple[str, ...], str], None] = {}
         self.branches: dict[str, dict[str, BranchSpec]] = {}
 
     @property
@@ -118,6 +122,31 @@ class GraphBuilder:
     def output_schema(self) -> Any:
         """The class of what a run returns."""
         return self.output.source
+
+    @property
+    def edges(self) -> KeysView[tuple[str, str]]:
+        """The edges between two nodes, as `(start, end)`, in the order of their calls."""
+        return self._edges.keys()
+
+    @property
+    def waiting_edges(self) -> KeysView[tuple[tuple[str, ...], str]]:
+        """The edges that wait for several nodes, as `(starts, end)`."""
+        return self._joins.keys()
+
+    @property
+    def schemas(self) -> Mapping[Any, Mapping[str, Channel[Any] | type[Managed]]]:
+        """Each class that the graph was declared with -> its channels and managed values."""
+        return {one.source: {**one.channels, **one.managed} for one in self.read_schemas}
+
+    @property
+    def channels(self) -> Mapping[str, Channel[Any]]:
+        """The channels of all schemas, by key."""
+        return dict(self._keys)
+
+    @property
+    def managed(self) -> Mapping[str, type[Managed]]:
+        """The managed values of all schemas, by key."""
+        return {key: rule for one in self.read_schemas for key, rule in one.managed.items()}
 
     def add_node(
         self,
@@ -222,9 +251,9 @@ class GraphBuilder:
         self._warn_if_compiled("edge")
         starts = node_names.starts_of(start_key, end_key)
         if isinstance(start_key, str):
-            self.edges[(start_key, end_key)] = None
+            self._edges[(start_key, end_key)] = None
         else:
-            self.joins[(starts, end_key)] = None
+            self._joins[(starts, end_key)] = None
         return self
 
     def add_conditional_edges(
@@ -353,7 +382,7 @@ class GraphBuilder:
             known = read_schema(source)
             add_channels(self._keys, known)
             self._read[id(source)] = known
-            self.schemas.append(known)
+            self.read_schemas.append(known)
         return known
 
 

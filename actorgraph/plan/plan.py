@@ -122,6 +122,12 @@ class NodePlan:
         some_async = self.is_async or any(branch.is_async for branch in self.branches)
         object.__setattr__(self, "one_hop", not some_async)
 
+    @property
+    def bound(self) -> Any:
+        """What the node was made of: an object with `invoke`, such as a subgraph, or a function."""
+        owner = getattr(self.call, "__self__", None)
+        return self.call if getattr(owner, "invoke", None) is None else owner
+
 
 @dataclass(frozen=True, slots=True)
 class Sources:

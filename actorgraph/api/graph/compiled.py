@@ -1,26 +1,25 @@
 """CompiledStateGraph: the compiled graph, with its sync API.
 
-Its parts: `setup` (construction, base of the others), `run`, `state` and `describe`. Here are
-blocking versions of their methods, changed copies, the cache, and its use in LangChain's chains.
+Its parts: `setup` (construction, base of the others), `invoke`, `state`, `describe` and
+`runnable`. Here are blocking versions of their methods, changed copies and the cache.
 """
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self, cast, overload
 
 from actorgraph.api import config as configs
 from actorgraph.api.blocking import StreamWaiting, refuse_in_loop
 from actorgraph.api.graph.arguments import stores_of
-from actorgraph.api.graph.describe import DescriptionMethods
 from actorgraph.api.graph.invoke import RunMethods
-from actorgraph.api.graph.setup import Config
+from actorgraph.api.graph.runnable import RunnableMethods
+from actorgraph.api.graph.setup import Config, renamed
 from actorgraph.api.graph.state import StateMethods
 from actorgraph.api.pages import Pages
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.api.streams.stream import ChunkStream
-from actorgraph.errors import InvalidConfigError, MissingExtraError, did_you_mean
+from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.loops import in_event_loop
 from actorgraph.ports import Cache
 from actorgraph.runtime.task.result_cache import cache_namespace
@@ -33,7 +32,7 @@ from actorgraph.values.state_snapshot import StateSnapshot
 _COPIED = ("name", "checkpointer", "store", "stores", "config")
 
 
-class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
+class CompiledStateGraph(StateMethods, RunMethods, RunnableMethods):
     """A compiled graph: immutable, shared by any number of runs, threads and event loops.
 
     Made by `StateGraph.compile()`. With a checkpointer every call takes
@@ -208,7 +207,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
                     do=f"{did_you_mean(name, _COPIED)}; or change the builder and compile again",
                 )
         if "name" in changes:
-            changes["plan"] = replace(self.plan, name=changes.pop("name"))
+            changes["plan"] = renamed(self.plan, changes.pop("name"))
         if "checkpointer" in changes:
             changes["checkpointer"] = adapt_checkpointer(changes["checkpointer"])
             changes["codec"] = self.codec_for(changes["checkpointer"])
@@ -260,40 +259,6 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
                 do="pass cache= to compile(), e.g. InMemoryCache()",
             )
         return self.cache
-
-    # --- LangChain's chains; `langchain_core` is imported when one of these is used ---
-
-    def as_runnable(self) -> Any:
-        """Wrap the graph as a LangChain Runnable, whose `stream` yields one chunk.
-
-        Raises:
-            MissingExtraError: langchain-core is not installed.
-        """
-        try:
-            from langchain_core.runnables import RunnableLambda
-        except ImportError:
-            raise MissingExtraError(
-                "as_runnable() needs langchain-core, which is not installed",
-                do="pip install 'actorgraph[langchain]'",
-            ) from None
-
-        def invoke(input: Any, config: Config) -> Any:
-            return self.invoke(input, config)
-
-        async def ainvoke(input: Any, config: Config) -> Any:
-            return await self.ainvoke(input, config)
-
-        return RunnableLambda(invoke, afunc=ainvoke, name=self.name)
-
-    def __call__(self, input: Any, config: Config | None = None) -> Any:
-        """Call `invoke`; LangChain takes a callable as the step of a chain."""
-        return self.invoke(input, config)
-
-    def __or__(self, step: Any) -> Any:
-        return self.as_runnable() | step
-
-    def __ror__(self, step: Any) -> Any:
-        return step | self.as_runnable()
 
 
 async def _next(stream: ChunkStream, end: object) -> Any:

@@ -10,6 +10,7 @@ from actorgraph.api.graph.setup import CompiledBase, Config
 from actorgraph.channels import Channel
 from actorgraph.plan.json_schema import channels_schema, described_type, json_schema
 from actorgraph.plan.plan import NodePlan
+from actorgraph.plan.schema import Managed
 from actorgraph.values.constants import ROOT, START
 
 if TYPE_CHECKING:
@@ -23,9 +24,10 @@ class DescriptionMethods(CompiledBase):
     """Attributes and schemas that programs read, the drawing and the topology."""
 
     @property
-    def channels(self) -> Mapping[str, Channel[Any]]:
-        """Every channel by name, including those of edges."""
-        return self.plan.channels
+    def channels(self) -> Mapping[str, Channel[Any] | type[Managed]]:
+        """Every channel by name, including those of edges; and managed values."""
+        plan = self.plan
+        return {**plan.channels, **plan.managed} if plan.managed else plan.channels
 
     @property
     def nodes(self) -> Mapping[str, NodePlan]:
@@ -52,16 +54,6 @@ class DescriptionMethods(CompiledBase):
         return _shown(self.plan.state_keys, bare=self.plan.bare_state)
 
     @property
-    def input_schema(self) -> Any:
-        """The declared class of a run's input."""
-        return self.plan.sources.input
-
-    @property
-    def output_schema(self) -> Any:
-        """The declared class of a run's output."""
-        return self.plan.sources.output
-
-    @property
     def context_schema(self) -> Any:
         """The declared class of `context=`; None without one."""
         return self.plan.sources.context
@@ -69,13 +61,13 @@ class DescriptionMethods(CompiledBase):
     def get_input_jsonschema(self, config: Any = None) -> dict[str, Any]:
         """Return the JSON schema of a run's input."""
         if self.plan.entry is None:
-            return json_schema(self.input_schema, title=f"{self.name}Input")
+            return json_schema(self.plan.sources.input, title=f"{self.name}Input")
         return self._schema_of(self.input_channels, "Input")
 
     def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:
         """Return the JSON schema of `ainvoke`'s output."""
         if self.plan.entry is None:
-            return json_schema(self.output_schema, title=f"{self.name}Output")
+            return json_schema(self.plan.sources.output, title=f"{self.name}Output")
         return self._schema_of(self.output_channels, "Output")
 
     def get_state_jsonschema(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import msgspec
 from actorgraph.api import config as configs
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import seconds
-from actorgraph.api.graph.arguments import check_profile, resources_of, stores_of
+from actorgraph.api.graph.arguments import check_name, check_profile, resources_of, stores_of
 from actorgraph.api.graph.subgraphs import graph_at, subgraphs_of, types_below
 from actorgraph.api.options import CallOptions
 from actorgraph.api.savers.adapt import adapt_checkpointer
@@ -26,6 +26,7 @@ from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.run.launch import Address, Launch, RunTemplate
 from actorgraph.runtime.saver.hosting import Host, host_of
+from actorgraph.runtime.task.interop import below_chain
 from actorgraph.runtime.task.nested import (
     NestedPlace,
     belongs,
@@ -39,6 +40,7 @@ from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of, stable_namespace
 from actorgraph.values.configs import Config, merge_configs
 from actorgraph.values.from_langgraph import from_langgraph
+from actorgraph.values.parameters import GraphParameters
 from actorgraph.values.policies import Durability, DurabilityMode, RunPolicy, StreamMode
 from actorgraph.values.stream_items import namespace_of
 
@@ -91,8 +93,20 @@ def stopping_for(place: NestedPlace | None, options: CallOptions) -> Stopping:
     return place.scope.lineage.stopping.below(control, deadline_s)
 
 
-class CompiledBase:
-    """Holds a compiled graph's plan, saver and stores, and sets up runs. Immutable.
+def renamed(plan: Plan, name: str | None) -> Plan:
+    """Return a copy of a plan with another name. The graph's id, which is stored, stays.
+
+    Args:
+        name: None for the default name.
+    Raises:
+        GraphBuildError: the name is not a string, or some store can't keep it.
+    """
+    check_name(name)
+    return replace(plan, name=name or "LangGraph")
+
+
+class CompiledBase(GraphParameters):
+    """Holds a compiled graph's plan, saver and stores, and sets up runs. Immutable but its name.
 
     Base of `CompiledStateGraph`.
     """
@@ -157,8 +171,20 @@ class CompiledBase:
 
     @property
     def name(self) -> str:
-        """The graph's name."""
+        """The graph's name. Runs that begin after an assignment have the new one."""
         return self.plan.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        # A new plan, which no run has: those that are active keep the name that they began with.
+        self.plan = renamed(self.plan, name)
+
+    def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
+        """Return the graph's name, or another one, with a suffix: `get_name("Input")`."""
+        own = name or self.name
+        if not suffix:
+            return own
+        return own + suffix.title() if own[0].isupper() else f"{own}_{suffix.lower()}"
 
     @property
     def graph_id(self) -> str:
@@ -193,6 +219,8 @@ class CompiledBase:
             host = self._own_host() if template.saver is None else host_of(template.saver)
             if (scope := CURRENT.get(None)) is not None:  # inherits tags, limits ..., no address
                 config = other_thread_config(scope, configs.checked(config))
+            elif "langchain_core.runnables" in sys.modules:
+                config = below_chain(configs.checked(config), None)
             address, run = configs.address_of(config, needs_thread=host is not None), IDS.run()
             address = configs.root_of(config, address) if address.namespace else address
         else:
@@ -306,7 +334,7 @@ class CompiledBase:
         self, place: NestedPlace, config: Config | None, template: RunTemplate
     ) -> tuple[Config, Address, bytes, RunTemplate]:
         """Return the config, address, run id and template of a run in a node of another run."""
-        config = inherited_config(place.scope, config)
+        config = inherited_config(place.scope, below_chain(config, place.scope))
         above, host = place.scope.lineage, place.host
         thread_id, run, codec = above.thread_id, above.run, self.codec
         # A graph with a saver of its own claims a thread there, as a top-level run does. Any

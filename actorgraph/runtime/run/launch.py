@@ -84,6 +84,7 @@ class Launch(msgspec.Struct, frozen=True):
             nothing.
         owner: id of the ActorSystem whose run it is; None without one.
         spans: its spans; None if it isn't traced.
+        callbacks: reports it to LangChain's callbacks; None if nothing listens.
     """
 
     template: RunTemplate
@@ -101,6 +102,7 @@ class Launch(msgspec.Struct, frozen=True):
     recorded: bool = False
     owner: bytes | None = None
     spans: "RunSpans | None" = None
+    callbacks: "RunCallbacks | None" = None
 
     def with_bare_output(self) -> "Launch":
         """A copy whose chunks show the value of the only output key without the key."""
@@ -132,4 +134,26 @@ class RunSpans(Protocol):
 
     def end(self, outcome: RunOutcome | BaseException) -> None:
         """End the spans: the run has left, or was refused before it began."""
+        ...
+
+
+class RunCallbacks(Protocol):
+    """Reports one run to LangChain's callbacks; see `GraphCallbacks`.
+
+    Attributes:
+        launch: the run's launch, with this in it.
+    """
+
+    launch: Launch
+
+    def watch(self, environment: RunEnvironment) -> None:
+        """Report each task too.
+
+        Args:
+            environment: of the run's tasks; its `inherit` is replaced.
+        """
+        ...
+
+    async def end(self, outcome: RunOutcome | BaseException) -> None:
+        """Report that the run has left, or was refused before it began."""
         ...
