@@ -59,6 +59,10 @@ class RunnableMethods(DescriptionMethods):
         adopt()
         return type(self)
 
+    @__class__.setter
+    def __class__(self, kind: type) -> None:
+        vars(object)["__class__"].__set__(self, kind)
+
     def __getattr__(self, name: str) -> Any:
         """Return a method of LangChain's class Runnable, bound to this graph.
 

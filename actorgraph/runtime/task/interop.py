@@ -68,6 +68,16 @@ def _without_place(above: Mapping[str, Any], config: Mapping[str, Any] | None) -
 _RUN_KEYS = ("run_id", "run_name")
 
 
+def feeds_event_stream(config: Mapping[str, Any]) -> bool:
+    """Whether an event stream of LangChain's listens to a call."""
+    callbacks = config.get("callbacks")
+    streaming = sys.modules.get("langchain_core.tracers._streaming") if callbacks else None
+    if streaming is None:
+        return False
+    handlers: Any = getattr(callbacks, "handlers", callbacks)
+    return any(isinstance(handler, streaming._StreamingCallbackHandler) for handler in handlers)
+
+
 def runnable_here(node: NodePlan) -> NodePlan:
     """The node, adapted to the running event loop, and so that LangGraph's interrupts pause it."""
     if "langchain_core" not in sys.modules:

@@ -9,7 +9,7 @@ An error of a handler is logged by LangChain, unless the handler sets `raise_err
 """
 
 import inspect
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, TypeVar, cast
@@ -27,6 +27,7 @@ from langchain_core.tracers.langchain import LangChainTracer
 from actorgraph.loops import in_event_loop
 from actorgraph.plan.plan import BranchPlan, NodePlan
 from actorgraph.runtime.task.calling import wait_for
+from actorgraph.runtime.task.langchain_pieces import MessagePieces
 from actorgraph.runtime.task.messages import metadata_of
 from actorgraph.runtime.task.scope import TaskScope
 from actorgraph.values.constants import CALL, START, TAG_HIDDEN
@@ -55,6 +56,7 @@ class NodeCallbacks:
     returned: Any = None
     entered = False
     _run: Manager = None
+    _pieces: MessagePieces | None = None
 
     def __init__(self, scope: TaskScope, configure: Callable[..., Manager], *, waits: bool) -> None:
         self._scope = scope
@@ -84,6 +86,8 @@ class NodeCallbacks:
         except BaseException as error:
             await self._report_leaving(error)
             raise
+        if self._pieces is not None:
+            self._pieces.close()
         for handler in _listeners(run):
             for _ in handler.tap_output_iter(run.run_id, iter((self.returned,))):
                 pass
@@ -139,6 +143,15 @@ class NodeCallbacks:
             return
         with anyio.CancelScope(shield=True):
             await self._run.on_chain_error(error)
+
+    def offer(self, message: Any, metadata: Mapping[str, Any]) -> None:
+        """See `CallObserver.offer`."""
+        if self._run is None:
+            return
+        if self._pieces is None:
+            run = self._run
+            self._pieces = MessagePieces(run.handlers, run.run_id, run.metadata)
+        self._pieces.offer(message, metadata)
 
     def observed(self, branch: BranchPlan, place: int) -> BranchPlan:
         """See `CallObserver.observed`. The routers of a cached result have no node to be below."""

@@ -1,6 +1,6 @@
 """CallObserver: what reports the calls of one task to LangChain's callbacks."""
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol, TypeVar
 
 from actorgraph.plan.plan import BranchPlan, NodePlan
@@ -37,4 +37,8 @@ class CallObserver(Protocol):
         Args:
             place: its number, from 0.
         """
+        ...
+
+    def offer(self, message: Any, metadata: Mapping[str, Any]) -> None:
+        """Show LangChain's event streams a message, or a piece of one, that the node sends."""
         ...

@@ -1,0 +1,60 @@
+"""Event streams of versions 1 and 2 by LangChain itself, in programs that have imported it.
+
+LangChain makes the events of the callbacks that a run causes: of graphs, nodes and routers, and of
+every Runnable, model, tool and custom event below them. asyncio only.
+
+This module imports LangChain.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any, Self
+
+from langchain_core.runnables import Runnable
+
+from actorgraph.api.streams.langchain_events import StreamEvent
+from actorgraph.errors import InvalidConfigError
+from actorgraph.loops import on_trio
+from actorgraph.runtime.broadcast import Closing
+
+
+class ChainEvents(Closing, AsyncIterator[StreamEvent]):
+    """LangChain's events of one run. Iterate it once; leaving it early ends the run.
+
+    `async with` and `aclose()` wait for the run's end.
+
+    Args:
+        graph: a compiled graph, which is a Runnable.
+        version: "v1" or "v2".
+        options: of LangChain (`include_names`, ...), and of `astream`.
+    Raises:
+        InvalidConfigError: the event loop is trio's.
+    """
+
+    def __init__(
+        self, graph: Any, given: Any, config: Any, version: str, options: dict[str, Any]
+    ) -> None:
+        if on_trio():
+            raise InvalidConfigError(
+                f"events of version={version!r} are made by LangChain, which runs on asyncio only",
+                do='use version="v2", which runs on trio too',
+            )
+        read: Any = Runnable.astream_events
+        self._events: AsyncGenerator[StreamEvent] = read(
+            graph, given, config, version=version, **options
+        )
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> StreamEvent:
+        """Return the next event.
+
+        Raises:
+            StopAsyncIteration: the run has ended, or waits at an interrupt.
+            Exception: the error that the run failed with.
+        """
+        return await anext(self._events)
+
+    async def aclose(self) -> None:
+        """End the run, if it is active, and wait until it has stored its finished work."""
+        await self._events.aclose()
