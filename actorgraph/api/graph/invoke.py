@@ -12,6 +12,7 @@ import msgspec
 from actorgraph.api import config as configs
 from actorgraph.api.blocking import refuse_in_loop
 from actorgraph.api.graph.setup import CompiledBase, Config, stopping_for
+from actorgraph.api.graph.subgraphs import graph_at
 from actorgraph.api.options import (
     CALL_NAMES,
     CallOptions,
@@ -30,8 +31,9 @@ from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.task.interop import feeds_event_stream
 from actorgraph.runtime.task.nested import NestedPlace
 from actorgraph.runtime.task.scope import CURRENT
+from actorgraph.superstep.nesting import nodes_of
 from actorgraph.values.policies import StreamMode
-from actorgraph.values.stream_items import StreamVersion, namespace_of
+from actorgraph.values.stream_items import Namespace, StreamVersion, namespace_of
 
 if TYPE_CHECKING:
     from actorgraph.api.streams.chain_events import ChainEvents
@@ -324,9 +326,18 @@ class RunMethods(CompiledBase):
         given_config = config or {}
         tags: list[str] = list(given_config.get("tags") or ())
         spans = SpanEvents(
-            self.name, given, stream.namespace, tags, given_config.get("metadata") or {}
+            partial(self._name_at, stream.namespace), given, stream.namespace, tags, given_config.get("metadata") or {}
         )
         return SpanStream(stream, spans, wanted.takes)
+
+    def _name_at(self, own: Namespace, namespace: Namespace) -> str:
+        """Return the name of this graph, or of the subgraph whose runs have a namespace below it.
+
+        Args:
+            own: the namespace of this graph's run.
+        """
+        found = graph_at(self, nodes_of("|".join(namespace[len(own) :])))
+        return "LangGraph" if found is None else found.plan.name
 
     def stream_events(
         self, input: Any, config: Config | None = None, *, version: str = "v3", **options: Any

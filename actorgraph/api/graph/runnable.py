@@ -120,7 +120,10 @@ class RunnableMethods(DescriptionMethods):
         """
         runnable, keys = _imported("get_input_schema()"), self.input_channels
         if isinstance(keys, str):
-            return runnable.get_input_schema(self, config)
+            try:
+                return runnable.get_input_schema(self, config)
+            except _refused_by_pydantic():
+                keys = self.plan.start.writes
         types = {key: self.plan.channels[key].UpdateType for key in keys}
         return _model(self.get_name("Input"), types)
 
@@ -171,6 +174,13 @@ class RunnableMethods(DescriptionMethods):
     def __ror__(self, step: Any) -> Any:
         """Make a chain that passes the output of a step on to this graph."""
         return _imported("step | graph").__ror__(self, step)
+
+
+def _refused_by_pydantic() -> type[Exception]:
+    """The error for a class of which pydantic makes no model, such as a msgspec.Struct."""
+    from pydantic.errors import PydanticUserError
+
+    return PydanticUserError
 
 
 def _model(name: str, types: dict[str, Any]) -> Any:

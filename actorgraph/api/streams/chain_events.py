@@ -6,7 +6,9 @@ every Runnable, model, tool and custom event below them. asyncio only.
 This module imports LangChain.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
 from typing import Any, Self
 
 from langchain_core.runnables import Runnable
@@ -15,6 +17,12 @@ from actorgraph.api.streams.langchain_events import StreamEvent
 from actorgraph.errors import InvalidConfigError
 from actorgraph.loops import on_trio
 from actorgraph.runtime.broadcast import Closing
+
+
+Events = AsyncGenerator[StreamEvent, None]
+
+_OPEN: set[Events] = set()
+"""LangChain's generators that are being read. Garbage would be closed from its innermost part."""
 
 
 class ChainEvents(Closing, AsyncIterator[StreamEvent]):
@@ -39,9 +47,8 @@ class ChainEvents(Closing, AsyncIterator[StreamEvent]):
                 do='use version="v2", which runs on trio too',
             )
         read: Any = Runnable.astream_events
-        self._events: AsyncGenerator[StreamEvent] = read(
-            graph, given, config, version=version, **options
-        )
+        self._events: Events = read(graph, given, config, version=version, **options)
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def __aiter__(self) -> Self:
         return self
@@ -53,8 +60,38 @@ class ChainEvents(Closing, AsyncIterator[StreamEvent]):
             StopAsyncIteration: the run has ended, or waits at an interrupt.
             Exception: the error that the run failed with.
         """
-        return await anext(self._events)
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            _OPEN.add(self._events)
+        try:
+            return await anext(self._events)
+        except BaseException:
+            _OPEN.discard(self._events)
+            raise
 
     async def aclose(self) -> None:
         """End the run, if it is active, and wait until it has stored its finished work."""
+        _OPEN.discard(self._events)
         await self._events.aclose()
+
+    def __del__(self) -> None:
+        """End the run of a reader that has left, from any thread."""
+        events = getattr(self, "_events", None)
+        if events in _OPEN and self._loop is not None:
+            _OPEN.discard(events)
+            with suppress(RuntimeError):  # the loop is closed, and its tasks are gone
+                self._loop.call_soon_threadsafe(_close, events)
+
+
+_CLOSING: set["asyncio.Task[None]"] = set()
+"""asyncio itself keeps only weak references to tasks."""
+
+
+def _close(events: Events) -> None:
+    task = asyncio.get_running_loop().create_task(_closed(events))
+    _CLOSING.add(task)
+    task.add_done_callback(_CLOSING.discard)
+
+
+async def _closed(events: Events) -> None:
+    await events.aclose()
