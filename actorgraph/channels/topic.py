@@ -26,14 +26,14 @@ class Topic(Channel[Sequence[T]]):
         self.transparent = not unique and type(self).transparent
 
     @property
-    def ValueType(self) -> Any:
+    def ValueType(self) -> Any:  # noqa: N802 - LangGraph's name
         """A sequence of the declared type."""
-        return Sequence[self.typ]  # type: ignore[name-defined]
+        return Sequence[self.typ]
 
     @property
-    def UpdateType(self) -> Any:
+    def UpdateType(self) -> Any:  # noqa: N802 - LangGraph's name
         """One value, or a list of them."""
-        return Union[self.typ, list[self.typ]]  # type: ignore[name-defined]  # noqa: UP007
+        return Union[self.typ, list[self.typ]]  # noqa: UP007
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
         """Collect the values in task-path order, after the kept ones when accumulating."""

@@ -8,10 +8,10 @@ import warnings
 from collections.abc import Callable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from types import GenericAlias
 from typing import Any, Self
 
 from actorgraph.channels import Channel
-
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_names, node_policies
@@ -25,7 +25,6 @@ from actorgraph.plan.schema import (
     refuse_managed,
 )
 from actorgraph.values.constants import END, HANDLER_PREFIX, START
-from actorgraph.values.parameters import GraphParameters
 from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
 
 
@@ -70,7 +69,7 @@ class BranchSpec:
     inline: bool | None = None
 
 
-class GraphBuilder(GraphParameters):
+class GraphBuilder:
     """Collects nodes and edges.
 
     Args:
@@ -82,6 +81,9 @@ class GraphBuilder(GraphParameters):
     Raises:
         SchemaError: a schema can't be read.
     """
+
+    # Any number of type parameters is accepted: `StateGraph[State]`, `StateGraph[State, Context]`.
+    __class_getitem__ = classmethod(GenericAlias)
 
     def __init__(
         self,

@@ -124,7 +124,7 @@ class NodePlan:
 
     @property
     def bound(self) -> Any:
-        """What the node was made of: an object with `invoke`, such as a subgraph, or a function."""
+        """The object with `invoke` that the node was made of (a subgraph ...), or its function."""
         owner = getattr(self.call, "__self__", None)
         return self.call if getattr(owner, "invoke", None) is None else owner
 

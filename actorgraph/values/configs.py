@@ -62,6 +62,7 @@ def _callbacks(known: Any, value: Any) -> Any:
         return known
     if isinstance(known, (list, tuple)) and isinstance(value, (list, tuple)):
         return [*known, *(h for h in value if h not in known)]
+    manager: Any
     manager, extra = (known, value) if isinstance(value, (list, tuple)) else (value, known)
     manager = manager.copy()
     for handler in extra if isinstance(extra, (list, tuple)) else extra.handlers:

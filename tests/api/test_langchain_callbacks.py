@@ -207,8 +207,8 @@ def in_a_function(lib: Any, tree: Any, *, returned: bool) -> None:
 
 def in_a_function_of_a_node(lib: Any, tree: Any) -> None:
     graph = inner(lib)
-    function = RunnableLambda(lambda state: graph.invoke(state), name="f")
-    one_node(lib, State, lambda state: function.invoke(state)).invoke({"a": 1}, call_of(tree))
+    function = RunnableLambda(lambda state: graph.invoke({**state}), name="f")
+    one_node(lib, State, lambda state: function.invoke({**state})).invoke({"a": 1}, call_of(tree))
 
 
 PROGRAMS = {
@@ -400,8 +400,8 @@ class TestHandlers:
                     raise RuntimeError(msg)
 
         called: list[Any] = []
+        graph = one_node(OURS, State, called.append)
         with pytest.raises(RuntimeError, match="refused"):
-            graph = one_node(OURS, State, called.append)
             await graph.ainvoke({"a": 1}, {"callbacks": [Strict()]})
         gc.collect()
 

@@ -81,14 +81,14 @@ def batched(lib: Any) -> Any:
 
 
 def chained(lib: Any) -> Any:
-    chain = RunnableLambda(lambda n: {"a": n}) | graph_of(lib) | RunnableLambda(lambda s: str(s))
+    chain = RunnableLambda(lambda n: {"a": n}) | graph_of(lib) | RunnableLambda(str)
     piped = graph_of(lib).pipe(RunnableLambda(lambda state: state["a"]), lambda n: n * 2)
     return chain.invoke(1), chain.batch([1, 2]), list(chain.stream(1)), piped.invoke({"a": 1})
 
 
 def streamed_chain(lib: Any) -> Any:
     chain = RunnableLambda(lambda n: {"a": n}) | graph_of(lib)
-    return list(chain.stream(1)), [kind.__name__ for kind in map(type, chain.steps)][0]
+    return list(chain.stream(1)), type(chain.steps[0]).__name__
 
 
 def described(lib: Any) -> Any:
@@ -167,7 +167,7 @@ class TestUnderBothLibraries:
 
 async def test_bound_graphs_run_on_both_event_loops():
     """
-    What LangChain wraps around a graph without asyncio runs on trio too, and in a node.
+    Wrappers of LangChain's that don't need asyncio run a graph on trio too, and in a node.
     """
     graph = graph_of(OURS)
     outer = in_a_row({"inner": graph.bind()}, schema=Counted)
@@ -217,15 +217,27 @@ class TestImports:
 
         assert ran.stdout.decode().split() == ["False", "2"]
 
-    def test_without_langchain_the_error_says_so(self, monkeypatch):
+    def test_without_langchain_the_error_says_so(self):
         """
-        A method of LangChain's that is used where it is not installed names the package.
+        Where LangChain is not installed, the use of its methods and operators names the package.
         """
-        monkeypatch.setattr("actorgraph.api.graph.runnable.find_spec", lambda _: None)
-        monkeypatch.setattr("actorgraph.api.graph.runnable._loaded", lambda: None)
+        program = (
+            "import sys\n"
+            "sys.modules['langchain_core'] = None\n"
+            "from actorgraph import StateGraph\n"
+            "b = StateGraph(int).add_node('n', lambda s: s + 1).add_edge('__start__', 'n')\n"
+            "graph = b.compile()\n"
+            "for use in (lambda: graph.with_retry(), lambda: graph | abs, graph.as_runnable):\n"
+            "    try: use()\n"
+            "    except (AttributeError, ImportError) as error: print(type(error).__name__, error)\n"
+            "assert not hasattr(graph, 'map') and graph.invoke(1) == 2\n"
+        )
+        ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+        told = ran.stdout.decode()
 
-        with pytest.raises(AttributeError, match="'with_retry' without langchain-core, which is"):
-            graph_of(OURS).with_retry()
+        assert "AttributeError 'CompiledStateGraph' object has no attribute 'with_retry'" in told
+        assert told.count("langchain-core, which is not installed") == 3
+        assert told.count("MissingExtraError") == 2
 
     def test_unknown_attributes_are_errors(self):
         """

@@ -1,7 +1,7 @@
 """CompiledStateGraph: the compiled graph, with its sync API.
 
-Its parts: `setup` (construction, base of the others), `invoke`, `state`, `describe` and
-`runnable`. Here are blocking versions of their methods, changed copies and the cache.
+Its parts: `setup` (construction, base of the others), `run`, `state` and `describe`. Here are
+blocking versions of their methods, changed copies, the cache, and its use as a Runnable.
 """
 
 import sys
@@ -12,8 +12,9 @@ from typing import Any, Self, cast, overload
 from actorgraph.api import config as configs
 from actorgraph.api.blocking import StreamWaiting, refuse_in_loop
 from actorgraph.api.graph.arguments import stores_of
+from actorgraph.api.graph.describe import DescriptionMethods
 from actorgraph.api.graph.invoke import RunMethods
-from actorgraph.api.graph.runnable import RunnableMethods
+from actorgraph.api.graph.runnable import adopt, borrowed, imported_runnable
 from actorgraph.api.graph.setup import Config, renamed
 from actorgraph.api.graph.state import StateMethods
 from actorgraph.api.pages import Pages
@@ -32,7 +33,7 @@ from actorgraph.values.state_snapshot import StateSnapshot
 _COPIED = ("name", "checkpointer", "store", "stores", "config")
 
 
-class CompiledStateGraph(StateMethods, RunMethods, RunnableMethods):
+class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
     """A compiled graph: immutable, shared by any number of runs, threads and event loops.
 
     Made by `StateGraph.compile()`. With a checkpointer every call takes
@@ -259,6 +260,61 @@ class CompiledStateGraph(StateMethods, RunMethods, RunnableMethods):
                 do="pass cache= to compile(), e.g. InMemoryCache()",
             )
         return self.cache
+
+    # --- LangChain's Runnables; see `runnable` ---
+
+    # isinstance() reads `__class__` first: so any graph is a Runnable as soon as LangChain is
+    # loaded, also one that was compiled before.
+    @property
+    def __class__(self) -> Any:
+        adopt(CompiledStateGraph)
+        return type(self)
+
+    @__class__.setter
+    def __class__(self, kind: type) -> None:
+        vars(object)["__class__"].__set__(self, kind)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a method that Runnables have and graphs lack, such as `with_retry`.
+
+        Raises:
+            AttributeError: Runnables have no such method, or LangChain is not installed.
+        """
+        return borrowed(self, name)
+
+    def as_runnable(self) -> Any:
+        """Wrap the graph as a LangChain Runnable, whose `stream` yields one chunk: the output.
+
+        In a chain, or as it is, a graph streams its updates.
+
+        Raises:
+            MissingExtraError: langchain-core is not installed.
+        """
+        imported_runnable("as_runnable()")
+        from langchain_core.runnables import RunnableLambda
+
+        def invoke(input: Any, config: Config) -> Any:
+            return self.invoke(input, config)
+
+        async def ainvoke(input: Any, config: Config) -> Any:
+            return await self.ainvoke(input, config)
+
+        return RunnableLambda(invoke, afunc=ainvoke, name=self.name)
+
+    def __call__(self, input: Any, config: Config | None = None) -> Any:
+        """Call `invoke`; LangChain takes a callable as the step of a chain."""
+        return self.invoke(input, config)
+
+    def __or__(self, step: Any) -> Any:
+        """Make a chain that passes the output of this graph on to a step."""
+        return imported_runnable("graph | step").__or__(self, step)
+
+    def __ror__(self, step: Any) -> Any:
+        """Make a chain that passes the output of a step on to this graph."""
+        return imported_runnable("step | graph").__ror__(self, step)
+
+
+adopt(CompiledStateGraph)
 
 
 async def _next(stream: ChunkStream, end: object) -> Any:

@@ -6,6 +6,12 @@ Nothing here runs a node.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from actorgraph.api.graph.runnable import (
+    imported_runnable,
+    loaded_runnable,
+    model_of,
+    refused_by_pydantic,
+)
 from actorgraph.api.graph.setup import CompiledBase, Config
 from actorgraph.channels import Channel
 from actorgraph.plan.json_schema import channels_schema, described_type, json_schema
@@ -52,6 +58,62 @@ class DescriptionMethods(CompiledBase):
     def stream_channels(self) -> _Keys:
         """The keys of snapshots: a list, or the one key whose bare value they hold."""
         return _shown(self.plan.state_keys, bare=self.plan.bare_state)
+
+    @property
+    def InputType(self) -> Any:  # noqa: N802 - LangChain's name
+        """The type of a run's input; None if it has several channels."""
+        keys = self.input_channels
+        return self.plan.channels[keys].UpdateType if isinstance(keys, str) else None
+
+    @property
+    def OutputType(self) -> Any:  # noqa: N802 - LangChain's name
+        """The type of a run's output; None if it has several keys."""
+        keys = self.output_channels
+        return self.plan.channels[keys].ValueType if isinstance(keys, str) else None
+
+    @property
+    def input_schema(self) -> Any:
+        """The class of a run's input; a pydantic model if LangChain is loaded."""
+        loaded = loaded_runnable() is not None
+        return self.get_input_schema() if loaded else self.plan.sources.input
+
+    @property
+    def output_schema(self) -> Any:
+        """The class of a run's output; a pydantic model if LangChain is loaded."""
+        loaded = loaded_runnable() is not None
+        return self.get_output_schema() if loaded else self.plan.sources.output
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """Fields of a config that LangChain's chains collect: none."""
+        return []
+
+    def get_input_schema(self, config: Config | None = None) -> Any:
+        """Return a pydantic model of a run's input.
+
+        Raises:
+            MissingExtraError: langchain-core is not installed.
+        """
+        runnable, keys = imported_runnable("get_input_schema()"), self.input_channels
+        if isinstance(keys, str):
+            try:
+                return runnable.get_input_schema(self, config)
+            except refused_by_pydantic():
+                keys = sorted(self.plan.start.writes)
+        types = {key: self.plan.channels[key].UpdateType for key in keys}
+        return model_of(self.get_name("Input"), types)
+
+    def get_output_schema(self, config: Config | None = None) -> Any:
+        """Return a pydantic model of a run's output.
+
+        Raises:
+            MissingExtraError: langchain-core is not installed.
+        """
+        runnable, keys = imported_runnable("get_output_schema()"), self.output_channels
+        if isinstance(keys, str):
+            return runnable.get_output_schema(self, config)
+        types = {key: self.plan.channels[key].ValueType for key in keys}
+        return model_of(self.get_name("Output"), types)
 
     @property
     def context_schema(self) -> Any:

@@ -326,7 +326,11 @@ class RunMethods(CompiledBase):
         given_config = config or {}
         tags: list[str] = list(given_config.get("tags") or ())
         spans = SpanEvents(
-            partial(self._name_at, stream.namespace), given, stream.namespace, tags, given_config.get("metadata") or {}
+            partial(self._name_at, stream.namespace),
+            given,
+            stream.namespace,
+            tags,
+            given_config.get("metadata") or {},
         )
         return SpanStream(stream, spans, wanted.takes)
 
@@ -444,8 +448,8 @@ def _modes_of(factory: TransformerFactory) -> Sequence[str]:
 def _check(version: str, options: dict[str, Any]) -> None:
     if version != "v3":
         raise InvalidConfigError(
-            f'unknown version={version!r}; expected "v3", or "v1" or "v2" for astream_events() without '
-            "transformers",
+            f'unknown version={version!r}; expected "v3", or "v1" or "v2" for astream_events() '
+            "without transformers",
             do='use version="v3", or astream(stream_mode=[...]) for chunks',
         )
     for name in _OWNED:

@@ -7,6 +7,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
 from operator import is_
+from types import GenericAlias
 from typing import Any, Self, TypeVar, cast, get_args
 
 import msgspec
@@ -40,7 +41,6 @@ from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of, stable_namespace
 from actorgraph.values.configs import Config, merge_configs
 from actorgraph.values.from_langgraph import from_langgraph
-from actorgraph.values.parameters import GraphParameters
 from actorgraph.values.policies import Durability, DurabilityMode, RunPolicy, StreamMode
 from actorgraph.values.stream_items import namespace_of
 
@@ -83,6 +83,16 @@ def _nested_broadcast(
     return own, tuple(own.modes_at(namespace))
 
 
+def _root_config(config: Config | None) -> Config | None:
+    """Return the config of a top-level run: the call's, with what it inherits."""
+    scope = CURRENT.get(None)
+    if scope is not None:  # tags, limits ..., no address
+        return other_thread_config(scope, configs.checked(config))
+    if "langchain_core.runnables" in sys.modules:
+        return below_chain(configs.checked(config), None)
+    return config
+
+
 def stopping_for(place: NestedPlace | None, options: CallOptions) -> Stopping:
     """Return the control and the deadline of a run that begins now."""
     control, deadline_s = options.get("control"), options.get("deadline_s")
@@ -105,11 +115,15 @@ def renamed(plan: Plan, name: str | None) -> Plan:
     return replace(plan, name=name or "LangGraph")
 
 
-class CompiledBase(GraphParameters):
+class CompiledBase:
     """Holds a compiled graph's plan, saver and stores, and sets up runs. Immutable but its name.
 
     Base of `CompiledStateGraph`.
     """
+
+    # Any number of type parameters is accepted, as defaults of type variables need Python 3.13:
+    # `Pregel[Any]`, `CompiledStateGraph[State, Context]`. None has a meaning at run time.
+    __class_getitem__ = classmethod(GenericAlias)
 
     stream_mode: StreamMode | Sequence[StreamMode] = "updates"
     debug: bool = False
@@ -217,10 +231,7 @@ class CompiledBase(GraphParameters):
         template = self._run_template()
         if place is None:
             host = self._own_host() if template.saver is None else host_of(template.saver)
-            if (scope := CURRENT.get(None)) is not None:  # inherits tags, limits ..., no address
-                config = other_thread_config(scope, configs.checked(config))
-            elif "langchain_core.runnables" in sys.modules:
-                config = below_chain(configs.checked(config), None)
+            config = _root_config(config)
             address, run = configs.address_of(config, needs_thread=host is not None), IDS.run()
             address = configs.root_of(config, address) if address.namespace else address
         else:

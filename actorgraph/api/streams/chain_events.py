@@ -18,7 +18,6 @@ from actorgraph.errors import InvalidConfigError
 from actorgraph.loops import on_trio
 from actorgraph.runtime.broadcast import Closing
 
-
 Events = AsyncGenerator[StreamEvent, None]
 
 _OPEN: set[Events] = set()

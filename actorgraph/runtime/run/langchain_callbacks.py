@@ -3,7 +3,7 @@
 Receives   the run's launch, each attempt of a task, the outcome
 Sends      `on_chain_start` and `on_chain_end` or `on_chain_error` to the handlers of the call, of
            the program (`collect_runs()`, ...) and of LangSmith
-Order      a task is reported within its run, what it calls within the task
+Order      a task is reported within its run, its models and tools within the task
 Ends       with the run: a run that has paused has ended, except that a nested one has failed with
            its interrupt, as its node has
 
@@ -13,7 +13,7 @@ Imported only by programs that have imported LangChain (docs/decisions/0089).
 """
 
 from asyncio import CancelledError
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from typing import Any
 from uuid import UUID
@@ -26,14 +26,16 @@ from actorgraph.errors import GraphInterrupt, ParentCommand
 from actorgraph.loops import on_trio
 from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.run.launch import Launch
-from actorgraph.runtime.run.node_actor import RunEnvironment
+from actorgraph.runtime.run.supervisor import Supervisor
 from actorgraph.runtime.task.interop import Inherit
 from actorgraph.runtime.task.langchain_callbacks import Manager, NodeCallbacks, reported
 from actorgraph.runtime.task.scope import TaskScope
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.configs import names_a_secret
 from actorgraph.values.constants import CALL
 from actorgraph.values.run import (
     Cancelled,
+    Effect,
     Escaped,
     Failed,
     Interrupted,
@@ -80,7 +82,7 @@ def _configured(waits: bool, callbacks: Any, config: Mapping[str, Any]) -> Manag
 
 
 def _of_langsmith(place: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the scalars of `configurable` that only LangSmith's tracer is told."""
+    """Return the scalars of `configurable` that only LangSmith's tracer receives."""
     return {
         key: value
         for key, value in place.items()
@@ -91,6 +93,34 @@ def _of_langsmith(place: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _manager(waits: bool) -> Callable[..., Manager]:
     return AsyncCallbackManager.configure if waits else CallbackManager.configure
+
+
+class ReportedSupervisor(Supervisor):
+    """Supervises a run that is reported. Its end is reported when its thread is free again."""
+
+    _callbacks: "GraphCallbacks"
+
+    def report(self, callbacks: "GraphCallbacks") -> None:
+        """Report the run's tasks and its end; call it before the run begins."""
+        self._callbacks = callbacks
+        self._environment.inherit = callbacks.inherited(self._environment.inherit)
+
+    async def run(self, effects: Sequence[Effect]) -> RunOutcome:
+        """See `Supervisor.run`."""
+        try:
+            outcome = await super().run(effects)
+        except GeneratorExit:  # the event loop was closed: nothing can be awaited any more
+            raise
+        except BaseException as error:
+            await self._callbacks.end(error)
+            raise
+        await self._callbacks.end(outcome)
+        return outcome
+
+    async def withdraw(self) -> None:
+        """See `Supervisor.withdraw`."""
+        await super().withdraw()
+        await self._callbacks.end(Cancelled())
 
 
 class GraphCallbacks:
@@ -105,15 +135,15 @@ class GraphCallbacks:
         self._run = run
         self._waits = waits
 
-    def watch(self, environment: RunEnvironment) -> None:
-        """Report the tasks of the run too.
+    def supervisor(self, state: RunState, **parts: Any) -> "ReportedSupervisor":
+        """See `RunCallbacks.supervisor`."""
+        supervisor = ReportedSupervisor(state, **parts)
+        supervisor.report(self)
+        return supervisor
 
-        Args:
-            environment: of the run's tasks; its `inherit` is replaced.
-        """
-        environment.inherit = self._inherit(environment.inherit)
+    def inherited(self, inherit: Inherit | None) -> Inherit:
+        """Return a function that calls `inherit`, and has the task reported."""
 
-    def _inherit(self, inherit: Inherit | None) -> Inherit:
         def both(scope: TaskScope, context: Context) -> None:
             # A `@task` call is reported below its caller, which is in the config already.
             if scope.task.path[-1] != CALL or scope.caller is None:

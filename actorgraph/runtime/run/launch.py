@@ -19,6 +19,7 @@ from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.task.nested import NestedPlace
 from actorgraph.runtime.task.result_cache import ResultCache
 from actorgraph.runtime.task.runtime import NO_RESOURCES, RunResources, Stopping
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import RunOutcome
@@ -146,12 +147,8 @@ class RunCallbacks(Protocol):
 
     launch: Launch
 
-    def watch(self, environment: RunEnvironment) -> None:
-        """Report each task too.
-
-        Args:
-            environment: of the run's tasks; its `inherit` is replaced.
-        """
+    def supervisor(self, state: RunState, **parts: Any) -> Any:
+        """Make a supervisor that reports the run's tasks and its end."""
         ...
 
     async def end(self, outcome: RunOutcome | BaseException) -> None:

@@ -149,9 +149,9 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         if spans is not None:
             return await _prepare_traced(spans)
     if launch.callbacks is None and "langchain_core.callbacks" in sys.modules:
-        callbacks = await begin_callbacks(launch)
-        if callbacks is not None:
-            return await _prepare_reported(callbacks)
+        reported = await begin_callbacks(launch)
+        if reported is not None:
+            return await _prepare_reported(reported)
     host, address, place, plan = launch.host, launch.address, launch.place, launch.template.plan
     policy = launch.policy if place is None and launch.broadcast is None else _policy(launch)
     mint = IDS.checkpoint if place is None else _mint(place)
@@ -174,15 +174,13 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     effects = _first_effects(state, found, launch.given)
     for sentence in state.dropped:
         warn_of_node("dropped", sentence)
-    supervisor = Supervisor(
+    supervisor = _supervisor(
+        launch,
         state,
-        config=launch.config,
-        context=launch.context,
         lineage=_lineage(launch, state, found, untracked, time_travel),
         bare=list(state.bare_answer) if place is None else place.scope.bare,
         handoff=handoff,
     )
-    observe(supervisor, launch)
     callbacks = launch.config.get("callbacks")
     if callbacks:
         supervisor.lifecycle = lifecycle_of(callbacks, state, launch.run)
@@ -257,19 +255,16 @@ async def _prepare_recorded(
     effects = play_back(state, chain)
     untracked = never_stored(launch.template.plan, launch.place)
     lineage = _lineage(launch, state, LoadedThread(1, None, None), untracked, None)
-    supervisor = Supervisor(
-        state, config=launch.config, context=launch.context, lineage=lineage, bare=[]
-    )
-    observe(supervisor, launch)
-    return supervisor, effects
+    return _supervisor(launch, state, lineage=lineage, bare=[]), effects
 
 
-def observe(supervisor: Supervisor, launch: Launch) -> None:
-    """Trace and report a run that is observed."""
+def _supervisor(launch: Launch, state: RunState, **parts: Any) -> Supervisor:
+    """Make the supervisor of a run, which is traced and reported if the launch says so."""
+    make = Supervisor if launch.callbacks is None else launch.callbacks.supervisor
+    supervisor: Supervisor = make(state, config=launch.config, context=launch.context, **parts)
     if launch.spans is not None:
         supervisor.observe(launch.spans)
-    if launch.callbacks is not None:
-        supervisor.report(launch.callbacks)
+    return supervisor
 
 
 async def _find(launch: Launch) -> tuple[LoadedThread, TimeTravel | None]:

@@ -32,7 +32,7 @@ from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox, wait_shielded
 from actorgraph.runtime.run.callbacks import Lifecycle
 from actorgraph.runtime.run.inline_tasks import InlineTasks, LateGroup
-from actorgraph.runtime.run.launch import RunCallbacks, RunSpans
+from actorgraph.runtime.run.launch import RunSpans
 from actorgraph.runtime.run.node_actor import NodeActorStatistics, RunEnvironment, TaskActors
 from actorgraph.runtime.run.node_warnings import warn_of_node
 from actorgraph.runtime.run.step_timer import StepTimer
@@ -101,7 +101,6 @@ class Supervisor:
 
     lifecycle: Lifecycle | None = None
     _spans: RunSpans | None = None
-    _callbacks: RunCallbacks | None = None
     _crash: BaseException | None = None
     _works = False
     _drain_until = math.inf
@@ -163,16 +162,9 @@ class Supervisor:
         self._spans = spans
         spans.watch(self._environment, lambda: self._state.checkpoint)
 
-    def report(self, callbacks: RunCallbacks) -> None:
-        """Report the run to LangChain's callbacks; call it before the run begins."""
-        self._callbacks = callbacks
-        callbacks.watch(self._environment)
-
     async def withdraw(self) -> None:
         """Release the run without running it: it was cancelled before."""
         self._release(Cancelled())
-        if self._callbacks is not None:
-            await self._callbacks.end(Cancelled())
 
     def cancel(self, *, to_others: bool = False) -> None:
         """Request that the run end, from any thread. Its finished work is stored first.
@@ -244,8 +236,6 @@ class Supervisor:
                 outcome = await self._drive_out() if left is None else left
             except anyio.get_cancelled_exc_class():
                 await self._leave_cancelled()
-                if self._callbacks is not None:
-                    await self._callbacks.end(Cancelled())
                 raise
             except GeneratorExit:  # the event loop was closed: nothing can be awaited any more
                 raise
@@ -260,12 +250,10 @@ class Supervisor:
         self._group = None
         break_cycles(self._environment, self._calls, self._receipts)
         if self._crash is not None:
-            if self._callbacks is not None:
-                await self._callbacks.end(self._crash)
             raise self._crash
         if "structlog" in sys.modules:  # else `log_event` would drop it
             self._log_left(outcome)
-        if self.lifecycle is not None or self._callbacks is not None:
+        if self.lifecycle is not None:
             await self._notify(outcome)
         return outcome
 
@@ -277,8 +265,6 @@ class Supervisor:
     async def _notify(self, outcome: RunOutcome) -> None:
         if self.lifecycle is not None and not may_begin_again(self.failure):
             await self.lifecycle.notify_left(outcome)
-        if self._callbacks is not None:
-            await self._callbacks.end(outcome)
 
     async def _drive_out(self) -> RunOutcome:
         """As `_drive`, to the end. After a request to cancel, tasks that outlast it are dropped."""

@@ -71,11 +71,11 @@ _RUN_KEYS = ("run_id", "run_name")
 def feeds_event_stream(config: Mapping[str, Any]) -> bool:
     """Whether an event stream of LangChain's listens to a call."""
     callbacks = config.get("callbacks")
-    streaming = sys.modules.get("langchain_core.tracers._streaming") if callbacks else None
-    if streaming is None:
+    if not callbacks or "langchain_core.tracers" not in sys.modules:
         return False
-    handlers: Any = getattr(callbacks, "handlers", callbacks)
-    return any(isinstance(handler, streaming._StreamingCallbackHandler) for handler in handlers)
+    from actorgraph.runtime.task.langchain import is_event_stream
+
+    return any(map(is_event_stream, getattr(callbacks, "handlers", callbacks)))
 
 
 def runnable_here(node: NodePlan) -> NodePlan:

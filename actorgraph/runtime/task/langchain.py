@@ -120,6 +120,11 @@ def inherit_config(scope: TaskScope, context: Context) -> None:
     context.run(var_child_runnable_config.set, cast("RunnableConfig", scope.config))
 
 
+def is_event_stream(handler: Any) -> bool:
+    """Whether a handler of callbacks receives streamed output too."""
+    return isinstance(handler, _StreamingCallbackHandler)
+
+
 def is_graph(candidate: Any) -> bool:
     """Whether an object is a compiled graph of this library."""
     return isinstance(getattr(candidate, "plan", None), Plan)

@@ -1,7 +1,7 @@
 """The callbacks of LangChain that a task causes: graph -> node -> router, model, tool.
 
 A node is reported as a chain, as LangGraph does: named after the node, tagged `graph:step:N`, with
-the task's place as metadata. What its function calls is reported below it, tagged `seq:step:1`;
+the task's place as metadata. Calls of its function are reported below it, tagged `seq:step:1`;
 its routers follow, from `seq:step:3`. Imported only by programs that have imported LangChain, and
 used only if something listens.
 
@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import anyio
 from langchain_core.runnables.config import (
     RunnableConfig,
-    _set_config_context,
+    _set_config_context,  # pyright: ignore[reportPrivateUsage] - kept for frameworks, it says
     var_child_runnable_config,
 )
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
@@ -67,7 +67,8 @@ class NodeCallbacks:
     def around(
         self, node: NodePlan, given: Any, call: Coroutine[Any, Any, T]
     ) -> Coroutine[Any, Any, T]:
-        """See `CallObserver.around`. A START without routers, which only moves values, is hidden."""
+        """See `CallObserver.around`."""
+        # It moves the input into the state, and has nothing of the program's to call.
         if node.name == START and not node.branches:
             return call
         return self._around(node, given, call)
@@ -121,7 +122,7 @@ class NodeCallbacks:
             return await reported(manager.on_chain_start, None, given, name=name)
         handlers, tracers = _split(manager)
         run = await reported(handlers.on_chain_start, None, given, name=name)
-        # Tracers are told the recorded value, and the id that everybody else knows.
+        # Tracers get the recorded value, under the same id.
         await reported(tracers.on_chain_start, None, shown, name=name, run_id=run.run_id)
         run.handlers = manager.handlers
         return run
@@ -162,9 +163,7 @@ class NodeCallbacks:
         return replace(branch, path=call(self._run, tag, branch, waits=self._waits))
 
 
-def _router(
-    run: Manager, tag: str, branch: BranchPlan, *, waits: bool
-) -> Callable[..., Any]:
+def _router(run: Manager, tag: str, branch: BranchPlan, *, waits: bool) -> Callable[..., Any]:
     """Return a plain router that reports its calls."""
 
     def path(seen: Any, **extra: Any) -> Any:
@@ -186,9 +185,7 @@ def _router(
     return path
 
 
-def _async_router(
-    run: Manager, tag: str, branch: BranchPlan, *, waits: bool
-) -> Callable[..., Any]:
+def _async_router(run: Manager, tag: str, branch: BranchPlan, *, waits: bool) -> Callable[..., Any]:
     """Return an async router that reports its calls."""
 
     async def path(seen: Any, **extra: Any) -> Any:
@@ -210,14 +207,14 @@ def _async_router(
 
 
 def _child(run: Manager, tag: str) -> Manager:
-    """Return a manager for what is reported below a node; its tag comes before the inherited."""
+    """Return a manager for callbacks below a node; its tag comes before the inherited ones."""
     manager = run.get_child(tag)
     manager.add_tags(list(manager.inheritable_tags))
     return manager
 
 
 def _done(answer: Any) -> Any:
-    """Wait, in a worker thread, for what a method of a manager has returned."""
+    """Wait, in a worker thread, for the awaitable that a manager's method has returned."""
     return wait_for(answer) if inspect.isawaitable(answer) else answer
 
 
@@ -240,7 +237,7 @@ def enter(config: RunnableConfig, run: Manager) -> None:
 
 
 def _listeners(run: Manager) -> Iterator[Any]:
-    """The handlers that are told of streamed output."""
+    """The handlers that receive streamed output too."""
     return (h for h in run.handlers if isinstance(h, _StreamingCallbackHandler))
 
 

@@ -10,7 +10,9 @@ from operator import add
 from typing import Any
 from uuid import UUID, uuid4
 
-from langchain_core.tracers.event_stream import _AstreamEventsCallbackHandler
+from langchain_core.tracers.event_stream import (
+    _AstreamEventsCallbackHandler,  # pyright: ignore[reportPrivateUsage] - it has no other name
+)
 
 
 class MessagePieces:
@@ -23,7 +25,9 @@ class MessagePieces:
     """
 
     def __init__(self, handlers: list[Any], above: UUID, metadata: Mapping[str, Any]) -> None:
-        self._streams = [h for h in handlers if isinstance(h, _AstreamEventsCallbackHandler)]
+        self._streams: list[Any] = [
+            h for h in handlers if isinstance(h, _AstreamEventsCallbackHandler)
+        ]
         self._above = above
         self._metadata = dict(metadata)
         self._open: dict[Any, tuple[dict[str, Any], list[Any]]] = {}
@@ -60,9 +64,9 @@ class MessagePieces:
 
     def _send(self, span: Mapping[str, Any], what: str, data: dict[str, Any]) -> None:
         for stream in self._streams:
-            above = [*stream._get_parent_ids(self._above), str(self._above)]
-            event: Any = {**span, "event": f"on_chat_model_{what}", "data": data}
-            stream._send({**event, "parent_ids": above}, "chat_model")
+            above = [*stream._get_parent_ids(self._above), str(self._above)]  # noqa: SLF001
+            event = {**span, "event": f"on_chat_model_{what}", "data": data, "parent_ids": above}
+            stream._send(event, "chat_model")  # noqa: SLF001 - it has no public way in
 
 
 def joined(pieces: list[Any]) -> Any:
