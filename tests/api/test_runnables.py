@@ -229,7 +229,7 @@ class TestImports:
             "graph = b.compile()\n"
             "for use in (lambda: graph.with_retry(), lambda: graph | abs, graph.as_runnable):\n"
             "    try: use()\n"
-            "    except (AttributeError, ImportError) as error: print(type(error).__name__, error)\n"
+            "    except (AttributeError, ImportError) as e: print(type(e).__name__, e)\n"
             "assert not hasattr(graph, 'map') and graph.invoke(1) == 2\n"
         )
         ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
