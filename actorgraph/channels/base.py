@@ -89,6 +89,16 @@ class Channel(Generic[T]):
     def __init__(self, typ: Any = Any) -> None:
         self.typ = typ
 
+    @property
+    def ValueType(self) -> Any:  # noqa: N802 - LangGraph's name
+        """The type of the value."""
+        return self.typ
+
+    @property
+    def UpdateType(self) -> Any:  # noqa: N802 - LangGraph's name
+        """The type of a write."""
+        return self.typ
+
     def initial(self) -> Any:
         """Make the value that a cell has before its first write; EMPTY for most rules."""
         return EMPTY

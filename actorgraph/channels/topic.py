@@ -1,7 +1,7 @@
 """Topic: a list of the values written to it, for the next superstep or for good."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Union
 
 from actorgraph.channels.base import EMPTY, UNCHANGED, Channel, T
 
@@ -24,6 +24,16 @@ class Topic(Channel[Sequence[T]]):
         self.clears = not accumulate or type(self).clears
         self.appends = accumulate and not unique
         self.transparent = not unique and type(self).transparent
+
+    @property
+    def ValueType(self) -> Any:  # noqa: N802 - LangGraph's name
+        """A sequence of the declared type."""
+        return Sequence[self.typ]
+
+    @property
+    def UpdateType(self) -> Any:  # noqa: N802 - LangGraph's name
+        """One value, or a list of them."""
+        return Union[self.typ, list[self.typ]]  # noqa: UP007
 
     def fold(self, name: str, value: Any, writes: Sequence[Any]) -> Any:
         """Collect the values in task-path order, after the kept ones when accumulating."""

@@ -5,17 +5,20 @@ An error that is visible in one call is raised by that call; the whole graph is 
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from types import GenericAlias
 from typing import Any, Self
 
+from actorgraph.channels import Channel
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError
 from actorgraph.errors.texts import plain
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_names, node_policies
 from actorgraph.plan.old_names import old_names
 from actorgraph.plan.schema import (
+    Managed,
     Schema,
     add_channels,
     is_schema,
@@ -81,6 +84,9 @@ class GraphBuilder:
         SchemaError: a schema can't be read.
     """
 
+    # Any number of type parameters is accepted: `StateGraph[State]`, `StateGraph[State, Context]`.
+    __class_getitem__ = classmethod(GenericAlias)
+
     @old_names(config_schema="context_schema", input="input_schema", output="output_schema")
     def __init__(
         self,
@@ -97,14 +103,14 @@ class GraphBuilder:
             self.input = refuse_managed(read_schema(input_schema), "the input schema")
         if output_schema not in (None, state_schema):
             self.output = refuse_managed(read_schema(output_schema), "the output schema")
-        self.schemas: list[Schema] = [self.state, self.input, self.output]
-        self._keys = merge_channels(self.schemas)
-        self._read = {id(schema.source): schema for schema in self.schemas}
+        self.read_schemas: list[Schema] = [self.state, self.input, self.output]
+        self._keys = merge_channels(self.read_schemas)
+        self._read = {id(schema.source): schema for schema in self.read_schemas}
         self.nodes: dict[str, NodeSpec] = {}
         self.defaults = NodeDefaults()
         self.compiled = False
-        self.edges: dict[tuple[str, str], None] = {}
-        self.joins: dict[tuple[tuple[str, ...], str], None] = {}
+        self._edges: dict[tuple[str, str], None] = {}
+        self._joins: dict[tuple[tuple[str, ...], str], None] = {}
         self.branches: dict[str, dict[str, BranchSpec]] = {}
 
     @property
@@ -121,6 +127,31 @@ class GraphBuilder:
     def output_schema(self) -> Any:
         """The class of what a run returns."""
         return self.output.source
+
+    @property
+    def edges(self) -> KeysView[tuple[str, str]]:
+        """The edges between two nodes, as `(start, end)`, in the order of their calls."""
+        return self._edges.keys()
+
+    @property
+    def waiting_edges(self) -> KeysView[tuple[tuple[str, ...], str]]:
+        """The edges that wait for several nodes, as `(starts, end)`."""
+        return self._joins.keys()
+
+    @property
+    def schemas(self) -> Mapping[Any, Mapping[str, Channel[Any] | type[Managed]]]:
+        """Each class that the graph was declared with -> its channels and managed values."""
+        return {one.source: {**one.channels, **one.managed} for one in self.read_schemas}
+
+    @property
+    def channels(self) -> Mapping[str, Channel[Any]]:
+        """The channels of all schemas, by key."""
+        return dict(self._keys)
+
+    @property
+    def managed(self) -> Mapping[str, type[Managed]]:
+        """The managed values of all schemas, by key."""
+        return {key: rule for one in self.read_schemas for key, rule in one.managed.items()}
 
     @old_names(retry="retry_policy", input="input_schema")
     def add_node(
@@ -227,9 +258,9 @@ class GraphBuilder:
         starts = node_names.starts_of(start_key, end_key)
         end = plain(end_key)
         if isinstance(start_key, str):
-            self.edges[(starts[0], end)] = None
+            self._edges[(starts[0], end)] = None
         else:
-            self.joins[(starts, end)] = None
+            self._joins[(starts, end)] = None
         return self
 
     def add_conditional_edges(
@@ -358,7 +389,7 @@ class GraphBuilder:
             known = read_schema(source)
             add_channels(self._keys, known)
             self._read[id(source)] = known
-            self.schemas.append(known)
+            self.read_schemas.append(known)
         return known
 
 

@@ -38,7 +38,7 @@ def wiring_of(builder: GraphBuilder) -> Wiring:
     made = Wiring()
     for start, end in builder.edges:
         made.ends.setdefault(start, []).append(end)
-    for starts, end in builder.joins:
+    for starts, end in builder.waiting_edges:
         join = _join_name(starts, end)
         made.starts[join] = (starts, end)
         made.waits.setdefault(end, []).append(join)
@@ -92,7 +92,7 @@ def check(builder: GraphBuilder, interrupts: Sequence[str]) -> list[str]:
 def _sources(builder: GraphBuilder) -> Iterator[tuple[str, str]]:
     for start, _ in builder.edges:
         yield start, "edge"
-    for starts, _ in builder.joins:
+    for starts, _ in builder.waiting_edges:
         for start in starts:
             yield start, "edge"
     for source in builder.branches:
@@ -102,7 +102,7 @@ def _sources(builder: GraphBuilder) -> Iterator[tuple[str, str]]:
 def _targets(builder: GraphBuilder) -> Iterator[tuple[str, str]]:
     for _, end in builder.edges:
         yield end, "edge"
-    for _, end in builder.joins:
+    for _, end in builder.waiting_edges:
         yield end, "edge"
     for source, branches in builder.branches.items():
         for branch in branches.values():

@@ -124,6 +124,12 @@ class NodePlan:
         some_async = self.is_async or any(branch.is_async for branch in self.branches)
         object.__setattr__(self, "one_hop", not some_async)
 
+    @property
+    def bound(self) -> Any:
+        """The object with `invoke` that the node was made of (a subgraph ...), or its function."""
+        owner = getattr(self.call, "__self__", None)
+        return self.call if getattr(owner, "invoke", None) is None else owner
+
 
 @dataclass(frozen=True, slots=True)
 class Sources:

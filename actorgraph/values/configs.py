@@ -54,12 +54,16 @@ def _joined(key: str, known: Any, value: Any) -> Any:
 
 
 def _callbacks(known: Any, value: Any) -> Any:
-    """Merge callbacks: lists of handlers or managers. A manager is copied, then extended."""
+    """Merge callbacks: lists of handlers or managers. A manager is copied, then extended.
+
+    Of two managers that is the later one: what it reports is below the Runnable that it is of.
+    """
     if value is known:
         return known
     if isinstance(known, (list, tuple)) and isinstance(value, (list, tuple)):
         return [*known, *(h for h in value if h not in known)]
-    manager, extra = (value, known) if isinstance(known, (list, tuple)) else (known, value)
+    manager: Any
+    manager, extra = (known, value) if isinstance(value, (list, tuple)) else (value, known)
     manager = manager.copy()
     for handler in extra if isinstance(extra, (list, tuple)) else extra.handlers:
         if handler not in manager.handlers:

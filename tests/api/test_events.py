@@ -271,7 +271,7 @@ class TestRun:
     @pytest.mark.parametrize(
         ("options", "word"),
         [
-            ({"version": "v1"}, 'expected "v3"'),
+            ({"version": "v9"}, 'expected "v3"'),
             ({"stream_mode": "values"}, "stream_mode"),
             ({"subgraphs": True}, "subgraphs"),
         ],

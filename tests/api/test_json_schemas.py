@@ -204,7 +204,7 @@ class TestParts:
         assert graph.input_channels == START
         assert graph.output_channels == ["the_log"]
         assert graph.stream_channels == ["count", "the_log", "note"]
-        assert (graph.input_schema, graph.output_schema) == (Input, Output)
+        assert graph.InputType is Input
         assert graph.context_schema is Context
         assert builder.state_schema is State
         assert (builder.input_schema, builder.output_schema) == (Input, Output)

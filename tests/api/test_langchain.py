@@ -109,7 +109,11 @@ class TestNodes:
         config = {"callbacks": [heard], "tags": ["t"]}
         await in_a_row({"node": RunnableLambda(upper)}).ainvoke({"foo": "x"}, config)
 
-        assert heard.starts == [("upper", ["t"], "node")]
+        assert heard.starts == [
+            ("LangGraph", ["t"], None),
+            ("node", ["graph:step:1", "t"], "node"),
+            ("upper", ["seq:step:1", "t"], "node"),
+        ]
 
     @pytest.mark.langgraph("F-C21", "F-C22")
     @pytest.mark.parametrize("sync", [True, False])
@@ -130,7 +134,10 @@ class TestNodes:
         graph = in_a_row({"node": node if sync else anode})
         await graph.ainvoke({"foo": "x"}, {"callbacks": [heard], "tags": ["t"], "run_name": "r"})
 
-        assert heard.starts == [("upper", ["t"], "node")]
+        assert heard.starts[1:] == [
+            ("node", ["graph:step:1", "t"], "node"),
+            ("upper", ["seq:step:1", "t"], "node"),
+        ]
 
     async def test_calls_of_different_nodes_are_distinguished(self):
         """
@@ -145,7 +152,7 @@ class TestNodes:
         await graph.ainvoke({"foo": "x"}, {"callbacks": [heard]})
         inner.invoke({"foo": "y"})
 
-        assert [node for _, _, node in heard.starts] == ["a", "b"]
+        assert [node for name, _, node in heard.starts if name == "upper"] == ["a", "b"]
 
 
 class TestChains:
@@ -190,7 +197,7 @@ class TestChains:
 
         assert chain.invoke("x")["foo"] == "X"
         assert [made["foo"] for made in chain.batch(["x", "y"])] == ["X", "Y"]
-        assert [made["foo"] for made in chain.stream("x")] == ["X"]
+        assert list(chain.stream("x")) == [{"node": {"foo": "X"}}]
 
     @only_asyncio
     async def test_the_chains_config_reaches_the_graph(self, anyio_backend):
@@ -202,7 +209,7 @@ class TestChains:
         chain = RunnableLambda(lambda text: {"foo": text}) | graph.as_runnable()
         await chain.ainvoke("x", {**at("t"), "callbacks": [heard], "tags": ["t"]})
 
-        assert ("upper", ["t"], "node") in [(n, [*map(str, g)], w) for n, g, w in heard.starts]
+        assert heard.starts[-1] == ("upper", ["seq:step:1", "t"], "node")
         assert (await graph.aget_state(at("t"))).values["foo"] == "X"
 
     @only_asyncio

@@ -133,6 +133,7 @@ def _named(given: Given, filled: dict[str, int | None], injected: dict[str, Any]
 def _spread(function: Callable[..., Any], filled: dict[str, int | None]) -> Callable[..., Any]:
     """Wrap a function to take its arguments as one value, as a node takes its input."""
 
+    @functools.wraps(function, assigned=(), updated=())
     def call(given: Given, **injected: Any) -> Any:
         return function(*given[0], **_named(given, filled, injected))
 
@@ -142,6 +143,7 @@ def _spread(function: Callable[..., Any], filled: dict[str, int | None]) -> Call
 def _spread_async(
     function: Callable[..., Any], filled: dict[str, int | None]
 ) -> Callable[..., Any]:
+    @functools.wraps(function, assigned=(), updated=())
     async def call(given: Given, **injected: Any) -> Any:
         return await function(*given[0], **_named(given, filled, injected))
 

@@ -1,12 +1,11 @@
 """CompiledStateGraph: the compiled graph, with its sync API.
 
 Its parts: `setup` (construction, base of the others), `run`, `state` and `describe`. Here are
-blocking versions of their methods, changed copies, the cache, and its use in LangChain's chains.
+blocking versions of their methods, changed copies, the cache, and its use as a Runnable.
 """
 
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self, TypeVar, cast, overload
 
@@ -15,12 +14,13 @@ from actorgraph.api.blocking import StreamWaiting, read_on, refuse_in_loop
 from actorgraph.api.graph.arguments import stores_of
 from actorgraph.api.graph.describe import DescriptionMethods
 from actorgraph.api.graph.invoke import RunMethods
-from actorgraph.api.graph.setup import Config
+from actorgraph.api.graph.runnable import adopt, borrowed, imported_runnable
+from actorgraph.api.graph.setup import Config, renamed
 from actorgraph.api.graph.state import StateMethods
 from actorgraph.api.pages import Pages
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.api.streams.stream import ChunkStream
-from actorgraph.errors import InvalidConfigError, MissingExtraError, did_you_mean
+from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.loops import in_event_loop
 from actorgraph.ports import Cache
 from actorgraph.runtime.task.result_cache import cache_namespace
@@ -191,7 +191,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
                     do=f"{did_you_mean(name, _COPIED)}; or change the builder and compile again",
                 )
         if "name" in changes:
-            changes["plan"] = replace(self.plan, name=changes.pop("name"))
+            changes["plan"] = renamed(self.plan, changes.pop("name"))
         if "checkpointer" in changes:
             changes["checkpointer"] = adapt_checkpointer(changes["checkpointer"])
             changes["codec"] = self.codec_for(changes["checkpointer"])
@@ -244,21 +244,37 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
             )
         return self.cache
 
-    # --- LangChain's chains; `langchain_core` is imported when one of these is used ---
+    # --- LangChain's Runnables; see `runnable` ---
+
+    # isinstance() reads `__class__` first: so any graph is a Runnable as soon as LangChain is
+    # loaded, also one that was compiled before.
+    @property
+    def __class__(self) -> Any:
+        adopt(CompiledStateGraph)
+        return type(self)
+
+    @__class__.setter
+    def __class__(self, kind: type) -> None:
+        vars(object)["__class__"].__set__(self, kind)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a method that Runnables have and graphs lack, such as `with_retry`.
+
+        Raises:
+            AttributeError: Runnables have no such method, or LangChain is not installed.
+        """
+        return borrowed(self, name)
 
     def as_runnable(self) -> Any:
-        """Wrap the graph as a LangChain Runnable, whose `stream` yields one chunk.
+        """Wrap the graph as a LangChain Runnable, whose `stream` yields one chunk: the output.
+
+        In a chain, or as it is, a graph streams its updates.
 
         Raises:
             MissingExtraError: langchain-core is not installed.
         """
-        try:
-            from langchain_core.runnables import RunnableLambda
-        except ImportError:
-            raise MissingExtraError(
-                "as_runnable() needs langchain-core, which is not installed",
-                do="pip install 'actorgraph[langchain]'",
-            ) from None
+        imported_runnable("as_runnable()")
+        from langchain_core.runnables import RunnableLambda
 
         def invoke(input: Any, config: Config) -> Any:
             return self.invoke(input, config)
@@ -273,10 +289,15 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         return self.invoke(input, config)
 
     def __or__(self, step: Any) -> Any:
-        return self.as_runnable() | step
+        """Make a chain that passes the output of this graph on to a step."""
+        return imported_runnable("graph | step").__or__(self, step)
 
     def __ror__(self, step: Any) -> Any:
-        return step | self.as_runnable()
+        """Make a chain that passes the output of a step on to this graph."""
+        return imported_runnable("step | graph").__ror__(self, step)
+
+
+adopt(CompiledStateGraph)
 
 
 def _blocking_stream(

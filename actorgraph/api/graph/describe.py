@@ -6,10 +6,17 @@ Nothing here runs a node.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from actorgraph.api.graph.runnable import (
+    imported_runnable,
+    loaded_runnable,
+    model_of,
+    refused_by_pydantic,
+)
 from actorgraph.api.graph.setup import CompiledBase, Config
 from actorgraph.channels import Channel
 from actorgraph.plan.json_schema import channels_schema, described_type, json_schema
 from actorgraph.plan.plan import NodePlan
+from actorgraph.plan.schema import Managed
 from actorgraph.values.constants import ROOT, START
 
 if TYPE_CHECKING:
@@ -23,9 +30,10 @@ class DescriptionMethods(CompiledBase):
     """Attributes and schemas that programs read, the drawing and the topology."""
 
     @property
-    def channels(self) -> Mapping[str, Channel[Any]]:
-        """Every channel by name, including those of edges."""
-        return self.plan.channels
+    def channels(self) -> Mapping[str, Channel[Any] | type[Managed]]:
+        """Every channel by name, including those of edges; and managed values."""
+        plan = self.plan
+        return {**plan.channels, **plan.managed} if plan.managed else plan.channels
 
     @property
     def nodes(self) -> Mapping[str, NodePlan]:
@@ -52,14 +60,60 @@ class DescriptionMethods(CompiledBase):
         return _shown(self.plan.state_keys, bare=self.plan.bare_state)
 
     @property
+    def InputType(self) -> Any:  # noqa: N802 - LangChain's name
+        """The type of a run's input; None if it has several channels."""
+        keys = self.input_channels
+        return self.plan.channels[keys].UpdateType if isinstance(keys, str) else None
+
+    @property
+    def OutputType(self) -> Any:  # noqa: N802 - LangChain's name
+        """The type of a run's output; None if it has several keys."""
+        keys = self.output_channels
+        return self.plan.channels[keys].ValueType if isinstance(keys, str) else None
+
+    @property
     def input_schema(self) -> Any:
-        """The declared class of a run's input."""
-        return self.plan.sources.input
+        """The class of a run's input; a pydantic model if LangChain is loaded."""
+        loaded = loaded_runnable() is not None
+        return self.get_input_schema() if loaded else self.plan.sources.input
 
     @property
     def output_schema(self) -> Any:
-        """The declared class of a run's output."""
-        return self.plan.sources.output
+        """The class of a run's output; a pydantic model if LangChain is loaded."""
+        loaded = loaded_runnable() is not None
+        return self.get_output_schema() if loaded else self.plan.sources.output
+
+    @property
+    def config_specs(self) -> list[Any]:
+        """Fields of a config that LangChain's chains collect: none."""
+        return []
+
+    def get_input_schema(self, config: Config | None = None) -> Any:
+        """Return a pydantic model of a run's input.
+
+        Raises:
+            MissingExtraError: langchain-core is not installed.
+        """
+        runnable, keys = imported_runnable("get_input_schema()"), self.input_channels
+        if isinstance(keys, str):
+            try:
+                return runnable.get_input_schema(self, config)
+            except refused_by_pydantic():
+                keys = sorted(self.plan.start.writes)
+        types = {key: self.plan.channels[key].UpdateType for key in keys}
+        return model_of(self.get_name("Input"), types)
+
+    def get_output_schema(self, config: Config | None = None) -> Any:
+        """Return a pydantic model of a run's output.
+
+        Raises:
+            MissingExtraError: langchain-core is not installed.
+        """
+        runnable, keys = imported_runnable("get_output_schema()"), self.output_channels
+        if isinstance(keys, str):
+            return runnable.get_output_schema(self, config)
+        types = {key: self.plan.channels[key].ValueType for key in keys}
+        return model_of(self.get_name("Output"), types)
 
     @property
     def context_schema(self) -> Any:
@@ -69,13 +123,13 @@ class DescriptionMethods(CompiledBase):
     def get_input_jsonschema(self, config: Any = None) -> dict[str, Any]:
         """Return the JSON schema of a run's input."""
         if self.plan.entry is None:
-            return json_schema(self.input_schema, title=f"{self.name}Input")
+            return json_schema(self.plan.sources.input, title=f"{self.name}Input")
         return self._schema_of(self.input_channels, "Input")
 
     def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:
         """Return the JSON schema of `ainvoke`'s output."""
         if self.plan.entry is None:
-            return json_schema(self.output_schema, title=f"{self.name}Output")
+            return json_schema(self.plan.sources.output, title=f"{self.name}Output")
         return self._schema_of(self.output_channels, "Output")
 
     def get_state_jsonschema(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Run a compiled graph: `ainvoke`, `astream`, `abatch`, `astream_events`."""
 
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
 from functools import partial
@@ -11,6 +12,7 @@ import msgspec
 from actorgraph.api import config as configs
 from actorgraph.api.blocking import refuse_in_loop
 from actorgraph.api.graph.setup import CompiledBase, Config, stopping_for
+from actorgraph.api.graph.subgraphs import graph_at
 from actorgraph.api.options import (
     CALL_NAMES,
     CallOptions,
@@ -23,15 +25,19 @@ from actorgraph.api.streams import formats as results
 from actorgraph.api.streams.events import TransformerFactory
 from actorgraph.api.streams.formats import printer_of, stream_format_of
 from actorgraph.api.streams.stream import ChunkStream
-from actorgraph.errors import GraphInterrupt, InvalidConfigError
+from actorgraph.errors import GraphInterrupt, InvalidConfigError, MissingExtraError
+from actorgraph.loops import on_trio
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.start import prepare
+from actorgraph.runtime.task.interop import feeds_event_stream
 from actorgraph.runtime.task.nested import NestedPlace
 from actorgraph.runtime.task.scope import CURRENT
+from actorgraph.superstep.nesting import nodes_of
 from actorgraph.values.policies import StreamMode
-from actorgraph.values.stream_items import StreamVersion, namespace_of
+from actorgraph.values.stream_items import Namespace, StreamVersion, namespace_of
 
 if TYPE_CHECKING:
+    from actorgraph.api.streams.chain_events import ChainEvents
     from actorgraph.api.streams.langchain_events import SpanStream
     from actorgraph.api.streams.run_stream import AsyncGraphRunStream, GraphRunStream
 
@@ -171,6 +177,9 @@ class RunMethods(CompiledBase):
             broadcast=broadcast,
         )
         launch = launch.with_bare_output() if bare else launch
+        if place is None and feeds_event_stream(launch.config):
+            # So that a chunk is reported before what the next nodes report.
+            broadcast.waits_for_reader = True
 
         begun = partial(self._begun, launch, place, call)
         return ChunkStream(begun, broadcast, reader, namespace_of(launch.address.namespace))
@@ -249,9 +258,9 @@ class RunMethods(CompiledBase):
         input: Any,
         config: Config | None = None,
         *,
-        version: Literal["v2"] = "v2",
+        version: Literal["v1", "v2"] = "v2",
         **options: Any,
-    ) -> "SpanStream": ...
+    ) -> "SpanStream | ChainEvents": ...
 
     def astream_events(
         self,
@@ -261,7 +270,7 @@ class RunMethods(CompiledBase):
         version: str = "v2",
         transformers: Sequence[TransformerFactory] = (),
         **options: Any,
-    ) -> "AsyncGraphRunStream | SpanStream":
+    ) -> "AsyncGraphRunStream | SpanStream | ChainEvents":
         """Run the graph and read typed projections of it, or LangChain's events.
 
         ```python
@@ -277,7 +286,8 @@ class RunMethods(CompiledBase):
             config: as in `ainvoke`.
             version: "v3" for projections. "v2", the default, for an iterator of LangChain's
                 events (`StreamEvent`); it takes the options `include_names`, `include_types`,
-                `include_tags`, and the same with `exclude_`.
+                `include_tags`, and the same with `exclude_`. If the program has imported
+                LangChain, on asyncio, it makes the events itself, and "v1" exists too.
             transformers: subclasses of `StreamTransformer`, or functions of a scope that make
                 one; they come after those of `compile(transformers=)`.
             options: of `astream`, except `stream_mode` and `subgraphs`, which follow from the
@@ -288,9 +298,23 @@ class RunMethods(CompiledBase):
                 the transformers.
             Exception: as `astream`.
         """
-        if version == "v2" and not transformers:
+        if version in ("v1", "v2") and not transformers:
+            if version == "v1" or _chain_events_here():
+                return self._read_chain_events(input, config, version, options)
             return self._read_spans(input, config, options)
         return self.read_events(input, config, version, transformers, options, blocking=False)
+
+    def _read_chain_events(
+        self, given: Any, config: Config | None, version: str, options: dict[str, Any]
+    ) -> "ChainEvents":
+        try:
+            from actorgraph.api.streams.chain_events import ChainEvents
+        except ImportError:
+            raise MissingExtraError(
+                f"events of version={version!r} need langchain-core, which is not installed",
+                do="use version='v2', or pip install 'actorgraph[langchain]'",
+            ) from None
+        return ChainEvents(self, given, config, version, options)
 
     def _read_spans(
         self, given: Any, config: Config | None, options: dict[str, Any]
@@ -311,9 +335,22 @@ class RunMethods(CompiledBase):
         given_config = config or {}
         tags: list[str] = list(given_config.get("tags") or ())
         spans = SpanEvents(
-            self.name, given, stream.namespace, tags, given_config.get("metadata") or {}
+            partial(self._name_at, stream.namespace),
+            given,
+            stream.namespace,
+            tags,
+            given_config.get("metadata") or {},
         )
         return SpanStream(stream, spans, wanted.takes)
+
+    def _name_at(self, own: Namespace, namespace: Namespace) -> str:
+        """Return the name of this graph, or of the subgraph whose runs have a namespace below it.
+
+        Args:
+            own: the namespace of this graph's run.
+        """
+        found = graph_at(self, nodes_of("|".join(namespace[len(own) :])))
+        return "LangGraph" if found is None else found.plan.name
 
     def stream_events(
         self, input: Any, config: Config | None = None, *, version: str = "v3", **options: Any
@@ -397,6 +434,11 @@ async def _all_of(
     return results
 
 
+def _chain_events_here() -> bool:
+    """Whether LangChain makes the events of version 2: the program has imported it, on asyncio."""
+    return "langchain_core.runnables" in sys.modules and not on_trio()
+
+
 _OWNED = ("stream_mode", "subgraphs")
 
 
@@ -417,8 +459,8 @@ def _modes_of(factory: TransformerFactory) -> Sequence[str]:
 def _check(version: str, options: dict[str, Any]) -> None:
     if version != "v3":
         raise InvalidConfigError(
-            f'unknown version={version!r}; expected "v3", or "v2" for astream_events() without '
-            "transformers",
+            f'unknown version={version!r}; expected "v3", or "v1" or "v2" for astream_events() '
+            "without transformers",
             do='use version="v3", or astream(stream_mode=[...]) for chunks',
         )
     for name in _OWNED:

@@ -178,7 +178,21 @@ class _Chain:
         return value
 
 
-class Pregel(CompiledStateGraph):
+class _EveryGraph(type):
+    """Makes every compiled graph an instance of `Pregel`, which in LangGraph is their base."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        if cls is Pregel:
+            return isinstance(instance, CompiledStateGraph)
+        return super().__instancecheck__(instance)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        if cls is Pregel:
+            return issubclass(subclass, CompiledStateGraph)
+        return super().__subclasscheck__(subclass)
+
+
+class Pregel(CompiledStateGraph, metaclass=_EveryGraph):
     """Nodes that subscribe to channels and write to channels; it runs like a compiled graph.
 
     An input is written to the input channels and triggers their subscribers. The writes of

@@ -15,7 +15,7 @@ import msgspec
 from actorgraph.api import config as configs
 from actorgraph.api.blocking import block_on as run_blocking
 from actorgraph.api.config import seconds
-from actorgraph.api.graph.arguments import check_profile, resources_of, stores_of
+from actorgraph.api.graph.arguments import check_name, check_profile, resources_of, stores_of
 from actorgraph.api.graph.subgraphs import graph_at, subgraphs_of, types_below
 from actorgraph.api.options import CallOptions
 from actorgraph.api.savers.adapt import adapt_checkpointer
@@ -29,6 +29,7 @@ from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.run.launch import Address, Launch, RunTemplate
 from actorgraph.runtime.saver.hosting import Host, host_of
+from actorgraph.runtime.task.interop import below_chain
 from actorgraph.runtime.task.nested import (
     NestedPlace,
     belongs,
@@ -86,6 +87,16 @@ def _nested_broadcast(
     return own, tuple(own.modes_at(namespace))
 
 
+def _root_config(config: Config | None) -> Config | None:
+    """Return the config of a top-level run: the call's, with what it inherits."""
+    scope = CURRENT.get(None)
+    if scope is not None:  # tags, limits ..., no address
+        return other_thread_config(scope, configs.checked(config))
+    if "langchain_core.runnables" in sys.modules:
+        return below_chain(configs.checked(config), None)
+    return config
+
+
 def stopping_for(place: NestedPlace | None, options: CallOptions) -> Stopping:
     """Return the control and the deadline of a run that begins now."""
     control, deadline_s = options.get("control"), options.get("deadline_s")
@@ -96,11 +107,27 @@ def stopping_for(place: NestedPlace | None, options: CallOptions) -> Stopping:
     return place.scope.lineage.stopping.below(control, deadline_s)
 
 
+def renamed(plan: Plan, name: str | None) -> Plan:
+    """Return a copy of a plan with another name. The graph's id, which is stored, stays.
+
+    Args:
+        name: None for the default name.
+    Raises:
+        GraphBuildError: the name is not a string, or some store can't keep it.
+    """
+    check_name(name)
+    return replace(plan, name=name or "LangGraph")
+
+
 class CompiledBase:
-    """Holds a compiled graph's plan, saver and stores, and sets up runs. Immutable.
+    """Holds a compiled graph's plan, saver and stores, and sets up runs. Immutable but its name.
 
     Base of `CompiledStateGraph`.
     """
+
+    # Any number of type parameters is accepted, as defaults of type variables need Python 3.13:
+    # `Pregel[Any]`, `CompiledStateGraph[State, Context]`. None has a meaning at run time.
+    __class_getitem__ = classmethod(GenericAlias)
 
     stream_mode: StreamMode | Sequence[StreamMode] = "updates"
     debug: bool = False
@@ -135,9 +162,6 @@ class CompiledBase:
         self.stored_types = (*plan.types, *types_below(self.subgraphs))
         declare(self.stored_types)  # for savers that are read without the graph
         self.codec = self.codec_for(self.checkpointer)
-
-    def __class_getitem__(cls, types: Any) -> Any:
-        return GenericAlias(cls, types)
 
     def blocking_form(self) -> Self:
         """Return the graph whose nodes of two forms are called in their blocking one.
@@ -181,8 +205,20 @@ class CompiledBase:
 
     @property
     def name(self) -> str:
-        """The graph's name."""
+        """The graph's name. Runs that begin after an assignment have the new one."""
         return self.plan.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        # A new plan, which no run has: those that are active keep the name that they began with.
+        self.plan = renamed(self.plan, name)
+
+    def get_name(self, suffix: str | None = None, *, name: str | None = None) -> str:
+        """Return the graph's name, or another one, with a suffix: `get_name("Input")`."""
+        own = name or self.name
+        if not suffix:
+            return own
+        return own + suffix.title() if own[0].isupper() else f"{own}_{suffix.lower()}"
 
     @property
     def graph_id(self) -> str:
@@ -215,8 +251,7 @@ class CompiledBase:
         template = self._run_template()
         if place is None:
             host = self._own_host() if template.saver is None else host_of(template.saver)
-            if (scope := CURRENT.get(None)) is not None:  # inherits tags, limits ..., no address
-                config = other_thread_config(scope, configs.checked(config))
+            config = _root_config(config)
             address, run = configs.address_of(config, needs_thread=host is not None), IDS.run()
             address = configs.root_of(config, address) if address.namespace else address
         else:
@@ -334,7 +369,7 @@ class CompiledBase:
         self, place: NestedPlace, config: Config | None, template: RunTemplate
     ) -> tuple[Config, Address, bytes, RunTemplate]:
         """Return the config, address, run id and template of a run in a node of another run."""
-        config = inherited_config(place.scope, config)
+        config = inherited_config(place.scope, below_chain(config, place.scope))
         above, host = place.scope.lineage, place.host
         thread_id, run, codec = above.thread_id, above.run, self.codec
         # A graph with a saver of its own claims a thread there, as a top-level run does. Any

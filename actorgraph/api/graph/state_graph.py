@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import GenericAlias
 from typing import Any
 
 from actorgraph.api.graph.arguments import check_parts
@@ -32,9 +31,6 @@ class StateGraph(GraphBuilder):
     Raises:
         SchemaError: a schema can't be read.
     """
-
-    def __class_getitem__(cls, types: Any) -> Any:
-        return GenericAlias(cls, types)
 
     def compile(
         self,

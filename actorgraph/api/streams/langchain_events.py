@@ -2,11 +2,12 @@
 
 | span         | starts with            | streams                  | ends with            |
 |--------------|------------------------|--------------------------|----------------------|
-| a graph      | `on_chain_start`       | `{node: update}`         | its last state       |
+| a graph      | `on_chain_start`       | `{node: update}`, a root | its last state       |
 | a node       | `on_chain_start`       | what it returned         | what it returned     |
 | a chat model | `on_chat_model_start`  | each chunk of a message  | the whole message    |
 
-They are made from stream parts, without LangChain. Runnables that a node calls cause no events,
+They are made from stream parts, without LangChain: on trio, and in programs that have not imported
+it. Runnables that a node calls cause no events,
 nor does the input of a model; a model is recognized by the `ls_` metadata that it reports.
 """
 
@@ -51,7 +52,7 @@ class SpanEvents:
     """Converts the v2 parts of one run, of all levels, to events.
 
     Args:
-        name: the graph's.
+        name_at: returns the name of the graph whose runs have a namespace.
         given: the run's input.
         scope: the namespace of the run.
         tags: of the call's config.
@@ -59,9 +60,14 @@ class SpanEvents:
     """
 
     def __init__(
-        self, name: str, given: Any, scope: Namespace, tags: list[str], metadata: Mapping[str, Any]
+        self,
+        name_at: Callable[[Namespace], str],
+        given: Any,
+        scope: Namespace,
+        tags: list[str],
+        metadata: Mapping[str, Any],
     ) -> None:
-        self._name = name
+        self._name_at = name_at
         self._scope = scope
         self._tags = tags
         self._metadata = dict(metadata)
@@ -88,7 +94,7 @@ class SpanEvents:
         match part["type"], part["data"]:
             case "values", state:
                 self._latest[namespace] = state
-            case "updates", update:
+            case "updates", update if namespace == self._scope:
                 self._updates.append((namespace, update))
             case "messages", (chunk, metadata):
                 yield from self._piece(namespace, chunk, metadata)
@@ -192,7 +198,7 @@ class SpanEvents:
     ) -> StreamEvent:
         graph = self._graphs[namespace] = StreamEvent(
             event="on_chain_start",
-            name=self._name if namespace == self._scope else "LangGraph",
+            name=self._name_at(namespace),
             run_id=identifier,
             parent_ids=parents,
             tags=list(self._tags),

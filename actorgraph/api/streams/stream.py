@@ -52,7 +52,7 @@ class _StreamedRun:
             # The reader may have left while the thread was loaded, before there was a supervisor
             # to cancel: then no node starts.
             if self._cancelled:
-                supervisor.withdraw()
+                await supervisor.withdraw()
             else:
                 self._supervisor = supervisor
                 self.outcome = await supervisor.run(effects)

@@ -19,6 +19,7 @@ from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.task.nested import NestedPlace
 from actorgraph.runtime.task.result_cache import ResultCache
 from actorgraph.runtime.task.runtime import NO_RESOURCES, RunResources, Stopping
+from actorgraph.superstep.run_state import RunState
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import RunOutcome
@@ -84,6 +85,7 @@ class Launch(msgspec.Struct, frozen=True):
             nothing.
         owner: id of the ActorSystem whose run it is; None without one.
         spans: its spans; None if it isn't traced.
+        callbacks: reports it to LangChain's callbacks; None if nothing listens.
     """
 
     template: RunTemplate
@@ -101,6 +103,7 @@ class Launch(msgspec.Struct, frozen=True):
     recorded: bool = False
     owner: bytes | None = None
     spans: "RunSpans | None" = None
+    callbacks: "RunCallbacks | None" = None
 
     def with_bare_output(self) -> "Launch":
         """A copy whose chunks show the value of the only output key without the key."""
@@ -132,4 +135,22 @@ class RunSpans(Protocol):
 
     def end(self, outcome: RunOutcome | BaseException) -> None:
         """End the spans: the run has left, or was refused before it began."""
+        ...
+
+
+class RunCallbacks(Protocol):
+    """Reports one run to LangChain's callbacks; see `GraphCallbacks`.
+
+    Attributes:
+        launch: the run's launch, with this in it.
+    """
+
+    launch: Launch
+
+    def supervisor(self, state: RunState, **parts: Any) -> Any:
+        """Make a supervisor that reports the run's tasks and its end."""
+        ...
+
+    async def end(self, outcome: RunOutcome | BaseException) -> None:
+        """Report that the run has left, or was refused before it began."""
         ...

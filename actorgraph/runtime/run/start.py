@@ -17,7 +17,7 @@ from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.log import imported_module
 from actorgraph.runtime.run.callbacks import lifecycle_of
-from actorgraph.runtime.run.launch import Address, Launch, RunSpans
+from actorgraph.runtime.run.launch import Address, Launch, RunCallbacks, RunSpans
 from actorgraph.runtime.run.node_warnings import warn_of_node
 from actorgraph.runtime.run.supervisor import Supervisor
 from actorgraph.runtime.saver.hosting import Host
@@ -148,6 +148,10 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         spans = begin_spans(launch)
         if spans is not None:
             return await _prepare_traced(spans)
+    if launch.callbacks is None and "langchain_core.callbacks" in sys.modules:
+        reported = await begin_callbacks(launch)
+        if reported is not None:
+            return await _prepare_reported(reported)
     host, address, place, plan = launch.host, launch.address, launch.place, launch.template.plan
     policy = launch.policy if place is None and launch.broadcast is None else _policy(launch)
     mint = IDS.checkpoint if place is None else _mint(place)
@@ -170,16 +174,13 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     effects = _first_effects(state, found, launch.given)
     for sentence in state.dropped:
         warn_of_node("dropped", sentence)
-    supervisor = Supervisor(
+    supervisor = _supervisor(
+        launch,
         state,
-        config=launch.config,
-        context=launch.context,
         lineage=_lineage(launch, state, found, untracked, time_travel),
         bare=list(state.bare_answer) if place is None else place.scope.bare,
         handoff=handoff,
     )
-    if launch.spans is not None:
-        supervisor.observe(launch.spans)
     callbacks = launch.config.get("callbacks")
     if callbacks:
         supervisor.lifecycle = lifecycle_of(callbacks, state, launch.run)
@@ -195,6 +196,22 @@ async def _prepare_traced(spans: RunSpans) -> tuple[Supervisor, list[Any]]:
     except BaseException as error:
         spans.end(error)
         raise
+
+
+async def _prepare_reported(callbacks: RunCallbacks) -> tuple[Supervisor, list[Any]]:
+    """As `prepare`, for a run that is reported to LangChain's callbacks, also if it is refused."""
+    try:
+        return await prepare(callbacks.launch)
+    except BaseException as error:
+        await callbacks.end(error)
+        raise
+
+
+async def begin_callbacks(launch: Launch) -> RunCallbacks | None:
+    """Report to LangChain's callbacks that a run begins; None if nothing listens."""
+    from actorgraph.runtime.run.langchain_callbacks import begin
+
+    return await begin(launch)
 
 
 def begin_spans(launch: Launch) -> RunSpans | None:
@@ -238,12 +255,16 @@ async def _prepare_recorded(
     effects = play_back(state, chain)
     untracked = never_stored(launch.template.plan, launch.place)
     lineage = _lineage(launch, state, LoadedThread(1, None, None), untracked, None)
-    supervisor = Supervisor(
-        state, config=launch.config, context=launch.context, lineage=lineage, bare=[]
-    )
+    return _supervisor(launch, state, lineage=lineage, bare=[]), effects
+
+
+def _supervisor(launch: Launch, state: RunState, **parts: Any) -> Supervisor:
+    """Make the supervisor of a run, which is traced and reported if the launch says so."""
+    make = Supervisor if launch.callbacks is None else launch.callbacks.supervisor
+    supervisor: Supervisor = make(state, config=launch.config, context=launch.context, **parts)
     if launch.spans is not None:
         supervisor.observe(launch.spans)
-    return supervisor, effects
+    return supervisor
 
 
 async def _find(launch: Launch) -> tuple[LoadedThread, TimeTravel | None]:

@@ -162,7 +162,7 @@ class Supervisor:
         self._spans = spans
         spans.watch(self._environment, lambda: self._state.checkpoint)
 
-    def withdraw(self) -> None:
+    async def withdraw(self) -> None:
         """Release the run without running it: it was cancelled before."""
         self._release(Cancelled())
 

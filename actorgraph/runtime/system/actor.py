@@ -346,7 +346,7 @@ class SystemActor:
         supervisor, effects = await prepare(launch)
         job.first_step = supervisor.step
         if job.ending:
-            supervisor.withdraw()
+            await supervisor.withdraw()
             return None
         job.supervisor = supervisor
         return supervisor, effects

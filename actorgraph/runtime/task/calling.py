@@ -128,6 +128,10 @@ def call_node(
     Returns: the task's writes, and a sentence for each dropped key.
     Raises: the node's error.
     """
+    observer = scope.observer
+    if observer is not None and not observer.entered:
+        observer.entered = True
+        return observer.around(node, given, call_node(plan, node, values, given, scope))
     if is_helping():
         return _in_helper(plan, node, values, given, scope)
     if node.one_hop and (scope.in_thread or calls_here() is None):
@@ -180,6 +184,8 @@ async def node_writes(
         if not isinstance(up, ParentCommand) or scope.caller is not None:
             raise
         returned = replace(up.command, graph=None)
+    if scope.observer is not None:
+        scope.observer.returned = returned
     writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.above is not None)
     if scope.pushed:
         writes.extend(scope.pushed)
@@ -218,7 +224,10 @@ async def branch_writes(
         passed: see `passed_on`.
     """
     targets: list[Write] = []
-    for branch in node.branches:
+    observer = None if scope is None else scope.observer
+    for place, branch in enumerate(node.branches):
+        if observer is not None:
+            branch = observer.observed(branch, place)  # noqa: PLW2901
         seen = branch_view(plan, values, branch, writes, passed)
         if branch.is_async and not branch.inject:
             answer = await branch.path(seen)

@@ -11,6 +11,7 @@ from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan
 from actorgraph.runtime.task.scope import TaskScope
+from actorgraph.values.configs import nested_config
 from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
 
 Inherit = Callable[[TaskScope, Context], None]
@@ -28,6 +29,53 @@ def inheritance_of(config: Mapping[str, Any]) -> Inherit | None:
     from actorgraph.runtime.task.langchain import inherit_config
 
     return inherit_config
+
+
+def below_chain(config: Mapping[str, Any] | None, scope: TaskScope | None) -> Any:
+    """Merge a call's config over that of the LangChain Runnable that makes the call.
+
+    Args:
+        scope: the task that makes the call; None outside of a node. In a task only the callbacks
+            are taken: its own config has everything else.
+    Returns: `config` itself if no Runnable makes the call.
+    """
+    # getattr: another thread may be importing LangChain, so that the module is incomplete.
+    variable = getattr(
+        sys.modules.get("langchain_core.runnables.config"), "var_child_runnable_config", None
+    )
+    above = None if variable is None else variable.get()
+    if not above:
+        return config
+    if scope is None:
+        return nested_config(_without_place(above, config), config)
+    if (config or {}).get("callbacks") or above.get("callbacks") is scope.config.get("callbacks"):
+        return config
+    return {**(config or {}), "callbacks": above.get("callbacks")}
+
+
+_PLACE = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
+
+
+def _without_place(above: Mapping[str, Any], config: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Leave out the `configurable` of a chain if it addresses another run than the call does."""
+    own, place = (config or {}).get("configurable") or {}, above.get("configurable") or {}
+    addressed = any(own.get(key) for key in _PLACE)
+    of_langgraph = any(key.startswith("__pregel") for key in place)
+    hidden = ("configurable",) if addressed or of_langgraph else ()
+    return {key: value for key, value in above.items() if key not in (*hidden, *_RUN_KEYS)}
+
+
+_RUN_KEYS = ("run_id", "run_name")
+
+
+def feeds_event_stream(config: Mapping[str, Any]) -> bool:
+    """Whether an event stream of LangChain's listens to a call."""
+    callbacks = config.get("callbacks")
+    if not callbacks or "langchain_core.tracers" not in sys.modules:
+        return False
+    from actorgraph.runtime.task.langchain import is_event_stream
+
+    return any(map(is_event_stream, getattr(callbacks, "handlers", callbacks)))
 
 
 def runnable_here(node: NodePlan) -> NodePlan:

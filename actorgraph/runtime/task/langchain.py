@@ -16,7 +16,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
 
-from actorgraph.plan.plan import NodePlan
+from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime.task.scope import CURRENT, TaskScope
 from actorgraph.values.constants import TAG_NOSTREAM
 
@@ -120,10 +120,23 @@ def inherit_config(scope: TaskScope, context: Context) -> None:
     context.run(var_child_runnable_config.set, cast("RunnableConfig", scope.config))
 
 
+def is_event_stream(handler: Any) -> bool:
+    """Whether a handler of callbacks receives streamed output too."""
+    return isinstance(handler, _StreamingCallbackHandler)
+
+
+def is_graph(candidate: Any) -> bool:
+    """Whether an object is a compiled graph of this library."""
+    return isinstance(getattr(candidate, "plan", None), Plan)
+
+
 def for_trio(node: NodePlan) -> NodePlan:
-    """Adapt a node to trio: a Runnable, which awaits asyncio objects, runs in a thread."""
+    """Adapt a node to trio: a Runnable, which awaits asyncio objects, runs in a thread.
+
+    Compiled graphs, which are Runnables too, await only what trio has.
+    """
     runnable = getattr(node.call, "__self__", None)
-    if isinstance(runnable, Runnable) and node.is_async:
+    if isinstance(runnable, Runnable) and node.is_async and not is_graph(runnable):
         return replace(node, call=runnable.invoke, is_async=False)
     return node
 

@@ -16,6 +16,7 @@ import anyio
 import anyio.lowlevel
 
 from actorgraph.runtime.broadcast import Broadcast
+from actorgraph.runtime.task.observer import CallObserver
 from actorgraph.values.constants import TAG_NOSTREAM
 from actorgraph.values.run import Task, Write
 from actorgraph.values.stream_items import Namespace, namespace_of
@@ -177,21 +178,30 @@ class MessageWriter:
     that join pieces do so by the chunks' `id`.
     """
 
-    __slots__ = ("_tap",)
+    __slots__ = ("_observer", "_tap")
 
-    def __init__(self, tap: MessageTap | None) -> None:
+    def __init__(self, tap: MessageTap | None, observer: CallObserver | None = None) -> None:
         self._tap = tap
+        self._observer = observer
 
     def __call__(self, message: Any, metadata: Mapping[str, Any] | None = None) -> None:
         """Send a message; `metadata` is added to the task's, and `tags` may contain "nostream"."""
-        if self._tap is not None and not _is_hidden(metadata):
+        if _is_hidden(metadata):
+            return
+        if self._tap is not None:
             self._tap.offer(message, self._tap.described(metadata))
+        if self._observer is not None:
+            self._observer.offer(message, metadata or {})
 
     async def asend(self, message: Any, metadata: Mapping[str, Any] | None = None) -> None:
         """Send a message once the reader has room for it."""
         await anyio.lowlevel.checkpoint()
-        if self._tap is not None and not _is_hidden(metadata):
+        if _is_hidden(metadata):
+            return
+        if self._tap is not None:
             await self._tap.send(message, self._tap.described(metadata))
+        if self._observer is not None:
+            self._observer.offer(message, metadata or {})
 
 
 def user_tags(tags: Iterable[str]) -> list[str]:

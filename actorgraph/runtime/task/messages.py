@@ -36,12 +36,13 @@ def get_message_writer() -> MessageWriter:
         OutsideRunError: not called in a node.
     """
     try:
-        return MessageWriter(CURRENT.get().messages)
+        scope = CURRENT.get()
     except LookupError:
         raise OutsideRunError(
             "get_message_writer() was called outside of a node",
             do="call it in a node, or in a function that a node calls",
         ) from None
+    return MessageWriter(scope.messages, scope.observer)
 
 
 def attach_tap(

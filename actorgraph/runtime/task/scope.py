@@ -38,6 +38,7 @@ from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.time_travel import TimeTravel
 from actorgraph.runtime.task.futures import TaskFuture
 from actorgraph.runtime.task.live import MessageTap, Writer
+from actorgraph.runtime.task.observer import CallObserver
 from actorgraph.runtime.task.result_cache import ResultCache
 from actorgraph.runtime.task.runtime import NO_RESOURCES, RunResources, Runtime, Stopping
 from actorgraph.superstep.calls import shown_path
@@ -168,6 +169,7 @@ class TaskScope:
         error: the error that an error handler handles; set only for one.
         previous: the return value that the thread's last run saved; set only if there is one.
         runtime: the node's `Runtime`; set when it is first needed.
+        observer: reports the attempt to LangChain's callbacks; None if nothing listens.
     """
 
     # Class attributes, because most tasks need none of these: making a scope stays cheap.
@@ -184,6 +186,7 @@ class TaskScope:
     in_thread: bool = False
     key: str = ""
     messages: "MessageTap | None" = None
+    observer: "CallObserver | None" = None
     over: bool = False
     passes_on: bool = False
     stride: int = 1

@@ -1,0 +1,96 @@
+"""Event streams of versions 1 and 2 by LangChain itself, in programs that have imported it.
+
+LangChain makes the events of the callbacks that a run causes: of graphs, nodes and routers, and of
+every Runnable, model, tool and custom event below them. asyncio only.
+
+This module imports LangChain.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
+from typing import Any, Self
+
+from langchain_core.runnables import Runnable
+
+from actorgraph.api.streams.langchain_events import StreamEvent
+from actorgraph.errors import InvalidConfigError
+from actorgraph.loops import on_trio
+from actorgraph.runtime.broadcast import Closing
+
+Events = AsyncGenerator[StreamEvent, None]
+
+_OPEN: set[Events] = set()
+"""LangChain's generators that are being read. Garbage would be closed from its innermost part."""
+
+
+class ChainEvents(Closing, AsyncIterator[StreamEvent]):
+    """LangChain's events of one run. Iterate it once; leaving it early ends the run.
+
+    `async with` and `aclose()` wait for the run's end.
+
+    Args:
+        graph: a compiled graph, which is a Runnable.
+        version: "v1" or "v2".
+        options: of LangChain (`include_names`, ...), and of `astream`.
+    Raises:
+        InvalidConfigError: the event loop is trio's.
+    """
+
+    def __init__(
+        self, graph: Any, given: Any, config: Any, version: str, options: dict[str, Any]
+    ) -> None:
+        if on_trio():
+            raise InvalidConfigError(
+                f"events of version={version!r} are made by LangChain, which runs on asyncio only",
+                do='use version="v2", which runs on trio too',
+            )
+        read: Any = Runnable.astream_events
+        self._events: Events = read(graph, given, config, version=version, **options)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> StreamEvent:
+        """Return the next event.
+
+        Raises:
+            StopAsyncIteration: the run has ended, or waits at an interrupt.
+            Exception: the error that the run failed with.
+        """
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            _OPEN.add(self._events)
+        try:
+            return await anext(self._events)
+        except BaseException:
+            _OPEN.discard(self._events)
+            raise
+
+    async def aclose(self) -> None:
+        """End the run, if it is active, and wait until it has stored its finished work."""
+        _OPEN.discard(self._events)
+        await self._events.aclose()
+
+    def __del__(self) -> None:
+        """End the run of a reader that has left, from any thread."""
+        events = getattr(self, "_events", None)
+        if events in _OPEN and self._loop is not None:
+            _OPEN.discard(events)
+            with suppress(RuntimeError):  # the loop is closed, and its tasks are gone
+                self._loop.call_soon_threadsafe(_close, events)
+
+
+_CLOSING: set["asyncio.Task[None]"] = set()
+"""asyncio itself keeps only weak references to tasks."""
+
+
+def _close(events: Events) -> None:
+    task = asyncio.get_running_loop().create_task(_closed(events))
+    _CLOSING.add(task)
+    task.add_done_callback(_CLOSING.discard)
+
+
+async def _closed(events: Events) -> None:
+    await events.aclose()

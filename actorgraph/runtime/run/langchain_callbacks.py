@@ -1,0 +1,197 @@
+"""The callbacks of LangChain that a run causes: it is a chain, with its nodes below it.
+
+Receives   the run's launch, each attempt of a task, the outcome
+Sends      `on_chain_start` and `on_chain_end` or `on_chain_error` to the handlers of the call, of
+           the program (`collect_runs()`, ...) and of LangSmith
+Order      a task is reported within its run, its models and tools within the task
+Ends       with the run: a run that has paused has ended, except that a nested one has failed with
+           its interrupt, as its node has
+
+On trio and in a blocking call handlers are called in the run's thread, by a manager without async
+methods; otherwise as in LangGraph, where an async handler is awaited on the event loop.
+Imported only by programs that have imported LangChain (docs/decisions/0089).
+"""
+
+from asyncio import CancelledError
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context
+from typing import Any
+from uuid import UUID
+
+import anyio
+import msgspec
+from langchain_core.callbacks.manager import AsyncCallbackManager, CallbackManager
+
+from actorgraph.errors import GraphInterrupt, ParentCommand
+from actorgraph.loops import on_trio
+from actorgraph.runtime.caller import loop_here
+from actorgraph.runtime.run.launch import Launch
+from actorgraph.runtime.run.supervisor import Supervisor
+from actorgraph.runtime.task.interop import Inherit
+from actorgraph.runtime.task.langchain_callbacks import Manager, NodeCallbacks, reported
+from actorgraph.runtime.task.scope import TaskScope
+from actorgraph.superstep.run_state import RunState
+from actorgraph.values.configs import names_a_secret
+from actorgraph.values.constants import CALL
+from actorgraph.values.run import (
+    Cancelled,
+    Effect,
+    Escaped,
+    Failed,
+    Interrupted,
+    RunOutcome,
+    Succeeded,
+)
+
+_SHOWN = ("thread_id", "checkpoint_id", "checkpoint_ns", "task_id", "run_id", "assistant_id")
+"""Keys of `configurable` that are metadata of every callback."""
+
+
+async def begin(launch: Launch) -> "GraphCallbacks | None":
+    """Report that a run begins; None if nothing listens."""
+    config = launch.config
+    callbacks = config.get("callbacks")
+    if launch.place is not None and not callbacks:
+        return None  # whatever listens to the whole program, listens to the run above
+    waits = not (on_trio() or loop_here() is not None)
+    manager = _configured(waits, callbacks, config)
+    if not manager.handlers:
+        return None
+    # The id of a nested run is that of its root run, which is reported under it already.
+    own = UUID(bytes=bytes(launch.run)) if launch.place is None else None
+    run = await reported(
+        manager.on_chain_start,
+        None,
+        launch.given,
+        name=config.get("run_name") or launch.template.plan.name,
+        run_id=config.get("run_id") or own,
+    )
+    return GraphCallbacks(launch, run, waits=waits)
+
+
+def _configured(waits: bool, callbacks: Any, config: Mapping[str, Any]) -> Manager:
+    place = config.get("configurable") or {}
+    metadata = {key: place[key] for key in _SHOWN if place.get(key)}
+    metadata |= {"ls_integration": "langgraph", **(config.get("metadata") or {})}
+    return _manager(waits)(
+        inheritable_callbacks=callbacks,
+        inheritable_tags=list(config.get("tags") or ()),
+        inheritable_metadata=metadata,
+        langsmith_inheritable_metadata=_of_langsmith(place),
+    )
+
+
+def _of_langsmith(place: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the scalars of `configurable` that only LangSmith's tracer receives."""
+    return {
+        key: value
+        for key, value in place.items()
+        if isinstance(value, (str, int, float, bool))
+        and not (key.startswith("__") or names_a_secret(key))
+    } or None
+
+
+def _manager(waits: bool) -> Callable[..., Manager]:
+    return AsyncCallbackManager.configure if waits else CallbackManager.configure
+
+
+class ReportedSupervisor(Supervisor):
+    """Supervises a run that is reported. Its end is reported when its thread is free again."""
+
+    _callbacks: "GraphCallbacks"
+
+    def report(self, callbacks: "GraphCallbacks") -> None:
+        """Report the run's tasks and its end; call it before the run begins."""
+        self._callbacks = callbacks
+        self._environment.inherit = callbacks.inherited(self._environment.inherit)
+
+    async def run(self, effects: Sequence[Effect]) -> RunOutcome:
+        """See `Supervisor.run`."""
+        try:
+            outcome = await super().run(effects)
+        except GeneratorExit:  # the event loop was closed: nothing can be awaited any more
+            raise
+        except BaseException as error:
+            await self._callbacks.end(error)
+            raise
+        await self._callbacks.end(outcome)
+        return outcome
+
+    async def withdraw(self) -> None:
+        """See `Supervisor.withdraw`."""
+        await super().withdraw()
+        await self._callbacks.end(Cancelled())
+
+
+class GraphCallbacks:
+    """Reports one run.
+
+    Attributes:
+        launch: the run's.
+    """
+
+    def __init__(self, launch: Launch, run: Manager, *, waits: bool) -> None:
+        self.launch = msgspec.structs.replace(launch, callbacks=self)
+        self._run = run
+        self._waits = waits
+
+    def supervisor(self, state: RunState, **parts: Any) -> "ReportedSupervisor":
+        """See `RunCallbacks.supervisor`."""
+        supervisor = ReportedSupervisor(state, **parts)
+        supervisor.report(self)
+        return supervisor
+
+    def inherited(self, inherit: Inherit | None) -> Inherit:
+        """Return a function that calls `inherit`, and has the task reported."""
+
+        def both(scope: TaskScope, context: Context) -> None:
+            # A `@task` call is reported below its caller, which is in the config already.
+            if scope.task.path[-1] != CALL or scope.caller is None:
+                above = self._run.get_child(f"graph:step:{scope.lineage.step()}")
+            else:
+                above = scope.caller.base_config.get("callbacks")
+            scope.override({**scope.base_config, "callbacks": above})
+            if inherit is not None:
+                inherit(scope, context)
+            scope.observer = NodeCallbacks(scope, self._configure, waits=self._waits)
+
+        return both
+
+    def _configure(self, callbacks: Any, tags: list[str], metadata: dict[str, Any]) -> Manager:
+        return _manager(self._waits)(
+            inheritable_callbacks=callbacks, inheritable_tags=tags, inheritable_metadata=metadata
+        )
+
+    async def end(self, outcome: RunOutcome | BaseException) -> None:
+        """Report the outcome of the run."""
+        run = self._run
+        match outcome:
+            case Succeeded(values):
+                await self._report_output(values)
+            case Interrupted(values, interrupts):
+                if self.launch.place is None:
+                    await self._report_output(values)
+                else:
+                    await reported(run.on_chain_error, GraphInterrupt(interrupts))
+            case Failed(error):
+                await reported(run.on_chain_error, error)
+            case Escaped(command):
+                await reported(run.on_chain_error, ParentCommand(command))
+            case Cancelled():
+                await self._report_leaving(CancelledError())
+            case _:
+                await self._report_leaving(outcome)
+
+    async def _report_output(self, values: Any) -> None:
+        # A reader that drives the run has to see its last chunk before the run's end is reported.
+        broadcast = self.launch.broadcast
+        if broadcast is not None and broadcast.waits_for_reader:
+            await broadcast.wait_wanted()
+        await reported(self._run.on_chain_end, values)
+
+    async def _report_leaving(self, error: BaseException) -> None:
+        if not self._waits:
+            self._run.on_chain_error(error)
+            return
+        with anyio.CancelScope(shield=True):
+            await self._run.on_chain_error(error)
