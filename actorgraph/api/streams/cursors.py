@@ -11,15 +11,15 @@ from actorgraph.errors import InvalidConfigError
 from actorgraph.runtime import portal
 
 T = TypeVar("T")
-S = TypeVar("S", covariant=True)
+T_co = TypeVar("T_co", covariant=True)
 END: Final = object()
 """Returned by `pull` after the last item."""
 
 
-class Source(Protocol[S]):
+class Source(Protocol[T_co]):
     """What a reader reads."""
 
-    async def pull(self) -> S | Any:
+    async def pull(self) -> T_co | Any:
         """Return the next item, or END."""
         ...
 

@@ -544,9 +544,7 @@ class SubgraphTransformer(SubgraphTracker):
         mux = self._mux.below(namespace)
         kind = SubgraphRunStream if mux.blocking else AsyncSubgraphRunStream
         handle = kind(mux, graph_name=name, trigger_call_id=task or None)
-        self._handles[namespace] = (
-            handle.view if isinstance(handle, SubgraphRunStream) else handle
-        )
+        self._handles[namespace] = handle.view if isinstance(handle, SubgraphRunStream) else handle
         self.channel.push(handle)
 
     async def ended(self, namespace: Namespace, status: SubgraphStatus, error: str | None) -> None:

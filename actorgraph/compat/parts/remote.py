@@ -86,7 +86,7 @@ class RemoteGraph(Runnable[Any, Any]):
 
     # --- runs ---
 
-    def stream(
+    def stream(  # pyright: ignore[reportIncompatibleMethodOverride] - more is typed
         self,
         input: Any,
         config: RunnableConfig | None = None,
@@ -107,7 +107,7 @@ class RemoteGraph(Runnable[Any, Any]):
         for part in parts:
             yield from reader.chunks(part)
 
-    async def astream(
+    async def astream(  # pyright: ignore[reportIncompatibleMethodOverride] - more is typed
         self,
         input: Any,
         config: RunnableConfig | None = None,
@@ -152,7 +152,9 @@ class RemoteGraph(Runnable[Any, Any]):
             last = chunk
         return _output(last, version)
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+    async def ainvoke(
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> Any:
         """Run it; return its last state, with `__interrupt__` if it asks.
 
         Args:
@@ -166,7 +168,9 @@ class RemoteGraph(Runnable[Any, Any]):
             last = chunk
         return _output(last, version)
 
-    def stream_events(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+    def stream_events(
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> Any:
         """Not supported.
 
         Raises:
@@ -174,7 +178,9 @@ class RemoteGraph(Runnable[Any, Any]):
         """
         raise _no_events()
 
-    def astream_events(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Any:
+    def astream_events(
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> Any:
         """Not supported.
 
         Raises:
@@ -349,7 +355,7 @@ def _node(node: Mapping[str, Any]) -> Node:
     data: Any = node.get("data") or {}
     own = cast("dict[str, Any]", data).get("name") if isinstance(data, dict) else None
     name = node.get("name") or own or str(node["id"])
-    return Node(id=str(node["id"]), name=name, data=data, metadata=node.get("metadata"))
+    return Node(str(node["id"]), name, cast("Any", data), node.get("metadata"))
 
 
 def _traced(headers: Mapping[str, str] | None) -> dict[str, str]:

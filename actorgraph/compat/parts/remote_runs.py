@@ -61,7 +61,7 @@ class RunRequest:
         self.thread_id: str | None = self.config["configurable"].pop("thread_id", None)
         place = (config.get("configurable") or {}).get("checkpoint_ns")
         self.above: TaskScope | None = CURRENT.get(None) if place else None
-        self.namespace = namespace_of(place) if self.above is not None else ()
+        self.namespace: Namespace = namespace_of(place or "") if self.above is not None else ()
         broadcast = self.above.lineage.broadcast if self.above is not None else None
         self.above_modes = broadcast.modes_at(self.namespace) if broadcast else frozenset[str]()
         self.command = _command_json(given) if isinstance(given, Command) else None
@@ -122,7 +122,7 @@ class RunReader:
         """
         request = self._request
         mode, *below = part.event.split(_SEPARATOR)
-        data = tuple(part.data) if mode == "messages" else part.data
+        data: Any = tuple(part.data) if mode == "messages" else part.data
         if mode == "command" and data.get("graph") == Command.PARENT:
             raise ParentCommand(_command(data))
         if mode == "error":

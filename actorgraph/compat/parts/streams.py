@@ -50,9 +50,7 @@ class TasksLifecycleBase(StreamTransformer):
         """Handle the end of a nested run."""
         raise NotImplementedError
 
-    async def _aon_terminal(
-        self, ns: Namespace, status: SubgraphStatus, error: str | None
-    ) -> None:
+    async def _aon_terminal(self, ns: Namespace, status: SubgraphStatus, error: str | None) -> None:
         """Async version of `_on_terminal`."""
         self._on_terminal(ns, status, error)
 
