@@ -60,7 +60,7 @@ class Agents(_TasksLifecycleBase):
         return keep
 
 def shown(handle):
-    return (handle.graph_name, handle.agent, handle.cause, handle.status, handle.error,
+    return (handle.graph_name, handle.agent, handle.cause, handle.status, "broken" in str(handle.error),
             len(handle.path), bool(handle.trigger_call_id), type(handle).__name__)
 """
 
