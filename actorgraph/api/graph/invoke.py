@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 class RunMethods(CompiledBase):
     """One run, a batch of runs, and the chunks and typed events of a run."""
 
-    transformers: tuple[TransformerFactory, ...] = ()
+    stream_transformers: tuple[TransformerFactory, ...] = ()
 
     async def ainvoke(
         self,
@@ -378,7 +378,7 @@ class RunMethods(CompiledBase):
         from actorgraph.api.streams.run_stream import AsyncGraphRunStream, Pump
 
         _check(version, options)
-        factories = (*_built_in(), *self.transformers, *transformers)
+        factories = (*_built_in(), *self.stream_transformers, *transformers)
         modes: Any = sorted({mode for factory in factories for mode in _modes_of(factory)})
         stream = self.astream(
             given, config, stream_mode=modes, subgraphs=True, version="v2", **options

@@ -80,7 +80,7 @@ class StateGraph(GraphBuilder):
         supplied: Any = {"store": store, "stores": stores, "cache": cache}
         graph = CompiledStateGraph(plan, checkpointer, builder=self, **supplied)
         self.compiled = True
-        graph.debug, graph.transformers = debug, tuple(transformers or ())
+        graph.debug, graph.stream_transformers = debug, tuple(transformers or ())
         return graph
 
 

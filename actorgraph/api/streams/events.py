@@ -18,23 +18,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from typing import (
     Any,
     ClassVar,
-    Final,
     Generic,
     Literal,
     NotRequired,
-    Self,
     TypedDict,
     TypeVar,
-    cast,
 )
-from weakref import WeakSet
-
-import anyio
 
 from actorgraph.api.blocking import refuse_in_loop
+from actorgraph.api.streams.cursors import END, Cursor, tee
 from actorgraph.api.streams.scheduled import Scheduled
 from actorgraph.errors import InvalidConfigError
-from actorgraph.runtime import portal
 from actorgraph.values.stream_items import Namespace
 
 
@@ -175,8 +169,6 @@ TransformerFactory = Callable[[Namespace], StreamTransformer]
 
 
 T = TypeVar("T")
-END: Final = object()
-"""Returned by `pull` after the last item."""
 
 
 class StreamChannel(Generic[T]):
@@ -253,13 +245,13 @@ class StreamChannel(Generic[T]):
     def atee(self, n: int = 2) -> tuple[AsyncIterator[T], ...]:
         """Subscribe `n` readers, each of which gets every item."""
         self.subscribe()
-        return _tee(self, n)
+        return tee(self, n)
 
     def tee(self, n: int = 2) -> tuple[Iterator[T], ...]:
         """Blocking version of `atee`."""
         refuse_in_loop("atee()")
         self.subscribe()
-        return _tee(self, n)
+        return tee(self, n)
 
     def bind(self, mux: "StreamMux", method: str | None) -> None:
         """Attach it to a run; `method` is the name of its events in the run's log."""
@@ -321,104 +313,6 @@ class StreamChannel(Generic[T]):
         return self.take()
 
 
-class Cursor(AsyncIterator[T], Iterator[T]):
-    """Iterates over a source with an async `pull`, with `async for`, or with `for` without a loop.
-
-    When it is dropped, e.g. after a `break`, its source stops keeping items.
-    """
-
-    def __init__(self, source: Any) -> None:
-        self._source = source
-
-    def __aiter__(self) -> Self:
-        return self
-
-    def __iter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> T:
-        item = await self._source.pull()
-        if item is END:
-            raise StopAsyncIteration
-        return cast("T", item)
-
-    def __next__(self) -> T:
-        item = portal.call(self._source.pull)
-        if item is END:
-            raise StopIteration
-        return cast("T", item)
-
-    def __del__(self) -> None:
-        self._source.discard()
-
-
-class _Tee(Generic[T]):
-    """A channel that several readers share; each of them gets every item."""
-
-    def __init__(self, source: StreamChannel[T]) -> None:
-        self.source = source
-        # Weak: a reader that was dropped is not filled any more.
-        self.branches: WeakSet[_Branch[T]] = WeakSet()
-        self._lock: anyio.Lock | None = None
-
-    async def fill(self, branch: "_Branch[T]") -> None:
-        """Pull the next item for every reader, unless another reader has just done that."""
-        if self._lock is None:  # made here, in the loop of the readers
-            self._lock = anyio.Lock()
-        async with self._lock:
-            if branch.is_empty():
-                await self._share()
-
-    async def _share(self) -> None:
-        failed: Exception | None = None
-        try:
-            item = await self.source.pull()
-        except Exception as error:  # noqa: BLE001 - every reader gets it
-            item, failed = END, error
-        for branch in self.branches:
-            branch.add(item, failed)
-
-
-class _Branch(Generic[T]):
-    """One of several readers of a channel."""
-
-    def __init__(self, tee: _Tee[T]) -> None:
-        self._tee = tee
-        tee.branches.add(self)
-        self._items: deque[Any] = deque()
-        self._failed: Exception | None = None
-
-    def is_empty(self) -> bool:
-        """Whether it has no item that was not read yet."""
-        return not self._items
-
-    def add(self, item: Any, failed: Exception | None) -> None:
-        """Add an item; END with the error that it is raised with, if there was one."""
-        self._failed = self._failed or failed
-        self._items.append(item)
-
-    async def pull(self) -> Any:
-        if self.is_empty():
-            await self._tee.fill(self)
-        if self._items[0] is END:
-            if self._failed is not None:
-                raise self._failed
-            return END
-        return self._items.popleft()
-
-    def discard(self) -> None:
-        """Leave; the last reader discards the channel's items."""
-        if all(branch is self for branch in self._tee.branches):
-            self._tee.source.discard()
-
-
-def _tee(channel: StreamChannel[T], n: int) -> tuple[Cursor[T], ...]:
-    if n < 1:
-        raise InvalidConfigError(f"tee(n) needs n >= 1, got {n}", do="make 1 reader or more")
-    tee = _Tee(channel)
-    return tuple(Cursor[T](_Branch(tee)) for _ in range(n))
-
-
 class StreamMux:
     """The transformers of one run, or of one subgraph run.
 
@@ -428,6 +322,9 @@ class StreamMux:
         advance: lets the run advance by one event; returns False at its end.
         blocking: whether the reader is sync code.
         above: the mux of the parent run.
+
+    `apush`, `aclose` and `afail` have forms without the `a` for plug-ins that only have sync
+    methods. Protected names are those that plug-ins written for LangGraph use.
 
     Attributes:
         waits: whether handling an event may suspend, because a transformer of the program has
@@ -469,11 +366,26 @@ class StreamMux:
         """The stream modes that the transformers need."""
         return frozenset(m for t in self.transformers for m in t.required_stream_modes)
 
+    @property
+    def is_async(self) -> bool:
+        """Whether the reader is async code."""
+        return not self.blocking
+
     def below(self, scope: Namespace) -> "StreamMux":
         """Return a mux with new transformers for a subgraph run."""
         return StreamMux(
             self._factories, scope=scope, advance=self.advance, blocking=self.blocking, above=self
         )
+
+    _make_child = below
+
+    @property
+    def _events(self) -> StreamChannel[ProtocolEvent]:
+        return self.log
+
+    @property
+    def _transformers(self) -> list[StreamTransformer]:
+        return self.transformers
 
     def stamp(self) -> int:
         """Return a number above all earlier ones, in this run and its subgraph runs."""
@@ -493,7 +405,7 @@ class StreamMux:
         scheduled.start()
         return scheduled
 
-    async def push(self, event: ProtocolEvent) -> None:
+    async def apush(self, event: ProtocolEvent) -> None:
         """Pass an event to the transformers, and log it unless one of them returns False."""
         passes = True
         for transformer in self.transformers:  # all see it, even after one returned False
@@ -502,7 +414,15 @@ class StreamMux:
         if passes:
             self._log(event)
 
-    async def close(self) -> None:
+    def push(self, event: ProtocolEvent) -> None:
+        """Sync version of `apush`.
+
+        Raises:
+            InvalidConfigError: a transformer waits.
+        """
+        _at_once(self.apush(event))
+
+    async def aclose(self) -> None:
         """Handle the end of the run.
 
         Raises:
@@ -518,7 +438,11 @@ class StreamMux:
         for channel in self._channels():
             channel.close()
 
-    async def fail(self, error: BaseException) -> None:
+    def close(self) -> None:
+        """Sync version of `aclose`; raises also as `push`."""
+        _at_once(self.aclose())
+
+    async def afail(self, error: BaseException) -> None:
         """Handle the failure of the run."""
         for scheduled in self._scheduled:
             scheduled.cancel()
@@ -528,6 +452,10 @@ class StreamMux:
             await transformer.afail(error)
         for channel in self._channels():
             channel.fail(error)
+
+    def fail(self, error: BaseException) -> None:
+        """Sync version of `afail`; raises as `push`."""
+        _at_once(self.afail(error))
 
     def _register(self, transformer: StreamTransformer) -> None:
         native = bool(getattr(transformer, "_native", False))  # any object may be one
@@ -555,6 +483,19 @@ class StreamMux:
             event["seq"] = self._sequence
             self._sequence += 1
         self.log.push(event)
+
+
+def _at_once(handling: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine that doesn't suspend, in code that can't await it."""
+    try:
+        handling.send(None)
+    except StopIteration:
+        return
+    handling.close()
+    raise InvalidConfigError(
+        "a sync method of a transformer passes events to one with async methods that wait",
+        do="override aprocess(), and call apush(), aclose() and afail() of the mux in it",
+    )
 
 
 def event_of(

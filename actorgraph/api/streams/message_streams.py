@@ -135,7 +135,8 @@ class MessagesTransformer(StreamTransformer):
         self._open.clear()
 
     def _take(self, chunk: Any, metadata: dict[str, Any]) -> None:
-        if getattr(chunk, "type", None) in ("tool", "remove"):
+        # A transformer before this one may take a chunk away.
+        if chunk is None or getattr(chunk, "type", None) in ("tool", "remove"):
             return
         assert self._mux is not None
         identifier = getattr(chunk, "id", None)

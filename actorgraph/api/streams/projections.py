@@ -133,7 +133,7 @@ class SubgraphTracker(StreamTransformer):
         if "result" in data:
             for graph in [g for g, t in self._open.items() if t == data["id"]]:
                 del self._open[graph]
-                await self.ended(graph, *_status_of(data))
+                await self.ended(graph, *status_of_result(data))
         return False
 
     async def afinalize(self) -> None:
@@ -144,11 +144,8 @@ class SubgraphTracker(StreamTransformer):
 
     async def afail(self, err: BaseException) -> None:
         """End the open subgraph runs as the run did."""
-        status: SubgraphStatus = "failed"
-        if isinstance(err, GraphBubbleUp):
-            status = "drained" if isinstance(err, GraphDrained) else "interrupted"
         for graph in list(self._open):
-            await self.ended(graph, status, str(err) if status == "failed" else None)
+            await self.ended(graph, *status_of_error(err))
         self._open.clear()
 
     def below(self, namespace: Namespace) -> int:
@@ -163,7 +160,15 @@ def _segments(namespace: Namespace) -> list[str]:
     return [part for part in namespace if not part.isdigit()]
 
 
-def _status_of(result: dict[str, Any]) -> tuple[SubgraphStatus, str | None]:
+def status_of_error(error: BaseException) -> tuple[SubgraphStatus, str | None]:
+    """Return how a subgraph run ended whose run was ended by an error."""
+    if isinstance(error, GraphBubbleUp):
+        return ("drained" if isinstance(error, GraphDrained) else "interrupted"), None
+    return "failed", str(error)
+
+
+def status_of_result(result: dict[str, Any]) -> tuple[SubgraphStatus, str | None]:
+    """Return how a subgraph run ended, by the payload of the task that it ran in."""
     if result["interrupts"]:
         return "interrupted", None
     return ("failed", result["error"]) if result["error"] else ("completed", None)

@@ -18,9 +18,8 @@ from typing import Any, Self, cast
 import anyio
 
 from actorgraph.api.blocking import refuse_in_loop
+from actorgraph.api.streams.cursors import END, Cursor
 from actorgraph.api.streams.events import (
-    END,
-    Cursor,
     ProtocolEvent,
     StreamChannel,
     StreamMux,
@@ -104,7 +103,7 @@ class Pump:
     async def _close(self) -> None:
         assert self._stream is not None
         await self._stream.aclose()
-        await self.mux.close()
+        await self.mux.aclose()
 
     def abandon(self) -> None:
         """End the run without waiting for it."""
@@ -120,7 +119,7 @@ class Pump:
                 await self._show(_event(part))
             elif not self._ended:
                 self._ended = True
-                await shielded(self.mux.close)
+                await shielded(self.mux.aclose)
         except Exception as error:  # noqa: BLE001 - the readers raise it
             self._ended, self.error = True, error
             await shielded(partial(self._fail, error))
@@ -128,14 +127,14 @@ class Pump:
     async def _show(self, event: ProtocolEvent) -> None:
         """Pass an event to every transformer, even if the reader is cancelled meanwhile."""
         if self.mux.waits:
-            await shielded(partial(self.mux.push, event))
+            await shielded(partial(self.mux.apush, event))
         else:  # nothing suspends, so no cancellation can arrive; saves a task per event
-            await self.mux.push(event)
+            await self.mux.apush(event)
 
     async def _fail(self, error: Exception) -> None:
         assert self._stream is not None
         await self._stream.aclose()
-        await self.mux.fail(error)
+        await self.mux.afail(error)
 
     def _observe(self, part: dict[str, Any]) -> None:
         if part["type"] == "values" and part["ns"] == self.mux.scope:
@@ -173,6 +172,10 @@ class RunView:
         self.extensions: Mapping[str, Any] = MappingProxyType(mux.extensions)
         for name in mux.native:
             setattr(self, name, mux.extensions[name])
+
+    @property
+    def _mux(self) -> StreamMux:
+        return self.mux  # the name by which plug-ins written for LangGraph know it
 
     def __getattr__(self, name: str) -> StreamChannel[Any]:
         mux = self.__dict__.get("mux")
@@ -253,6 +256,15 @@ class AsyncGraphRunStream(RunView):
 class AsyncSubgraphRunStream(RunView):
     """A subgraph run.
 
+    A transformer may make one itself, of `mux.below(namespace)`: it passes the events on with
+    `mux.apush`, and sets `status` and `error` at the end.
+
+    Args:
+        mux: of the subgraph run.
+        path: its namespace; default that of the mux.
+        graph_name: the node that runs it.
+        trigger_call_id: the id of the task that it runs in.
+
     Attributes:
         path: its namespace.
         graph_name: the node that runs it.
@@ -262,10 +274,15 @@ class AsyncSubgraphRunStream(RunView):
     """
 
     def __init__(
-        self, mux: StreamMux, *, graph_name: str | None, trigger_call_id: str | None
+        self,
+        mux: StreamMux,
+        *,
+        path: Namespace | None = None,
+        graph_name: str | None = None,
+        trigger_call_id: str | None = None,
     ) -> None:
         super().__init__(mux)
-        self.path = mux.scope
+        self.path = mux.scope if path is None else path
         self.graph_name = graph_name
         self.trigger_call_id = trigger_call_id
         self.status: SubgraphStatus = "started"
@@ -274,6 +291,7 @@ class AsyncSubgraphRunStream(RunView):
         self._interrupts: list[Interrupt] = []
         self._begun = False
         self._first: ProtocolEvent | None = None
+        self._seen_terminal = False  # for plug-ins that make the object: they set it
 
     @property
     def done(self) -> bool:
@@ -309,33 +327,39 @@ class AsyncSubgraphRunStream(RunView):
         """Iterate over the events of the subgraph and of its own subgraphs."""
         return aiter(self.mux.log)
 
-    async def receive(self, event: ProtocolEvent) -> None:
-        """Handle an event of the subgraph, or of one of its own subgraphs."""
+    def observe(self, event: ProtocolEvent) -> None:
+        """Take its last state and its interrupts from an event."""
         params = event["params"]
         if event["method"] == "values" and tuple(params["namespace"]) == self.path:
             self._latest = params["data"]
             self._interrupts.extend(params.get("interrupts", ()))
+
+    _observe_event = observe
+
+    async def receive(self, event: ProtocolEvent) -> None:
+        """Handle an event of the subgraph, or of one of its own subgraphs."""
+        self.observe(event)
         if not self._begun:
             # Held back until the next event: the program has just been given this object and
             # must be able to subscribe before the first item is pushed.
             self._begun, self._first = True, event
             return
         await self._push_first()
-        await self.mux.push(event)
+        await self.mux.apush(event)
 
     async def _push_first(self) -> None:
         first, self._first = self._first, None
         if first is not None:
-            await self.mux.push(first)
+            await self.mux.apush(first)
 
     async def end(self, status: SubgraphStatus, error: str | None) -> None:
         """Handle the end of the task that it runs in."""
         await self._push_first()
         self.status, self.error = status, error
         if status == "failed":
-            await self.mux.fail(self._failure())
+            await self.mux.afail(self._failure())
         else:
-            await self.mux.close()
+            await self.mux.aclose()
 
     def _failure(self) -> NestedRunError:
         return NestedRunError(
@@ -447,9 +471,46 @@ class GraphRunStream(_BlockingView):
 
 
 class SubgraphRunStream(_BlockingView):
-    """Blocking version of `AsyncSubgraphRunStream`."""
+    """Blocking version of `AsyncSubgraphRunStream`, with the same arguments."""
 
     _view: AsyncSubgraphRunStream
+
+    def __init__(
+        self,
+        mux: StreamMux,
+        *,
+        path: Namespace | None = None,
+        graph_name: str | None = None,
+        trigger_call_id: str | None = None,
+    ) -> None:
+        super().__init__(
+            AsyncSubgraphRunStream(
+                mux, path=path, graph_name=graph_name, trigger_call_id=trigger_call_id
+            )
+        )
+
+    @property
+    def view(self) -> AsyncSubgraphRunStream:
+        """The object whose blocking version this is."""
+        return self._view
+
+    @property
+    def status(self) -> SubgraphStatus:
+        """See `AsyncSubgraphRunStream`."""
+        return self._view.status
+
+    @status.setter
+    def status(self, status: SubgraphStatus) -> None:
+        self._view.status = status
+
+    @property
+    def error(self) -> str | None:
+        """See `AsyncSubgraphRunStream`."""
+        return self._view.error
+
+    @error.setter
+    def error(self, error: str | None) -> None:
+        self._view.error = error
 
 
 class SubgraphTransformer(SubgraphTracker):
@@ -481,9 +542,10 @@ class SubgraphTransformer(SubgraphTracker):
         """Push an object for the subgraph run to the reader."""
         assert self._mux is not None
         mux = self._mux.below(namespace)
-        handle = AsyncSubgraphRunStream(mux, graph_name=name, trigger_call_id=task or None)
-        self._handles[namespace] = handle
-        self.channel.push(SubgraphRunStream(handle) if mux.blocking else handle)
+        kind = SubgraphRunStream if mux.blocking else AsyncSubgraphRunStream
+        handle = kind(mux, graph_name=name, trigger_call_id=task or None)
+        self._handles[namespace] = handle.view if isinstance(handle, SubgraphRunStream) else handle
+        self.channel.push(handle)
 
     async def ended(self, namespace: Namespace, status: SubgraphStatus, error: str | None) -> None:
         """Close the projections of the subgraph run."""
