@@ -4,6 +4,7 @@ from collections import defaultdict
 from typing import Any
 
 from actorgraph.api.savers.adapt import adapt_checkpointer
+from actorgraph.errors import NotSupportedError
 
 
 def copy_checkpoint(checkpoint: Any) -> Any:
@@ -26,14 +27,17 @@ def ensure_valid_checkpointer(checkpointer: Any) -> Any:
 
 
 class PersistentDict(defaultdict[Any, Any]):
-    """A defaultdict with a file name, of which nothing is written: savers here have files."""
+    """Refused when one is made: LangGraph's writes a file of pickles.
+
+    The class can be imported and derived from, as packages do that never make one.
+
+    Raises:
+        NotSupportedError: always.
+    """
 
     def __init__(self, *args: Any, filename: str, **entries: Any) -> None:
-        super().__init__(*args, **entries)
-        self.filename = filename
-
-    def sync(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
+        del args, entries
+        raise NotSupportedError(
+            f"a PersistentDict would keep pickles in {filename!r}, which run code when read",
+            do="use SqliteSaver(path), which stores the same in a file",
+        )
