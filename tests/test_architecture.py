@@ -31,8 +31,9 @@ IMPORTS = re.compile(
 """Imports as the formatter leaves them; a sentence of a docstring seldom looks so. The tree of each
 file would take seconds."""
 
-THEIRS = {"langchain"}
-"""Distributions that only programs import that name a model by a text: in no extra."""
+THEIRS = {"langchain", "langgraph_sdk"}
+"""Distributions that only programs need that name a model by a text, or call a graph on a server:
+in no extra."""
 
 
 def required(*extras: str) -> set[str]:

@@ -156,7 +156,7 @@ class TestRemoteGraph:
             "['input', 'first', 'answer: by id']",
         ]
 
-    def test_what_is_missing_is_said(self):
+    def test_a_missing_client_or_thread_is_refused(self):
         """
         A RemoteGraph without a client, and a state without a thread, are refused with advice.
         """

@@ -60,7 +60,8 @@ class Agents(_TasksLifecycleBase):
         return keep
 
 def shown(handle):
-    return (handle.graph_name, handle.agent, handle.cause, handle.status, "broken" in str(handle.error),
+    error = "broken" in str(handle.error)
+    return (handle.graph_name, handle.agent, handle.cause, handle.status, error,
             len(handle.path), bool(handle.trigger_call_id), type(handle).__name__)
 """
 
@@ -106,6 +107,48 @@ for handle in stream.agents:
     print("values" in [event["method"] for event in handle], handle.output, handle._seen_terminal)
 """
 
+PIECES = """
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langgraph.graph import MessagesState
+from langgraph.stream import StreamTransformer
+
+class Redacts(StreamTransformer):
+    before_builtins = True
+    required_stream_modes = ("messages",)
+
+    def init(self):
+        return {}
+
+    def process(self, event):
+        if event["method"] == "messages":
+            message, metadata = event["params"]["data"]
+            text = message.content.replace("bob at example", "[REDACTED]")
+            event["params"]["data"] = message.model_copy(update={"content": text}), metadata
+        return True
+
+class InternalCallTransformer(Redacts):
+    def process(self, event):
+        return True
+
+def speaking(*transformers):
+    model = GenericFakeChatModel(messages=iter([AIMessage("mail bob at example now")] * 2))
+    node = lambda state: {"messages": [model.invoke(state["messages"])]}
+    built = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node")
+    return built.compile(transformers=transformers)
+
+for made in ([Redacts], [InternalCallTransformer], []):
+    stream = speaking(*made).stream_events({"messages": ["hi"]}, version="v3")
+    print([list(message.text) for message in stream.messages])
+
+async def main():
+    stream = await speaking(Redacts).astream_events({"messages": ["hi"]}, version="v3")
+    print([type(event["params"]["data"][0]).__name__ async for event in stream
+           if event["method"] == "messages"])
+
+asyncio.run(main())
+"""
+
 MUX = """
 class Slow(_TasksLifecycleBase):
     required_stream_modes = ("values",)
@@ -144,6 +187,19 @@ class TestLifecycleBase:
 
         assert here == there
         assert len(here) == 6
+
+    def test_a_transformer_that_changes_messages_gets_whole_ones(self):
+        """
+        It finds text that is split over pieces; the other runs still get each piece.
+        """
+        pieces = "[['mail', ' ', 'bob', ' ', 'at', ' ', 'example', ' ', 'now']]"
+
+        assert over_layer(START + PIECES) == [
+            "[['mail [REDACTED] now']]",
+            pieces,
+            pieces,
+            "['AIMessage']",
+        ]
 
     def test_a_sync_method_can_t_pass_events_to_one_that_waits(self):
         """

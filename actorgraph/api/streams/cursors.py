@@ -17,7 +17,7 @@ END: Final = object()
 
 
 class Source(Protocol[T_co]):
-    """What a reader reads."""
+    """A channel, or several as one: the items that a reader reads."""
 
     async def pull(self) -> T_co | Any:
         """Return the next item, or END."""

@@ -77,7 +77,8 @@ class StreamTransformer(ABC):
     Attributes:
         required_stream_modes: the modes that the run must emit for it.
         before_builtins: whether it sees an event before the built-in transformers do, e.g. to
-            change it.
+            change it. If it requires no mode, or "messages", then every reader of the run gets
+            whole messages instead of pieces: the text that it looks for may be split over two.
         requires_async: ignored; kept for programs that set it.
         supports_sync: ignored; kept for programs that set it.
     """
@@ -371,6 +372,11 @@ class StreamMux:
         """Whether the reader is async code."""
         return not self.blocking
 
+    @property
+    def changes_messages(self) -> bool:
+        """Whether a transformer may change messages before they are shown."""
+        return any(t.before_builtins and not _takes_pieces(t) for t in self.transformers)
+
     def below(self, scope: Namespace) -> "StreamMux":
         """Return a mux with new transformers for a subgraph run."""
         return StreamMux(
@@ -483,6 +489,15 @@ class StreamMux:
             event["seq"] = self._sequence
             self._sequence += 1
         self.log.push(event)
+
+
+def _takes_pieces(transformer: StreamTransformer) -> bool:
+    """Whether a transformer that comes first leaves messages alone, or judges each piece alone."""
+    modes = transformer.required_stream_modes
+    # LangChain's hides all pieces of some models; most agents have it, and need the live text.
+    return type(transformer).__name__ == "InternalCallTransformer" or (
+        bool(modes) and "messages" not in modes
+    )
 
 
 def _at_once(handling: Coroutine[Any, Any, None]) -> None:

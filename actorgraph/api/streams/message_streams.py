@@ -151,9 +151,66 @@ class MessagesTransformer(StreamTransformer):
 
     def _end_of(self, task: str) -> None:
         for identifier, message in list(self._open.items()):
-            place: str = message.metadata.get("langgraph_checkpoint_ns", "")
-            if place.endswith(f":{task}"):
+            if _is_of(message.metadata, task):
                 self._open.pop(identifier).end()
+
+
+class WholeMessages:
+    """Joins the pieces of each message, for transformers that change messages.
+
+    The text that such a transformer looks for may be split over two pieces.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[Namespace, Any], dict[str, Any]] = {}
+
+    def take(self, part: dict[str, Any]) -> list[dict[str, Any]]:
+        """Take a part of a stream; return those to show: whole messages instead of pieces."""
+        if part["type"] == "messages" and _is_piece(part["data"][0]):
+            return self._join(part)
+        if part["type"] == "tasks" and "result" in part["data"]:
+            task: str = part["data"]["id"]
+            ended = [key for key, open_ in self._open.items() if _is_of(open_["data"][1], task)]
+            return [*(_whole(self._open.pop(key)) for key in ended), part]
+        return [part]
+
+    def rest(self) -> list[dict[str, Any]]:
+        """Return the messages that are left at the end of the run."""
+        left = [_whole(part) for part in self._open.values()]
+        self._open.clear()
+        return left
+
+    def _join(self, part: dict[str, Any]) -> list[dict[str, Any]]:
+        piece, metadata = part["data"]
+        key = (part["ns"], piece.id)
+        known = self._open.get(key)
+        if known is None:
+            self._open[key] = {**part, "data": ([piece], metadata)}
+        else:
+            known["data"][0].append(piece)
+        if getattr(piece, "chunk_position", None) != "last":
+            return []
+        return [_whole(self._open.pop(key))]
+
+
+def _is_piece(message: Any) -> bool:
+    return any(kind.__name__ == "AIMessageChunk" for kind in type(message).__mro__)
+
+
+def _is_of(metadata: dict[str, Any], task: str) -> bool:
+    place: str = metadata.get("langgraph_checkpoint_ns", "")
+    return place.endswith(f":{task}")
+
+
+def _whole(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part with the sum of its pieces; LangChain's become its plain message."""
+    pieces, metadata = part["data"]
+    message = reduce(add, pieces)
+    if type(message).__module__.startswith("langchain_core."):
+        from langchain_core.messages import message_chunk_to_message
+
+        message = message_chunk_to_message(message)
+    return {**part, "data": (message, metadata)}
 
 
 def _text_of(chunk: Any) -> str:

@@ -26,7 +26,7 @@ from actorgraph.api.streams.events import (
     TransformerFactory,
     event_of,
 )
-from actorgraph.api.streams.message_streams import AsyncMessageStream
+from actorgraph.api.streams.message_streams import AsyncMessageStream, WholeMessages
 from actorgraph.api.streams.projections import LifecyclePayload, SubgraphStatus, SubgraphTracker
 from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.errors import InvalidConfigError, NestedRunError, did_you_mean
@@ -53,6 +53,7 @@ class Pump:
         self.latest: Any = None
         self.interrupts: list[Interrupt] = []
         self.error: BaseException | None = None
+        self._messages = WholeMessages() if self.mux.changes_messages else None
         self._stream: ChunkStream | None = None
         self._ended = False
         self._step: anyio.Event | None = None
@@ -116,8 +117,11 @@ class Pump:
             part = await self._stream.pull()
             if part is not None:
                 self._observe(part)
-                await self._show(_event(part))
+                for shown in [part] if self._messages is None else self._messages.take(part):
+                    await self._show(_event(shown))
             elif not self._ended:
+                for shown in [] if self._messages is None else self._messages.rest():
+                    await self._show(_event(shown))
                 self._ended = True
                 await shielded(self.mux.aclose)
         except Exception as error:  # noqa: BLE001 - the readers raise it

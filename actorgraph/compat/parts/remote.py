@@ -1,7 +1,7 @@
 """RemoteGraph: a graph on a server with LangGraph's API, called as if it were here.
 
-The clients are those of `langgraph_sdk`. What is asked and what the answers mean is decided in
-`remote_runs.py`; here are the calls.
+The clients are those of `langgraph_sdk`. `remote_runs.py` decides about their arguments and reads
+their answers; here are the calls.
 """
 
 import sys

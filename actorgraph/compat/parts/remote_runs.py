@@ -1,4 +1,4 @@
-"""What a RemoteGraph asks of a server, and what it makes of the answers. No I/O.
+"""The requests of a RemoteGraph to a server, and the reading of the answers. No I/O.
 
 RunRequest   one run: the arguments of the client's `runs.stream`
 RunReader    the parts of the run's stream, one at a time: chunks, or the run's end by an error

@@ -10,7 +10,7 @@ _Ended = tuple[Namespace, SubgraphStatus, str | None]
 
 
 class TasksLifecycleBase(StreamTransformer):
-    """Follows the tasks of a run, and tells its subclass of the starts and ends of nested runs.
+    """Follows the tasks of a run, and calls its subclass at the start and end of nested runs.
 
     A nested run has started with the first task in its namespace, and ended with the task that it
     runs in. Events of tasks don't reach the run's log. Subclasses override `_should_track`,
@@ -32,7 +32,7 @@ class TasksLifecycleBase(StreamTransformer):
         """Called once, with what connects the transformers of the run."""
 
     def registered(self, mux: StreamMux) -> None:
-        """Tell the subclass."""
+        """Call `_on_register`."""
         super().registered(mux)
         self._on_register(mux)
 
@@ -123,7 +123,7 @@ class TasksLifecycleBase(StreamTransformer):
             self._pending_tool_calls[data["id"]] = found[0]
 
     def _handle_task_start(self, ns: Namespace, data: dict[str, Any]) -> None:
-        """Tell the subclass of a nested run whose first task starts."""
+        """Call `_on_started` with a nested run whose first task starts."""
         if ns in self._seen or not self._should_track(ns):
             return
         self._seen.add(ns)
