@@ -109,7 +109,8 @@ for handle in stream.agents:
 
 PIECES = """
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
 from langgraph.graph import MessagesState
 from langgraph.stream import StreamTransformer
 
@@ -131,8 +132,8 @@ class InternalCallTransformer(Redacts):
     def process(self, event):
         return True
 
-def speaking(*transformers):
-    model = GenericFakeChatModel(messages=iter([AIMessage("mail bob at example now")] * 2))
+def speaking(*transformers, model=None):
+    model = model or GenericFakeChatModel(messages=iter([AIMessage("mail bob at example now")]))
     node = lambda state: {"messages": [model.invoke(state["messages"])]}
     built = StateGraph(MessagesState).add_node("node", node).add_edge(START, "node")
     return built.compile(transformers=transformers)
@@ -140,6 +141,14 @@ def speaking(*transformers):
 for made in ([Redacts], [InternalCallTransformer], []):
     stream = speaking(*made).stream_events({"messages": ["hi"]}, version="v3")
     print([list(message.text) for message in stream.messages])
+
+class Named(GenericFakeChatModel):
+    def _stream(self, messages, **more):
+        for text, identifier in (("with", "own"), (" an id", None)):
+            yield ChatGenerationChunk(message=AIMessageChunk(text, id=identifier))
+
+stream = speaking(model=Named(messages=iter(()))).stream_events({"messages": ["hi"]}, version="v3")
+print([(message.message_id, list(message.text)) for message in stream.messages])
 
 async def main():
     stream = await speaking(Redacts).astream_events({"messages": ["hi"]}, version="v3")
@@ -190,7 +199,7 @@ class TestLifecycleBase:
 
     def test_a_transformer_that_changes_messages_gets_whole_ones(self):
         """
-        It finds text that is split over pieces; the other runs still get each piece.
+        It finds text that is split over pieces; the other runs still get each piece, of one id.
         """
         pieces = "[['mail', ' ', 'bob', ' ', 'at', ' ', 'example', ' ', 'now']]"
 
@@ -198,6 +207,7 @@ class TestLifecycleBase:
             "[['mail [REDACTED] now']]",
             pieces,
             pieces,
+            "[('own', ['with', ' an id'])]",
             "['AIMessage']",
         ]
 

@@ -57,6 +57,7 @@ class ModelListener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
     def __init__(self, tap: "MessageTap") -> None:
         self._tap = tap
         self._metadata: dict[UUID, dict[str, Any]] = {}
+        self._ids: dict[UUID, str | None] = {}
 
     def on_chat_model_start(
         self, serialized: Any, messages: Any, *, run_id: UUID, **more: Any
@@ -77,11 +78,12 @@ class ModelListener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
         """Send a piece."""
         metadata = self._metadata.get(run_id)
         if metadata is not None and isinstance(chunk, ChatGenerationChunk):
-            self._tap.offer(chunk.message, metadata)
+            self._tap.offer(self._with_one_id(chunk.message, run_id), metadata)
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **more: Any) -> None:
         """Send the message of a model that doesn't stream."""
         metadata = self._metadata.pop(run_id, None)
+        self._ids.pop(run_id, None)
         made = response.generations[0] if response.generations else []
         if metadata is not None and made and isinstance(made[0], ChatGeneration):
             self._tap.offer_new(made[0].message, metadata)
@@ -89,6 +91,18 @@ class ModelListener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
         """Forget a model that failed."""
         self._metadata.pop(run_id, None)
+        self._ids.pop(run_id, None)
+
+    def _with_one_id(self, piece: Any, run_id: UUID) -> Any:
+        """Return a piece with the id of its message.
+
+        LangChain gives an id of its own to pieces that the model left without one, the last of
+        them included; the whole message has the model's.
+        """
+        known = self._ids.setdefault(run_id, piece.id)
+        if known == piece.id or str(run_id) not in (piece.id or ""):
+            return piece
+        return piece.model_copy(update={"id": known})
 
     def tap_output_aiter(self, run_id: UUID, output: Any) -> Any:
         """Leave a runnable's output alone."""
