@@ -234,7 +234,7 @@ async def test_classes_in_closures_of_nodes_are_declared(tmp_path, node):
         assert (await graph.aget_state(at())).values == {"v": Other()}
 
 
-def test_what_a_closure_holds_is_looked_at_within_limits():
+def test_the_search_in_closures_is_limited():
     """
     A function that holds itself, or thousands of objects, takes little time.
     """
