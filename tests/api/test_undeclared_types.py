@@ -5,10 +5,12 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypedDict, TypeVar
 
 import pytest
+from langgraph._internal._runnable import RunnableCallable
 from pydantic import BaseModel
 
 from actorgraph import (
@@ -20,6 +22,7 @@ from actorgraph import (
     UnknownTypeError,
     interrupt,
 )
+from actorgraph.api.graph.captured_types import captured_types
 from actorgraph.errors import UndeclaredTypeWarning
 from tests.support.graphs import at, in_a_row
 from tests.support.known_types import restart
@@ -167,6 +170,83 @@ async def test_after_a_restart_subclasses_are_known(tmp_path, annotation):
         state = await made(schema, value, checkpointer=saver).aget_state(at())
         assert state.values == {"v": value}
         assert type(state.values["v"]) is type(value)
+
+
+@dataclass
+class Binding:
+    schema: type
+
+
+def plain_node(kind: Any) -> Any:
+    """A node that has the class in its closure."""
+    return lambda _: {"v": kind()}
+
+
+def bound_node(kind: Any) -> Any:
+    """A node like that of LangChain's agents, which keep the class of a response in bindings."""
+    bindings = {"response": [Binding(kind)]}
+
+    def parse() -> Any:
+        return bindings["response"][0].schema()
+
+    def node(_: Any) -> Any:
+        return {"v": parse()}
+
+    return node
+
+
+class Agent:
+    """An object whose method is a node."""
+
+    def __init__(self, kind: Any) -> None:
+        self.func = plain_node(kind)
+
+    def run(self, state: Any) -> Any:
+        """Call the function."""
+        return self.func(state)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        plain_node,
+        bound_node,
+        lambda kind: partial(lambda kind, _: {"v": kind()}, kind),
+        lambda kind: lambda _, kind=kind: {"v": kind()},
+        lambda kind: RunnableCallable(bound_node(kind)),
+        lambda kind: Agent(kind).run,
+    ],
+)
+async def test_classes_in_closures_of_nodes_are_declared(tmp_path, node):
+    """
+    A data class that a node's function holds, as agents do, is known after a restart, without a
+    warning; and a graph whose node doesn't hold it does not know it.
+    """
+    async with SqliteSaver(tmp_path / "db") as saver:
+        graph = in_a_row({"n": node(Other)}, schema=of(Any), checkpointer=saver)
+        await graph.ainvoke({}, at())
+    del graph
+    restart()
+    async with SqliteSaver(tmp_path / "db") as saver:
+        with pytest.raises(UnknownTypeError):
+            await made(Any, 1, checkpointer=saver).aget_state(at())
+        graph = in_a_row({"n": node(Other)}, schema=of(Any), checkpointer=saver)
+        assert (await graph.aget_state(at())).values == {"v": Other()}
+
+
+def test_the_search_in_closures_is_limited():
+    """
+    A function that holds itself, or thousands of objects, takes little time.
+    """
+    many: list[Any] = [[[] for _ in range(200)] for _ in range(200)]
+    many.append(many)
+
+    def node(_: Any) -> Any:
+        return node, many, unfilled
+
+    assert captured_types([node]) == ()
+    assert captured_types([plain_node(Other), plain_node(BaseModel), plain_node(int)]) == (Other,)
+    unfilled = None
 
 
 async def test_after_a_restart_a_compiled_graph_declares(tmp_path):

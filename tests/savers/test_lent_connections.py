@@ -10,6 +10,7 @@ import psycopg_pool
 import pytest
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer as TheirEncrypted
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver as TheirSaver
 
 from actorgraph import (
     AsyncPostgresSaver,
@@ -23,7 +24,7 @@ from actorgraph import (
 from actorgraph.checkpoints import empty_checkpoint
 from actorgraph.codec.encryption import AesCipher
 from actorgraph.codec.serializers import SerializerCodec
-from actorgraph.errors import EncryptionError, InvalidConfigError, StorageBusyError
+from actorgraph.errors import EncryptionError, InvalidConfigError, StorageBusyError, StorageError
 from actorgraph.stores import InMemoryStore, SqliteStore
 from tests.support.graphs import AB, at, in_a_row, writer
 
@@ -191,6 +192,21 @@ class TestFile:
         async with saver:
             await saver.setup()
             await graph(saver).ainvoke({"foo": "", "bar": []}, at())
+
+    @pytest.mark.parametrize("path", ["db", ":memory:"])
+    def test_a_database_of_langgraph_s(self, tmp_path, path):
+        """
+        A database with LangGraph's checkpoints is refused as it is, with the command that moves it.
+        """
+        path = path if path == ":memory:" else str(tmp_path / path)
+        with contextlib.closing(sqlite3.connect(path, check_same_thread=False)) as connection:
+            TheirSaver(connection).setup()
+            connection.commit()
+            before = tables(connection)
+            with pytest.raises(StorageError, match="of LangGraph's SqliteSaver") as refused:
+                SqliteSaver(connection).setup()
+            assert tables(connection) == before
+        assert "python -m actorgraph.migrate" in refused.value.do
 
     @pytest.mark.parametrize("wrong", [7, None, object()])
     def test_something_else(self, wrong):

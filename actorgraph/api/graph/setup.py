@@ -16,6 +16,7 @@ from actorgraph.api import config as configs
 from actorgraph.api.blocking import block_on as run_blocking
 from actorgraph.api.config import seconds
 from actorgraph.api.graph.arguments import check_name, check_profile, resources_of, stores_of
+from actorgraph.api.graph.captured_types import captured_types
 from actorgraph.api.graph.subgraphs import graph_at, subgraphs_of, types_below
 from actorgraph.api.options import CallOptions
 from actorgraph.api.savers.adapt import adapt_checkpointer
@@ -159,7 +160,8 @@ class CompiledBase:
         self.config: Config | None = None
         self.step_timeout: float | timedelta | None = None
         self._durability = durability
-        self.stored_types = (*plan.types, *types_below(self.subgraphs))
+        held = captured_types(node.call for node in plan.nodes.values())
+        self.stored_types = (*plan.types, *held, *types_below(self.subgraphs))
         declare(self.stored_types)  # for savers that are read without the graph
         self.codec = self.codec_for(self.checkpointer)
 

@@ -392,6 +392,12 @@ class SqliteBackend:
             (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
             if verdict != "ok":
                 raise self._broken
+        columns = {row[1] for row in connection.execute("PRAGMA table_info(checkpoints)")}
+        if "checkpoint_ns" in columns:
+            raise StorageError(
+                f"{self.path!r} holds the checkpoints of LangGraph's SqliteSaver",
+                do="move them with `python -m actorgraph.migrate OLD NEW`, or name another file",
+            )
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > schema.SCHEMA_VERSION:
             raise FormatVersionError(

@@ -1,0 +1,74 @@
+"""Find the data classes that a graph's functions hold in their closures.
+
+An agent of LangChain's keeps the class of its structured responses there, and no annotation names
+it. Only classes are looked for, and nothing is called: attributes that run code are not read.
+"""
+
+import dataclasses
+import functools
+import types
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, cast
+
+from actorgraph.codec.known_types import names_subclasses
+from actorgraph.codec.stored_types import extension_of
+
+DEPTH_MAX = 10
+"""Objects inside one another that are looked into: functions, containers, dataclasses."""
+OBJECTS_MAX = 500
+"""Objects of one function that are looked at."""
+ITEMS_MAX = 100
+"""Items of one container that are looked at."""
+
+
+def captured_types(functions: Iterable[Any]) -> tuple[type, ...]:
+    """Return the data classes that functions hold, which are allowed like those of a schema."""
+    found: dict[type, None] = {}
+    for function in functions:
+        found.update(dict.fromkeys(_types_in(function)))
+    return tuple(found)
+
+
+def _types_in(function: Any) -> Iterator[type]:
+    left, seen = deque([(function, DEPTH_MAX)]), set[int]()
+    while left and len(seen) < OBJECTS_MAX:
+        thing, depth = left.popleft()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, type):
+            if names_subclasses(thing) and extension_of(thing) is not None:
+                yield thing
+        elif depth:
+            left += [(inner, depth - 1) for inner in _held_by(thing)]
+
+
+def _held_by(thing: Any) -> Iterable[Any]:
+    """Return the objects in a function's closure, in a container, or in a dataclass."""
+    if isinstance(thing, types.FunctionType):
+        return [*map(_content_of, thing.__closure__ or ()), *(thing.__defaults__ or ())]
+    if isinstance(thing, types.MethodType):
+        return thing.__func__, thing.__self__
+    if isinstance(thing, functools.partial):
+        partial = cast("functools.partial[Any]", thing)
+        return partial.func, *partial.args, *partial.keywords.values()
+    if isinstance(thing, dict):
+        return islice(cast("dict[Any, Any]", thing).values(), ITEMS_MAX)
+    if isinstance(thing, list | tuple | set | frozenset):
+        return islice(cast("Iterable[Any]", thing), ITEMS_MAX)
+    held: Any = getattr(thing, "__dict__", None)
+    if type(held) is not dict:
+        return ()
+    if dataclasses.is_dataclass(thing):
+        return islice(held.values(), ITEMS_MAX)
+    # The two functions of a Runnable that LangGraph's and LangChain's make of a node.
+    return [held[name] for name in ("func", "afunc") if name in held]
+
+
+def _content_of(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is filled later
+        return None
