@@ -73,5 +73,5 @@ class ChainEvents(Closing, AsyncIterator[StreamEvent]):
         await self._events.aclose()
 
     def __del__(self) -> None:
-        """Let go of the generator: its loop closes it, which ends the run."""
+        """Free the generator: its loop closes it, which ends the run."""
         _OPEN.discard(self._events)
