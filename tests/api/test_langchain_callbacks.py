@@ -201,7 +201,7 @@ def calls_tasks(lib: Any, tree: Any) -> None:
 
 def in_a_function(lib: Any, tree: Any, *, returned: bool) -> None:
     graph = inner(lib)
-    function = (lambda state: graph) if returned else graph.invoke
+    function = (lambda state: graph) if returned else (lambda state: graph.invoke({**state}))
     RunnableLambda(function, name="f").invoke({"a": 1}, call_of(tree))
 
 

@@ -12,6 +12,7 @@ from langchain_core._api import LangChainBetaWarning
 from langchain_core.runnables import Runnable, RunnableLambda, RunnableSequence
 
 from actorgraph import END, START, StateGraph
+from actorgraph.runtime.task.calling import thread_limiter
 from tests.support.both_libraries import OURS, THEIRS, one_node
 from tests.support.graphs import in_a_row
 
@@ -175,6 +176,21 @@ async def test_bound_graphs_run_on_both_event_loops():
     assert await graph.bind().ainvoke({"a": 0}) == {"a": 1}
     assert await graph.with_config(tags=["t"]).with_types().ainvoke({"a": 0}) == {"a": 1}
     assert await outer.ainvoke({"a": 0}) == {"a": 1}
+
+
+async def test_a_graph_in_a_node_takes_no_thread():
+    """
+    A subgraph is awaited on both event loops, although it is a Runnable.
+    """
+    borrowed: list[float] = []
+
+    async def node(state: Counted) -> Counted:
+        borrowed.append(thread_limiter().borrowed_tokens)
+        return more(state)
+
+    await in_a_row({"inner": graph_of(OURS, node)}, schema=Counted).ainvoke({"a": 0})
+
+    assert borrowed == [0]
 
 
 class TestImports:

@@ -6,9 +6,7 @@ every Runnable, model, tool and custom event below them. asyncio only.
 This module imports LangChain.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import suppress
 from typing import Any, Self
 
 from langchain_core.runnables import Runnable
@@ -21,7 +19,8 @@ from actorgraph.runtime.broadcast import Closing
 Events = AsyncGenerator[StreamEvent, None]
 
 _OPEN: set[Events] = set()
-"""LangChain's generators that are being read. Garbage would be closed from its innermost part."""
+"""Generators that are being read. The collector would close those of a left reader, which run one
+inside the other, in any order; freed from here, the outermost closes the others."""
 
 
 class ChainEvents(Closing, AsyncIterator[StreamEvent]):
@@ -40,14 +39,14 @@ class ChainEvents(Closing, AsyncIterator[StreamEvent]):
     def __init__(
         self, graph: Any, given: Any, config: Any, version: str, options: dict[str, Any]
     ) -> None:
+        read: Any = Runnable.astream_events
+        self._events: Events = read(graph, given, config, version=version, **options)
+        self._begun = False
         if on_trio():
             raise InvalidConfigError(
                 f"events of version={version!r} are made by LangChain, which runs on asyncio only",
                 do='use version="v2", which runs on trio too',
             )
-        read: Any = Runnable.astream_events
-        self._events: Events = read(graph, given, config, version=version, **options)
-        self._loop: asyncio.AbstractEventLoop | None = None
 
     def __aiter__(self) -> Self:
         return self
@@ -59,8 +58,8 @@ class ChainEvents(Closing, AsyncIterator[StreamEvent]):
             StopAsyncIteration: the run has ended, or waits at an interrupt.
             Exception: the error that the run failed with.
         """
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
+        if not self._begun:
+            self._begun = True
             _OPEN.add(self._events)
         try:
             return await anext(self._events)
@@ -74,23 +73,5 @@ class ChainEvents(Closing, AsyncIterator[StreamEvent]):
         await self._events.aclose()
 
     def __del__(self) -> None:
-        """End the run of a reader that has left, from any thread."""
-        events = getattr(self, "_events", None)
-        if events in _OPEN and self._loop is not None:
-            _OPEN.discard(events)
-            with suppress(RuntimeError):  # the loop is closed, and its tasks are gone
-                self._loop.call_soon_threadsafe(_close, events)
-
-
-_CLOSING: set["asyncio.Task[None]"] = set()
-"""asyncio itself keeps only weak references to tasks."""
-
-
-def _close(events: Events) -> None:
-    task = asyncio.get_running_loop().create_task(_closed(events))
-    _CLOSING.add(task)
-    task.add_done_callback(_CLOSING.discard)
-
-
-async def _closed(events: Events) -> None:
-    await events.aclose()
+        """Free the generator: its loop closes it, which ends the run."""
+        _OPEN.discard(self._events)

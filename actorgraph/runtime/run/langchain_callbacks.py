@@ -51,8 +51,9 @@ async def begin(launch: Launch) -> "GraphCallbacks | None":
     """Report that a run begins; None if nothing listens."""
     config = launch.config
     callbacks = config.get("callbacks")
-    if launch.place is not None and not callbacks:
-        return None  # whatever listens to the whole program, listens to the run above
+    # Handlers of the whole program listen to the run above a nested one already.
+    if not callbacks and (launch.place is not None or not CallbackManager.configure().handlers):
+        return None
     waits = not (on_trio() or loop_here() is not None)
     manager = _configured(waits, callbacks, config)
     if not manager.handlers:

@@ -64,16 +64,8 @@ class NodeCallbacks:
         self._waits = waits
         self._first_router = 3
 
-    def around(
-        self, node: NodePlan, given: Any, call: Coroutine[Any, Any, T]
-    ) -> Coroutine[Any, Any, T]:
+    async def around(self, node: NodePlan, given: Any, call: Coroutine[Any, Any, T]) -> T:
         """See `CallObserver.around`."""
-        # It moves the input into the state, and has nothing of the program's to call.
-        if node.name == START and not node.branches:
-            return call
-        return self._around(node, given, call)
-
-    async def _around(self, node: NodePlan, given: Any, call: Coroutine[Any, Any, T]) -> T:
         try:
             run = self._run = await self._begin(node, given)
         except BaseException:

@@ -19,15 +19,12 @@ class CallObserver(Protocol):
     entered: bool
     returned: Any
 
-    def around(
-        self, node: NodePlan, given: Any, call: Coroutine[Any, Any, T]
-    ) -> Coroutine[Any, Any, T]:
-        """Report the beginning and the end of a call.
+    async def around(self, node: NodePlan, given: Any, call: Coroutine[Any, Any, T]) -> T:
+        """Await a call in the task's own context, and report its beginning and its end.
 
         Args:
             given: the node's input.
             call: calls the node and its conditional edges.
-        Returns: the call, to be awaited in the task's own context.
         """
         ...
 
