@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast, get_ty
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.state_graph import StateGraph
 from actorgraph.errors import ActorGraphError, GraphBuildError, InvalidUpdateError
-from actorgraph.messages import add_messages
+from actorgraph.messages import add_messages, answer_open_calls
 from actorgraph.plan.schema import RemainingSteps
 from actorgraph.ports import Checkpointer, Store
 from actorgraph.prebuilt import models
@@ -63,17 +63,20 @@ def pydantic_state(name: str) -> Any:
     )
 
 
-def state_for(given: Any, response_format: Any) -> Any:
+def state_for(given: Any, response_format: Any, open_calls: Literal["answer"] | None = None) -> Any:
     """Return the schema of an agent's state.
 
     Args:
         given: the program's schema; None for `AgentState`.
         response_format: if given, the state has a `structured_response` of that type.
+        open_calls: as in `create_react_agent`; the program's schema has its own reducer.
     Raises:
         GraphBuildError: the program's schema lacks a key that the agent needs.
     """
     if given is None:
-        return AgentState if response_format is None else _structured_state(response_format)
+        if response_format is None and open_calls is None:
+            return AgentState
+        return _own_state(response_format, open_calls)
     needed = {"messages", "remaining_steps"}
     if response_format is not None:
         needed.add("structured_response")
@@ -85,12 +88,15 @@ def state_for(given: Any, response_format: Any) -> Any:
     return given
 
 
-def _structured_state(response_format: Any) -> Any:
-    """Make a schema that names the type of the response, so that savers may store it."""
-    schema: Any = response_format[1] if isinstance(response_format, tuple) else response_format
-    kind = schema if isinstance(schema, type) else dict[str, Any]
-    hints = get_type_hints(AgentState, include_extras=True)
-    return _typed_dict("AgentState", {**hints, "structured_response": kind})
+def _own_state(response_format: Any, open_calls: Literal["answer"] | None) -> Any:
+    """Make a schema with the type of the response, so that savers may store it."""
+    fields = get_type_hints(AgentState, include_extras=True)
+    if open_calls is not None:
+        fields["messages"] = Annotated[Sequence[Any], add_messages(open_calls=open_calls)]
+    if response_format is not None:
+        schema: Any = response_format[1] if isinstance(response_format, tuple) else response_format
+        fields["structured_response"] = schema if isinstance(schema, type) else dict[str, Any]
+    return _typed_dict("AgentState", fields)
 
 
 def input_for(state: Any) -> Any:
@@ -164,6 +170,7 @@ def create_react_agent(
     debug: bool = False,
     version: Literal["v1", "v2"] = "v2",
     name: str | None = None,
+    open_calls: Literal["answer"] | None = None,
 ) -> CompiledStateGraph:
     """Make an agent that calls a model and its tools in turn; `debug` has no effect.
 
@@ -178,6 +185,9 @@ def create_react_agent(
         context_schema, checkpointer, store, interrupt_before, interrupt_after: as in `compile`.
         version: "v2" runs each tool call as a task, "v1" all calls of a message in one task.
         name: of the agent; set on its messages, too.
+        open_calls: "answer" gives tool calls that a cancelled or failed run has left open the
+            answer "cancelled" before the model is called; stored, too, if the schema is the default
+            one or its reducer is `add_messages(open_calls="answer")`. Default: refuse the message.
     Raises:
         GraphBuildError: an argument is invalid.
         MissingExtraError: the model's name needs LangChain, which isn't installed.
@@ -191,8 +201,10 @@ def create_react_agent(
         before=pre_model_hook,
         after=post_model_hook,
         one_task_per_call=_is_v2(version),
+        answers=_answers(open_calls),
     )
-    builder = agent.graph(state_for(state_schema, response_format), context_schema)
+    schema = state_for(state_schema, response_format, open_calls)
+    builder = agent.graph(schema, context_schema)
     before, after = interrupt_before or (), interrupt_after or ()
     return builder.compile(
         checkpointer, store=store, interrupt_before=before, interrupt_after=after, name=name
@@ -205,6 +217,14 @@ def _is_v2(version: str) -> bool:
             f"Invalid version {version}. Supported versions are 'v1' and 'v2'.", do="use 'v2'"
         )
     return version == "v2"
+
+
+def _answers(open_calls: Any) -> bool:
+    if open_calls not in {None, "answer"}:
+        raise GraphBuildError(
+            f"Unknown open_calls {open_calls!r}", do='use open_calls="answer", or leave it out'
+        )
+    return open_calls is not None
 
 
 def _model_and_tools(model: Any, tools: Sequence[Any] | ToolNode) -> dict[str, Any]:
@@ -233,6 +253,7 @@ class _Agent:
     before: Callable[..., Any] | None
     after: Callable[..., Any] | None
     one_task_per_call: bool
+    answers: bool
 
     @property
     def entry(self) -> str:
@@ -285,7 +306,7 @@ class _Agent:
                 f"Expected input to call_model to have 'messages' key, but got {state}",
                 do="start the agent with {'messages': [...]}",
             )
-        _check_history(messages)
+        messages = self._history(messages)
         model = await self._model(state)
         conversation = await self.prompt(with_messages(state, messages))
         response = await models.ask_model(model, conversation, get_config())
@@ -299,9 +320,17 @@ class _Agent:
     async def answer(self, state: Any) -> dict[str, Any]:
         """Node for the structured response."""
         model = await self._model(state)
-        messages = list(value_of(state, "messages"))
+        messages = self._history(value_of(state, "messages"), checks=False)
         made = await models.ask_structured(model, messages, self.response_format, get_config())
         return {"structured_response": made}
+
+    def _history(self, messages: Sequence[Any], *, checks: bool = True) -> list[Any]:
+        """Return the conversation as the model gets it: each tool call with its answer."""
+        if self.answers:
+            return answer_open_calls(list(messages))
+        if checks:
+            _check_history(messages)
+        return list(messages)
 
     async def _model(self, state: Any) -> Any:
         if not self.dynamic:
@@ -369,5 +398,6 @@ def _check_history(messages: Sequence[Any]) -> None:
         raise InvalidChatHistoryError(
             "Found AIMessages with tool_calls that do not have a corresponding ToolMessage: "
             f"{open_calls[:3]}",
-            do="add a ToolMessage for each call, or remove the message that asks for it",
+            do="add a ToolMessage for each call, remove the message that asks for it, or pass "
+            'open_calls="answer": calls of cancelled runs are then answered "cancelled"',
         )
