@@ -16,7 +16,7 @@ Messages = Any
 """A message in any of its forms, or a list of them."""
 
 OpenCalls = Literal["answer"] | None
-"""What becomes of tool calls without an answer: see `add_messages`."""
+"""The treatment of tool calls without an answer: see `add_messages`."""
 
 
 @overload

@@ -63,20 +63,20 @@ def pydantic_state(name: str) -> Any:
     )
 
 
-def state_for(given: Any, response_format: Any, open_calls: Literal["answer"] | None = None) -> Any:
+def state_for(given: Any, response_format: Any, *, answers: bool = False) -> Any:
     """Return the schema of an agent's state.
 
     Args:
         given: the program's schema; None for `AgentState`.
         response_format: if given, the state has a `structured_response` of that type.
-        open_calls: as in `create_react_agent`; the program's schema has its own reducer.
+        answers: whether the messages' reducer answers open calls; a program's schema has its own.
     Raises:
         GraphBuildError: the program's schema lacks a key that the agent needs.
     """
     if given is None:
-        if response_format is None and open_calls is None:
+        if response_format is None and not answers:
             return AgentState
-        return _own_state(response_format, open_calls)
+        return _own_state(response_format, answers=answers)
     needed = {"messages", "remaining_steps"}
     if response_format is not None:
         needed.add("structured_response")
@@ -88,11 +88,11 @@ def state_for(given: Any, response_format: Any, open_calls: Literal["answer"] | 
     return given
 
 
-def _own_state(response_format: Any, open_calls: Literal["answer"] | None) -> Any:
+def _own_state(response_format: Any, *, answers: bool) -> Any:
     """Make a schema with the type of the response, so that savers may store it."""
     fields = get_type_hints(AgentState, include_extras=True)
-    if open_calls is not None:
-        fields["messages"] = Annotated[Sequence[Any], add_messages(open_calls=open_calls)]
+    if answers:
+        fields["messages"] = Annotated[Sequence[Any], add_messages(open_calls="answer")]
     if response_format is not None:
         schema: Any = response_format[1] if isinstance(response_format, tuple) else response_format
         fields["structured_response"] = schema if isinstance(schema, type) else dict[str, Any]
@@ -185,9 +185,7 @@ def create_react_agent(
         context_schema, checkpointer, store, interrupt_before, interrupt_after: as in `compile`.
         version: "v2" runs each tool call as a task, "v1" all calls of a message in one task.
         name: of the agent; set on its messages, too.
-        open_calls: "answer" gives tool calls that a cancelled or failed run has left open the
-            answer "cancelled" before the model is called; stored, too, if the schema is the default
-            one or its reducer is `add_messages(open_calls="answer")`. Default: refuse the message.
+        open_calls: "answer" answers tool calls of cancelled runs, as `add_messages`; None refuses.
     Raises:
         GraphBuildError: an argument is invalid.
         MissingExtraError: the model's name needs LangChain, which isn't installed.
@@ -195,36 +193,28 @@ def create_react_agent(
     del debug
     agent = _Agent(
         **_model_and_tools(model, tools),
+        **_choices(version, open_calls),
         prompt=models.make_prompt(prompt),
         response_format=response_format,
         name=name,
         before=pre_model_hook,
         after=post_model_hook,
-        one_task_per_call=_is_v2(version),
-        answers=_answers(open_calls),
     )
-    schema = state_for(state_schema, response_format, open_calls)
-    builder = agent.graph(schema, context_schema)
-    before, after = interrupt_before or (), interrupt_after or ()
-    return builder.compile(
-        checkpointer, store=store, interrupt_before=before, interrupt_after=after, name=name
-    )
+    stops = {"interrupt_before": interrupt_before or (), "interrupt_after": interrupt_after or ()}
+    builder = agent.graph(state_schema, context_schema)
+    return builder.compile(checkpointer, store=store, name=name, **stops)
 
 
-def _is_v2(version: str) -> bool:
+def _choices(version: str, open_calls: Any) -> dict[str, Any]:
     if version not in ("v1", "v2"):
         raise GraphBuildError(
             f"Invalid version {version}. Supported versions are 'v1' and 'v2'.", do="use 'v2'"
         )
-    return version == "v2"
-
-
-def _answers(open_calls: Any) -> bool:
     if open_calls not in {None, "answer"}:
         raise GraphBuildError(
             f"Unknown open_calls {open_calls!r}", do='use open_calls="answer", or leave it out'
         )
-    return open_calls is not None
+    return {"one_task_per_call": version == "v2", "answers": open_calls is not None}
 
 
 def _model_and_tools(model: Any, tools: Sequence[Any] | ToolNode) -> dict[str, Any]:
@@ -266,7 +256,8 @@ class _Agent:
         return END if self.response_format is None else ANSWER_NODE
 
     def graph(self, state: Any, context: Any) -> StateGraph:
-        """Build the agent's graph."""
+        """Build the agent's graph; `state` is the program's schema, or None."""
+        state = state_for(state, self.response_format, answers=self.answers)
         builder = StateGraph(state, context)
         seen = state if self.before is None else input_for(state)
         builder.add_node("agent", self.ask, input_schema=seen)

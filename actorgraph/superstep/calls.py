@@ -115,8 +115,8 @@ def on_call(state: RunState, event: TaskCalled) -> list[Effect]:
 def _still_asked(calls: OpenCalls, task: Task, used: int) -> tuple[Interrupt, ...]:
     """The questions of a call that has asked before and is left alone; () if it is to run.
 
-    Questions that a subgraph of the call, or a part of it, has asked can't be told from those of
-    other calls: a call with only such questions runs again.
+    The ids of questions that a subgraph of the call, or a part of it, has asked don't lead to the
+    call: one with only such questions runs again.
 
     Args:
         used: the number of answers that it has used.

@@ -166,7 +166,6 @@ class RunState:
         self.calls: OpenCalls | None = None
         self.returned: dict[str, Any] = {}
         self.generation = 1
-        self.answering = False
         self.left_waiting: tuple[str, ...] = ()
         self.bare_answer: list[Any] = []
         self.pause: Literal["interrupt_before", "interrupt_after"] = "interrupt_after"
@@ -184,7 +183,7 @@ class RunState:
         self.unflushed: list[LedgerEntry] = []
         self.held: deque[tuple[int, StreamItem]] | None = None
         self.dropped: list[str] = []
-        self.has_output = False
+        self.has_output = self.answering = False
         self.preview: Any = None
         self.outcome: RunOutcome | None = None
         self.open = self.final_save_due = False

@@ -79,7 +79,7 @@ class TestReducer:
 
         assert shown(found) == [["1", "2"], ("2", "ok")]
 
-    def test_a_late_answer_takes_the_place_of_the_stand_in(self, kind):
+    def test_a_late_answer_replaces_the_added_one(self, kind):
         """
         A tool that did end after all has its answer behind its call, and it is the only one.
         """
@@ -218,7 +218,7 @@ STEPS = st.lists(
 @given(STEPS, st.lists(st.integers(1, 4), max_size=12))
 def test_no_conversation_is_ever_invalid(steps, sizes):
     """
-    Whatever comes in whatever pieces, each call has one answer behind it, but for those at the end;
+    In any order and in any pieces, each call has one answer behind it, but for those at the end;
     and the function gives those theirs.
     """
     made: list[Any] = []

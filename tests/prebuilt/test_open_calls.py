@@ -54,7 +54,7 @@ class TestAgent:
 
     async def test_a_call_that_was_stopped_is_cancelled(self):
         """
-        The model is told of it right behind the call, and so is every reader of the state.
+        The model sees the answer right behind the call, and so does every reader of the state.
         """
         model = Script(calling(("fails", {"number": 5})), AIMessage("well"))
         agent = await stopped(model, open_calls="answer")
@@ -65,7 +65,7 @@ class TestAgent:
         assert shown(state["messages"]) == [*shown(model.given[-1]), "well"]
         assert state["messages"][2].status == "error"
 
-    async def test_what_had_finished_beside_it_is_not(self):
+    async def test_a_call_that_had_finished_is_not_cancelled(self):
         """
         The stored result of another call of the same message is kept: only the call that did not
         end is cancelled.

@@ -203,7 +203,7 @@ class TestWhoRunsAgain:
 
     async def test_one_that_failed_after_it_had_asked(self, saver):
         """
-        A task whose last attempt failed is no task that waits: an answer to another runs it too.
+        A task whose last attempt failed isn't left alone: an answer to another runs it too.
         """
         bodies: Counter[str] = Counter()
 

@@ -106,7 +106,7 @@ class TestCommand:
 
         assert {t.name: t.answers for t in run.running.values()} == {"a": ("yes",), "b": ()}
 
-    def test_a_task_that_failed_is_no_task_that_waits(self):
+    def test_a_task_that_failed_since_is_not_left_alone(self):
         """
         An answer to another task's question runs what has failed, whether it had asked or not.
         """
