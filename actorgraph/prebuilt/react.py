@@ -193,19 +193,19 @@ def create_react_agent(
     del debug
     agent = _Agent(
         **_model_and_tools(model, tools),
-        **_choices(version, open_calls),
-        prompt=models.make_prompt(prompt),
+        **_choices(prompt, version, open_calls),
         response_format=response_format,
         name=name,
         before=pre_model_hook,
         after=post_model_hook,
     )
-    stops = {"interrupt_before": interrupt_before or (), "interrupt_after": interrupt_after or ()}
-    builder = agent.graph(state_schema, context_schema)
-    return builder.compile(checkpointer, store=store, name=name, **stops)
+    before, after = interrupt_before or (), interrupt_after or ()
+    return agent.graph(state_schema, context_schema).compile(
+        checkpointer, store=store, interrupt_before=before, interrupt_after=after, name=name
+    )
 
 
-def _choices(version: str, open_calls: Any) -> dict[str, Any]:
+def _choices(prompt: Any, version: str, open_calls: Any) -> dict[str, Any]:
     if version not in ("v1", "v2"):
         raise GraphBuildError(
             f"Invalid version {version}. Supported versions are 'v1' and 'v2'.", do="use 'v2'"
@@ -214,7 +214,11 @@ def _choices(version: str, open_calls: Any) -> dict[str, Any]:
         raise GraphBuildError(
             f"Unknown open_calls {open_calls!r}", do='use open_calls="answer", or leave it out'
         )
-    return {"one_task_per_call": version == "v2", "answers": open_calls is not None}
+    return {
+        "prompt": models.make_prompt(prompt),
+        "one_task_per_call": version == "v2",
+        "answers": open_calls is not None,
+    }
 
 
 def _model_and_tools(model: Any, tools: Sequence[Any] | ToolNode) -> dict[str, Any]:
