@@ -19,7 +19,7 @@ from actorgraph import (
 from actorgraph.errors import GraphBuildError
 from actorgraph.runtime.task.scope import CURRENT
 from tests.runtime.test_failures import Flaky
-from tests.support.gates import Box, patient_group
+from tests.support.gates import PATIENCE_S, Box, patient_group
 from tests.support.graphs import AB, at
 from tests.support.subgraphs import Log, asks, says
 from tests.support.virtual_time import in_virtual_time
@@ -192,7 +192,7 @@ class TestAttempts:
             calls.append("call")
             raise refused("600")
 
-        with pytest.raises(httpx.HTTPStatusError):
+        with anyio.fail_after(PATIENCE_S), pytest.raises(httpx.HTTPStatusError):
             await one(node, RetryPolicy()).ainvoke({}, deadline_s=60)
 
         assert calls == ["call"]
