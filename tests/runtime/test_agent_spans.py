@@ -1,5 +1,6 @@
 """Spans of agents: OpenTelemetry's `gen_ai.*` attributes of runs, model calls and tool calls."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from actorgraph import Command, InMemorySaver, MessagesState, interrupt
 from actorgraph.messages import AIMessage
-from actorgraph.prebuilt import create_react_agent
+from actorgraph.prebuilt import ToolNode, create_react_agent
 from tests.prebuilt.scripted import ASKED, Script, calling, double
 from tests.runtime.test_spans import Traces, traces
 from tests.support.graphs import ab, at, in_a_row
@@ -157,21 +158,25 @@ async def test_a_tool_that_asks_has_not_failed(traces: Traces):
     assert [span.status.status_code for span in spans] == [StatusCode.UNSET] * 2
 
 
-async def test_a_failed_tool_says_why(traces: Traces):
+@pytest.mark.parametrize("replies", [False, True])
+async def test_a_failed_tool_says_why(traces: Traces, replies):
     """
-    The kind of the error is an attribute, whether or not the model gets a reply.
+    The kind of the error is an attribute, whether or not the model gets a reply, and it is
+    recorded once.
     """
 
     def breaks() -> str:
         """Fail."""
         raise KeyError("no")
 
-    agent = create_react_agent(Model(calling(("breaks", {}))), [breaks])
-    with pytest.raises(KeyError):
+    model = Model(calling(("breaks", {})), AIMessage("well"))
+    agent = create_react_agent(model, ToolNode([breaks], handle_tool_errors=replies))
+    with nullcontext() if replies else pytest.raises(KeyError):
         await agent.ainvoke(ASKED)
 
     span = traces.one("execute_tool breaks")
     assert of(span)["error.type"] == "KeyError"
+    assert len(span.events) == 1
     assert span.status.status_code is StatusCode.ERROR
 
 

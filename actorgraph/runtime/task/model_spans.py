@@ -30,7 +30,7 @@ class ModelSpans(BaseCallbackHandler):
         """Begin a span."""
         metadata, asked = more.get("metadata") or {}, more.get("invocation_params") or {}
         model = metadata.get("ls_model_name") or asked.get("model") or asked.get("model_name") or ""
-        provider = metadata.get("ls_provider")
+        provider: Any = metadata.get("ls_provider")
         attributes = {
             "request.model": model or None,
             "provider.name": PROVIDERS.get(provider, provider),

@@ -42,6 +42,7 @@ class OperationSpan:
     def __init__(self, operation: str, subject: str, attributes: Mapping[str, Any]) -> None:
         self._span: Any = None
         self._entered: Any = None
+        self._has_failed = False
         self._api: Any = sys.modules.get("opentelemetry.trace")
         if self._api is None or not self._api.get_current_span().is_recording():
             return
@@ -69,9 +70,10 @@ class OperationSpan:
             _failed(error)
 
     def fail(self, error: BaseException) -> None:
-        """Record an error that the caller handles."""
-        if self._span is None:
+        """Record an error, once; one that the caller handles doesn't leave the context."""
+        if self._span is None or self._has_failed:
             return
+        self._has_failed = True
         try:
             self._span.set_attribute("error.type", type(error).__qualname__)
             record_error(self._span, error)
