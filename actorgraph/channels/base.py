@@ -77,6 +77,9 @@ class Channel(Generic[T]):
     stamp: Callable[[Any, str], Any] | None = None
     """Completes a write before it is stored: `(write, seed) -> write`; the seed is its place."""
 
+    keeps_finished: bool = False
+    """Whether a new input keeps what finished tasks wrote to the cell, when it drops the others."""
+
     def __init_subclass__(cls, **more: Any) -> None:
         """Refuse a subclass with methods that would never be called.
 

@@ -74,6 +74,7 @@ class BinaryOperatorAggregate(Channel[T]):
         super().__init__(typ)
         self.operator = operator
         self.stamp = getattr(getattr(operator, "func", operator), "stamp", None)
+        self.keeps_finished = getattr(operator, "keeps_finished", False)
         self._make = concrete(get_origin(typ) or typ)
 
     def initial(self) -> Any:

@@ -15,6 +15,7 @@ from actorgraph.messages.kinds import (
     SystemMessage,
     ToolMessage,
 )
+from actorgraph.messages.open_calls import answer_open_calls
 
 _messages_delta_reducer = messages_delta_reducer
 
@@ -29,5 +30,6 @@ __all__ = [
     "SystemMessage",
     "ToolMessage",
     "add_messages",
+    "answer_open_calls",
     "messages_delta_reducer",
 ]

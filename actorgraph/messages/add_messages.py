@@ -2,42 +2,67 @@
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import blake2b
-from typing import Annotated, Any, TypedDict, cast, overload
+from typing import Annotated, Any, Literal, TypedDict, cast, overload
 from uuid import uuid4
 
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.messages.conversion import as_list, converted, is_message, langchain
+from actorgraph.messages.open_calls import answer_given_up
 
 REMOVE_ALL_MESSAGES = "__remove_all__"
 Messages = Any
 """A message in any of its forms, or a list of them."""
 
+OpenCalls = Literal["answer"] | None
+"""The treatment of tool calls without an answer: see `add_messages`."""
+
 
 @overload
 def add_messages(
-    left: None = None, right: None = None, *, format: str | None = None
+    left: None = None,
+    right: None = None,
+    *,
+    format: str | None = None,
+    open_calls: OpenCalls = None,
 ) -> Callable[[Messages, Messages], list[Any]]: ...
 @overload
-def add_messages(left: Messages, right: Messages, *, format: str | None = None) -> list[Any]: ...
 def add_messages(
-    left: Messages = None, right: Messages = None, *, format: str | None = None
+    left: Messages,
+    right: Messages,
+    *,
+    format: str | None = None,
+    open_calls: OpenCalls = None,
+) -> list[Any]: ...
+def add_messages(
+    left: Messages = None,
+    right: Messages = None,
+    *,
+    format: str | None = None,
+    open_calls: OpenCalls = None,
 ) -> Any:
     """Merge messages into a conversation by id; a message with a known id replaces that message.
 
     Args:
         left: the conversation, in any form: objects, dicts, `(role, content)`, strings.
-        right: the messages to merge. Without both, a reducer with this `format` is returned.
+        right: the messages to merge. Without both, a reducer with these options is returned.
         format: "langchain-openai" converts each message's content to OpenAI's blocks; needs
             LangChain.
+        open_calls: "answer" gives a tool call the answer "cancelled" (a ToolMessage with the
+            status "error") when another message follows it: its run has ended without one. A late
+            answer takes its place. Default: such a call stays open.
     Returns: the merged list; the arguments' lists are not changed, messages without an id get one.
     Raises:
-        InvalidUpdateError: a value can't be converted to a message, or a RemoveMessage names an
-            unknown id.
+        InvalidUpdateError: a value can't be converted to a message, a RemoveMessage names an
+            unknown id, or `open_calls` is unknown.
     """
+    if open_calls not in {None, "answer"}:
+        raise InvalidUpdateError(
+            f"Unknown open_calls {open_calls!r}", do='use open_calls="answer", or leave it out'
+        )
     if left is None and right is None:
-        return partial(add_messages, format=format)
+        return _with_options(format, open_calls)
     if left is None or right is None:
         raise InvalidUpdateError(
             "add_messages() got one list of messages; Must specify non-null arguments for both "
@@ -52,9 +77,22 @@ def add_messages(
         known = {message.id for message in old}
     _add_ids(new)
     # A chat appends: then one look at the ids of the conversation, at each update, is enough.
-    if _are_appended(known, new):
-        return _formatted([*old, *new], format)
-    return _formatted(merged(old, new), format)
+    appended = _are_appended(known, new)
+    result = [*old, *new] if appended else merged(old, new)
+    if open_calls is not None:
+        result = answer_given_up(old, new if appended else None, result)
+    return _formatted(result, format)
+
+
+@lru_cache(maxsize=8)
+def _with_options(
+    format: str | None, open_calls: OpenCalls
+) -> Callable[[Messages, Messages], list[Any]]:
+    """Make the reducer with these options; the same object each time, so that schemas agree."""
+    made = partial(add_messages, format=format, open_calls=open_calls)
+    # Else a tool that had finished beside a cancelled one would be answered "cancelled" too.
+    setattr(made, "keeps_finished", open_calls is not None)  # noqa: B010 - as below
+    return cast("Callable[[Messages, Messages], list[Any]]", made)
 
 
 def _add_ids(messages: Sequence[Any]) -> None:

@@ -172,6 +172,7 @@ class Plan:
         deltas: the DeltaChannels.
         untracked: the channels whose values are never stored.
         stamps: channel -> the function that completes its writes before they are stored.
+        keeping: the channels that keep writes of finished tasks when a new input drops the others.
         order: node -> its place in definition order.
         firsts: the channels that may have a value before their first write.
     """
@@ -205,6 +206,7 @@ class Plan:
     deltas: frozenset[str] = field(init=False)
     untracked: frozenset[str] = field(init=False)
     stamps: Mapping[str, Callable[[Any, str], Any]] = field(init=False)
+    keeping: frozenset[str] = field(init=False)
     order: Mapping[str, int] = field(init=False)
     firsts: Mapping[str, Channel[Any]] = field(init=False)
     dumping: frozenset[str] = field(init=False)
@@ -233,6 +235,7 @@ class Plan:
             "opaque": frozenset(n for n, c in self.channels.items() if not c.transparent),
             "stamps": {n: c.stamp for n, c in self.channels.items() if c.stamp is not None},
             "deltas": frozenset(n for n, c in self.channels.items() if c.delta),
+            "keeping": frozenset(n for n, c in self.channels.items() if c.keeps_finished),
             "untracked": frozenset(n for n, c in self.channels.items() if not c.stored),
             "consumable": frozenset(n for n, c in self.channels.items() if c.consumable),
             "firsts": {n: c for n, c in self.channels.items() if _may_have_a_first(c)},

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, cast
@@ -11,6 +12,7 @@ import msgspec
 from actorgraph.errors import GraphBuildError, InvalidUpdateError, MissingExtraError
 from actorgraph.prebuilt.chat_messages import kind_of, message_module, messages_of
 from actorgraph.runtime.task.calling import call_plain
+from actorgraph.runtime.task.operation_spans import OperationSpan
 
 Prompt = Callable[[Any], Awaitable[list[Any]]]
 
@@ -28,6 +30,27 @@ async def maybe_threaded(function: Callable[..., Any], *arguments: Any) -> Any:
 
 async def ask_model(model: Any, messages: Sequence[Any], config: Mapping[str, Any]) -> Any:
     """Call a model with a conversation; returns its message."""
+    if _reports(model):
+        return await _ask(model, messages, config)
+    names = (getattr(model, attribute, None) for attribute in _NAMES)
+    name = next((found for found in names if isinstance(found, str)), "")
+    with OperationSpan("chat", name, {"request.model": name or None}) as span:
+        message = await _ask(model, messages, config)
+        span.answered(message)
+        return message
+
+
+_NAMES = ("model_name", "model")
+
+
+def _reports(model: Any) -> bool:
+    """Whether calls of a model are reported by LangChain's callbacks: its own, or in a function."""
+    module = sys.modules.get("langchain_core.runnables")
+    is_function = not hasattr(model, "ainvoke") and not hasattr(model, "invoke")
+    return module is not None and (is_function or isinstance(model, module.Runnable))
+
+
+async def _ask(model: Any, messages: Sequence[Any], config: Mapping[str, Any]) -> Any:
     if hasattr(model, "ainvoke"):
         return await model.ainvoke(list(messages), dict(config))
     if hasattr(model, "invoke"):

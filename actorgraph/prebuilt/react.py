@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast, get_ty
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.state_graph import StateGraph
 from actorgraph.errors import ActorGraphError, GraphBuildError, InvalidUpdateError
-from actorgraph.messages import add_messages
+from actorgraph.messages import add_messages, answer_open_calls
 from actorgraph.plan.old_names import old_names
 from actorgraph.plan.schema import RemainingSteps
 from actorgraph.ports import Checkpointer, Store
@@ -64,17 +64,20 @@ def pydantic_state(name: str) -> Any:
     )
 
 
-def state_for(given: Any, response_format: Any) -> Any:
+def state_for(given: Any, response_format: Any, *, answers: bool = False) -> Any:
     """Return the schema of an agent's state.
 
     Args:
         given: the program's schema; None for `AgentState`.
         response_format: if given, the state has a `structured_response` of that type.
+        answers: whether the messages' reducer answers open calls; a program's schema has its own.
     Raises:
         GraphBuildError: the program's schema lacks a key that the agent needs.
     """
     if given is None:
-        return AgentState if response_format is None else _structured_state(response_format)
+        if response_format is None and not answers:
+            return AgentState
+        return _own_state(response_format, answers=answers)
     needed = {"messages", "remaining_steps"}
     if response_format is not None:
         needed.add("structured_response")
@@ -86,12 +89,15 @@ def state_for(given: Any, response_format: Any) -> Any:
     return given
 
 
-def _structured_state(response_format: Any) -> Any:
-    """Make a schema that names the type of the response, so that savers may store it."""
-    schema: Any = response_format[1] if isinstance(response_format, tuple) else response_format
-    kind = schema if isinstance(schema, type) else dict[str, Any]
-    hints = get_type_hints(AgentState, include_extras=True)
-    return _typed_dict("AgentState", {**hints, "structured_response": kind})
+def _own_state(response_format: Any, *, answers: bool) -> Any:
+    """Make a schema with the type of the response, so that savers may store it."""
+    fields = get_type_hints(AgentState, include_extras=True)
+    if answers:
+        fields["messages"] = Annotated[Sequence[Any], add_messages(open_calls="answer")]
+    if response_format is not None:
+        schema: Any = response_format[1] if isinstance(response_format, tuple) else response_format
+        fields["structured_response"] = schema if isinstance(schema, type) else dict[str, Any]
+    return _typed_dict("AgentState", fields)
 
 
 def input_for(state: Any) -> Any:
@@ -166,6 +172,7 @@ def create_react_agent(
     debug: bool = False,
     version: Literal["v1", "v2"] = "v2",
     name: str | None = None,
+    open_calls: Literal["answer"] | None = None,
 ) -> CompiledStateGraph:
     """Make an agent that calls a model and its tools in turn; `debug` has no effect.
 
@@ -180,6 +187,7 @@ def create_react_agent(
         context_schema, checkpointer, store, interrupt_before, interrupt_after: as in `compile`.
         version: "v2" runs each tool call as a task, "v1" all calls of a message in one task.
         name: of the agent; set on its messages, too.
+        open_calls: "answer" answers tool calls of cancelled runs, as `add_messages`; None refuses.
     Raises:
         GraphBuildError: an argument is invalid.
         MissingExtraError: the model's name needs LangChain, which isn't installed.
@@ -187,26 +195,32 @@ def create_react_agent(
     del debug
     agent = _Agent(
         **_model_and_tools(model, tools),
-        prompt=models.make_prompt(prompt),
+        **_choices(prompt, version, open_calls),
         response_format=response_format,
         name=name,
         before=pre_model_hook,
         after=post_model_hook,
-        one_task_per_call=_is_v2(version),
     )
-    builder = agent.graph(state_for(state_schema, response_format), context_schema)
     before, after = interrupt_before or (), interrupt_after or ()
-    return builder.compile(
+    return agent.graph(state_schema, context_schema).compile(
         checkpointer, store=store, interrupt_before=before, interrupt_after=after, name=name
     )
 
 
-def _is_v2(version: str) -> bool:
+def _choices(prompt: Any, version: str, open_calls: Any) -> dict[str, Any]:
     if version not in ("v1", "v2"):
         raise GraphBuildError(
             f"Invalid version {version}. Supported versions are 'v1' and 'v2'.", do="use 'v2'"
         )
-    return version == "v2"
+    if open_calls not in {None, "answer"}:
+        raise GraphBuildError(
+            f"Unknown open_calls {open_calls!r}", do='use open_calls="answer", or leave it out'
+        )
+    return {
+        "prompt": models.make_prompt(prompt),
+        "one_task_per_call": version == "v2",
+        "answers": open_calls is not None,
+    }
 
 
 def _model_and_tools(model: Any, tools: Sequence[Any] | ToolNode) -> dict[str, Any]:
@@ -235,6 +249,7 @@ class _Agent:
     before: Callable[..., Any] | None
     after: Callable[..., Any] | None
     one_task_per_call: bool
+    answers: bool
 
     @property
     def entry(self) -> str:
@@ -247,7 +262,8 @@ class _Agent:
         return END if self.response_format is None else ANSWER_NODE
 
     def graph(self, state: Any, context: Any) -> StateGraph:
-        """Build the agent's graph."""
+        """Build the agent's graph; `state` is the program's schema, or None."""
+        state = state_for(state, self.response_format, answers=self.answers)
         builder = StateGraph(state, context)
         seen = state if self.before is None else input_for(state)
         builder.add_node("agent", self.ask, input_schema=seen)
@@ -287,7 +303,7 @@ class _Agent:
                 f"Expected input to call_model to have 'messages' key, but got {state}",
                 do="start the agent with {'messages': [...]}",
             )
-        _check_history(messages)
+        messages = self._history(messages)
         model = await self._model(state)
         conversation = await self.prompt(with_messages(state, messages))
         response = await models.ask_model(model, conversation, get_config())
@@ -301,9 +317,17 @@ class _Agent:
     async def answer(self, state: Any) -> dict[str, Any]:
         """Node for the structured response."""
         model = await self._model(state)
-        messages = list(value_of(state, "messages"))
+        messages = self._history(value_of(state, "messages"), checks=False)
         made = await models.ask_structured(model, messages, self.response_format, get_config())
         return {"structured_response": made}
+
+    def _history(self, messages: Sequence[Any], *, checks: bool = True) -> list[Any]:
+        """Return the conversation as the model gets it: each tool call with its answer."""
+        if self.answers:
+            return answer_open_calls(list(messages))
+        if checks:
+            _check_history(messages)
+        return list(messages)
 
     async def _model(self, state: Any) -> Any:
         if not self.dynamic:
@@ -371,5 +395,6 @@ def _check_history(messages: Sequence[Any]) -> None:
         raise InvalidChatHistoryError(
             "Found AIMessages with tool_calls that do not have a corresponding ToolMessage: "
             f"{open_calls[:3]}",
-            do="add a ToolMessage for each call, or remove the message that asks for it",
+            do="add a ToolMessage for each call, remove the message that asks for it, or pass "
+            'open_calls="answer": calls of cancelled runs are then answered "cancelled"',
         )

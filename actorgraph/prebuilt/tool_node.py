@@ -33,6 +33,7 @@ from actorgraph.runtime.caller import helping_here
 from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.task.calling import call_plain
 from actorgraph.runtime.task.interop import is_control_flow, translated
+from actorgraph.runtime.task.operation_spans import OperationSpan
 from actorgraph.runtime.task.scope import CURRENT, TaskScope
 from actorgraph.values.commands import is_invalid_resume
 
@@ -257,22 +258,32 @@ class ToolNode:
             names = ", ".join(self._tools)
             text = f"Error: {call['name']} is not a valid tool, try one of [{names}]."
             return tool_message(like, call, text, error=True)
-        events.started()
-        try:
-            filled = fill_injected(tool.injected, call, request.state, request.runtime, self._key)
+        about = {"tool.name": call["name"], "tool.call.id": call["id"], "tool.type": "function"}
+        with OperationSpan("execute_tool", call["name"], about) as span:
+            events.started()
             try:
-                around = like if isinstance(tool, Tool) else request.runtime.config
-                response = await tool.call(call, filled, around, blocking=blocking)
-            except Exception as error:
-                if not _is_validation(error):
-                    raise
-                raise invocation_error(call, error, tool.injected.hidden) from error
-            result = check_output(response, call, key=self._key, listed=listed)
-        except Exception as error:  # noqa: BLE001 - as above
-            events.failed(error)
-            return self._answer(error, call, like)
-        events.finished(result)
-        return result
+                result = await self._result(tool, request, like, listed=listed, blocking=blocking)
+            except Exception as error:  # noqa: BLE001 - as above
+                events.failed(error)
+                span.fail(error)
+                return self._answer(error, call, like)
+            events.finished(result)
+            return result
+
+    async def _result(
+        self, tool: Any, request: ToolCallRequest, like: Any, *, listed: bool, blocking: bool
+    ) -> Any:
+        """Call a tool and check its output."""
+        call = request.tool_call
+        filled = fill_injected(tool.injected, call, request.state, request.runtime, self._key)
+        try:
+            around = like if isinstance(tool, Tool) else request.runtime.config
+            response = await tool.call(call, filled, around, blocking=blocking)
+        except Exception as error:
+            if not _is_validation(error):
+                raise
+            raise invocation_error(call, error, tool.injected.hidden) from error
+        return check_output(response, call, key=self._key, listed=listed)
 
     def _answer(self, error: Exception, call: Mapping[str, Any], like: Any) -> Any:
         """Make the reply to the model about a failure; raises the failure if it isn't handled."""

@@ -416,6 +416,11 @@ def _interrupted(state: RunState) -> Interrupted:
     """
     tasks = sorted((state.tasks[i] for i in state.interrupted), key=_by_path)
     asked = tuple(i for task in tasks for i in state.interrupted[task.id])
+    # At the end, not when the run begins: a reader that stops at the first question must not miss
+    # the work of the tasks that got their answers.
+    for task in tasks if state.left_waiting else ():
+        if task.id in state.left_waiting:
+            chunks.hold_interrupt(state, state.interrupted[task.id])
     done = sorted((state.tasks[i] for i in state.results), key=_by_path)
     chunks.hold_preview(state, [_ran(state, task) for task in done])
     if not asked:

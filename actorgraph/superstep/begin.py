@@ -19,7 +19,8 @@ from actorgraph.superstep.results import pairs_of, routes, stamped, updates_in, 
 from actorgraph.superstep.resume import go_on_with
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
-from actorgraph.superstep.tasks import due_tasks
+from actorgraph.superstep.task_failures import with_handlers
+from actorgraph.superstep.tasks import due_tasks, path_key
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import INPUT, NULL_TASK, START
@@ -52,13 +53,13 @@ def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect
     if isinstance(given, Command):
         return _from_command(state, restored, given)
     if given is not None:
-        return _from_input(state, given)
+        return _from_input(state, restored, given)
     if restored is None:
         raise _nothing(state)
     if is_replay(restored):
         return replay(state, restored)
     if restored.claim is not None and restored.claim.has_input:
-        return _from_input(state, restored.claim.input)
+        return _from_input(state, restored, restored.claim.input)
     return go_on_with(state, restored)
 
 
@@ -82,7 +83,7 @@ def restore(state: RunState, restored: Restored) -> None:
         apply_command(state, writes)
 
 
-def _from_input(state: RunState, given: Any) -> list[Effect]:
+def _from_input(state: RunState, restored: Restored | None, given: Any) -> list[Effect]:
     head = state.head
     start = state.plan.start
     if type(given) is dict and not start.bare:
@@ -93,9 +94,7 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
     first = first_writes(state, given)
     ran = [TaskWrites(INPUT, (), first)]
     if head is not None:  # on a new thread nothing is due
-        # A new input discards the due tasks: they count as run, without writes.
-        due = due_tasks(state, None)
-        ran = [*(TaskWrites(task.name, task.triggers, ()) for task in due), *ran]
+        ran = [*_discarded(state, restored), *ran]
     changed = apply(state, ran)
     tasks = new_superstep(state, "input", changed)
     if state.policy.modes:
@@ -130,6 +129,25 @@ def _from_input(state: RunState, given: Any) -> list[Effect]:
         if state.policy.modes:
             chunks.hold_checkpoint(state, tasks)
     return next_superstep(state, effects)
+
+
+def _discarded(state: RunState, restored: Restored | None) -> list[TaskWrites]:
+    """End the due tasks, which a new input discards: they count as run, without writes.
+
+    Only channels that ask for it get what the finished ones have written.
+    """
+    due = due_tasks(state, None)
+    keeping = state.plan.keeping
+    if not keeping or restored is None or not due:
+        return [TaskWrites(task.name, task.triggers, ()) for task in due]
+    known = pending.attempts(restored.ledger)
+    tasks = sorted(with_handlers(state, due, known), key=lambda task: path_key(task.path))
+    ended: list[TaskWrites] = []
+    for task in tasks:
+        made = known[task.id].writes if task.id in known else None
+        kept = tuple(write for write in made or () if write[0] in keeping)
+        ended.append(TaskWrites(task.name, task.triggers, kept))
+    return ended
 
 
 def first_writes(state: RunState, given: Any) -> tuple[Write, ...]:

@@ -23,9 +23,10 @@ from actorgraph.errors import ParentCommand
 from actorgraph.errors.texts import error_repr
 from actorgraph.superstep import chunks
 from actorgraph.superstep.answers import consumed
-from actorgraph.superstep.pending_writes import Attempt
+from actorgraph.superstep.pending_writes import Attempt, own_ids
 from actorgraph.superstep.run_state import OpenCalls, RunState
 from actorgraph.superstep.saves import keep, result_entry, save
+from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import CALL, PUSH, RETURN
 from actorgraph.values.ids import TaskId, task_id
 from actorgraph.values.run import (
@@ -75,7 +76,19 @@ def take_back(state: RunState, known: Mapping[str, Attempt]) -> None:
         if channel == RETURN
     }
     answers = {i: attempt.answers for i, attempt in others.items() if attempt.answers}
-    state.calls = OpenCalls(answers=answers) if answers else None
+    waiting = _unanswered(state, known) if state.answering else {}
+    state.calls = OpenCalls(answers=answers, waiting=waiting) if answers or waiting else None
+
+
+def _unanswered(state: RunState, known: Mapping[str, Attempt]) -> dict[str, Interrupt]:
+    """The questions below the due tasks that got no answer, by their ids."""
+    return {
+        question.id: question
+        for task in state.due
+        if task.id in known
+        for question in known[task.id].interrupts
+        if question.id not in task.routed
+    }
 
 
 def on_call(state: RunState, event: TaskCalled) -> list[Effect]:
@@ -91,9 +104,31 @@ def on_call(state: RunState, event: TaskCalled) -> list[Effect]:
     if task.id in calls.dropped:
         calls.again.add(task.id)  # it is being stopped: it runs again once it has
     elif task.id not in calls.callers:  # else an earlier attempt of the caller has made this call
-        used = calls.answers.get(task.id)
+        used = calls.answers.get(task.id, ())
+        if questions := _still_asked(calls, task, len(used)):
+            calls.asked.setdefault(event.caller, {}).update({i.id: i for i in questions})
+            return [AnswerCall(task.id, interrupts=questions)]
         calls.open(event.caller, msgspec.structs.replace(task, answers=used) if used else task)
     return []
+
+
+def _still_asked(calls: OpenCalls, task: Task, used: int) -> tuple[Interrupt, ...]:
+    """The questions of a call that has asked before and is left alone; () if it is to run.
+
+    The ids of questions that a subgraph of the call, or a part of it, has asked don't lead to the
+    call: one with only such questions runs again.
+
+    Args:
+        used: the number of answers that it has used.
+    """
+    if not calls.waiting:
+        return ()
+    # It may have asked several at once, each of them open or answered.
+    count = used + len(calls.waiting) + len(task.routed)
+    own = list(own_ids(task, count))[used:]
+    if any(identifier in task.routed for identifier in own):
+        return ()
+    return tuple(calls.waiting[i] for i in own if i in calls.waiting)
 
 
 def start_calls(state: RunState, calls: OpenCalls) -> list[Effect]:

@@ -35,6 +35,7 @@ class Nested(msgspec.Struct, frozen=True):
         stateful: whether its namespace outlives the task that it runs in.
         claims: whether it claims its thread: it has a saver of its own.
         task: the id of the task that it runs in.
+        answering: as in the `RunState` of the run above it.
     """
 
     parents: Mapping[str, str]
@@ -42,6 +43,7 @@ class Nested(msgspec.Struct, frozen=True):
     stateful: bool = False
     claims: bool = False
     task: str = ""
+    answering: bool = False
 
     @property
     def metadata(self) -> Mapping[str, Any]:

@@ -36,6 +36,7 @@ class Attempt(msgspec.Struct):
         error: the text of its last error, even if it has finished since; or None.
         interrupts: its last questions.
         waiting: whether they are unanswered.
+        failed_since: whether it has failed after it asked them.
         answers: the resume values that it has got so far, in the order of its questions.
         routed: answers to questions of its subgraph, by interrupt id.
         handled: whether the error was left to the node's error handler.
@@ -46,6 +47,7 @@ class Attempt(msgspec.Struct):
     error: str | None = None
     interrupts: tuple[Interrupt, ...] = ()
     waiting: bool = False
+    failed_since: bool = False
     answers: tuple[Any, ...] = ()
     routed: Mapping[str, Any] = NOTHING_ROUTED
     handled: bool = False
@@ -102,6 +104,15 @@ def open_questions(task: Task, attempt: Attempt) -> tuple[Interrupt, ...]:
     )
 
 
+def only_waits(task: Task, attempt: Attempt) -> bool:
+    """Whether a task's last attempt ended with questions, and none of them has an answer yet."""
+    asked = attempt.interrupts
+    if not asked or attempt.failed_since:
+        return False
+    # One answer is enough to run: a run that had brought it may have died before the task used it.
+    return open_questions(task, attempt) == asked
+
+
 def own_ids(task: Task, count: int) -> dict[str, int]:
     """Make the ids of a task's own first `count` questions -> their number, from 0."""
     return {interrupt_id(task.namespace, place): place for place in range(count)}
@@ -121,6 +132,7 @@ def _read_controls(attempt: Attempt, rows: dict[int, StoredWrite]) -> None:
     if failed is not None:
         attempt.error = str(failed.writes[0][1])
         attempt.handled = CONTROL_INDEX[ERROR_SOURCE_NODE] in rows
+        attempt.failed_since = asked is not None and failed.generation > asked.generation
 
 
 def accepted(ledger: Iterable[StoredWrite]) -> list[tuple[Write, ...]]:

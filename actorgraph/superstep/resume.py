@@ -3,6 +3,11 @@
 The pending writes of the checkpoint are matched with the tasks that it makes due: results, answers,
 and failures that an error handler handles. A run from any other checkpoint is a replay
 (`superstep.replay`).
+
+A run that brings answers by id, and nothing else, leaves the tasks alone whose questions got none:
+they would run to the same questions again. So k questions of k tasks that are answered one by one
+take 2k calls of their nodes. A run with no answer (None) calls them again, and so does one whose
+Command also updates the state, since with other values a node may ask something else.
 """
 
 from collections import deque
@@ -52,6 +57,7 @@ def go_on_with(
     changed = apply_command(state, own) if own else set[str]()
     tasks = due_tasks(state, None)
     state.has_output = True
+    state.answering = state.nested.answering if state.nested else _only_answers(entries)
     if not tasks and not own:
         return nothing_due(state)
     # The breakpoint that the thread has stopped at must not pause this run again.
@@ -116,6 +122,12 @@ def take_back(
     routed = _fresh(entries, ROUTED)
     for task in with_handlers(state, tasks, known):
         attempt = known.get(task.id, Attempt())
+        is_answered = task.id in fresh or task.id in routed
+        if state.answering and not is_answered and pending.only_waits(task, attempt):
+            state.tasks[task.id] = task
+            state.interrupted[task.id] = attempt.interrupts
+            state.left_waiting = (*state.left_waiting, task.id)
+            continue
         if attempt.handled and is_handled(state.plan, task, known):
             state.tasks[task.id] = task
             take_back_failure(state, task, attempt)
@@ -133,6 +145,11 @@ def take_back(
     take_back_calls(state, known)
     if state.plan.deltas:
         note_left_over(state, known)
+
+
+def _only_answers(entries: tuple[LedgerEntry, ...]) -> bool:
+    """Whether a run brings answers by id, and neither an update nor an answer without an id."""
+    return bool(entries) and all(entry.task != NULL_TASK for entry in entries)
 
 
 def _fresh(entries: tuple[LedgerEntry, ...], kind: str) -> dict[str, Any]:

@@ -46,6 +46,9 @@ class RunState:
         interrupted: those with open questions -> the questions; () if a subgraph was drained.
         open: whether this superstep's tasks may start.
         generation: of the control rows that the run writes.
+        answering: whether its root run brings answers by id and nothing else: tasks whose
+            questions have none are left alone.
+        left_waiting: ids of the tasks that are left alone.
         bare_answer: [answer] while one that was given without an id is unused.
         refused: the error that refused an answer; the run fails with it when it would pause.
         handled: task id of an error handler -> the failure that it handles.
@@ -81,6 +84,7 @@ class RunState:
 
     __slots__ = (
         "anchor",
+        "answering",
         "bare_answer",
         "barrier",
         "calls",
@@ -100,6 +104,7 @@ class RunState:
         "head",
         "held",
         "interrupted",
+        "left_waiting",
         "max_version",
         "mint",
         "namespace",
@@ -161,6 +166,7 @@ class RunState:
         self.calls: OpenCalls | None = None
         self.returned: dict[str, Any] = {}
         self.generation = 1
+        self.left_waiting: tuple[str, ...] = ()
         self.bare_answer: list[Any] = []
         self.pause: Literal["interrupt_before", "interrupt_after"] = "interrupt_after"
         self.stopping: Callable[[], str | None] | None = None
@@ -177,7 +183,7 @@ class RunState:
         self.unflushed: list[LedgerEntry] = []
         self.held: deque[tuple[int, StreamItem]] | None = None
         self.dropped: list[str] = []
-        self.has_output = False
+        self.has_output = self.answering = False
         self.preview: Any = None
         self.outcome: RunOutcome | None = None
         self.open = self.final_save_due = False
@@ -206,6 +212,8 @@ class OpenCalls(msgspec.Struct):
         dropped: the calls that are being stopped.
         again: those of them that were made once more.
         answers: call -> the answers that it had used in an earlier run.
+        waiting: interrupt id -> question that has no answer yet, of the calls that asked it; only
+            in a run that leaves such calls alone.
     """
 
     due: dict[str, Task] = {}
@@ -218,6 +226,7 @@ class OpenCalls(msgspec.Struct):
     dropped: set[str] = set()
     again: set[str] = set()
     answers: Mapping[str, tuple[Any, ...]] = {}
+    waiting: Mapping[str, Interrupt] = {}
 
     def open(self, caller: str, task: Task) -> None:
         """Queue a call."""

@@ -7,6 +7,7 @@ handler starts: after a crash the handler runs again, not the node.
 """
 
 from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Any
 
 from actorgraph.errors import (
@@ -25,6 +26,7 @@ from actorgraph.errors.texts import error_repr
 from actorgraph.plan.plan import Plan
 from actorgraph.superstep import chunks
 from actorgraph.superstep.pending_writes import Attempt
+from actorgraph.superstep.retry_after import retry_after
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import control_entry, keep, save
 from actorgraph.values.commands import is_invalid_resume
@@ -35,16 +37,24 @@ from actorgraph.values.run import Effect, LedgerEntry, Task, TaskResult
 
 
 def next_delay(
-    policies: Sequence[RetryPolicy], attempt: int, error: BaseException, random: float
+    policies: Sequence[RetryPolicy],
+    attempt: int,
+    error: BaseException,
+    random: float,
+    *,
+    now: float = 0.0,
+    left: float = inf,
 ) -> float | None:
     """Compute the seconds to wait before the next attempt; None after the last.
 
-    The first policy that matches the error decides.
+    The first policy that matches the error decides. The wait that a server asks for is the least.
 
     Args:
         policies: in order; empty means no retries.
         attempt: the number of the failed attempt, from 1.
         random: the jitter, from 0 to 1.
+        now: seconds since 1970.
+        left: seconds until the run's deadline; a server that asks for more ends the attempts.
     """
     if not isinstance(error, Exception) or isinstance(error, NodeCancelledError):
         return None  # e.g. KeyboardInterrupt, or a node that cancels itself
@@ -57,7 +67,13 @@ def next_delay(
         wait = policy.initial_interval * policy.backoff_factor ** (attempt - 1)
     except OverflowError:
         wait = policy.max_interval
-    return min(wait, policy.max_interval) + (random if policy.jitter else 0.0)
+    wait = min(wait, policy.max_interval)
+    asked = retry_after(error, now)
+    if asked is not None:
+        if asked > left:
+            return None  # an earlier attempt would be refused too
+        wait = max(wait, asked)
+    return wait + (random if policy.jitter else 0.0)
 
 
 def matches(retry_on: RetryOn, error: Exception) -> bool:

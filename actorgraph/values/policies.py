@@ -14,6 +14,7 @@ import msgspec
 
 from actorgraph.errors import CheckpointError, GraphBuildError
 from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, DEFAULT_RECURSION_LIMIT
+from actorgraph.values.http_errors import TOO_MANY_REQUESTS, status_of
 
 RetryOn = type[Exception] | Sequence[type[Exception]] | Callable[[Exception], bool]
 MAX_S = 3_155_760_000.0
@@ -30,13 +31,14 @@ _NEVER = (
 def default_retry_on(error: Exception) -> bool:
     """Whether another attempt may help: the default of `RetryPolicy.retry_on`.
 
-    Yes for a `ConnectionError`, for the 5xx answers of httpx and requests, for a node's timeout
-    and for any error that is not a mistake in the program (`ValueError`, `TypeError`, ...), an
-    `OSError` or a failed save. A group of errors may be retried if each of them may.
+    Yes for a `ConnectionError`, for a response 429 of any HTTP client (too many requests), for the
+    5xx answers of httpx and requests, for a node's timeout and for any error that is not a mistake
+    in the program (`ValueError`, `TypeError`, ...), an `OSError` or a failed save. A group of
+    errors may be retried if each of them may.
     """
     if isinstance(error, ExceptionGroup):
         return all(default_retry_on(inner) for inner in error.exceptions)
-    if isinstance(error, ConnectionError):
+    if isinstance(error, ConnectionError) or status_of(error) == TOO_MANY_REQUESTS:
         return True
     answer = _http_answer(error)
     if answer is not None:
@@ -59,7 +61,9 @@ class RetryPolicy(NamedTuple):
     """Rules for calling a node again after it has raised, and how long to wait before that.
 
     The wait before attempt n + 1 is `initial_interval * backoff_factor ** (n - 1)`, at most
-    `max_interval`, plus up to one second with `jitter`. All in seconds.
+    `max_interval`, plus up to one second with `jitter`. All in seconds. If the error is a response
+    with a `Retry-After`, the wait is at least that, also beyond `max_interval`; a wait of more than
+    an hour is not taken, and a run with a deadline that would pass meanwhile fails at once.
 
     Attributes:
         initial_interval: default 0.5.

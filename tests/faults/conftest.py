@@ -16,6 +16,8 @@ HEADS = {
     "left iterators": "iterator | how | event loop | times | objects | tasks | threads",
     "state machine": "store | event loop | sequences | steps | differences",
     "planted bugs": "bug | store | event loop | found as",
+    "open calls": "agent | store | event loop | awaits or kills | open calls met | results kept "
+    "| invalid histories | invalid states | messages lost | results lost | wrong",
     "kill -9": "store | mode | event loop | kills | acknowledged | lost | run again | wrong",
     "Ctrl-C": "signal, moments | store | mode | points | late | swallowed | other errors "
     "| handler changed | tasks left | threads left | still claimed | acknowledged lost | wrong "

@@ -3,6 +3,7 @@
 from contextvars import ContextVar
 
 import anyio
+import httpx
 import pytest
 
 from actorgraph import (
@@ -18,9 +19,10 @@ from actorgraph import (
 from actorgraph.errors import GraphBuildError
 from actorgraph.runtime.task.scope import CURRENT
 from tests.runtime.test_failures import Flaky
-from tests.support.gates import Box, patient_group
+from tests.support.gates import PATIENCE_S, Box, patient_group
 from tests.support.graphs import AB, at
 from tests.support.subgraphs import Log, asks, says
+from tests.support.virtual_time import in_virtual_time
 
 COLOUR: ContextVar[str] = ContextVar("colour", default="none")
 AT_ONCE = RetryPolicy(initial_interval=0, jitter=False, retry_on=ValueError)
@@ -30,6 +32,13 @@ def one(node, policy=AT_ONCE, *, schema=AB, saver=None, **options):
     """START -> node, with a retry policy."""
     builder = StateGraph(schema).add_node("node", node, retry_policy=policy, **options)
     return builder.add_edge(START, "node").compile(checkpointer=saver)
+
+
+def refused(seconds: str) -> Exception:
+    """The error of a server that asks for a wait."""
+    request = httpx.Request("GET", "http://server")
+    response = httpx.Response(429, headers={"Retry-After": seconds}, request=request)
+    return httpx.HTTPStatusError("too many", request=request, response=response)
 
 
 class TestAttempts:
@@ -152,6 +161,41 @@ class TestAttempts:
             group.cancel_scope.cancel()
 
         assert (await graph.aget_state(at())).tasks[0].error is None
+
+    def test_the_wait_that_a_server_asks_for_is_kept(self):
+        """
+        After a 429 the next attempt begins when the server said, beyond the policy's maximum.
+        """
+        called: list[float] = []
+
+        async def node(state):
+            called.append(anyio.current_time())
+            if len(called) == 1:
+                raise refused("600")
+            return {"bar": ["mended"]}
+
+        async def main() -> None:
+            policy = RetryPolicy(max_interval=1, jitter=False)
+            result = await one(node, policy).ainvoke({})
+            assert result["bar"] == ["mended"]
+            assert called[1] - called[0] == pytest.approx(600)
+
+        in_virtual_time(main)
+
+    async def test_a_deadline_before_the_servers_time_ends_the_attempts(self):
+        """
+        A run whose deadline would pass while it waits fails with the server's error at once.
+        """
+        calls: list[str] = []
+
+        async def node(state):
+            calls.append("call")
+            raise refused("600")
+
+        with anyio.fail_after(PATIENCE_S), pytest.raises(httpx.HTTPStatusError):
+            await one(node, RetryPolicy()).ainvoke({}, deadline_s=60)
+
+        assert calls == ["call"]
 
     async def test_a_sibling_that_fails_ends_the_wait(self):
         """

@@ -1,5 +1,8 @@
 """How a run begins: an input, None, a Command; on an empty, a finished or a waiting thread."""
 
+import operator
+from typing import Annotated, TypedDict
+
 import pytest
 
 from actorgraph.errors import EmptyInputError, InvalidUpdateError
@@ -44,6 +47,39 @@ class TestInput:
         assert run.state.values["text"] == "new"
         assert run.state.values.get("log", []) == []
         assert all(task.answers == () for task in run.running.values())
+
+    @MODES
+    def test_a_reducer_may_keep_what_had_finished(self, mode):
+        """
+        Where a reducer asks for it, a new input keeps the finished tasks' writes to its key, in
+        task-path order and before the input; their other writes, and all that is due, are gone.
+        """
+
+        def kept(old: list[str], new: list[str]) -> list[str]:
+            return [*old, *new]
+
+        vars(kept)["keeps_finished"] = True
+
+        class Kept(TypedDict):
+            log: Annotated[list[str], kept]
+            other: Annotated[list[str], operator.add]
+
+        plan = graph(Kept, dict.fromkeys("abc", idle), [(START, name) for name in "abc"])
+        first = Script(plan, mode)
+        first.begin({"log": ["in"]})
+        first.saved()
+        first.finish("c", log=["c"], other=["c"])
+        first.finish("a", log=["a"], other=["a"])
+        first.ask("b", "b?")
+        first.saved()
+
+        run = Script(plan, mode, store=first.store)
+        run.begin({"log": ["new"]})
+        run.saved()
+
+        assert run.names == ["a", "b", "c"]
+        assert run.state.values["log"] == ["in", "a", "c", "new"]
+        assert run.state.values.get("other", []) == []
 
     @pytest.mark.promise("L50")
     def test_a_new_input_discards_pending_sends(self):

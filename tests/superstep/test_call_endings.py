@@ -176,6 +176,66 @@ class TestQuestions:
         assert again.running[step.id].answers == ("bare",)
         assert again.task("a").routed == {asked[0].id: "other"}
 
+    def asked_by_two_calls(self) -> tuple[Store, list[Interrupt]]:
+        """A thread on which two calls of `a` have asked."""
+        run = Program("a").begun()
+        calls = [run.called(run.task("a"), name) for name in ("one", "two")]
+        asked = [Interrupt(c.name, interrupt_id(c.namespace, 0)) for c in calls]
+        for call, question in zip(calls, asked, strict=True):
+            run.event(TaskInterrupted(call.id, (question,)))
+        run.event(TaskInterrupted(run.running.pop(run.task("a").id).id, ()))
+        run.saved()
+        return run.store, asked
+
+    def test_a_call_whose_question_got_no_answer_is_left_alone(self):
+        """
+        The caller gets the question at once; it stays open when the caller pauses.
+        """
+        store, asked = self.asked_by_two_calls()
+        run = Program("a", store=store)
+        run.begin(Command(resume={asked[0].id: "yes"}))
+        run.saved()
+        first, second = (run.called(run.task("a"), name) for name in ("one", "two"))
+        run.ends(first)
+        run.event(TaskInterrupted(run.running.pop(run.task("a").id).id, (asked[1],)))
+        run.saved()
+
+        assert [identifier for identifier, _ in run.given][1:] == [first.id]
+        assert run.answers[second.id].interrupts == (asked[1],)
+        assert run.outcome.interrupts == (asked[1],)
+
+    def test_a_call_runs_if_one_of_its_questions_was_answered(self):
+        """
+        Of two questions that a call asked at once one is enough to call it again.
+        """
+        run = Program("a").begun()
+        call = run.called(run.task("a"), "one")
+        asked = tuple(Interrupt(n, interrupt_id(call.namespace, n)) for n in (0, 1))
+        run.event(TaskInterrupted(call.id, asked))
+        run.event(TaskInterrupted(run.running.pop(run.task("a").id).id, asked))
+        run.saved()
+
+        again = Program("a", store=run.store)
+        again.begin(Command(resume={asked[1].id: "yes"}))
+        again.saved()
+        caller = again.task("a")
+        task = msgspec.structs.replace(call, routed=caller.routed)
+
+        assert kinds(again.event(TaskCalled(caller.id, task))) == ["StartTask"]
+
+    def test_without_an_answer_each_call_runs_again(self):
+        """
+        None calls the functions again that asked.
+        """
+        store, _ = self.asked_by_two_calls()
+        run = Program("a", store=store)
+        run.begin(None)
+        run.saved()
+        for name in ("one", "two"):
+            run.called(run.task("a"), name)
+
+        assert run.names == ["a", "one", "two"]
+
 
 class TestStopping:
     def test_a_call_that_waits_for_a_place_is_given_up(self):

@@ -77,18 +77,67 @@ class TestCommand:
     @pytest.mark.langgraph("F-F4")
     def test_an_answer_for_one_of_two_leaves_the_other_waiting(self):
         """
-        The unanswered task runs to its question again; after that a bare answer will do.
+        The unanswered task is left alone with its question; after that a bare answer will do.
         """
         store = thread("a", "b")
         asked = {e.path[-1]: e.writes[0][1][0] for e in store.ledger if e.index == -3}
         run = again(store, Command(resume={asked["a"].id: "yes"}))
-        assert {t.name: t.answers for t in run.running.values()} == {"a": ("yes",), "b": ()}
+        assert {t.name: t.answers for t in run.running.values()} == {"a": ("yes",)}
         run.finish("a", log=["a"])
-        run.ask("b", "b?")
         run.saved()
 
         assert [i.id for i in run.outcome.interrupts] == [asked["b"].id]
         assert again(store, Command(resume="also yes")).task("b").answers == ("also yes",)
+
+    @pytest.mark.parametrize("given", [None, Command(resume={}), Command(update={"text": "y"})])
+    def test_without_an_answer_every_task_that_asked_runs(self, given):
+        """
+        None, an empty map and an update alone call both tasks again.
+        """
+        assert again(thread("a", "b"), given).names == ["a", "b"]
+
+    def test_an_update_beside_an_answer_lets_the_others_ask_anew(self):
+        """
+        With another state the unanswered task may ask something else, so it runs.
+        """
+        store = thread("a", "b")
+        asked = {e.path[-1]: e.writes[0][1][0] for e in store.ledger if e.index == -3}
+        run = again(store, Command(resume={asked["a"].id: "yes"}, update={"text": "y"}))
+
+        assert {t.name: t.answers for t in run.running.values()} == {"a": ("yes",), "b": ()}
+
+    def test_a_task_that_failed_since_is_not_left_alone(self):
+        """
+        An answer to another task's question runs what has failed, whether it had asked or not.
+        """
+        store = thread("a", "b")
+        retried = again(store, None)
+        retried.ask("a", "a?")
+        retried.fail("b", ValueError("no"))
+        retried.saved()
+        asked = [e for e in store.ledger if e.index == -3 and e.path[-1] == "a"][-1]
+        run = again(store, Command(resume={asked.writes[0][1][0].id: "yes"}))
+
+        assert run.names == ["a", "b"]
+
+    def test_a_task_with_an_answer_that_it_never_used_runs(self):
+        """
+        After a crash before a task used one of its answers, an answer to another runs it too.
+        """
+        run = Script(PAIR, SYNC)
+        run.begin({"text": "x"})
+        run.saved()
+        task = run.running.pop(run.task("b").id)
+        below = tuple(Interrupt(n, str(n) * 32) for n in (1, 2))
+        run.event(TaskInterrupted(task.id, below))
+        run.ask("a", "a?")
+        run.saved()
+        again(run.store, Command(resume={"1" * 32: "yes"}))  # it dies here
+        asked = next(e for e in run.store.ledger if e.index == -3 and e.path[-1] == "a")
+        after = again(run.store, Command(resume={asked.writes[0][1][0].id: "yes"}))
+
+        assert after.names == ["a", "b"]
+        assert after.task("b").routed == {"1" * 32: "yes"}
 
     @pytest.mark.promise("L56")
     def test_a_bare_answer_to_two_questions_is_refused(self):

@@ -201,6 +201,7 @@ class TestRebuilding:
 
 FIRST: dict[str, Any] = {
     "anchor": None,
+    "answering": False,
     "bare_answer": [],
     "barrier": 0,
     "calls": None,
@@ -218,6 +219,7 @@ FIRST: dict[str, Any] = {
     "has_saver": True,
     "head": None,
     "interrupted": {},
+    "left_waiting": (),
     "max_version": 0,
     "namespace": "",
     "nested": None,

@@ -66,7 +66,11 @@ LEDGERS: list[tuple[list[StoredWrite], Attempt]] = [
     ),
     (
         [asked(1, Q1), answered(2, "a"), failed(2, "no")],
-        Attempt(PATH, error="no", interrupts=(Q1,), answers=("a",)),
+        Attempt(PATH, error="no", interrupts=(Q1,), failed_since=True, answers=("a",)),
+    ),
+    (
+        [failed(1, "no"), asked(2, Q1)],
+        Attempt(PATH, error="no", interrupts=(Q1,), waiting=True),
     ),
 ]
 

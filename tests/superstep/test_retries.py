@@ -27,6 +27,27 @@ def requests_error(status: int | None) -> Exception:
     return requests.HTTPError(response=answer)
 
 
+def client_error(status: int, kind: type[Exception] = Exception, **headers: str) -> Exception:
+    """An error as the clients of OpenAI and Anthropic raise them."""
+    error = type("APIStatusError", (kind,), {})("no")
+    error.status_code = status
+    error.response = httpx.Response(status, headers=headers)
+    return error
+
+
+class Rude(ValueError):
+    """An error whose attributes raise errors."""
+
+    def __getattr__(self, name: str) -> object:
+        raise RuntimeError(name)
+
+
+def asking(**headers: str) -> Exception:
+    """An error of a response 429 with these headers, named with `_` for `-`."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return client_error(429, **named)
+
+
 class TestTheWait:
     @pytest.mark.langgraph("F-C9")
     @pytest.mark.parametrize(
@@ -67,6 +88,98 @@ class TestTheWait:
         assert [wait is not None for wait in waits] == [True, True, False]
 
 
+DATE = "Mon, 23 Nov 2026 05:00:30 GMT"
+NOW = 1795410000.0
+"""Half a minute before DATE."""
+
+
+@pytest.mark.langgraph("F-C9")
+class TestRetryAfter:
+    @pytest.mark.parametrize(
+        ("error", "wait"),
+        [
+            (asking(retry_after="20"), 20),
+            (asking(Retry_After="1.5"), 1.5),
+            (asking(retry_after=DATE), 30),
+            (asking(retry_after=DATE, date="Mon, 23 Nov 2026 05:00:10 GMT"), 20),
+            (asking(retry_after=DATE.replace("GMT", "-0000")), 30),
+            (asking(retry_after_ms="2500"), 2.5),
+            (asking(retry_after_ms="2500", retry_after="9"), 2.5),
+            (asking(retry_after_ms="soon", retry_after="9"), 9),
+            (asking(retry_after="3600"), 3600),
+            (asking(retry_after="0.1"), 0.5),
+            (ExceptionGroup("", [asking(retry_after="7"), ValueError(), asking()]), 7),
+        ],
+    )
+    def test_it_is_the_least_wait(self, error, wait):
+        """
+        Seconds, milliseconds and a date are read, a date by the server's own clock if it says its
+        time; a longer wait of the policy stays.
+        """
+        assert next_delay([STEADY], 1, error, 0, now=NOW) == wait
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "-1",
+            "inf",
+            "nan",
+            "1e3",
+            "1_0",
+            "3601",
+            "99999999999999999999",
+            "",
+            "soon",
+            "٣",
+            "Mon, 23 Nov 2026 04:00:00 GMT",
+            "Mon, 23 Nov 2099 05:00:00 GMT",
+            "Mon, 99 Nov 2026",
+        ],
+    )
+    def test_values_without_sense_are_ignored(self, text):
+        """
+        A wait that is negative, past, more than an hour or no number is not taken.
+        """
+        held = type("Held", (Exception,), {"headers": {"Retry-After": text}})("no")
+
+        assert next_delay([STEADY], 1, held, 0, now=NOW) == 0.5
+
+    def test_the_maximum_of_the_policy_does_not_cut_it(self):
+        """
+        `max_interval` bounds the policy's own wait; the jitter still comes on top.
+        """
+        policy = STEADY._replace(max_interval=1, jitter=True)
+
+        assert next_delay([policy], 9, asking(retry_after="20"), 0.25, now=NOW) == 20.25
+
+    def test_a_deadline_that_would_pass_ends_the_attempts(self):
+        """
+        A run that would have ended before the server takes another request fails at once; a wait
+        of the policy's own goes on.
+        """
+        assert next_delay([STEADY], 1, asking(retry_after="20"), 0, now=NOW, left=19) is None
+        assert next_delay([STEADY], 1, asking(retry_after="20"), 0, now=NOW, left=20) == 20
+        assert next_delay([STEADY], 3, asking(), 0, now=NOW, left=1) == 2
+
+    @pytest.mark.parametrize("headers", [None, 5, {}, {"Date": DATE}])
+    def test_responses_without_it_change_nothing(self, headers):
+        """
+        Any object may be an error's response, with or without headers.
+        """
+        error = type("Odd", (Exception,), {"response": object(), "headers": headers})("no")
+
+        assert next_delay([STEADY], 1, error, 0, now=NOW) == 0.5
+        assert next_delay([STEADY], 1, requests_error(None), 0, now=NOW) == 0.5
+
+    def test_headers_beside_a_response_are_found(self):
+        """
+        A client may keep the headers with the error itself, in a plain dict.
+        """
+        error = type("Theirs", (Exception,), {"status": 429, "headers": {"RETRY-AFTER": "4"}})("no")
+
+        assert next_delay([STEADY], 1, error, 0, now=NOW) == 4
+
+
 class TestWhichErrors:
     @pytest.mark.langgraph("F-C9")
     @pytest.mark.parametrize(
@@ -88,6 +201,13 @@ class TestWhichErrors:
             (requests_error(500), True),
             (requests_error(403), False),
             (requests_error(None), True),
+            (httpx_error(429), True),
+            (requests_error(429), True),
+            (client_error(429), True),
+            (client_error(429, ValueError), True),
+            (client_error(418, ValueError), False),
+            (Rude(), False),
+            (ExceptionGroup("", [ConnectionError(), httpx_error(429)]), True),
             (type("Theirs", (Exception,), {})(), True),
             (ExceptionGroup("", [ConnectionError(), httpx_error(500)]), True),
             (ExceptionGroup("", [ConnectionError(), ValueError()]), False),

@@ -179,7 +179,9 @@ async def wait_for_retry(
     policies: tuple[RetryPolicy, ...], scope: TaskScope, error: BaseException
 ) -> bool:
     """Wait for the next attempt. Returns False, without waiting, after the last."""
-    delay = next_delay(policies, scope.attempt, error, random.random())  # noqa: S311 - a jitter
+    jitter = random.random()  # noqa: S311 - not a secret
+    left = scope.lineage.stopping.left_s()
+    delay = next_delay(policies, scope.attempt, error, jitter, now=time.time(), left=left)
     if delay is None:
         return False
     scope.over = True

@@ -9,9 +9,11 @@ Links      a run that resumes is linked to the one that made its checkpoint, who
 Ends       with the run: no span is left open. An error of a sampler or a
            processor is logged, and changes nothing for the run
 
-No span holds a value of the state, an input or a result.
+No span holds a value of the state, an input or a result. Runs of agents have OpenTelemetry's
+`gen_ai.*` attributes; the model calls and tool calls in their nodes: `task/operation_spans.py`.
 """
 
+import sys
 import time
 from collections.abc import Callable, Mapping
 from contextvars import Context
@@ -24,11 +26,11 @@ from opentelemetry.trace import Span, SpanContext, Status, StatusCode
 from opentelemetry.trace import TraceFlags as Flags
 
 from actorgraph.errors import GraphDrained
-from actorgraph.errors.texts import error_text, error_traceback
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.node_actor import RunEnvironment
 from actorgraph.runtime.task.interop import Inherit
+from actorgraph.runtime.task.operation_spans import record_error
 from actorgraph.runtime.task.scope import TaskScope
 from actorgraph.superstep.nesting import TRACE_KEY
 from actorgraph.values.checkpoint import Restored
@@ -108,6 +110,10 @@ class RunTrace:
             if inherit is not None:
                 inherit(scope, context)
             quietly(self._begin_task, scope, context)
+            if "langchain_core" in sys.modules:
+                from actorgraph.runtime.task.model_spans import trace_models
+
+                quietly(trace_models, scope, context)
 
         return both
 
@@ -164,7 +170,7 @@ class RunTrace:
                     span.set_attribute(_PREFIX + "cached", value=True)
             case TaskFailed(_, error):
                 status, self._failed = "error", error
-                fail(span, error)
+                record_error(span, error)
             case TaskInterrupted():
                 status = "interrupted"
             case TaskCancelled():
@@ -209,7 +215,7 @@ class RunTrace:
             status = "drained"
             span.set_attribute(_PREFIX + "reason", error.reason)
         elif isinstance(error, BaseException):
-            fail(span, error)
+            record_error(span, error)
         close(span, status, None)
 
 
@@ -236,9 +242,10 @@ def quietly(act: Callable[..., T], *args: Any) -> T | None:
 def _begin(launch: Launch) -> RunTrace | None:
     tracer = trace.get_tracer("actorgraph")
     attributes = span_ids(launch) | named({"durability": launch.policy.durability})
-    span = launch.context.run(
-        tracer.start_span, f"run {launch.template.plan.name}", attributes=attributes
-    )
+    name = f"run {launch.template.plan.name}"
+    if agent := of_agent(launch):
+        name, attributes = f"invoke_agent {launch.template.plan.name}", attributes | agent
+    span = launch.context.run(tracer.start_span, name, attributes=attributes)
     launch.context.run(enter, span)
     return RunTrace(tracer, span, launch) if span.is_recording() else None
 
@@ -254,6 +261,16 @@ def span_ids(launch: Launch) -> dict[str, Any]:
     return found
 
 
+def of_agent(launch: Launch) -> dict[str, Any]:
+    """OpenTelemetry's attributes of a run of an agent: of a graph whose state has chat messages."""
+    plan, thread_id = launch.template.plan, launch.address.thread_id
+    # Only the reducers of messages complete their writes.
+    if not plan.stamps:
+        return {}
+    found = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": plan.name}
+    return {**found, "gen_ai.conversation.id": thread_id} if thread_id else found
+
+
 def named(values: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes with our prefix."""
     return {_PREFIX + name: value for name, value in values.items()}
@@ -262,14 +279,6 @@ def named(values: Mapping[str, Any]) -> dict[str, Any]:
 def enter(span: Span) -> None:
     """Make a span the current one of the running context."""
     contexts.attach(trace.set_span_in_context(span))
-
-
-def fail(span: Span, error: BaseException) -> None:
-    """Record an error in a span and set its status."""
-    # The text that OpenTelemetry makes of an error may be one that no exporter can encode.
-    texts = {"exception.message": error_text(error), "exception.stacktrace": error_traceback(error)}
-    span.record_exception(error, attributes=texts)
-    span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error_text(error)}"))
 
 
 def close(span: Span, status: str, end_ns: int | None) -> None:

@@ -68,7 +68,9 @@ def nested_place(scope: TaskScope, saver: Saver | bool | None) -> NestedPlace:
         host, claims = host_of(saver), True
     stateful = saver is True
     namespace = nested_namespace(scope.task.namespace, scope.next_graph(), stateful=stateful)
-    nested = Nested(lineage.parents(), scope.routed, stateful, claims, scope.task.id)
+    nested = Nested(
+        lineage.parents(), scope.routed, stateful, claims, scope.task.id, lineage.state.answering
+    )
     # The namespace contains the task's id, which depends on the checkpoint that the task builds
     # on. If this run has made that one itself, only an earlier attempt can have stored anything.
     fresh = _is_first(scope) and lineage.base() != lineage.loaded

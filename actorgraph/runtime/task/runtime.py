@@ -5,6 +5,7 @@ RunResources   the context and the stores that the caller passed
 Runtime        the object that a node gets besides the state; made only for nodes that ask for it
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -48,6 +49,10 @@ class Stopping(msgspec.Struct, frozen=True):
         if reason is None and self.deadline is not None and time.monotonic() >= self.deadline:
             return DEADLINE
         return reason
+
+    def left_s(self) -> float:
+        """The seconds until the deadline; infinite without one."""
+        return math.inf if self.deadline is None else self.deadline - time.monotonic()
 
     def below(self, control: RunControl | None, deadline_s: float | None) -> "Stopping":
         """The stopping of a subgraph's run: its own control, and the earlier of both deadlines.

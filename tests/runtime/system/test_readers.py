@@ -4,7 +4,6 @@ from typing import Any
 
 import anyio
 import pytest
-import trio.testing
 
 from actorgraph import ActorSystem, InMemorySaver, SlowReaderError, get_stream_writer
 from actorgraph.runtime.system.journal import HELD_S_MAX
@@ -13,6 +12,7 @@ from tests.support.every_saver import Store
 from tests.support.gates import Turnstile, settled
 from tests.support.graphs import ab, chain, in_a_row, writer
 from tests.support.systems import kinds, place, system_of
+from tests.support.virtual_time import in_virtual_time
 
 pytestmark = pytest.mark.every_saver
 
@@ -223,18 +223,6 @@ class TestPatience:
             assert seen == ["metadata", *["custom"] * 15, "end"]
 
         in_virtual_time(main)
-
-
-def in_virtual_time(main: Any) -> None:
-    """Run in a trio loop whose clock jumps to what is waited for, for an hour of it at most."""
-
-    async def bounded() -> None:
-        with anyio.fail_after(3600):
-            await main()
-
-    # Not 0: a thread that the system waits for is nothing that the clock sees.
-    clock = trio.testing.MockClock(autojump_threshold=0.05)
-    anyio.run(bounded, backend="trio", backend_options={"clock": clock})
 
 
 class TestOtherLives:

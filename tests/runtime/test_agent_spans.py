@@ -1,0 +1,207 @@
+"""Spans of agents: OpenTelemetry's `gen_ai.*` attributes of runs, model calls and tool calls."""
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage as TheirAIMessage
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.trace import SpanKind, StatusCode
+
+from actorgraph import Command, InMemorySaver, MessagesState, interrupt
+from actorgraph.messages import AIMessage
+from actorgraph.prebuilt import ToolNode, create_react_agent
+from tests.prebuilt.scripted import ASKED, Script, calling, double
+from tests.runtime.test_spans import Traces, traces
+from tests.support.graphs import ab, at, in_a_row
+
+__all__ = ["traces"]
+
+
+def of(span: ReadableSpan) -> dict[str, Any]:
+    """The attributes of a span that OpenTelemetry names."""
+    found = span.attributes or {}
+    return {
+        name.removeprefix("gen_ai."): value
+        for name, value in found.items()
+        if name.startswith("gen_ai.") or name == "error.type"
+    }
+
+
+class Model(Script):
+    """A chat model with a name."""
+
+    model_name = "small-1"
+
+
+async def test_a_run_of_an_agent_has_its_operations(traces: Traces):
+    """
+    The run invokes an agent; below its nodes are the model's calls and the tools', with the
+    model, the tokens and the ids of the conversation and of the call.
+    """
+    answer = AIMessage(
+        "8",
+        usage_metadata={"input_tokens": 5, "output_tokens": 2, "total_tokens": 7},
+        response_metadata={"model_name": "small-1-2026", "id": "r1", "finish_reason": "stop"},
+    )
+    model = Model(calling(("double", {"number": 4})), answer)
+    agent = create_react_agent(model, [double], name="maths", checkpointer=InMemorySaver())
+
+    await agent.ainvoke(ASKED, at())
+
+    run, tool = traces.one("invoke_agent maths"), traces.one("execute_tool double")
+    first, last = traces.named("chat small-1")
+    ids = {"conversation.id": "t"}
+    assert of(run) == {"operation.name": "invoke_agent", "agent.name": "maths", **ids}
+    assert of(tool) == {
+        "operation.name": "execute_tool",
+        "tool.name": "double",
+        "tool.call.id": "double0",
+        "tool.type": "function",
+        **ids,
+    }
+    assert of(first) == {"operation.name": "chat", "request.model": "small-1", **ids}
+    assert of(last) == {
+        **of(first),
+        "response.model": "small-1-2026",
+        "response.id": "r1",
+        "response.finish_reasons": ("stop",),
+        "usage.input_tokens": 5,
+        "usage.output_tokens": 2,
+    }
+    assert [traces.above(span) for span in (first, tool)] == ["agent", "tools"]
+    assert [s.kind for s in (run, tool, first)] == [
+        SpanKind.INTERNAL,
+        SpanKind.INTERNAL,
+        SpanKind.CLIENT,
+    ]
+
+
+class Theirs(GenericFakeChatModel):
+    """A chat model of LangChain's that names itself."""
+
+    def _get_ls_params(self, stop: Any = None, **options: Any) -> Any:
+        return {"ls_provider": "google_genai", "ls_model_name": "g-1", "ls_model_type": "chat"}
+
+
+class Broken(Theirs):
+    """One that can't be reached."""
+
+    def _generate(self, *given: Any, **options: Any) -> Any:
+        raise ConnectionError("no")
+
+
+def theirs(*answers: Any) -> Theirs:
+    return Theirs(messages=iter(answers))
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["in a graph", "in a subgraph"])
+async def test_models_of_langchain_have_one_span_for_each_call(traces: Traces, nested):
+    """
+    A model that a node calls by itself is seen by its callbacks, once, below the node.
+    """
+    used = {"input_tokens": 3, "output_tokens": 1, "total_tokens": 4}
+    model = theirs(TheirAIMessage("hi", usage_metadata=used))
+
+    def node(state: MessagesState):
+        return {"messages": [model.invoke(state["messages"])]}
+
+    graph = in_a_row({"talk": node}, schema=MessagesState)
+    if nested:
+        graph = in_a_row({"below": graph}, schema=MessagesState)
+    await graph.ainvoke({"messages": ["hello"]})
+
+    span = traces.one("chat g-1")
+    assert of(span) == {
+        "operation.name": "chat",
+        "provider.name": "gcp.gemini",
+        "request.model": "g-1",
+        "usage.input_tokens": 3,
+        "usage.output_tokens": 1,
+    }
+    assert traces.above(span) == "talk"
+
+
+async def test_a_model_that_fails_has_the_error(traces: Traces):
+    """
+    The span of a failed call has the kind of its error and the status of one.
+    """
+
+    def node(state: MessagesState):
+        return {"messages": [Broken(messages=iter(())).invoke(state["messages"])]}
+
+    with pytest.raises(ConnectionError):
+        await in_a_row({"talk": node}, schema=MessagesState).ainvoke({"messages": ["hello"]})
+
+    span = traces.one("chat g-1")
+    assert span.status.status_code is StatusCode.ERROR
+    assert of(span)["error.type"] == "ConnectionError"
+
+
+async def test_a_tool_that_asks_has_not_failed(traces: Traces):
+    """
+    A question ends the span of the call without an error; the answered call has another span.
+    """
+
+    def asks() -> str:
+        """Ask."""
+        return interrupt("?")
+
+    model = Model(calling(("asks", {})), AIMessage("done"))
+    agent = create_react_agent(model, [asks], checkpointer=InMemorySaver())
+    await agent.ainvoke(ASKED, at())
+    await agent.ainvoke(Command(resume="yes"), at())
+
+    spans = traces.named("execute_tool asks")
+    assert [span.status.status_code for span in spans] == [StatusCode.UNSET] * 2
+
+
+@pytest.mark.parametrize("replies", [False, True])
+async def test_a_failed_tool_says_why(traces: Traces, replies):
+    """
+    The kind of the error is an attribute, whether or not the model gets a reply, and it is
+    recorded once.
+    """
+
+    def breaks() -> str:
+        """Fail."""
+        raise KeyError("no")
+
+    model = Model(calling(("breaks", {})), AIMessage("well"))
+    agent = create_react_agent(model, ToolNode([breaks], handle_tool_errors=replies))
+    with nullcontext() if replies else pytest.raises(KeyError):
+        await agent.ainvoke(ASKED)
+
+    span = traces.one("execute_tool breaks")
+    assert of(span)["error.type"] == "KeyError"
+    assert len(span.events) == 1
+    assert span.status.status_code is StatusCode.ERROR
+
+
+async def test_other_graphs_have_none(traces: Traces):
+    """
+    Spans of a graph without chat messages have only this library's attributes.
+    """
+    await ab().ainvoke({"bar": []})
+
+    assert {span.name for span in traces.spans} == {"run LangGraph", "superstep", "a", "b"}
+    assert all(of(span) == {} for span in traces.spans)
+
+
+async def test_without_a_provider_no_span_is_made():
+    """
+    In a program that doesn't trace, a tool runs in no span.
+    """
+    seen: list[bool] = []
+
+    def look() -> str:
+        """Look at the current span."""
+        seen.append(trace.get_current_span().get_span_context().is_valid)
+        return "ok"
+
+    model = Model(calling(("look", {})), AIMessage("done"))
+    await create_react_agent(model, [look]).ainvoke(ASKED)
+
+    assert seen == [False]
