@@ -13,6 +13,7 @@ from typing import Any, Self
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_names, node_policies
+from actorgraph.plan.langgraph_nodes import check_langgraph_node
 from actorgraph.plan.schema import (
     Schema,
     add_channels,
@@ -358,6 +359,7 @@ class GraphBuilder:
 
 
 def _function(name: str, action: Any) -> Callable[..., Any]:
+    check_langgraph_node(name, action)
     function = _callable(f"node {name!r}", action)
     if calls.is_generator(function):
         raise GraphBuildError(

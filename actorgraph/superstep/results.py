@@ -7,6 +7,7 @@ it fails the task too.
 
 import dataclasses
 import inspect
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from datetime import date, time, timedelta
@@ -28,7 +29,12 @@ from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import END, INTERRUPT, ROOT, START, TASKS
-from actorgraph.values.from_langgraph import from_langgraph, is_langgraph_interrupt
+from actorgraph.values.from_langgraph import (
+    LANGGRAPH_TYPES,
+    from_langgraph,
+    is_langgraph_interrupt,
+    overwrites_from_langgraph,
+)
 from actorgraph.values.run import Write
 
 
@@ -47,6 +53,8 @@ def writes_of(
         ParentCommand: the value is a Command for the parent graph; the task keeps no writes.
     """
     if type(returned) is dict and node.writes.issuperset(returned) and not node.bare:
+        if LANGGRAPH_TYPES in sys.modules:
+            returned = overwrites_from_langgraph(returned)
         return [*returned.items(), *node.targets], []  # fast path: a dict of known keys
     returned = from_langgraph(returned)
     if node.shape is not None and (node.literal or not isinstance(returned, (Command, Send))):
@@ -56,7 +64,7 @@ def writes_of(
     bare = node.bare
     for part in _parts(returned, bare):
         if type(part) is dict and not bare:
-            _add_keys(plan, node, part.items(), writes, dropped)
+            _add_keys(plan, node, updates_in(node, part), writes, dropped)
         elif isinstance(part, Command):
             _check_graph(node, part, nested)
             _add_keys(plan, node, updates_in(node, part.update), writes, dropped)
@@ -136,7 +144,7 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     if node.writes == {ROOT}:
         return ((ROOT, update),)
     if isinstance(update, Mapping):
-        return update.items()
+        return overwrites_from_langgraph(update).items()
     if isinstance(update, (list, tuple)) and all(
         isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in update
     ):

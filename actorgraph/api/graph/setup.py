@@ -38,7 +38,7 @@ from actorgraph.runtime.task.runtime import RunResources, Stopping
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of, stable_namespace
 from actorgraph.values.configs import Config, merge_configs
-from actorgraph.values.from_langgraph import from_langgraph
+from actorgraph.values.from_langgraph import LANGGRAPH_TYPES, input_from_langgraph
 from actorgraph.values.policies import Durability, DurabilityMode, RunPolicy, StreamMode
 from actorgraph.values.stream_items import namespace_of
 
@@ -211,7 +211,7 @@ class CompiledBase:
             template=template,
             policy=policy,
             address=address,
-            given=from_langgraph(given) if "langgraph.types" in sys.modules else given,
+            given=input_from_langgraph(given) if LANGGRAPH_TYPES in sys.modules else given,
             config=config,
             host=host,
             context=copy_context(),

@@ -3,26 +3,31 @@
 import sys
 from collections.abc import Callable, Mapping
 from contextvars import Context
-from dataclasses import replace
 from typing import Any, cast
 
-from actorgraph.errors import GraphInterrupt, ParentCommand
+from actorgraph.errors import GraphDrained, ParentCommand
 from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan
-from actorgraph.runtime.task.scope import TaskScope
+from actorgraph.runtime.task.scope import CURRENT, TaskScope
+from actorgraph.values.commands import is_invalid_resume, mark_invalid_resume
 from actorgraph.values.from_langgraph import from_langgraph
 
 Inherit = Callable[[TaskScope, Context], None]
 
 
 def inheritance_of(config: Mapping[str, Any]) -> Inherit | None:
-    """A function that passes a task's config to the LangChain calls in it.
+    """A function that passes a task's config to the LangChain and LangGraph calls in it.
 
-    None if LangChain isn't imported, or the config has no callbacks, tags and metadata.
+    None if neither is imported; or only LangChain is, and the config has no callbacks, tags and
+    metadata.
     """
     if "langchain_core" not in sys.modules:
         return None
+    if "langgraph.config" in sys.modules:
+        from actorgraph.runtime.task.langgraph import show_task
+
+        return show_task
     if not (config.get("callbacks") or config.get("tags") or config.get("metadata")):
         return None
     from actorgraph.runtime.task.langchain import inherit_config
@@ -31,37 +36,52 @@ def inheritance_of(config: Mapping[str, Any]) -> Inherit | None:
 
 
 def runnable_here(node: NodePlan) -> NodePlan:
-    """The node, adapted to the running event loop, and so that LangGraph's interrupts pause it."""
+    """The node, adapted to the running event loop, and to LangGraph if it is a graph of it."""
     if "langchain_core" not in sys.modules:
         return node
-    theirs = node
     if on_trio():
         from actorgraph.runtime.task.langchain import for_trio
 
         node = for_trio(node)
-    if "langgraph.pregel" in sys.modules and hasattr(theirs.call, "__self__"):
-        from actorgraph.runtime.task.langgraph import pausing_node
+    if "langgraph.pregel" in sys.modules and hasattr(node.call, "__self__"):
+        from actorgraph.runtime.task.langgraph import with_own_store
 
-        node = pausing_node(node)
+        node = with_own_store(node)
     return node
 
 
-def translated(error: BaseException) -> BaseException:
-    """A node's error, with LangGraph's interrupts and commands, also in groups, made ours."""
+def translated(error: BaseException, name: str = "") -> BaseException:
+    """A node's error, with LangGraph's interrupts and commands, also in groups, made ours.
+
+    Args:
+        name: of the node, for errors; default the running task's.
+    """
     theirs = sys.modules.get("langgraph.errors")
     if theirs is None:
         return error
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
-        parts = [translated(part) for part in group.exceptions]
+        parts = [translated(part, name) for part in group.exceptions]
         same = all(new is old for new, old in zip(parts, group.exceptions, strict=True))
         return error if same else BaseExceptionGroup(group.message, parts)
     ours = error
     if isinstance(error, theirs.GraphInterrupt):
-        asked: Any = from_langgraph(list(error.args[0]) if error.args else [])
-        ours = GraphInterrupt([replace(question, id="") for question in asked])
+        from actorgraph.runtime.task.langgraph import questions_of
+
+        ours = questions_of(error, name or CURRENT.get().task.name)
     elif isinstance(error, theirs.ParentCommand):
         ours = ParentCommand(from_langgraph(error.args[0]))
+    elif isinstance(error, theirs.GraphDrained):
+        reason: str = getattr(error, "reason", "")
+        ours = GraphDrained(
+            f"a graph of LangGraph's in a node stopped: {reason}",
+            do="resume the thread to go on",
+            reason=reason,
+        )
+    elif theirs.is_invalid_resume(error) and not is_invalid_resume(error):
+        from actorgraph.runtime.task.langgraph import refused_question
+
+        mark_invalid_resume(error, refused_question(error))
     elif isinstance(error, (RuntimeError, KeyError)) and _is_of_langgraph(error):
         add_note(error, _MIXED)
     if ours is not error:
@@ -69,7 +89,7 @@ def translated(error: BaseException) -> BaseException:
     return ours
 
 
-def is_control_flow(error: BaseException) -> bool:
+def is_control_flow(error: BaseException | None) -> bool:
     """Whether it is control flow of LangGraph's, which error handling must let through."""
     theirs = sys.modules.get("langgraph.errors")
     return theirs is not None and isinstance(error, theirs.GraphBubbleUp)
