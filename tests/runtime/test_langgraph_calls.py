@@ -2,6 +2,8 @@
 
 import asyncio
 import operator
+import subprocess
+import sys
 from typing import Annotated, Any
 
 import pytest
@@ -261,6 +263,33 @@ class TestFunctions:
 
         with pytest.raises(InvalidUpdateError, match="'mesages', which is not a key of the state"):
             await graph.ainvoke({"log": []}, at())
+
+    def test_without_their_graphs(self):
+        """
+        A program that has loaded LangGraph's functions alone: they find the task, and load no more.
+        """
+        program = """
+import sys
+from langgraph.config import get_config, get_store, get_stream_writer
+from langgraph.types import Command, interrupt
+from actorgraph import InMemorySaver, START, StateGraph
+from actorgraph.stores import InMemoryStore
+def node(state):
+    get_stream_writer()("chunk")
+    return {"a": interrupt(get_config()["configurable"]["thread_id"]), "b": bool(get_store())}
+store = InMemoryStore()
+graph = StateGraph(dict).add_node("n", node).add_edge(START, "n")
+graph = graph.compile(checkpointer=InMemorySaver(), store=store)
+place = {"configurable": {"thread_id": "t"}}
+print(list(graph.stream({"a": 0}, place, stream_mode="custom")))
+print(graph.invoke(Command(resume=1), place))
+print([m for m in sys.modules if m.startswith("langgraph.pregel")])
+"""
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=False
+        )
+
+        assert done.stdout.splitlines() == ["['chunk']", "{'a': 1, 'b': True}", "[]"], done.stderr
 
     async def test_their_task_is_refused(self):
         """

@@ -78,7 +78,7 @@ def translated(error: BaseException, name: str = "") -> BaseException:
             do="resume the thread to go on",
             reason=reason,
         )
-    elif theirs.is_invalid_resume(error) and not is_invalid_resume(error):
+    elif _refuses_answer(theirs, error) and not is_invalid_resume(error):
         from actorgraph.runtime.task.langgraph import refused_question
 
         mark_invalid_resume(error, refused_question(error))
@@ -87,6 +87,12 @@ def translated(error: BaseException, name: str = "") -> BaseException:
     if ours is not error:
         ours.__cause__ = error
     return ours
+
+
+def _refuses_answer(theirs: Any, error: BaseException) -> bool:
+    """Whether LangGraph's `interrupt` raised it, about an answer; older versions check none."""
+    check = getattr(theirs, "is_invalid_resume", None)
+    return check is not None and check(error)
 
 
 def is_control_flow(error: BaseException | None) -> bool:

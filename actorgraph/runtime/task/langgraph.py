@@ -14,7 +14,7 @@ from contextvars import Context
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any, Never, cast, overload
 
 from langchain_core.runnables.config import RunnableConfig, var_child_runnable_config
@@ -57,12 +57,14 @@ def show_task(scope: TaskScope, context: Context) -> None:
 
 def _keys(scope: TaskScope) -> dict[str, Any]:
     keys = dict.fromkeys(scope.lineage.state.plan.state_keys)
+    protocol = sys.modules.get("langgraph.pregel.protocol")  # not loaded without its graphs
+    stream = {} if protocol is None else {LANGGRAPH_STREAM: protocol.StreamProtocol(_drop, set())}
     return {
+        **stream,
         LANGGRAPH_TASK: scope.task.id,
         LANGGRAPH_SCRATCHPAD: _scratchpad(scope),
         LANGGRAPH_RUNTIME: _runtime(scope),
         LANGGRAPH_SEND: _write,
-        LANGGRAPH_STREAM: sys.modules["langgraph.pregel.protocol"].StreamProtocol(_drop, set()),
         LANGGRAPH_READ: partial(_read, None, keys),
         CALL: _refuse_task,
         # The namespace belongs to this task alone: a checkpoint in it is of an earlier attempt.
@@ -73,7 +75,9 @@ def _keys(scope: TaskScope) -> dict[str, Any]:
 
 def _scratchpad(scope: TaskScope) -> Any:
     """LangGraph's record of a task, which counts the questions and the subgraphs of ours."""
-    kind = sys.modules["langgraph._internal._scratchpad"].PregelScratchpad
+    module = sys.modules.get("langgraph._internal._scratchpad")
+    # Only its graphs look at the class, and they load it.
+    kind: Any = SimpleNamespace if module is None else module.PregelScratchpad
     step = scope.lineage.step()
     return kind(
         step=step,
@@ -87,8 +91,10 @@ def _scratchpad(scope: TaskScope) -> Any:
 
 
 def _runtime(scope: TaskScope) -> Any:
-    theirs, ours = sys.modules["langgraph.runtime"], runtime_of(scope)
+    theirs, ours = sys.modules.get("langgraph.runtime"), runtime_of(scope)
     info = ours.execution_info
+    if theirs is None:
+        return ours  # has all that its other functions read
     assert info is not None
     return theirs.Runtime(
         context=ours.context,
