@@ -16,9 +16,15 @@ from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.texts import is_encodable
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.launch import Address
+from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.values.configs import Config, check_texts, stored_metadata
-from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, DEFAULT_RECURSION_LIMIT, START
+from actorgraph.values.constants import (
+    DEFAULT_NESTING_LIMIT,
+    DEFAULT_RECURSION_LIMIT,
+    LANGGRAPH_TASK,
+    START,
+)
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
 
@@ -60,7 +66,7 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
     )
 
 
-def root_of(config: Config | None, address: Address) -> Address:
+def root_of(config: Config | None, address: Address, *, is_stored: bool = True) -> Address:
     """Return the root checkpoint at which a run starts whose config addresses a subgraph's.
 
     Such a config also holds the checkpoints of the runs above, in `checkpoint_map`; the run starts
@@ -68,10 +74,19 @@ def root_of(config: Config | None, address: Address) -> Address:
 
     Args:
         address: that of the config.
+        is_stored: whether the run has a saver.
     Raises:
-        InvalidConfigError: the config lacks the checkpoints above the subgraph's.
+        InvalidConfigError: the config lacks the checkpoints above the subgraph's, or is that of a
+            task of LangGraph's, whose checkpoints are in another saver.
     """
-    places = (checked(config).get("configurable") or {}).get("checkpoint_map") or {}
+    configurable = checked(config).get("configurable") or {}
+    if is_stored and LANGGRAPH_TASK in configurable and CURRENT.get(None) is None:
+        raise InvalidConfigError(
+            "a graph with a checkpointer of its own got the config of a task of LangGraph's, which "
+            "addresses a checkpoint of LangGraph's",
+            do='pass a thread of its own: {"configurable": {"thread_id": "..."}}',
+        )
+    places = configurable.get("checkpoint_map") or {}
     if "" not in places:
         raise InvalidConfigError(
             f"config addresses the subgraph {address.namespace!r}, but a run starts at the root",

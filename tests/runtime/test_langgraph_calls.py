@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 from langchain_core.messages import AIMessage as TheirAIMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph import func as their_func
 from langgraph import graph as theirs
 from langgraph import types as their_types
@@ -31,6 +32,7 @@ from actorgraph import (
     GraphBuildError,
     GraphDrained,
     InMemorySaver,
+    InvalidConfigError,
     InvalidUpdateError,
     RunControl,
     StateGraph,
@@ -566,3 +568,92 @@ class TestGraphs:
 
         assert sorted(asked) == ["a?", "b?"]
         assert sorted(result["log"][:2]) == [1, 2]
+
+
+@pytest.mark.filterwarnings("ignore:The 'config' parameter")
+class TestInTheirGraphs:
+    """Our graphs in nodes of LangGraph's."""
+
+    @staticmethod
+    def around(node):
+        """LangGraph's graph of a node and one after it."""
+        builder = theirs.StateGraph(Log).add_node("n", node).add_node("then", then)
+        builder.add_edge(theirs.START, "n").add_edge("n", "then")
+        return builder.compile(checkpointer=TheirSaver())
+
+    @staticmethod
+    def asking(**options):
+        """Our graph that asks."""
+        builder = StateGraph(Log).add_node("a", lambda state: {"log": [interrupt("why?")]})
+        return builder.add_edge(START, "a").compile(**options)
+
+    def test_one_that_does_not_pause_works(self):
+        """
+        As a node, and called by hand, without a config and with the node's.
+        """
+        ours = StateGraph(Log).add_node("a", lambda state: {"log": ["a"]}).add_edge(START, "a")
+        ours = ours.compile()
+
+        def by_hand(state):
+            return ours.invoke(state)
+
+        for node in (ours, ours.invoke, by_hand):
+            assert self.around(node).invoke({"log": []}, at())["log"] == ["a", "then"]
+
+    def test_a_question_is_not_dropped(self):
+        """
+        LangGraph could not resume our graph: its node fails, and the next one doesn't run.
+        """
+        ours = self.asking()
+
+        for node in (ours, ours.invoke, by_stream(ours)):
+            graph = self.around(node)
+            with pytest.raises(
+                InvalidUpdateError, match=r"asks 'why\?' in a node of a graph of Lang"
+            ):
+                graph.invoke({"log": []}, at())
+            assert graph.get_state(at()).next == ("n",)
+
+    def test_a_breakpoint_is_not_dropped(self):
+        """
+        Nor is a stop at a breakpoint of our graph taken for its end.
+        """
+        ours = self.asking(interrupt_before=["a"])
+
+        with pytest.raises(
+            InvalidUpdateError, match="stopped at a breakpoint in a node of a graph"
+        ):
+            self.around(ours.invoke).invoke({"log": []}, at())
+
+    def test_a_checkpointer_of_its_own_needs_a_thread_of_its_own(self):
+        """
+        LangGraph's config addresses a checkpoint of LangGraph's: refused before anything runs.
+        """
+        ours = self.asking(checkpointer=InMemorySaver())
+
+        def with_config(state, config: RunnableConfig):
+            return ours.invoke(state, config)
+
+        with pytest.raises(InvalidConfigError, match="got the config of a task of LangGraph's"):
+            self.around(with_config).invoke({"log": []}, at())
+
+    def test_on_a_thread_of_its_own_it_pauses(self):
+        """
+        The node gets the question, and may answer it itself.
+        """
+        ours = self.asking(checkpointer=InMemorySaver())
+
+        def node(state):
+            (question,) = ours.invoke({"log": []}, at("own"))["__interrupt__"]
+            return ours.invoke(Command(resume=question.value.upper()), at("own"))
+
+        assert self.around(node).invoke({"log": []}, at())["log"] == ["WHY?", "then"]
+
+
+def by_stream(graph):
+    """A node that streams a graph."""
+
+    def node(state):
+        return [chunk for chunk in graph.stream(state) if "__interrupt__" not in chunk][-1:]
+
+    return node

@@ -194,7 +194,8 @@ class CompiledBase:
             if (scope := CURRENT.get(None)) is not None:  # inherits tags, limits ..., no address
                 config = other_thread_config(scope, configs.checked(config))
             address, run = configs.address_of(config, needs_thread=host is not None), IDS.run()
-            address = configs.root_of(config, address) if address.namespace else address
+            if address.namespace:
+                address = configs.root_of(config, address, is_stored=host is not None)
         else:
             host, (broadcast, modes) = place.host, _nested_broadcast(place, broadcast)
             config, address, run, template = self._nested_start(place, config, template)

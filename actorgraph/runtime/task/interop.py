@@ -1,16 +1,17 @@
 """Interoperation with LangChain and LangGraph, in programs that have imported them."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from typing import Any, cast
 
-from actorgraph.errors import GraphDrained, ParentCommand
+from actorgraph.errors import GraphDrained, InvalidUpdateError, ParentCommand
 from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan
 from actorgraph.runtime.task.scope import CURRENT, TaskScope
-from actorgraph.values.commands import is_invalid_resume, mark_invalid_resume
+from actorgraph.values.commands import Interrupt, is_invalid_resume, mark_invalid_resume
+from actorgraph.values.constants import LANGGRAPH_TASK
 from actorgraph.values.from_langgraph import from_langgraph
 
 Inherit = Callable[[TaskScope, Context], None]
@@ -87,6 +88,32 @@ def translated(error: BaseException, name: str = "") -> BaseException:
     if ours is not error:
         ours.__cause__ = error
     return ours
+
+
+def check_pause(context: Context, thread_id: str, name: str, asked: Sequence[Interrupt]) -> None:
+    """Refuse a pause in a task of LangGraph's: its run would go on without an answer.
+
+    Args:
+        context: the caller's.
+        thread_id: of the run that pauses; "" if it has none.
+        name: of its graph.
+        asked: its questions; none at a breakpoint.
+    Raises:
+        InvalidUpdateError: a node of LangGraph's runs the graph, on no thread of its own.
+    """
+    if "langgraph.pregel" not in sys.modules or context.get(CURRENT) is not None:
+        return
+    from langchain_core.runnables.config import var_child_runnable_config
+
+    place = (context.get(var_child_runnable_config) or {}).get("configurable") or {}
+    if LANGGRAPH_TASK not in place or thread_id not in ("", str(place.get("thread_id"))):
+        return
+    what = f"asks {asked[0].value!r}" if asked else "stopped at a breakpoint"
+    raise InvalidUpdateError(
+        f"graph {name!r} {what} in a node of a graph of LangGraph's, which can't resume it",
+        do="move the graph around it to actorgraph (`python -m actorgraph.cli.codemod`), ask with "
+        "langgraph.types.interrupt in that node, or run it with a thread_id of its own",
+    )
 
 
 def _refuses_answer(theirs: Any, error: BaseException) -> bool:
