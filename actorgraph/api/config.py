@@ -16,6 +16,7 @@ from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.texts import is_encodable
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.launch import Address
+from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.values.configs import Config, check_texts, stored_metadata
@@ -66,7 +67,7 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
     )
 
 
-def root_of(config: Config | None, address: Address, *, is_stored: bool = True) -> Address:
+def root_of(config: Config | None, address: Address, host: Host | None) -> Address:
     """Return the root checkpoint at which a run starts whose config addresses a subgraph's.
 
     Such a config also holds the checkpoints of the runs above, in `checkpoint_map`; the run starts
@@ -74,13 +75,13 @@ def root_of(config: Config | None, address: Address, *, is_stored: bool = True) 
 
     Args:
         address: that of the config.
-        is_stored: whether the run has a saver.
+        host: of the run's saver; None without one.
     Raises:
         InvalidConfigError: the config lacks the checkpoints above the subgraph's, or is that of a
             task of LangGraph's, whose checkpoints are in another saver.
     """
     configurable = checked(config).get("configurable") or {}
-    if is_stored and LANGGRAPH_TASK in configurable and CURRENT.get(None) is None:
+    if host is not None and LANGGRAPH_TASK in configurable and CURRENT.get(None) is None:
         raise InvalidConfigError(
             "a graph with a checkpointer of its own got the config of a task of LangGraph's, which "
             "addresses a checkpoint of LangGraph's",

@@ -194,8 +194,7 @@ class CompiledBase:
             if (scope := CURRENT.get(None)) is not None:  # inherits tags, limits ..., no address
                 config = other_thread_config(scope, configs.checked(config))
             address, run = configs.address_of(config, needs_thread=host is not None), IDS.run()
-            if address.namespace:
-                address = configs.root_of(config, address, is_stored=host is not None)
+            address = configs.root_of(config, address, host) if address.namespace else address
         else:
             host, (broadcast, modes) = place.host, _nested_broadcast(place, broadcast)
             config, address, run, template = self._nested_start(place, config, template)
