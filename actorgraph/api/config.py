@@ -16,9 +16,16 @@ from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.texts import is_encodable, plain
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.launch import Address
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.values.configs import Config, check_texts, stored_metadata
-from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, DEFAULT_RECURSION_LIMIT, START
+from actorgraph.values.constants import (
+    DEFAULT_NESTING_LIMIT,
+    DEFAULT_RECURSION_LIMIT,
+    LANGGRAPH_TASK,
+    START,
+)
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
 
@@ -58,7 +65,7 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
     )
 
 
-def root_of(config: Config | None, address: Address) -> Address:
+def root_of(config: Config | None, address: Address, host: Host | None) -> Address:
     """Return the root checkpoint at which a run starts whose config addresses a subgraph's.
 
     Such a config also holds the checkpoints of the runs above, in `checkpoint_map`; the run starts
@@ -66,10 +73,19 @@ def root_of(config: Config | None, address: Address) -> Address:
 
     Args:
         address: that of the config.
+        host: of the run's saver; None without one.
     Raises:
-        InvalidConfigError: the config lacks the checkpoints above the subgraph's.
+        InvalidConfigError: the config lacks the checkpoints above the subgraph's, or is that of a
+            task of LangGraph's, whose checkpoints are in another saver.
     """
-    places = (checked(config).get("configurable") or {}).get("checkpoint_map") or {}
+    configurable = checked(config).get("configurable") or {}
+    if host is not None and LANGGRAPH_TASK in configurable and CURRENT.get(None) is None:
+        raise InvalidConfigError(
+            "a graph with a checkpointer of its own got the config of a task of LangGraph's, which "
+            "addresses a checkpoint of LangGraph's",
+            do='pass a thread of its own: {"configurable": {"thread_id": "..."}}',
+        )
+    places = configurable.get("checkpoint_map") or {}
     if "" not in places:
         raise InvalidConfigError(
             f"config addresses the subgraph {address.namespace!r}, but a run starts at the root",

@@ -113,6 +113,8 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         TOP, "GraphCallbackHandler GraphInterruptEvent GraphResumeEvent GraphLifecycleEvent"
     ),
     "langgraph.stream": _STREAM,
+    "langgraph.stream._types": _at(TOP, "ProtocolEvent StreamTransformer"),
+    "langgraph.utils.config": _at(TOP, "get_config get_store get_stream_writer"),
     "langgraph.stream.run_stream": _STREAM,
     "langgraph.stream.stream_channel": _STREAM,
     "langgraph.stream.transformers": _STREAM,

@@ -1,74 +1,21 @@
 """Rewrite the LangGraph imports in the text of one module, and list what a person has to change.
 
-Only imports are rewritten. LangGraph's deprecated arguments and attributes are not supported here:
-a call with one would fail with a TypeError, so it is reported with its replacement.
+Only imports are rewritten. Uses that the moved program would break on are reported with their
+replacement; see `checks`.
 """
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-_SCHEMAS = {"config_schema": "context_schema", "input": "input_schema", "output": "output_schema"}
-_RETRY = {"retry": "retry_policy"}
-_RUN = {"checkpoint_during": 'durability="async", or "exit" for False'}
-_INTERRUPT: dict[str, str] = dict.fromkeys(("ns", "when", "resumable"), "id=, or leave it out")
-
-ARGUMENTS: dict[str, dict[str, str]] = {
-    "StateGraph": _SCHEMAS,
-    "add_node": {**_RETRY, "input": "input_schema"},
-    "task": _RETRY,
-    "entrypoint": {**_RETRY, "config_schema": "context_schema"},
-    "create_react_agent": {
-        "config_schema": "context_schema",
-        "state_modifier": "prompt",
-        "messages_modifier": "prompt",
-    },
-    "add_conditional_edges": {"then": "an edge from each of the targets"},
-    "Interrupt": _INTERRUPT,
-    **dict.fromkeys(("invoke", "ainvoke", "stream", "astream"), _RUN),
-}
-"""Function or method -> its old argument -> the replacement."""
-
-ATTRIBUTES = {"interrupt_id": "id"}
-
-
-def outdated(tree: ast.AST) -> Iterator[tuple[ast.expr, str]]:
-    """Iterate over the uses of such names in a program: expression and remark."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            name = _name_of(node.func)
-            known = ARGUMENTS.get(name, {})
-            for keyword in node.keywords:
-                if keyword.arg in known:
-                    new = known[keyword.arg]
-                    yield node, f"{name}({keyword.arg}=) is not supported here: write {new}"
-        elif isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:
-            yield node, f".{node.attr} is .{ATTRIBUTES[node.attr]} here"
-
-
-def _name_of(function: ast.expr) -> str:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
-
+from actorgraph.cli import checks
+from actorgraph.cli.findings import COMPAT, Remark, without_home
+from actorgraph.cli.objects import Modules, objects_of
 
 ROOT = "langgraph"
 WIDTH = 88
 NameMap = Mapping[str, Mapping[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """Something to do by hand.
-
-    Attributes:
-        line: of the program, from 1.
-        text: what to look at.
-    """
-
-    line: int
-    text: str
 
 
 @dataclass(slots=True)
@@ -77,20 +24,24 @@ class Rewritten:
 
     Attributes:
         text: of the program.
-        remarks: in the order of lines.
+        remarks: in the order of lines; notes too.
     """
 
     text: str
     remarks: list[Remark] = field(default_factory=list[Remark])
 
 
-def rewrite(source: str, homes: NameMap) -> Rewritten:
+def rewrite(
+    source: str, homes: NameMap, elsewhere: Modules | None = None, own: Container[str] = ()
+) -> Rewritten:
     """Rewrite a program's imports.
 
     Args:
         source: a Python program.
         homes: LangGraph module -> name -> dotted name here. A name that isn't in it keeps its
             import, with a remark.
+        elsewhere: the graphs of the program's other files.
+        own: packages that are part of the program.
     Raises:
         SyntaxError: it is not valid Python.
     """
@@ -103,11 +54,9 @@ def rewrite(source: str, homes: NameMap) -> Rewritten:
             work.import_modules(node)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             work.mention(node, node.value)
-    if _uses(tree):
-        for place, text in outdated(tree):
-            work.remark(place, text)
+    work.check(elsewhere, own)
     work.remarks.sort(key=lambda remark: remark.line)
-    return Rewritten(work.done(), work.remarks)
+    return Rewritten(work.done(), list(dict.fromkeys(work.remarks)))
 
 
 @dataclass(slots=True)
@@ -131,6 +80,7 @@ class _Rewriter:
         self.homes = homes
         self.remarks: list[Remark] = []
         self.edits: dict[tuple[int, int], str] = {}
+        self.bindings: dict[str, str] = {}
         self.whole = [
             alias.name
             for node in ast.walk(tree)
@@ -148,8 +98,20 @@ class _Rewriter:
             data = data[:start] + text.encode() + data[end:]
         return data.decode()
 
-    def remark(self, node: ast.stmt | ast.expr, text: str) -> None:
-        self.remarks.append(Remark(node.lineno, text))
+    def remark(self, node: ast.stmt | ast.expr, text: str, do: str = "") -> None:
+        self.remarks.append(Remark(node.lineno, text, do))
+
+    def check(self, elsewhere: Modules | None, own: Container[str]) -> None:
+        """Report the uses that the moved program would break on."""
+        objects = objects_of(self.tree, elsewhere)
+        if _uses(self.tree):
+            self.remarks.extend(checks.outdated(self.tree))
+            self.remarks.extend(checks.misfits(self.tree, self.bindings, objects))
+        if _uses(self.tree) or objects.graphs:
+            self.remarks.extend(checks.blocking_calls(self.tree, objects))
+            self.remarks.extend(checks.flat_configs(self.tree, objects))
+        self.remarks.extend(checks.packages(self.tree, own))
+        self.remarks.extend(checks.modules_by_name(self.tree, self.is_module))
 
     def span(self, node: ast.stmt | ast.expr) -> tuple[int, int]:
         end_line, end_column = node.end_lineno or node.lineno, node.end_col_offset or 0
@@ -170,12 +132,12 @@ class _Rewriter:
             if home is not None:
                 package, _, name = home.rpartition(".")
                 moved.setdefault(package, []).append(_as(name, alias.asname or alias.name))
+                self.bindings[alias.asname or alias.name] = home
             elif self.is_module(path):
                 lines += self.bound(node, path, alias.asname or alias.name)
             else:
                 kept.append(_as(alias.name, alias.asname or alias.name))
-                what = "all names" if alias.name == "*" else repr(alias.name)
-                self.remark(node, f"{what} of {module} has no equivalent in actorgraph")
+                self.remarks.append(replace(without_home(module, alias.name), line=node.lineno))
         originals = [_as(alias.name, alias.asname or alias.name) for alias in node.names]
         # All names move to one module unchanged: replace the module only, which keeps comments.
         if list(moved.values()) == [originals]:
@@ -205,12 +167,15 @@ class _Rewriter:
         packages = [use.home.rpartition(".")[0] for use in uses]
         packages = packages or [_package(home) for home in self.homes.get(module, {}).values()]
         if strange or not packages:
-            self.remark(node, strange or f"the module {module} has no equivalent in actorgraph")
+            self.remark(
+                node, strange or f"the module {module} has no equivalent in actorgraph", COMPAT
+            )
             return [f"import {_as(module, local)}"]
         main = max(dict.fromkeys(packages), key=packages.count)
         lines = [f"import {_as(main, local)}"]
         for use in uses:
             package, _, name = use.home.rpartition(".")
+            self.bindings[ast.unparse(use.node)] = use.home
             if package == main:
                 self.edits[self.span(use.node)] = f"{local}.{name}"
             else:
@@ -225,6 +190,7 @@ class _Rewriter:
             self.remark(node, strange)
             return [f"import {module}"]
         for use in uses:
+            self.bindings[ast.unparse(use.node)] = use.home
             self.edits[self.span(use.node)] = use.home
         others = [name for name in self.whole if name != module]
         mine = [use.home for use in uses if not any(use.module.startswith(o) for o in others)]

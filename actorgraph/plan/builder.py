@@ -16,6 +16,7 @@ from actorgraph.errors import CompiledGraphWarning, GraphBuildError
 from actorgraph.errors.texts import plain
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_names, node_policies
+from actorgraph.plan.langgraph_nodes import check_langgraph_node
 from actorgraph.plan.old_names import old_names
 from actorgraph.plan.schema import (
     Managed,
@@ -394,6 +395,7 @@ class GraphBuilder:
 
 
 def _function(name: str, action: Any) -> Callable[..., Any]:
+    check_langgraph_node(name, action)
     function = _callable(f"node {name!r}", action)
     if calls.is_generator(function):
         raise GraphBuildError(

@@ -28,10 +28,12 @@ from typing import (
 )
 
 from actorgraph.channels import BaseChannel, BinaryOperatorAggregate, Channel, LastValue
+from actorgraph.channels.from_langgraph import reducer_from_langgraph, rule_from_langgraph
 from actorgraph.channels.stateful import as_rule
 from actorgraph.errors import GraphBuildError, SchemaError, did_you_mean
 from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START
+from actorgraph.values.from_langgraph import langgraph_module
 
 
 class Managed:
@@ -144,8 +146,27 @@ def _managed_kind(annotation: Any) -> type[Managed] | None:
     annotation = _unwrap(annotation)
     if get_origin(annotation) is not Annotated:
         return None
-    kinds = [e for e in get_args(annotation)[1:] if isinstance(e, type) and issubclass(e, Managed)]
+    marks = [_our_manager(e) for e in get_args(annotation)[1:] if isinstance(e, type)]
+    kinds = [mark for mark in marks if issubclass(mark, Managed)]
     return kinds[-1] if kinds else None
+
+
+def _our_manager(mark: type) -> type:
+    """Return the rule of the same name for a managed value of LangGraph's; others unchanged.
+
+    Raises:
+        SchemaError: it is a program's own managed value, which reads LangGraph's scratchpad.
+    """
+    theirs = getattr(langgraph_module("langgraph.managed.base"), "ManagedValue", None)
+    if theirs is None or not issubclass(mark, theirs):
+        return mark
+    for ours in (IsLastStepManager, RemainingStepsManager):
+        if mark.__name__ == ours.__name__ and mark.__module__.startswith("langgraph.managed."):
+            return ours
+    raise SchemaError(
+        f"{mark.__name__} is a managed value of LangGraph's interface, which reads its scratchpad",
+        do="use IsLastStep or RemainingSteps, or compute the value in the nodes",
+    )
 
 
 def refuse_managed(schema: Schema, what: str) -> Schema:
@@ -193,7 +214,7 @@ def channel_of(key: str, annotation: Any) -> Channel[Any]:
     if key in RESERVED_CHANNELS or key == START or key.startswith((BRANCH_TO, "join:")):
         raise SchemaError(f"state key {key!r} is reserved", do="choose another name for the key")
     annotation = _unwrap(annotation)
-    rule = as_rule(annotation, key=key) if not isinstance(annotation, type) else None
+    rule = None if isinstance(annotation, type) else _rule(annotation, None, key)
     if rule is not None:
         return rule
     if get_origin(annotation) is Annotated:
@@ -204,7 +225,7 @@ def channel_of(key: str, annotation: Any) -> Channel[Any]:
 
 def _annotated(key: str, typ: Any, extras: list[Any]) -> Channel[Any] | None:
     for extra in extras:
-        rule = as_rule(extra, typ, key)
+        rule = _rule(extra, typ, key)
         if rule is not None:
             return rule
     last = extras[-1]
@@ -216,7 +237,13 @@ def _annotated(key: str, typ: Any, extras: list[Any]) -> Channel[Any] | None:
             f"got {getattr(last, '__name__', last)!r}",
             do="use a function of exactly two positional arguments: the value and one write",
         )
-    return BinaryOperatorAggregate(typ, last)
+    return BinaryOperatorAggregate(typ, reducer_from_langgraph(last))
+
+
+def _rule(candidate: Any, typ: Any, key: str) -> Channel[Any] | None:
+    """Make the rule of a channel of this library's or of LangGraph's; None for anything else."""
+    rule = as_rule(candidate, typ, key)
+    return rule_from_langgraph(candidate, typ, key) if rule is None else rule
 
 
 def _positional_count(function: Callable[..., Any]) -> int:

@@ -66,6 +66,9 @@ async def run_concurrently(works: Sequence[Work], calls: Sequence[Mapping[str, A
             asked = translated(error)
             if not isinstance(asked, GraphInterrupt):
                 raise
+            if parts:  # a question raised by hand gets its number among those of its call
+                parts[index].adopt_questions(asked)
+                asked = GraphInterrupt(parts[index].raised)
             questions[index] = asked
 
     try:

@@ -7,6 +7,7 @@ it fails the task too.
 
 import dataclasses
 import inspect
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from datetime import date, time, timedelta
@@ -30,7 +31,12 @@ from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import END, INTERRUPT, ROOT, START, TASKS
-from actorgraph.values.from_langgraph import from_langgraph, is_langgraph_interrupt
+from actorgraph.values.from_langgraph import (
+    LANGGRAPH_TYPES,
+    from_langgraph,
+    is_langgraph_interrupt,
+    overwrites_from_langgraph,
+)
 from actorgraph.values.run import Write
 
 
@@ -53,6 +59,8 @@ def writes_of(
             if type(key) is not str:
                 returned = dict(pairs_of(returned))
                 break
+        if LANGGRAPH_TYPES in sys.modules:
+            returned = overwrites_from_langgraph(returned)
         return [*returned.items(), *node.targets], []  # fast path: a dict of known keys
     returned = from_langgraph(returned)
     if node.shape is not None and (node.literal or not isinstance(returned, (Command, Send))):
@@ -62,7 +70,7 @@ def writes_of(
     bare = node.bare
     for part in _parts(returned, bare):
         if type(part) is dict and not bare:
-            _add_keys(plan, node, pairs_of(part), writes, dropped)
+            _add_keys(plan, node, updates_in(node, part), writes, dropped)
         elif isinstance(part, Command):
             _check_graph(node, part, nested)
             _add_keys(plan, node, updates_in(node, part.update), writes, dropped)
@@ -142,7 +150,7 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     if node.writes == {ROOT}:
         return ((ROOT, update),)
     if isinstance(update, Mapping):
-        return pairs_of(update)
+        return pairs_of(overwrites_from_langgraph(update))
     if isinstance(update, (list, tuple)) and all(
         isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in update
     ):

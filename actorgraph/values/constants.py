@@ -69,3 +69,24 @@ ONE_AT_A_TIME: Final = (
     "(max_concurrency=1 for its node), or compile it without"
 )
 """The advice of errors about two tasks that use one stateful subgraph at once."""
+
+LANGGRAPH_TASK: Final = "__pregel_task_id"
+LANGGRAPH_SCRATCHPAD: Final = "__pregel_scratchpad"
+LANGGRAPH_RUNTIME: Final = "__pregel_runtime"
+LANGGRAPH_SEND: Final = "__pregel_send"
+LANGGRAPH_STREAM: Final = "__pregel_stream"
+LANGGRAPH_READ: Final = "__pregel_read"
+LANGGRAPH_RESUMING: Final = "__pregel_resuming"
+LANGGRAPH_ANSWERS: Final = "__pregel_resume_map"
+LANGGRAPH_KEYS: Final = (
+    LANGGRAPH_TASK,
+    LANGGRAPH_SCRATCHPAD,
+    LANGGRAPH_RUNTIME,
+    LANGGRAPH_SEND,
+    LANGGRAPH_STREAM,
+    LANGGRAPH_READ,
+    CALL,
+    LANGGRAPH_RESUMING,
+    LANGGRAPH_ANSWERS,
+)
+"""Keys of a task's `configurable` in which LangGraph's code finds the task that it runs in."""

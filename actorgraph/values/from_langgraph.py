@@ -4,12 +4,15 @@ LangGraph is never imported here: while its module isn't loaded, no object can b
 """
 
 import sys
+from collections.abc import Mapping
 from typing import Any, cast
 
 from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
 from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
-_TYPES = "langgraph.types"
+LANGGRAPH_TYPES = "langgraph.types"
+"""The module that is loaded if a value may be of LangGraph's classes."""
+
 _NO_ID = "placeholder-id"
 
 
@@ -27,7 +30,7 @@ def from_langgraph(thing: Any) -> Any:
 
     Anything else is returned as it is.
     """
-    if _TYPES not in sys.modules or (theirs := langgraph_module(_TYPES)) is None:
+    if LANGGRAPH_TYPES not in sys.modules or (theirs := langgraph_module(LANGGRAPH_TYPES)) is None:
         return thing
     if isinstance(thing, (list, tuple)) and not hasattr(thing, "_fields"):
         parts = cast("list[Any]", thing)
@@ -35,14 +38,29 @@ def from_langgraph(thing: Any) -> Any:
     return _one(theirs, thing)
 
 
+def overwrites_from_langgraph(update: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Convert the values of an update that are LangGraph's Overwrite."""
+    theirs = _named(langgraph_module(LANGGRAPH_TYPES), "Overwrite")
+    if theirs is None or not any(type(value) is theirs for value in update.values()):
+        return update
+    return {key: from_langgraph(v) if type(v) is theirs else v for key, v in update.items()}
+
+
+def input_from_langgraph(given: Any) -> Any:
+    """Convert the input of a run: an object of LangGraph's, or a dict with its Overwrites."""
+    if type(given) is dict:
+        return overwrites_from_langgraph(cast("dict[str, Any]", given))
+    return from_langgraph(given)
+
+
 def is_langgraph_command(kind: Any) -> bool:
     """Whether a class is LangGraph's Command."""
-    return kind is not None and kind is _named(langgraph_module(_TYPES), "Command")
+    return kind is not None and kind is _named(langgraph_module(LANGGRAPH_TYPES), "Command")
 
 
 def is_langgraph_interrupt(thing: Any) -> bool:
     """Whether a value is LangGraph's Interrupt, or a list with one."""
-    kind = _named(langgraph_module(_TYPES), "Interrupt")
+    kind = _named(langgraph_module(LANGGRAPH_TYPES), "Interrupt")
     parts = cast("list[Any]", thing) if isinstance(thing, (list, tuple)) else [thing]
     return kind is not None and any(isinstance(part, kind) for part in parts)
 
@@ -95,7 +113,9 @@ def _retry(given: Any) -> RetryPolicy:
 
 
 def _cache(given: Any) -> CachePolicy[Any]:
-    return CachePolicy(given.key_func, given.ttl)
+    key = given.key_func
+    is_default = key is type(given).__dataclass_fields__["key_func"].default
+    return CachePolicy(None if is_default else key, given.ttl)
 
 
 def _timeout(given: Any) -> TimeoutPolicy:

@@ -29,11 +29,12 @@ from actorgraph.errors import GraphInterrupt, InvalidConfigError, MissingExtraEr
 from actorgraph.loops import on_trio
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.start import prepare
-from actorgraph.runtime.task.interop import feeds_event_stream
+from actorgraph.runtime.task.interop import check_pause, feeds_event_stream
 from actorgraph.runtime.task.nested import NestedPlace
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of
 from actorgraph.values.policies import StreamMode
+from actorgraph.values.run import Interrupted
 from actorgraph.values.stream_items import Namespace, StreamVersion, namespace_of
 
 if TYPE_CHECKING:
@@ -126,10 +127,12 @@ class RunMethods(CompiledBase):
         return own[0] if self.plan.bare_output else own
 
     async def _outcome(self, launch: Launch, output_keys: object, version: str) -> Any:
-        place = launch.place
+        place, context, thread_id = launch.place, launch.context, launch.address.thread_id
         supervisor, effects = await prepare(launch)
         del launch  # its input need not live as long as the run
         outcome = await supervisor.run(effects)
+        if place is None and type(outcome) is Interrupted:
+            check_pause(context, thread_id, self.plan.name, outcome.interrupts)
         left = results.output_of(outcome, place)
         return results.result_of(self.plan, left, output_keys, version)
 

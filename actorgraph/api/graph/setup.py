@@ -43,7 +43,7 @@ from actorgraph.runtime.task.runtime import RunResources, Stopping
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of, stable_namespace
 from actorgraph.values.configs import Config, merge_configs
-from actorgraph.values.from_langgraph import from_langgraph
+from actorgraph.values.from_langgraph import LANGGRAPH_TYPES, input_from_langgraph
 from actorgraph.values.policies import Durability, DurabilityMode, RunPolicy, StreamMode
 from actorgraph.values.stream_items import namespace_of
 
@@ -255,7 +255,7 @@ class CompiledBase:
             host = self._own_host() if template.saver is None else host_of(template.saver)
             config = _root_config(config)
             address, run = configs.address_of(config, needs_thread=host is not None), IDS.run()
-            address = configs.root_of(config, address) if address.namespace else address
+            address = configs.root_of(config, address, host) if address.namespace else address
         else:
             host, (broadcast, modes) = place.host, _nested_broadcast(place, broadcast)
             config, address, run, template = self._nested_start(place, config, template)
@@ -272,7 +272,7 @@ class CompiledBase:
             template=template,
             policy=policy,
             address=address,
-            given=from_langgraph(given) if "langgraph.types" in sys.modules else given,
+            given=input_from_langgraph(given) if LANGGRAPH_TYPES in sys.modules else given,
             config=config,
             host=host,
             context=copy_context(),

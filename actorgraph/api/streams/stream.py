@@ -20,6 +20,7 @@ from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.run.supervisor import Supervisor, SupervisorStatistics
+from actorgraph.runtime.task.interop import check_pause
 from actorgraph.runtime.task.nested import note_end, raise_above
 from actorgraph.values.run import Escaped, Failed, Interrupted, RunOutcome
 from actorgraph.values.stream_items import Namespace, StreamItem, namespace_of
@@ -117,6 +118,10 @@ class _StreamedRun:
                 raise error
             case Interrupted(_, interrupts) if place is not None:
                 raise_above(place, interrupts)
+            case Interrupted(_, interrupts):
+                launch = self._launch
+                name = launch.template.plan.name
+                check_pause(launch.context, launch.address.thread_id, name, interrupts)
             case Escaped(command):
                 raise ParentCommand(command)
             case _:

@@ -24,7 +24,7 @@ from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.superstep.untracked import storable_update
 from actorgraph.values.commands import RunControl
-from actorgraph.values.from_langgraph import from_langgraph
+from actorgraph.values.from_langgraph import input_from_langgraph
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.run import Cancelled, Interrupted, RunOutcome
@@ -140,7 +140,7 @@ def checked_call(
     return StartCall(
         name=name,
         thread_id=thread_id,
-        given=from_langgraph(given),
+        given=input_from_langgraph(given),
         config=config,
         options=call_options("start", cast("Any", rest)),
         modes=event_modes_of(options.get("stream_mode", SHOWN)),

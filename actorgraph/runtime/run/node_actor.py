@@ -18,7 +18,12 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from actorgraph.errors import NodeCancelledError, ParentCommand
+from actorgraph.errors import (
+    GraphDrained,
+    InvalidUpdateError,
+    NodeCancelledError,
+    ParentCommand,
+)
 from actorgraph.errors.texts import add_note, error_text
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan, Plan
@@ -37,12 +42,18 @@ from actorgraph.runtime.task.calling import (
     call_node,
     real_error,
 )
-from actorgraph.runtime.task.interop import Inherit, runnable_here, translated
+from actorgraph.runtime.task.interop import (
+    Inherit,
+    is_control_flow,
+    runnable_here,
+    translated,
+)
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.messages import attach_tap, offer_returned_messages
 from actorgraph.runtime.task.runtime import RunResources
 from actorgraph.runtime.task.scope import (
     CURRENT,
+    UNHEARD,
     Lineage,
     TaskCalls,
     TaskScope,
@@ -315,6 +326,9 @@ class NodeActor:
         live = environment.live
         if node.retry or start.task.timeout is not None or scope.progress is not None:
             live = start_attempt(scope, live, before)
+        values = visible(environment.lineage.state)  # no superstep ends while a task runs
+        if PREVIOUS in values:
+            scope.previous = values[PREVIOUS]
         if environment.inherit is not None:
             environment.inherit(scope, context)
         if live is not None:
@@ -323,9 +337,6 @@ class NodeActor:
             listen_for_progress(start.task.timeout, scope, context)
         if scope.progress is not None:
             scope.progress()
-        values = visible(environment.lineage.state)  # no superstep ends while a task runs
-        if PREVIOUS in values:
-            scope.previous = values[PREVIOUS]
         cached = node.cache is not None and environment.lineage.cache is not None
         calling = call_cached if cached else call_node
         call = calling(environment.plan, node, values, start.given, scope)
@@ -347,6 +358,8 @@ class NodeActor:
         writes, dropped = made
         # A question was asked, so the node has caught its exception: it pauses nevertheless.
         if scope.raised:
+            if any(question is UNHEARD for question in scope.raised):
+                return TaskFailed(task.id, _unheard(task))
             self._environment.warn("swallowed", task.name)
             return _interrupted(task, scope)
         if scope.drained is not None:
@@ -364,10 +377,12 @@ class NodeActor:
 
     def _failure_event(self, task: Task, scope: TaskScope, error: BaseException) -> Event:
         """The event for a call that has raised."""
-        error = translated(error)
+        error = translated(error, task.name)
         counts = real_error(error)
         if isinstance(counts, ParentCommand):
             return TaskEscaped(task.id, counts.command)
+        if isinstance(counts, GraphDrained) and is_control_flow(counts.__cause__):
+            scope.drained = scope.drained or counts
         if counts is None:
             scope.adopt_questions(error)
             return _interrupted(task, scope)
@@ -378,6 +393,15 @@ class NodeActor:
             note_no_context(counts, self._environment.plan, self._environment.lineage.resources)
             add_note(counts, f"During task with name {task.name!r} and id {task.id!r}")
         return TaskFailed(task.id, counts)
+
+
+def _unheard(task: Task) -> InvalidUpdateError:
+    """The error of a node that caught a question whose text nothing else knows."""
+    return InvalidUpdateError(
+        f"node {task.name!r} caught the exception by which LangGraph's interrupt() asks, so its "
+        "question was not asked",
+        do="don't catch Exception around it, or import interrupt from actorgraph",
+    )
 
 
 def _interrupted(task: Task, scope: TaskScope) -> TaskInterrupted:

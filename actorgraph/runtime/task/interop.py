@@ -1,29 +1,35 @@
 """Interoperation with LangChain and LangGraph, in programs that have imported them."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
-from dataclasses import replace
 from typing import Any, cast
 
-from actorgraph.errors import GraphInterrupt, ParentCommand
+from actorgraph.errors import GraphDrained, InvalidUpdateError, ParentCommand
 from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan
-from actorgraph.runtime.task.scope import TaskScope
+from actorgraph.runtime.task.scope import CURRENT, TaskScope
+from actorgraph.values.commands import Interrupt, is_invalid_resume, mark_invalid_resume
 from actorgraph.values.configs import nested_config
+from actorgraph.values.constants import LANGGRAPH_TASK
 from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
 
 Inherit = Callable[[TaskScope, Context], None]
 
 
 def inheritance_of(config: Mapping[str, Any]) -> Inherit | None:
-    """A function that passes a task's config to the LangChain calls in it.
+    """A function that passes a task's config to the LangChain and LangGraph calls in it.
 
-    None if LangChain isn't imported, or the config has no callbacks, tags and metadata.
+    None if neither is imported; or only LangChain is, and the config has no callbacks, tags and
+    metadata.
     """
     if "langchain_core" not in sys.modules:
         return None
+    if langgraph_module("langgraph.config"):
+        from actorgraph.runtime.task.langgraph import show_task
+
+        return show_task
     if not (config.get("callbacks") or config.get("tags") or config.get("metadata")):
         return None
     from actorgraph.runtime.task.langchain import inherit_config
@@ -79,37 +85,52 @@ def feeds_event_stream(config: Mapping[str, Any]) -> bool:
 
 
 def runnable_here(node: NodePlan) -> NodePlan:
-    """The node, adapted to the running event loop, and so that LangGraph's interrupts pause it."""
+    """The node, adapted to the running event loop, and to LangGraph if it is a graph of it."""
     if "langchain_core" not in sys.modules:
         return node
-    theirs = node
     if on_trio():
         from actorgraph.runtime.task.langchain import for_trio
 
         node = for_trio(node)
-    if langgraph_module("langgraph.pregel") and hasattr(theirs.call, "__self__"):
-        from actorgraph.runtime.task.langgraph import pausing_node
+    if langgraph_module("langgraph.pregel") and hasattr(node.call, "__self__"):
+        from actorgraph.runtime.task.langgraph import with_own_store
 
-        node = pausing_node(node)
+        node = with_own_store(node)
     return node
 
 
-def translated(error: BaseException) -> BaseException:
-    """A node's error, with LangGraph's interrupts and commands, also in groups, made ours."""
+def translated(error: BaseException, name: str = "") -> BaseException:
+    """A node's error, with LangGraph's interrupts and commands, also in groups, made ours.
+
+    Args:
+        name: of the node, for errors; default the running task's.
+    """
     theirs = langgraph_module("langgraph.errors")
     if theirs is None:
         return error
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
-        parts = [translated(part) for part in group.exceptions]
+        parts = [translated(part, name) for part in group.exceptions]
         same = all(new is old for new, old in zip(parts, group.exceptions, strict=True))
         return error if same else BaseExceptionGroup(group.message, parts)
     ours = error
     if isinstance(error, theirs.GraphInterrupt):
-        asked: Any = from_langgraph(list(error.args[0]) if error.args else [])
-        ours = GraphInterrupt([replace(question, id="") for question in asked])
+        from actorgraph.runtime.task.langgraph import questions_of
+
+        ours = questions_of(error, name or CURRENT.get().task.name)
     elif isinstance(error, theirs.ParentCommand):
         ours = ParentCommand(from_langgraph(error.args[0]))
+    elif isinstance(error, theirs.GraphDrained):
+        reason: str = getattr(error, "reason", "")
+        ours = GraphDrained(
+            f"a graph of LangGraph's in a node stopped: {reason}",
+            do="resume the thread to go on",
+            reason=reason,
+        )
+    elif _refuses_answer(theirs, error) and not is_invalid_resume(error):
+        from actorgraph.runtime.task.langgraph import refused_question
+
+        mark_invalid_resume(error, refused_question(error))
     elif isinstance(error, (RuntimeError, KeyError)) and _is_of_langgraph(error):
         add_note(error, _MIXED)
     if ours is not error:
@@ -117,7 +138,39 @@ def translated(error: BaseException) -> BaseException:
     return ours
 
 
-def is_control_flow(error: BaseException) -> bool:
+def check_pause(context: Context, thread_id: str, name: str, asked: Sequence[Interrupt]) -> None:
+    """Refuse a pause in a task of LangGraph's: its run would go on without an answer.
+
+    Args:
+        context: the caller's.
+        thread_id: of the run that pauses; "" if it has none.
+        name: of its graph.
+        asked: its questions; none at a breakpoint.
+    Raises:
+        InvalidUpdateError: a node of LangGraph's runs the graph, on no thread of its own.
+    """
+    if not langgraph_module("langgraph.pregel") or context.get(CURRENT) is not None:
+        return
+    from langchain_core.runnables.config import var_child_runnable_config
+
+    place = (context.get(var_child_runnable_config) or {}).get("configurable") or {}
+    if LANGGRAPH_TASK not in place or thread_id not in ("", str(place.get("thread_id"))):
+        return
+    what = f"asks {asked[0].value!r}" if asked else "stopped at a breakpoint"
+    raise InvalidUpdateError(
+        f"graph {name!r} {what} in a node of a graph of LangGraph's, which can't resume it",
+        do="move the graph around it to actorgraph (`python -m actorgraph.cli.codemod`), ask with "
+        "langgraph.types.interrupt in that node, or run it with a thread_id of its own",
+    )
+
+
+def _refuses_answer(theirs: Any, error: BaseException) -> bool:
+    """Whether LangGraph's `interrupt` raised it, about an answer; older versions check none."""
+    check = getattr(theirs, "is_invalid_resume", None)
+    return check is not None and check(error)
+
+
+def is_control_flow(error: BaseException | None) -> bool:
     """Whether it is control flow of LangGraph's, which error handling must let through."""
     theirs = langgraph_module("langgraph.errors")
     return theirs is not None and isinstance(error, theirs.GraphBubbleUp)

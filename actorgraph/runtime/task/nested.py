@@ -14,10 +14,14 @@ from actorgraph.superstep.limits import check_depth
 from actorgraph.superstep.nesting import Nested, nested_namespace
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.configs import nested_config
+from actorgraph.values.constants import LANGGRAPH_KEYS
 
 Config = Mapping[str, Any]
-_PLACE = ("checkpoint_ns", "checkpoint_id", "checkpoint_map", "langgraph_task_id")
-"""Keys of a config that address a run; a nested run's follow from its task instead."""
+_PLACE = (
+    *("checkpoint_ns", "checkpoint_id", "checkpoint_map", "langgraph_task_id"),
+    *LANGGRAPH_KEYS,
+)
+"""Keys of a config that address a run or a task; a nested run's follow from its task instead."""
 
 
 class NestedPlace(msgspec.Struct, frozen=True):

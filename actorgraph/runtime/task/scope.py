@@ -311,13 +311,22 @@ class TaskScope:
         """
         index = self.asked
         self.asked += 1
-        if index < len(self.answers):
+        if self.find_answer(index):
             return self.answers[index]
+        identifier = interrupt_id(self.task.namespace + self.key, index)
+        question = Interrupt(value, identifier, schema)
+        self.raised.append(question)
+        raise GraphInterrupt((question,))
+
+    def find_answer(self, index: int) -> bool:
+        """Whether the question of this number is answered; its answer is then in `answers`."""
+        if index < len(self.answers):
+            return True
         # An answer by id before one without: that was meant for this very question.
         identifier = interrupt_id(self.task.namespace + self.key, index)
         if identifier in self.routed:
             self.answers.append(self.routed[identifier])
-            return self.answers[index]
+            return True
         if self.bare:
             try:
                 self.answers.append(self.bare.pop())
@@ -325,13 +334,15 @@ class TaskScope:
                 pass
             else:
                 self._note_bare_answer()
-                return self.answers[index]
-        question = Interrupt(value, identifier, schema)
-        self.raised.append(question)
-        raise GraphInterrupt((question,))
+                return True
+        return False
 
     def adopt_questions(self, error: BaseException) -> None:
-        """Add the questions of a GraphInterrupt that the node raised itself: they have no id."""
+        """Add the questions of a GraphInterrupt that were not asked here.
+
+        Those that the node raised itself have no id; those of a graph of LangGraph's have its.
+        """
+        self.raised = [question for question in self.raised if question is not UNHEARD]
         if isinstance(error, BaseExceptionGroup):
             for part in cast("BaseExceptionGroup[BaseException]", error).exceptions:
                 self.adopt_questions(part)
@@ -342,6 +353,8 @@ class TaskScope:
                     self.asked = index + 1
                     identifier = interrupt_id(self.task.namespace + self.key, index)
                     self.raised.append(replace(question, id=identifier))
+                elif all(question.id != known.id for known in self.raised):
+                    self.raised.append(question)
 
     def _note_bare_answer(self) -> None:
         """Note in this task and those above that an answer without an id has been used."""
@@ -352,6 +365,9 @@ class TaskScope:
 
 
 _RUN_KEYS = ("run_id", "run_name")
+
+UNHEARD = Interrupt(None)
+"""Marks in `TaskScope.raised` a question of LangGraph's whose exception has not arrived."""
 
 
 def task_metadata(task: Task, step: int) -> dict[str, Any]:
