@@ -94,15 +94,20 @@ class GraphBuilder:
             self.input = refuse_managed(read_schema(input_schema), "the input schema")
         if output_schema not in (None, state_schema):
             self.output = refuse_managed(read_schema(output_schema), "the output schema")
-        self.schemas: list[Schema] = [self.state, self.input, self.output]
-        self._keys = merge_channels(self.schemas)
-        self._read = {id(schema.source): schema for schema in self.schemas}
+        self.declared: list[Schema] = [self.state, self.input, self.output]
+        self._keys = merge_channels(self.declared)
+        self._read = {id(schema.source): schema for schema in self.declared}
         self.nodes: dict[str, NodeSpec] = {}
         self.defaults = NodeDefaults()
         self.compiled = False
         self.edges: dict[tuple[str, str], None] = {}
         self.joins: dict[tuple[tuple[str, ...], str], None] = {}
         self.branches: dict[str, dict[str, BranchSpec]] = {}
+
+    @property
+    def schemas(self) -> dict[Any, dict[str, Any]]:
+        """The keys of each schema: class -> key -> its channel, or the class of a managed value."""
+        return {one.source: {**one.channels, **one.managed} for one in self.declared}
 
     @property
     def state_schema(self) -> Any:
@@ -353,7 +358,7 @@ class GraphBuilder:
             known = read_schema(source)
             add_channels(self._keys, known)
             self._read[id(source)] = known
-            self.schemas.append(known)
+            self.declared.append(known)
         return known
 
 

@@ -64,9 +64,9 @@ def make_plan(
         state_keys=tuple(state),
         interrupt_before=tuple(interrupt_before),
         interrupt_after=tuple(interrupt_after),
-        types=stored_types(builder.schemas),
+        types=stored_types(builder.declared),
         strict=strict,
-        managed={k: rule for s in builder.schemas for k, rule in s.managed.items()},
+        managed={k: rule for s in builder.declared for k, rule in s.managed.items()},
         handlers={s.name: _node(parts, s) for s in builder.handlers()},
         make_output=builder.output.make,
         make_state=builder.state.make,
@@ -90,7 +90,7 @@ class _Parts:
 
     def __init__(self, builder: GraphBuilder) -> None:
         self.builder = builder
-        self.state = merge_channels(builder.schemas)
+        self.state = merge_channels(builder.declared)
         self.writes = frozenset(self.state)
         self.wiring = wiring_of(builder)
         self._others: dict[int, frozenset[str]] = {}

@@ -177,8 +177,12 @@ class CompiledBase:
 
     @property
     def name(self) -> str:
-        """The graph's name."""
+        """The graph's name; packages that compile a graph for their users assign it."""
         return self.plan.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self.plan = replace(self.plan, name=name)
 
     @property
     def graph_id(self) -> str:

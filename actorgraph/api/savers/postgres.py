@@ -1,6 +1,6 @@
 """PostgresSaver: checkpoints in a PostgreSQL database."""
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any, Self
 
@@ -9,7 +9,7 @@ import anyio.to_thread
 from actorgraph.api.savers.hosted import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.codec.serializers import SerializerProtocol
-from actorgraph.loops import in_event_loop
+from actorgraph.loops import Done, in_event_loop
 from actorgraph.savers.postgres.saver import PostgresBackend
 
 
@@ -103,14 +103,7 @@ class PostgresSaver(HostedSaver, PostgresBackend):
         if in_event_loop():
             return anyio.to_thread.run_sync(work)
         work()
-        return _Done()
-
-
-class _Done:
-    """An awaitable that is done."""
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return iter(())  # pyright: ignore[reportReturnType]
+        return Done()
 
 
 AsyncPostgresSaver = PostgresSaver

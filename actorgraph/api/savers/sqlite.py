@@ -1,11 +1,13 @@
 """SqliteSaver: checkpoints in one SQLite file."""
 
 import os
+from collections.abc import Awaitable
 from typing import Self
 
 from actorgraph.api.savers.hosted import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.codec.serializers import SerializerProtocol
+from actorgraph.loops import Done
 from actorgraph.savers.sqlite.saver import SqliteBackend, Synchronous
 
 
@@ -47,6 +49,13 @@ class SqliteSaver(HostedSaver, SqliteBackend):
         Returns: a saver to open with `async with` or `with`.
         """
         return cls(conn_string)
+
+    def setup(self) -> Awaitable[None]:
+        """Do nothing: opening creates the tables, or migrates them. LangGraph's programs call it.
+
+        Returns: an awaitable that is done; sync code leaves it.
+        """
+        return Done()
 
 
 AsyncSqliteSaver = SqliteSaver
