@@ -67,9 +67,12 @@ def labels_of(value: Any) -> list[str]:
     return [str(getattr(m, "tool_call_id", None) or m.id) for m in found if m.type != "human"]
 
 
-def acknowledge(chunk: Any) -> None:
-    """Note the messages of a delivered chunk."""
-    for label in dict.fromkeys(labels_of(chunk)):
+def acknowledge(chunk: Any, program: ModuleType) -> None:
+    """Note the messages of a delivered chunk, unless the graph that sent it stores nothing."""
+    namespace, update = chunk
+    if namespace and not getattr(program, "SUBGRAPHS_STORE", True):
+        return
+    for label in dict.fromkeys(labels_of(update)):
         LOG.write("ack", label)
 
 
@@ -148,7 +151,7 @@ class Run:
                     break
                 options: Any = {"stream_mode": "updates", "subgraphs": True, "durability": "sync"}
                 async for chunk in graph.astream(put, self.config, **options):
-                    acknowledge(chunk)
+                    acknowledge(chunk, self.program)
             found = await store.asearch(self.namespace, limit=100) if store else []
             self.end(state, [one.value["content"] for one in found])
 
@@ -179,7 +182,7 @@ class Run:
                     break
                 options: Any = {"stream_mode": "updates", "subgraphs": True, "durability": "sync"}
                 for chunk in graph.stream(put, self.config, **options):
-                    acknowledge(chunk)
+                    acknowledge(chunk, self.program)
             found = store.search(self.namespace, limit=100) if store else []
             self.end(state, [one.value["content"] for one in found])
 

@@ -173,6 +173,7 @@ async def node_writes(
         if not isinstance(up, ParentCommand) or scope.caller is not None:
             raise
         returned = replace(up.command, graph=None)
+        scope.messages = None  # the subgraph has streamed its messages
     writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.above is not None)
     if scope.pushed:
         writes.extend(scope.pushed)

@@ -43,6 +43,8 @@ class State(TypedDict):
 
 
 TURNS = ["read Ann", "change it"]
+SUBGRAPHS_STORE = False
+"""trustcall compiles its graph with `checkpointer=False`."""
 
 
 def build(saver: Any, store: Any) -> Any:
