@@ -1,6 +1,8 @@
 """What packages that build graphs ask of a builder, a graph, its streams and its snapshots."""
 
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, ClassVar, TypedDict
+
+from langchain_core.runnables import RunnableLambda
 
 from actorgraph import Command, InMemorySaver, Send, SqliteSaver, StateGraph
 from actorgraph.channels import BinaryOperatorAggregate
@@ -121,7 +123,7 @@ class TestPlaces:
 class Bound:
     """A model that is bound to tools, as LangChain's are."""
 
-    kwargs = {"tools": [{"type": "function", "function": {"name": "add"}}]}
+    kwargs: ClassVar = {"tools": [{"type": "function", "function": {"name": "add"}}]}
 
 
 class TestTools:
@@ -131,3 +133,17 @@ class TestTools:
         """
         assert needs_tools(object(), [])
         assert not needs_tools(Bound(), [])
+
+
+class TestSubgraphs:
+    def test_those_of_runnables_are_found(self):
+        """
+        A graph that a Runnable's function or a step of a sequence calls is its node's subgraph.
+        """
+        inner = in_a_row({"x": lambda state: {"foo": "x"}})
+        by_function = RunnableLambda(lambda state: inner.invoke(state) | {})
+        by_step = RunnableLambda(lambda state: state) | inner
+
+        found = in_a_row({"a": by_function, "b": by_step, "c": RunnableLambda(lambda state: state)})
+
+        assert found.subgraphs == {"a": inner, "b": inner}

@@ -1,4 +1,4 @@
-"""Kill each program that has a saver, on SQLite and PostgreSQL; nothing may be lost or done twice."""
+"""Kill each program, on SQLite and PostgreSQL; nothing may be lost or done twice."""
 
 import json
 import tempfile

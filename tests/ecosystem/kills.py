@@ -121,7 +121,9 @@ class Run:
 
     def end(self, state: Any, memories: list[str]) -> None:
         """Write the final state to the log."""
-        shown = [[label, str(m.content)] for m in messages_in(state.values) for label in labels_of(m)]
+        shown = [
+            [label, str(m.content)] for m in messages_in(state.values) for label in labels_of(m)
+        ]
         LOG.write("end", json.dumps([_without_ids(shown), sorted(set(memories))]))
 
     async def run(self) -> None:

@@ -82,15 +82,19 @@ def lines_of(text: str) -> Lines:
         if line.startswith('{"way"'):
             read = json.loads(line)
             found.setdefault(read["way"], []).append([read["turn"], read["item"]])
-    return {way: settled(items) for way, items in found.items()}
+    return {way: settled(items, way.endswith(" custom")) for way, items in found.items()}
 
 
-def settled(items: list[Any]) -> list[Any]:
-    """Bring each run of chunks of concurrent tools into one order."""
+def settled(items: list[Any], custom: bool) -> list[Any]:
+    """Bring each run of chunks of concurrent tools into one order.
+
+    Args:
+        custom: whether all of them are from tools.
+    """
     result: list[Any] = []
     together: list[Any] = []
     for item in [*items, None]:
-        if item is not None and is_concurrent(item[1]):
+        if item is not None and (custom or is_concurrent(item[1])):
             together.append(item)
             continue
         result += sorted(together, key=_order)

@@ -87,7 +87,9 @@ class ScriptedModel(BaseChatModel):
         if isinstance(reply, str):
             return AIMessage(reply, id=identity)
         calls = reply if isinstance(reply, list) else [reply]
-        made = [{"id": f"{identity}.{i}", **one, "type": "tool_call"} for i, one in enumerate(calls)]
+        made = [
+            {"id": f"{identity}.{i}", **one, "type": "tool_call"} for i, one in enumerate(calls)
+        ]
         return AIMessage("", id=identity, tool_calls=made)
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> ChatResult:

@@ -129,8 +129,6 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     place, way, number = sys.argv[1:]
     took = (
-        asyncio.run(awaited(place, int(number)))
-        if way == "async"
-        else blocking(place, int(number))
+        asyncio.run(awaited(place, int(number))) if way == "async" else blocking(place, int(number))
     )
     print(json.dumps(took))

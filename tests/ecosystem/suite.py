@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 VERSION = "1.4.7"
 SHARE_REQUIRED = 0.95
 SHARE_WANTED = 0.98
-SHOWN_MAX = 20
+SHOWN_MAX = 100
 OPTIONS = (
     "tests/unit_tests/agents",
     "-q",
@@ -31,7 +31,7 @@ OPTIONS = (
 
 def sources(python: str, folder: Path) -> Path:
     """Download and unpack LangChain's source distribution; returns its folder."""
-    words = ["download", "--no-deps", "--no-binary", ":all:", "--no-build-isolation", "--quiet"]
+    words = ["download", "--no-deps", "--no-binary", ":all:", "--quiet"]
     wanted = f"langchain=={VERSION}"
     subprocess.run([python, "-m", "pip", *words, "-d", str(folder), wanted], check=True)
     with tarfile.open(folder / f"langchain-{VERSION}.tar.gz") as archive:

@@ -65,7 +65,9 @@ def build(saver: Any, store: Any) -> Any:
         "tools": [search],
         "model": ScriptedModel(
             label="researcher",
-            scenes={"study": [[call("search", topic="a"), call("search", topic="b")], "It is good"]},
+            scenes={
+                "study": [[call("search", topic="a"), call("search", topic="b")], "It is good"]
+            },
         ),
     }
     return create_deep_agent(

@@ -71,7 +71,9 @@ def build(saver: Any, store: Any) -> Any:
         tools=[weather, send],
         middleware=[
             HumanInTheLoopMiddleware(interrupt_on={"send": True}),
-            SummarizationMiddleware(model=summaries, trigger=("messages", 10), keep=("messages", 4)),
+            SummarizationMiddleware(
+                model=summaries, trigger=("messages", 10), keep=("messages", 4)
+            ),
             ToolRetryMiddleware(max_retries=2, initial_delay=0.0, jitter=False),
         ],
         checkpointer=saver,
