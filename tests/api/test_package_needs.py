@@ -1,4 +1,4 @@
-"""What packages that build graphs ask of a builder, a graph, its streams and its snapshots."""
+"""Needs of packages that build graphs: of a builder, a graph, its streams and its snapshots."""
 
 from typing import Annotated, Any, ClassVar, TypedDict
 
@@ -147,3 +147,12 @@ class TestSubgraphs:
         found = in_a_row({"a": by_function, "b": by_step, "c": RunnableLambda(lambda state: state)})
 
         assert found.subgraphs == {"a": inner, "b": inner}
+
+    def test_a_runnable_whose_function_is_its_own_method_has_none(self):
+        """
+        The search for subgraphs ends when a Runnable calls a method of itself.
+        """
+        circular = RunnableLambda(lambda state: state)
+        circular.func = circular.invoke
+
+        assert in_a_row({"a": circular}).subgraphs == {}

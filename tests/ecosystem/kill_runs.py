@@ -15,7 +15,7 @@ FAULTS = ("lost", "twice", "wrong", "failed")
 def kill_all(python: str, kills: int, seed: int, programs: tuple[str, ...] = PROGRAMS) -> bool:
     """Kill each program so many times on each database; prints the counts.
 
-    Returns: whether there was no fault.
+    Returns: whether no thread had a fault.
     """
     server, total, failed = started(), Counter[str](), False
     folder = Path(tempfile.mkdtemp(prefix="ecosystem-"))

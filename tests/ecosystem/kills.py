@@ -62,7 +62,7 @@ def messages_in(value: Any) -> list[BaseMessage]:
 
 
 def labels_of(value: Any) -> list[str]:
-    """What a message is called in the log: the call that it answers, or its own id."""
+    """Name a message as the log does: the call that it answers, or its own id."""
     found = messages_in(value)
     return [str(getattr(m, "tool_call_id", None) or m.id) for m in found if m.type != "human"]
 
@@ -107,7 +107,7 @@ class Run:
                 LOG.write("lost", label)
 
     def next_input(self, state: Any) -> Any:
-        """What to call the graph with; "" at the end."""
+        """The next input of the graph; "" at the end."""
         if state.interrupts:
             return Command(resume=self.program.answer(state.interrupts))
         if state.next:

@@ -60,12 +60,16 @@ def graph_at(graph: Subgraph, nodes: Sequence[str]) -> Subgraph | None:
 
 
 def _subgraph_in(call: Any) -> Subgraph | None:
-    candidates = [call]
+    candidates, known = [call], set[int]()
     for one in candidates:  # which grows by the steps of sequences in sequences
         graph = _subgraph_of(one)
         if graph is not None:
             return graph
-        candidates.extend(_parts_of(getattr(one, "__self__", one)))
+        owner = getattr(one, "__self__", one)
+        # The function of a Runnable may be a method of the same Runnable.
+        if id(owner) not in known:
+            known.add(id(owner))
+            candidates.extend(_parts_of(owner))
     return None
 
 

@@ -13,4 +13,4 @@ StateSchemaType = type[Any]
 StructuredResponse = dict[str, Any] | BaseModel
 StructuredResponseSchema = dict[str, Any] | type[BaseModel]
 Prompt = SystemMessage | str | Callable[..., Any] | Runnable[Any, Any]
-"""What create_react_agent puts before the conversation, or a function that does it."""
+"""Put before the conversation by create_react_agent; or a function that does it."""
