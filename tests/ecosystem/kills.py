@@ -97,7 +97,8 @@ class Run:
         self.config = config_of(thread)
         self.log = log
         self.database = database
-        self.namespace = getattr(program, "NAMESPACE", None)
+        named = getattr(program, "NAMESPACE", ())
+        self.namespace = tuple(part.format(thread_id=thread) for part in named)
 
     def note_lost(self, rows: list[Any]) -> None:
         """Compare what was acknowledged with the stored checkpoints and writes."""
@@ -254,26 +255,25 @@ def judge(log: Path, expected: str) -> Counter[str]:
 
 def kill_often(program: ModuleType, database: str, folder: Path, kills: int, seed: int) -> Any:
     """Make so many kills; returns the counts, and the logs with faults."""
-    chance = random.Random(f"{program.__name__} {seed}")
+    name = program.__name__.rpartition(".")[2]
+    chance = random.Random(f"{name} {seed}")
     syncs = getattr(program, "SYNC", True)
     folder.mkdir(parents=True, exist_ok=True)
     place = f"sqlite:{folder / 'store.db'}" if database == "sqlite" else database
     whole: dict[bool, tuple[int, str]] = {}
     for blocking in (False, True) if syncs else (False,):
         log = folder / f"whole-{blocking}"
-        os.waitpid(child(Run(program, f"whole-{seed}-{blocking}", log, place), blocking), 0)
+        os.waitpid(child(Run(program, f"{name}-{seed}-whole-{blocking}", log, place), blocking), 0)
         lines = events(log)
         assert lines, f"no log of {program.__name__}"
         assert lines[-1][0] == "end", lines[-1]
         whole[blocking] = len(lines), lines[-1][1]
-        if getattr(program, "NAMESPACE", None):  # one store for all threads
-            place = f"sqlite:{folder / f'{blocking}.db'}" if database == "sqlite" else place
     seen: Counter[str] = Counter()
     bad: list[str] = []
     for attempt in range(3 * kills):
         blocking = syncs and attempt % 2 == 1
         log = folder / f"log-{attempt}"
-        run = Run(program, f"{program.__name__[-9:]}-{seed}-{attempt}", log, place)
+        run = Run(program, f"{name}-{seed}-{attempt}", log, place)
         lines = 0
         for _ in range(KILLS_PER_THREAD_MAX):
             lines = chance.randrange(lines, whole[blocking][0] + 1)

@@ -1,4 +1,4 @@
-"""langmem: tools that keep and find memories in a store, over two threads' turns."""
+"""langmem: tools that keep and find memories in a store, a namespace per thread."""
 
 from typing import Any
 
@@ -7,9 +7,8 @@ from langmem import create_manage_memory_tool, create_search_memory_tool
 
 from tests.ecosystem.scripted import ScriptedModel, call
 
-NAMESPACE = ("memories",)
+NAMESPACE = ("memories", "{thread_id}")
 TURNS = ["remember that I like tea", "keep two things", "what do I like"]
-STORES = True
 
 
 def build(saver: Any, store: Any) -> Any:
@@ -30,7 +29,3 @@ def build(saver: Any, store: Any) -> Any:
     )
     tools = [create_manage_memory_tool(NAMESPACE), create_search_memory_tool(NAMESPACE)]
     return create_agent(model, tools=tools, checkpointer=saver, store=store)
-
-
-EXPECTED = {"likes tea", "has a dog", "has a cat"}
-"""Contents that the store has at the end."""
