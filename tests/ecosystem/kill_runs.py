@@ -39,6 +39,6 @@ def kill_all(python: str, kills: int, seed: int, programs: tuple[str, ...] = PRO
                 failed = failed or any(found[fault] for fault in FAULTS)
     finally:
         server.let_go()
-        server.stop()
+        server._server.cleanup()  # noqa: SLF001 - as its fixture does
     print(f"kills: {dict(total)}, faults: {[total[fault] for fault in FAULTS]} {FAULTS}")
     return not failed

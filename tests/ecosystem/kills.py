@@ -125,7 +125,8 @@ class Run:
         shown = [
             [label, str(m.content)] for m in messages_in(state.values) for label in labels_of(m)
         ]
-        LOG.write("end", json.dumps([_without_ids(shown), sorted(set(memories))]))
+        text = json.dumps([_without_ids(shown), sorted(set(memories))])
+        LOG.write("end", text.replace(self.thread, "<thread>"))
 
     async def run(self) -> None:
         """Go on until all turns are done, by the async methods."""

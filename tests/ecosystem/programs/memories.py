@@ -24,7 +24,7 @@ def build(saver: Any, store: Any) -> Any:
                 ],
                 "Noted both",
             ],
-            "what": [call("search_memory", query="tea", limit=1), "Tea"],
+            "what": [call("search_memory", query="tea", filter={"content": "likes tea"}), "Tea"],
         },
     )
     tools = [create_manage_memory_tool(NAMESPACE), create_search_memory_tool(NAMESPACE)]
