@@ -24,6 +24,11 @@ DEMO := $(VENV)/.demo
 DEV := $(VENV)/.dev
 MUTANTS := $(VENV)/.mutants
 
+# The packages that import `langgraph`, in exact versions: an environment of their own.
+ECOSYSTEM := .venv-ecosystem
+ECOSYSTEM_DONE := $(ECOSYSTEM)/.done
+ECOSYSTEM_PIP := $(ECOSYSTEM)/bin/python -m pip install --quiet --disable-pip-version-check
+
 # Tracing lines costs more than half of the time again: `coverage-core` measures the pure packages
 # by their own tests, `coverage` everything, on one event loop and without the slower stores,
 # because the same lines run again there. COVERED= measures all tests.
@@ -31,7 +36,7 @@ CORE := channels codec plan superstep
 COVERED ?= -k 'not trio and (not (postgres or jsonl) or test_postgres or test_jsonl)'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test coverage coverage-core mutants docs-test lint format format-check types bench figures charts counts differential behaviour faults promises picture house clean
+.PHONY: demo test coverage coverage-core mutants docs-test lint format format-check types bench figures charts counts differential ecosystem behaviour faults promises picture house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -85,6 +90,9 @@ counts: $(DEV)
 differential: $(DEV)
 	$(BIN)/python -m tests.differential $(ARGS)
 
+ecosystem: $(DEV) $(ECOSYSTEM_DONE)
+	$(BIN)/python -m tests.ecosystem --python $(ECOSYSTEM)/bin/python $(ARGS)
+
 behaviour: $(DEV)
 	$(BIN)/python -m pytest -p tests.support.blocking_plugin tests/api tests/runtime \
 		-n $(WORKERS) --dist worksteal $(ARGS)
@@ -105,7 +113,7 @@ house: $(DEV)
 	$(BIN)/python -m tests.support.house
 
 clean:
-	rm -rf $(VENV) .hypothesis .pytest_cache .ruff_cache .coverage*
+	rm -rf $(VENV) $(ECOSYSTEM) .hypothesis .pytest_cache .ruff_cache .coverage*
 
 # `--clear` because an interrupted first try can leave half an environment behind.
 $(BIN)/pip:
@@ -122,4 +130,11 @@ $(DEV): $(BIN)/pip pyproject.toml
 
 $(MUTANTS): $(DEV) pyproject.toml
 	$(PIP) -e '.[mutants]'
+	@touch $@
+
+# Our own package is not installed: its dependencies are, and programs import it from this tree.
+$(ECOSYSTEM_DONE): pyproject.toml tests/ecosystem/requirements.txt
+	$(PYTHON) -m venv --clear $(ECOSYSTEM)
+	$(ECOSYSTEM_PIP) '.[trio,postgres,langchain]' -r tests/ecosystem/requirements.txt
+	$(ECOSYSTEM)/bin/python -m pip uninstall --quiet --yes actorgraph
 	@touch $@

@@ -4,7 +4,7 @@ import asyncio
 import sys
 import threading
 from asyncio import _get_running_loop, _set_running_loop
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
 import anyio
@@ -38,6 +38,13 @@ def in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+class Done:
+    """An awaitable that is done: what a method returns whose work is over, awaited or not."""
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return iter(())  # pyright: ignore[reportReturnType]
 
 
 class blocking_allowed:  # noqa: N801 - used like a function, as contextlib's

@@ -10,7 +10,7 @@ savers in memory and in files, which take little time.
 
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -197,11 +197,3 @@ class StreamWaiting:
         loop, self._loop = self._loop, None
         if loop is not None:
             caller.give_back(loop)
-
-
-class Done:
-    """An awaitable that is done: what a blocking method returns that may also be awaited."""
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        """Return at once."""
-        return iter(())  # pyright: ignore[reportReturnType]

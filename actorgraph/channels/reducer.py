@@ -13,6 +13,7 @@ from typing import Any, get_origin
 
 from actorgraph.channels.base import EMPTY, Channel, T
 from actorgraph.errors import ErrorCode, InvalidUpdateError, SchemaError
+from actorgraph.messages.stamps import stamp_objects
 from actorgraph.values.commands import Overwrite, overwritten
 
 _CONCRETE: dict[Any, type] = {
@@ -142,7 +143,8 @@ class DeltaChannel(Channel[T]):
         self.reducer = reducer
         self.snapshot_frequency = snapshot_frequency
         self.supersteps_max = supersteps_max
-        self.stamp = getattr(getattr(reducer, "func", reducer), "stamp", None)
+        # Reducers of packages leave it to the runtime to give messages their ids.
+        self.stamp = getattr(getattr(reducer, "func", reducer), "stamp", stamp_objects)
         self._declare(typ)
 
     def _declare(self, typ: Any) -> None:

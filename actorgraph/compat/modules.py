@@ -87,6 +87,11 @@ PRIVATE: Final = (
         "langchain",
     ),
     PrivateName(
+        "langgraph.prebuilt.chat_agent_executor",
+        _at("actorgraph.prebuilt.models", "_should_bind_tools=needs_tools"),
+        "langgraph-supervisor",
+    ),
+    PrivateName(
         "langgraph.pregel._checkpoint",
         _at(f"{_PARTS}.checkpoints", "copy_checkpoint")
         | _at("actorgraph", "create_checkpoint empty_checkpoint"),
@@ -139,6 +144,10 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
     "langgraph.pregel.remote": _at(f"{_PARTS}.remote", "RemoteGraph RemoteException"),
     "langgraph.prebuilt": _TOOL_NODE,
     "langgraph.prebuilt.tool_node": _TOOL_NODE,
+    "langgraph.prebuilt.chat_agent_executor": _at(
+        f"{_PARTS}.agents",
+        "Prompt StateSchema StateSchemaType StructuredResponse StructuredResponseSchema",
+    ),
     "langgraph.runtime": _at(f"{_PARTS}.managed", "BaseUser"),
     "langgraph.types": _at(f"{_PARTS}.checkpoints", "ensure_valid_checkpointer"),
     "langgraph.typing": _TYPING,

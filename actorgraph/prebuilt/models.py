@@ -101,18 +101,26 @@ def with_tools(model: Any, tools: Sequence[Any]) -> Any:
     Raises:
         GraphBuildError: it is bound to other tools.
     """
-    bound = _bound_names(model)
-    names = {_tool_name(tool) for tool in tools}
-    if bound is not None:
-        if missing := names - bound:
-            raise GraphBuildError(
-                f"Missing tools {sorted(missing)} in the model.bind_tools()",
-                do="bind the same tools that you pass, or pass the model without binding it",
-            )
-        return model
-    if not tools or not hasattr(model, "bind_tools"):
+    if not needs_tools(model, tools) or not tools or not hasattr(model, "bind_tools"):
         return model
     return model.bind_tools([getattr(tool, "function", tool) for tool in tools])
+
+
+def needs_tools(model: Any, tools: Sequence[Any]) -> bool:
+    """Whether a model isn't bound to tools yet.
+
+    Raises:
+        GraphBuildError: it is bound, to other tools.
+    """
+    bound = _bound_names(model)
+    if bound is None:
+        return True
+    if missing := {_tool_name(tool) for tool in tools} - bound:
+        raise GraphBuildError(
+            f"Missing tools {sorted(missing)} in the model.bind_tools()",
+            do="bind the same tools that you pass, or pass the model without binding it",
+        )
+    return False
 
 
 def _bound_names(model: Any) -> set[str] | None:

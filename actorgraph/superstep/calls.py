@@ -60,9 +60,13 @@ def is_call(path: TaskPath) -> bool:
 
 
 def shown_path(path: TaskPath) -> tuple[Any, ...]:
-    """A path as LangGraph shows it: a call has `(push, path of its caller, number, True)`."""
+    """A path as LangGraph shows it.
+
+    A call has `(push, path of its caller, number, True)`, the task of a Send `(push, number,
+    False)`.
+    """
     if not is_call(path):
-        return path
+        return (*path, False) if path[0] == PUSH and len(path) == 2 else path
     return (path[0], shown_path(path[1:-3]), path[-3], True)
 
 

@@ -32,6 +32,17 @@ from actorgraph.values.policies import Durability
 from actorgraph.values.run import Effect, Emit, Task, TaskResult, Write
 from actorgraph.values.stream_items import StreamItem, namespace_of
 
+_PLACE_KEYS = PLACE_KEYS | {
+    "thread_id",
+    "checkpoint_id",
+    "checkpoint_ns",
+    "checkpoint_map",
+    "langgraph_step",
+    "langgraph_node",
+    "langgraph_triggers",
+    "langgraph_path",
+    "langgraph_checkpoint_ns",
+}
 _NOTHING: Mapping[str, Attempt] = MappingProxyType({})
 NO_PARENTS: Mapping[str, str] = MappingProxyType({})
 _SHOW_TASKS: Final = frozenset({"tasks", "debug"})
@@ -215,9 +226,12 @@ def hold_start(state: RunState, task: Task, given: Any) -> None:
 
 
 def _metadata(state: RunState, task: Task) -> dict[str, Any]:
-    """The caller's metadata and tags with the node's own; without the keys of the run's place."""
+    """The caller's metadata and tags with the node's own; without the keys of the run's place.
+
+    A config that went through LangChain has a copy of its place in its metadata.
+    """
     own, policy = state.plan.callable[task.name].metadata, state.policy
-    metadata = {k: v for k, v in policy.metadata.items() if k not in PLACE_KEYS} | dict(own)
+    metadata = {k: v for k, v in policy.metadata.items() if k not in _PLACE_KEYS} | dict(own)
     tags = [*policy.tags, *own.get("tags", ())]
     return {**metadata, "tags": tags} if tags else metadata
 
@@ -239,7 +253,7 @@ def hold_task(
         "name": task.name,
         "error": None if error is None else error_repr(error),
         "result": {} if result is None else result,
-        "interrupts": [{"value": i.value, "id": i.id} for i in interrupts],
+        "interrupts": [_question(i) for i in interrupts],
     }
     # A task belongs to the superstep after the checkpoint that it started from.
     hold_debug(state, "tasks", "task_result", payload, state.step + (not folded))
@@ -313,9 +327,13 @@ def _checkpoint_task(state: RunState, task: Task, known: Attempt | None) -> dict
     if known is not None and known.writes is not None:
         shown["result"] = result_of(state.plan, known.writes)
     asked = known.interrupts if known is not None else ()
-    shown["interrupts"] = tuple({"value": i.value, "id": i.id} for i in asked)
+    shown["interrupts"] = tuple(_question(i) for i in asked)
     below = below_config(state.thread_id, task) if task.name in state.plan.subgraphs else None
     return {**shown, "state": below}
+
+
+def _question(asked: Interrupt) -> dict[str, Any]:
+    return {"value": asked.value, "id": asked.id, "response_schema": asked.response_schema}
 
 
 def address(

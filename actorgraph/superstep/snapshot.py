@@ -13,6 +13,7 @@ from actorgraph.channels import EMPTY
 from actorgraph.plan.plan import Plan
 from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.begin import restore
+from actorgraph.superstep.calls import shown_path
 from actorgraph.superstep.chunks import address, below_config, grouped, result_of
 from actorgraph.superstep.deltas import counters_of
 from actorgraph.superstep.pending_writes import Attempt, attempts, fold_error, open_questions
@@ -159,7 +160,7 @@ def _settled(state: RunState, task: Task, known: Mapping[str, Attempt]) -> bool:
 
 
 def _task(plan: Plan, task: Task, attempt: Attempt | None, *, live: bool) -> PregelTask:
-    shown = PregelTask(task.id, task.name, task.path)
+    shown = PregelTask(task.id, task.name, shown_path(task.path))
     if attempt is None:
         return shown
     asked = open_questions(task, attempt) if live else attempt.interrupts

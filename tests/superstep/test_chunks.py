@@ -228,7 +228,8 @@ class TestTasks:
         run.saved()
 
         asked, failed = run.streamed("tasks")[3:]
-        assert [(i["value"], set(i)) for i in asked["interrupts"]] == [("why?", {"value", "id"})]
+        keys = {"value", "id", "response_schema"}
+        assert [(i["value"], set(i)) for i in asked["interrupts"]] == [("why?", keys)]
         assert failed["error"] == "ValueError('boom')"
         assert (asked["result"], failed["result"]) == ({}, {})
 

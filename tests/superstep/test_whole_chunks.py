@@ -141,7 +141,8 @@ class TestARun:
         ]
         assert point["tasks"][0]["result"] == {"log": ["a"]}
         asked = point["tasks"][1]["interrupts"]
-        assert [(i["value"], sorted(i)) for i in asked] == [("b?", ["id", "value"])]
+        keys = ["id", "response_schema", "value"]
+        assert [(i["value"], sorted(i)) for i in asked] == [("b?", keys)]
 
     @pytest.mark.parametrize(
         ("settings", "updates"),

@@ -313,7 +313,7 @@ class TestRefusedAnswers:
         run.saved()
 
         assert run.streamed("updates")[-1] == {"__interrupt__": (question,)}
-        shown = [{"value": question.value, "id": question.id}]
+        shown = [{"value": question.value, "id": question.id, "response_schema": None}]
         assert run.streamed("tasks")[-1]["interrupts"] == shown
 
 

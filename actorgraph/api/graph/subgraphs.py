@@ -60,9 +60,34 @@ def graph_at(graph: Subgraph, nodes: Sequence[str]) -> Subgraph | None:
 
 
 def _subgraph_in(call: Any) -> Subgraph | None:
+    candidates, known = [call], set[int]()
+    for one in candidates:  # which grows by the steps of sequences in sequences
+        graph = _subgraph_of(one)
+        if graph is not None:
+            return graph
+        owner = getattr(one, "__self__", one)
+        # The function of a Runnable may be a method of the same Runnable.
+        if id(owner) not in known:
+            known.add(id(owner))
+            candidates.extend(_parts_of(owner))
+    return None
+
+
+def _parts_of(runnable: Any) -> list[Any]:
+    """Return the functions and the steps of a Runnable that a node calls; [] for other objects."""
+    if not hasattr(runnable, "invoke") or _is_subgraph(runnable):
+        return []
+    steps = getattr(runnable, "steps", ())
+    given: dict[str, Any] = getattr(runnable, "__dict__", {})
+    functions = [given[name] for name in ("func", "afunc") if callable(given.get(name))]
+    return [*(steps if isinstance(steps, list) else ()), *functions]
+
+
+def _subgraph_of(call: Any) -> Subgraph | None:
+    """Return the graph that a function is a method of or refers to, or that the object is."""
     while isinstance(call, functools.partial):
         call = call.func
-    owner = getattr(call, "__self__", None)
+    owner = getattr(call, "__self__", call)
     if _is_subgraph(owner):
         return owner
     function = inspect.unwrap(getattr(call, "__func__", call))

@@ -6,12 +6,11 @@ from typing import Any, Self
 
 import anyio.to_thread
 
-from actorgraph.api.blocking import Done
 from actorgraph.api.savers.hosted import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.codec.serializers import SerializerProtocol, codec_of
 from actorgraph.errors import InvalidConfigError
-from actorgraph.loops import in_event_loop
+from actorgraph.loops import Done, in_event_loop
 from actorgraph.savers.postgres.saver import COMPRESS_ABOVE, PostgresBackend
 
 

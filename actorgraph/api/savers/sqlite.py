@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import anyio.to_thread
 
-from actorgraph.api.blocking import Done
 from actorgraph.api.savers.hosted import HostedSaver
 from actorgraph.codec import Codec
 from actorgraph.codec.serializers import SerializerProtocol, codec_of
-from actorgraph.loops import in_event_loop
+from actorgraph.loops import Done, in_event_loop
 from actorgraph.savers.sqlite.saver import SqliteBackend, Synchronous
 
 if TYPE_CHECKING:

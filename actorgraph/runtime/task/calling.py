@@ -184,6 +184,7 @@ async def node_writes(
         if not isinstance(up, ParentCommand) or scope.caller is not None:
             raise
         returned = replace(up.command, graph=None)
+        scope.messages = None  # the subgraph has streamed its messages
     if scope.observer is not None:
         scope.observer.returned = returned
     writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.above is not None)
