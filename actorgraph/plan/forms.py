@@ -6,7 +6,7 @@ an object may do in one form what it can't in the other.
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
 
@@ -69,8 +69,9 @@ def has_sync_form(owner: Any) -> bool:
 
 def _parts(owner: Any) -> Iterable[Any]:
     """The objects that a chain, a mapping of chains or a bound object calls."""
-    steps: Any = getattr(owner, "steps", None) or getattr(owner, "steps__", None) or ()
-    yield from steps.values() if isinstance(steps, dict) else steps
+    for steps in (getattr(owner, "steps", ()), getattr(owner, "steps__", ())):
+        if isinstance(steps, (list, dict)):  # any object may be a node, a mock too
+            yield from cast("dict[str, Any]", steps).values() if isinstance(steps, dict) else steps
     bound: Any = getattr(owner, "bound", None)
     if bound is not None:
         yield bound

@@ -36,7 +36,11 @@ def merge_configs(*configs: Config | None) -> dict[str, Any]:
 
 
 def nested_config(above: Config, own: Config | None) -> dict[str, Any]:
-    """Merge the configs of a subgraph and of its parent run; the parent's tags are not repeated."""
+    """Merge the configs of a subgraph and of its parent run; the parent's tags are not repeated.
+
+    The parent's `run_id` and `run_name` are left out: they are of that run alone.
+    """
+    above = {key: value for key, value in above.items() if key not in ("run_id", "run_name")}
     tags = (own or {}).get("tags")
     if tags and above.get("tags"):
         own = {**(own or {}), "tags": [tag for tag in tags if tag not in above["tags"]]}

@@ -205,7 +205,7 @@ class TestModels:
         seen = []
 
         async def node(state, config):
-            seen.append(config.get("callbacks"))
+            seen.append(config.get("callbacks") or None)
 
         await in_a_row({"node": node}, schema=Talk).ainvoke({"messages": []})
 

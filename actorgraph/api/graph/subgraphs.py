@@ -100,7 +100,9 @@ def _subgraph_of(call: Any) -> Subgraph | None:
 
 def _is_subgraph(value: Any) -> TypeGuard[Subgraph]:
     # isinstance() of a runtime protocol is slow, and most names are of these types.
-    return type(value) not in _NO_GRAPHS and isinstance(value, Subgraph)
+    # A mock has every attribute, but no plan.
+    plan = getattr(value, "plan", None) if type(value) not in _NO_GRAPHS else None
+    return isinstance(plan, Plan) and isinstance(value, Subgraph)
 
 
 def _filled(cell: Any) -> bool:

@@ -50,8 +50,10 @@ def show_task(scope: TaskScope, context: Context) -> None:
     config = scope.base_config
     callbacks = config.get("callbacks")
     place = {**(config.get("configurable") or {}), "checkpoint_id": None, **_keys(scope)}
-    handlers = manager_of(callbacks) if callbacks else []
-    scope.override({**config, "callbacks": handlers, "configurable": place})
+
+    # LangGraph iterates over it, also where nobody listens.
+    handlers = {"callbacks": manager_of(callbacks) if callbacks else []}
+    scope.override({**config, **handlers, "configurable": place})
     context.run(var_child_runnable_config.set, cast("RunnableConfig", scope.config))
 
 
