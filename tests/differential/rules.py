@@ -130,6 +130,16 @@ def a_route_to_nowhere(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
     return None
 
 
+def waiting_tasks_are_left_alone(spec: Spec, ours: Trace, theirs: Trace) -> Cut | None:
+    """Takes over our number of calls where LangGraph's is higher, from an answer by id on."""
+    answered = False
+    for here, there in zip(ours, theirs, strict=False):
+        answered = answered or there["given"] == "answer by id"
+        own, other = here.get("calls"), there.get("calls")
+        if answered and own is not None and other is not None:
+            there["calls"] = {name: min(n, own.get(name, n)) for name, n in other.items()}
+
+
 def allowed() -> dict[str, dict[str, str]]:
     """The list, as it is in the file."""
     return tomllib.loads(ALLOWED.read_text("utf-8"))
