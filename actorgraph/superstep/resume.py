@@ -7,7 +7,8 @@ and failures that an error handler handles. A run from any other checkpoint is a
 A run that brings answers by id, and nothing else, leaves the tasks alone whose questions got none:
 they would run to the same questions again. So k questions of k tasks that are answered one by one
 take 2k calls of their nodes. A run with no answer (None) calls them again, and so does one whose
-Command also updates the state, since with other values a node may ask something else.
+Command also updates the state, since with other values a node may ask something else. So do the
+later runs from that checkpoint: the run may have ended before a node could ask again.
 """
 
 from collections import deque
@@ -57,7 +58,11 @@ def go_on_with(
     changed = apply_command(state, own) if own else set[str]()
     tasks = due_tasks(state, None)
     state.has_output = True
-    state.answering = state.nested.answering if state.nested else _only_answers(entries)
+    state.answering = (
+        state.nested.answering
+        if state.nested
+        else _only_answers(entries) and not any(pending.accepted(restored.ledger))
+    )
     if not tasks and not own:
         return nothing_due(state)
     # The breakpoint that the thread has stopped at must not pause this run again.

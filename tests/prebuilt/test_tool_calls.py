@@ -1,5 +1,6 @@
 """Around a tool's call: wrappers, questions to a person, and the stream of tools."""
 
+import threading
 from functools import partial
 from typing import Any, TypedDict
 
@@ -9,6 +10,7 @@ import pytest
 from actorgraph import END, START, Command, InMemorySaver, StateGraph, interrupt
 from actorgraph.prebuilt import ToolCallTransformer, ToolNode, ToolRuntime
 from tests.prebuilt.chatter import Chat, ToolMessage, calling, told
+from tests.support.gates import PATIENCE_S
 from tests.support.graphs import at, in_a_row
 
 
@@ -186,6 +188,71 @@ class TestQuestions:
             ("1", "tea: buy tea?"),
             ("2", "milk: buy milk?"),
         ]
+
+
+class TestBlockingCalls:
+    def test_plain_tools_of_one_message_run_side_by_side(self):
+        """
+        Plain tools of a blocking call meet at a barrier, each in a thread of its own.
+        """
+        both = threading.Barrier(2)
+
+        def meet(number: int) -> int:
+            both.wait(PATIENCE_S)
+            return number
+
+        asked = calling(("meet", {"number": 1}), ("meet", {"number": 2}))
+        graph = in_a_row({"tools": ToolNode([meet])}, schema=Chat)
+
+        result = graph.invoke({"messages": [asked]})
+
+        assert [m.content for m in result["messages"][1:]] == ["1", "2"]
+
+    def test_a_failure_waits_for_no_other_tool(self):
+        """
+        A tool that fails ends the call, while another plain one still runs.
+        """
+        begun, left = threading.Event(), threading.Event()
+
+        def breaks(number: int) -> str:
+            begun.wait(PATIENCE_S)
+            raise ValueError(number)
+
+        def stays(number: int) -> bool:
+            begun.set()
+            return left.wait(PATIENCE_S)
+
+        asked = calling(("stays", {"number": 1}), ("breaks", {"number": 2}))
+        graph = in_a_row({"tools": ToolNode([stays, breaks])}, schema=Chat)
+
+        try:
+            with pytest.raises(ValueError, match="2"):
+                graph.invoke({"messages": [asked]})
+            assert not left.is_set()
+        finally:
+            left.set()
+
+    def test_plain_tools_side_by_side_run_graphs_and_ask(self):
+        """
+        A graph that a plain tool runs asks its question, and another one's tool asks too.
+        """
+
+        def ask(state: Errand) -> dict[str, Any]:
+            return {"what": interrupt(state["what"])}
+
+        inner = in_a_row({"ask": ask}, schema=Errand)
+
+        def errand(what: str) -> str:
+            return inner.invoke({"what": what})["what"]
+
+        asked = calling(("errand", {"what": "a"}), ("errand", {"what": "b"}))
+        graph = in_a_row({"tools": ToolNode([errand])}, schema=Chat, checkpointer=InMemorySaver())
+
+        questions = graph.invoke({"messages": [asked]}, at())["__interrupt__"]
+        answers = {question.id: question.value * 2 for question in questions}
+        result = graph.invoke(Command(resume=answers), at())
+
+        assert [m.content for m in result["messages"][1:]] == ["aa", "bb"]
 
 
 class TestStream:

@@ -19,6 +19,10 @@ class Log(TypedDict, total=False):
     log: Annotated[list[str], add]
 
 
+class Transfer(TypedDict, total=False):
+    amount: int
+
+
 def asker(name: str, bodies: Counter[str]) -> Any:
     """A node that counts its calls and asks for an answer."""
 
@@ -200,6 +204,39 @@ class TestWhoRunsAgain:
         )
 
         assert texts(half) == ["1 so far?"]
+
+    async def test_all_after_an_update_whose_run_failed(self, saver):
+        """
+        A run that took an update fails before a node could ask again: the next answer calls it.
+        """
+        failing = True
+
+        async def breaks(state: Transfer) -> Transfer:
+            interrupt("a?")
+            if failing:
+                raise ValueError("once")
+            return {}
+
+        async def confirms(state: Transfer) -> Transfer:
+            interrupt("b?")
+            return {}
+
+        async def asks(state: Transfer) -> Transfer:
+            if failing and state["amount"] > 10:
+                await anyio.sleep_forever()
+            interrupt(f"transfer {state['amount']}?")
+            return {}
+
+        nodes = {"a": breaks, "b": confirms, "c": asks}
+        graph = side_by_side(nodes, schema=Transfer, checkpointer=saver)
+        asked = (await graph.ainvoke({"amount": 10}, at()))["__interrupt__"]
+        with pytest.raises(ValueError, match="once"):
+            await graph.ainvoke(Command(resume={asked[0].id: "yes"}, update={"amount": 1000}), at())
+        failing = False
+
+        half = await graph.ainvoke(Command(resume={asked[1].id: "yes"}), at())
+
+        assert texts(half) == ["transfer 1000?"]
 
     async def test_one_that_failed_after_it_had_asked(self, saver):
         """

@@ -340,10 +340,12 @@ async def call_function(
 async def call_plain(work: Callable[[], T]) -> T:
     """Call a plain function that a node needs: here if the loop is a caller's, else in a thread.
 
-    A cancelled call in a worker thread is abandoned.
+    A part of a task calls it in a thread: the other parts run meanwhile. A cancelled call in a
+    worker thread is abandoned.
     """
     scope = CURRENT.get(None)
-    calls = None if scope is None or scope.in_thread else calls_here()
+    in_thread = scope is None or scope.in_thread or scope.whole is not None
+    calls = None if in_thread else calls_here()
     if calls is not None:
         return await calls.call(work)
     return await hop(work, thread_limiter())
