@@ -9,6 +9,7 @@ Each list is weak: a class is on it no longer than it exists. Nothing is importe
 stored bytes finds a class that the program has made, or none.
 """
 
+import gc
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -47,14 +48,27 @@ def declared(name: str) -> type | None:
     return _DECLARED.get(name)
 
 
-def remember(kind: type) -> None:
-    """Note that the program has put a value of this type into a store."""
-    _STORED[name_of(kind)] = kind
+def remember(kind: type) -> type:
+    """Note that the program has put a value of this type into a store.
+
+    Returns: the type that is known as stored by that name: another, as long as that one exists.
+    """
+    return _STORED.setdefault(name_of(kind), kind)
 
 
 def stored(name: str) -> type | None:
     """Return the type of that name whose values this process has stored, if there is one."""
     return _STORED.get(name)
+
+
+def has_other_stored(kind: type) -> bool:
+    """Whether another class of the same name, which still exists, has values in a store."""
+    name = name_of(kind)
+    if stored(name) in (None, kind):
+        return False
+    # Each class refers to itself: one that the program has dropped exists until it is collected.
+    gc.collect()
+    return stored(name) not in (None, kind)
 
 
 def names_subclasses(kind: type) -> bool:
