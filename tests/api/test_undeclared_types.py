@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import weakref
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
@@ -247,6 +248,37 @@ def test_the_search_in_closures_is_limited():
     assert captured_types([node]) == ()
     assert captured_types([plain_node(Other), plain_node(BaseModel), plain_node(int)]) == (Other,)
     unfilled = None
+
+
+class Unbound:
+    """A proxy of nothing: asked for its class or any attribute, it raises."""
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        """Raise."""
+        raise LookupError
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise."""
+        raise LookupError(name)
+
+
+class UnboundType(type):
+    """The type of a class that raises for any attribute it doesn't have."""
+
+    def __getattr__(cls, name: str) -> Any:
+        """Raise."""
+        raise LookupError(name)
+
+
+def test_the_search_in_closures_runs_no_code():
+    """
+    Proxies of nothing and of an object that is gone are passed over, and the rest is found.
+    """
+    kind = UnboundType("Kind", (), {})
+    held = [Unbound(), kind, kind(), weakref.proxy(Tags()), plain_node(Other)]
+
+    assert captured_types([lambda: held]) == (Other,)
 
 
 async def test_after_a_restart_a_compiled_graph_declares(tmp_path):
