@@ -489,12 +489,15 @@ class Codec:
         Raises:
             UnknownTypeError: it knows two, and the value may be of either.
         """
+        bases = (*self._types.values(), *self._bases)
         kind, before = declared(name), stored(name)
+        if self._strict and before is not None and not is_below(before, bases):
+            before = None  # another codec has stored it
         if kind is not None and before is not None and before is not kind:
             raise two_classes_error(name)
         kind = kind or before
         if kind is None:
-            kind = find_below(name, (*self._types.values(), *self._bases))
+            kind = find_below(name, bases)
             if kind is not None:
                 remember(kind)
         return kind

@@ -393,3 +393,13 @@ async def test_a_strict_codec(tmp_path):
         await made(Base, Derived(), checkpointer=saver).ainvoke({}, at())
         with pytest.raises(SerializationError, match=r"Other', which can't be stored"):
             await made(Base, Other(), checkpointer=saver).ainvoke({}, at("u"))
+
+
+def test_a_strict_codec_reads_no_undeclared_type():
+    """
+    What another codec of the process has stored is unknown to a strict one, unless it's declared.
+    """
+    payload = Codec().for_this_process().encode([Other(), Derived()])
+    with pytest.raises(UnknownTypeError, match="test_undeclared_types:Other"):
+        Codec([Base], strict=True).decode(payload)
+    assert Codec([Base, Other], strict=True).decode(payload) == [Other(), Derived()]
