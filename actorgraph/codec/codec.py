@@ -481,6 +481,10 @@ class Codec:
         kind = self._types.get(name) or library_type(name) or self._other_type(name)
         if kind is None:
             raise unknown_type_error(name, self._types)
+        # Otherwise a forged row could choose the code that builds a class, e.g. its constructor.
+        if extension_of(kind) is not extension:
+            msg = f"{name} isn't stored with the extension code {code}: see Migration(types=)"
+            raise ValueError(msg)
         return extension.build(kind, data)
 
     def _other_type(self, name: str) -> type | None:
