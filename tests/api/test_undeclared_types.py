@@ -3,6 +3,8 @@
 import re
 import subprocess
 import sys
+import threading
+import warnings
 import weakref
 from dataclasses import dataclass
 from enum import IntEnum
@@ -24,6 +26,7 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.api.graph.captured_types import captured_types
+from actorgraph.codec.known_types import declare, find_below
 from actorgraph.errors import UndeclaredTypeWarning
 from tests.support.graphs import at, in_a_row
 from tests.support.known_types import restart
@@ -397,9 +400,49 @@ async def test_a_strict_codec(tmp_path):
 
 def test_a_strict_codec_reads_no_undeclared_type():
     """
-    What another codec of the process has stored is unknown to a strict one, unless it's declared.
+    A type that another codec has stored is unknown to a strict one, unless it's declared.
     """
     payload = Codec().for_this_process().encode([Other(), Derived()])
     with pytest.raises(UnknownTypeError, match="test_undeclared_types:Other"):
         Codec([Base], strict=True).decode(payload)
     assert Codec([Base, Other], strict=True).decode(payload) == [Other(), Derived()]
+
+
+def test_a_warning_that_is_an_error_is_raised_each_time():
+    """
+    Where warnings are errors, an undeclared type isn't stored, however often it is tried.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(UndeclaredTypeWarning):
+                Codec().encode(Other())
+
+
+def test_types_are_looked_for_while_others_are_declared():
+    """
+    Threads may declare types while another looks for one among them.
+    """
+    made_types = [type(f"Kind{n}", (Tags,), {"__module__": __name__}) for n in range(3_000)]
+    left, failed = threading.Event(), list[Exception]()
+
+    def look() -> None:
+        while not left.is_set():
+            try:
+                find_below("nothing:Nothing")
+            except Exception as error:  # noqa: BLE001 - the test reports it
+                failed.append(error)
+                return
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread = threading.Thread(target=look)
+        thread.start()
+        for kind in made_types:
+            declare([kind])
+        left.set()
+        thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert failed == []
