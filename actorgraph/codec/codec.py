@@ -23,6 +23,8 @@ from actorgraph.codec.decode_errors import (
     checked_text,
     damaged_error,
     notify_blocked,
+    other_class_error,
+    two_classes_error,
     unknown_extension_error,
     unknown_type_error,
     unstorable_error,
@@ -40,6 +42,7 @@ from actorgraph.codec.json_form import Form, is_json, to_json, to_msgpack, write
 from actorgraph.codec.known_types import (
     declared,
     find_below,
+    has_other_stored,
     is_below,
     names_subclasses,
     remember,
@@ -415,16 +418,21 @@ class Codec:
     def _knows(self, kind: type) -> bool:
         """Whether values of a type are stored as such, and can be read in this process."""
         name = name_of(kind)
-        known = self._types.get(name) or library_type(name) or declared(name)
-        if known is not None or self._strict:
-            # Compared as classes: another class of the same name would be decoded as this one.
-            return known is kind
-        return stored(name) is kind
+        # Compared as classes: another class of the same name would be decoded as this one.
+        own = self._types.get(name) or library_type(name)
+        if own is not None:
+            return own is kind
+        known, before = declared(name), stored(name)
+        if known is None:
+            return before is kind and not self._strict
+        return known is kind and (before is None or before is kind)
 
     def _let_in(self, kind: type, path: str) -> Extension | None:
         """Let a type in whose value the program stores, if it is one that can be declared.
 
         Returns: how it is stored; None if it is refused.
+        Raises:
+            SerializationError: another class of its name is declared, or has values in a store.
         Warns:
             UndeclaredTypeWarning: once for each type that another process wouldn't know.
         """
@@ -433,18 +441,16 @@ class Codec:
             return None
         if self._knows(kind):
             return extension
-        own = self._types.get(name) or library_type(name)
-        if own is not None:
-            raise SerializationError(
-                f"{path} has another class {name!r} than the one that is declared",
-                do="compile the graph again after its classes were defined anew",
-            )
+        known = self._types.get(name) or library_type(name) or declared(name)
+        if (known is not None and known is not kind) or has_other_stored(kind):
+            raise other_class_error(name, path)
         if not is_below(kind, (*self._types.values(), *self._bases)):
             if self._strict:
                 return None
             if self._lasting:
                 warn_undeclared(kind, path)
-        remember(kind)
+        if remember(kind) is not kind:  # another thread was faster
+            raise other_class_error(name, path)
         return extension
 
     def _pack(self, value: Any) -> bytes:
@@ -475,13 +481,27 @@ class Codec:
         kind = self._types.get(name) or library_type(name) or self._other_type(name)
         if kind is None:
             raise unknown_type_error(name, self._types)
+        # Otherwise a forged row could choose the code that builds a class, e.g. its constructor.
+        if extension_of(kind) is not extension:
+            msg = f"{name} isn't stored with the extension code {code}: see Migration(types=)"
+            raise ValueError(msg)
         return extension.build(kind, data)
 
     def _other_type(self, name: str) -> type | None:
-        """Return the type with this stored name that the process knows besides the codec's own."""
-        kind = declared(name) or stored(name)
+        """Return the type with this stored name that the process knows besides the codec's own.
+
+        Raises:
+            UnknownTypeError: it knows two, and the value may be of either.
+        """
+        bases = (*self._types.values(), *self._bases)
+        kind, before = declared(name), stored(name)
+        if self._strict and before is not None and not is_below(before, bases):
+            before = None  # another codec has stored it
+        if kind is not None and before is not None and before is not kind:
+            raise two_classes_error(name)
+        kind = kind or before
         if kind is None:
-            kind = find_below(name, (*self._types.values(), *self._bases))
+            kind = find_below(name, bases)
             if kind is not None:
                 remember(kind)
         return kind

@@ -62,6 +62,27 @@ def unknown_type_error(name: object, types: Mapping[str, type]) -> UnknownTypeEr
     return error
 
 
+def two_classes_error(name: str) -> UnknownTypeError:
+    """Error for a stored type of which the process knows two classes: declared and stored."""
+    return UnknownTypeError(
+        f"a stored value has the type {name!r}, and the program has two classes of that name",
+        do=f"{how_to_declare(name)}; or give one of the classes another name",
+    )
+
+
+def other_class_error(name: str, path: str) -> SerializationError:
+    """Error for a value that would be read as another class of the same name.
+
+    Args:
+        path: what the value is.
+    """
+    return SerializationError(
+        f"{path} has another class {name!r} than the one that is declared",
+        do="compile the graph again after its classes were defined anew, or give one of the "
+        "classes another name",
+    )
+
+
 def unstorable_error(value: Any, path: str) -> SerializationError:
     """Error for a value whose type can't be stored.
 

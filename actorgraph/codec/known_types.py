@@ -9,7 +9,9 @@ Each list is weak: a class is on it no longer than it exists. Nothing is importe
 stored bytes finds a class that the program has made, or none.
 """
 
+import gc
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -21,6 +23,8 @@ from actorgraph.errors import UndeclaredTypeWarning
 _DECLARED: WeakValueDictionary[str, type] = WeakValueDictionary()
 _STORED: WeakValueDictionary[str, type] = WeakValueDictionary()
 _BASES: WeakSet[type] = WeakSet()
+_LOCK = threading.RLock()
+"""Held while the lists change or are copied. Reentrant: the collector may run a program's code."""
 _WARNED: set[str] = set()
 _WARNED_MAX = 1_000
 
@@ -36,10 +40,12 @@ _LIBRARIES = frozenset(
 def declare(kinds: Iterable[type]) -> None:
     """Allow these types and their subclasses in every codec, for as long as they exist."""
     for kind in kinds:
-        if extension_of(kind) is not None:
-            _DECLARED[name_of(kind)] = kind
-        elif names_subclasses(kind):
-            _BASES.add(kind)
+        known = extension_of(kind) is not None
+        with _LOCK:
+            if known:
+                _DECLARED[name_of(kind)] = kind
+            elif names_subclasses(kind):
+                _BASES.add(kind)
 
 
 def declared(name: str) -> type | None:
@@ -47,14 +53,28 @@ def declared(name: str) -> type | None:
     return _DECLARED.get(name)
 
 
-def remember(kind: type) -> None:
-    """Note that the program has put a value of this type into a store."""
-    _STORED[name_of(kind)] = kind
+def remember(kind: type) -> type:
+    """Note that the program has put a value of this type into a store.
+
+    Returns: the type that is known as stored by that name: another, as long as that one exists.
+    """
+    with _LOCK:
+        return _STORED.setdefault(name_of(kind), kind)
 
 
 def stored(name: str) -> type | None:
     """Return the type of that name whose values this process has stored, if there is one."""
     return _STORED.get(name)
+
+
+def has_other_stored(kind: type) -> bool:
+    """Whether another class of the same name, which still exists, has values in a store."""
+    name = name_of(kind)
+    if stored(name) in (None, kind):
+        return False
+    # Each class refers to itself: one that the program has dropped exists until it is collected.
+    gc.collect()
+    return stored(name) not in (None, kind)
 
 
 def names_subclasses(kind: type) -> bool:
@@ -90,7 +110,9 @@ def find_below(name: str, types: Iterable[type] = ()) -> type | None:
     """
     seen: set[type] = set()
     last = name.rpartition(":")[2].rpartition(".")[2]
-    for base in (*types, *list(_DECLARED.values()), *list(_BASES)):
+    with _LOCK:
+        bases = (*types, *_DECLARED.values(), *_BASES)
+    for base in bases:
         if names_subclasses(base):
             for kind in _subclasses(base, seen):
                 if kind.__name__ == last and name_of(kind) == name and extension_of(kind):
@@ -117,13 +139,13 @@ def warn_undeclared(kind: type, path: str) -> None:
     name = name_of(kind)
     if name in _WARNED or len(_WARNED) >= _WARNED_MAX:
         return
-    _WARNED.add(name)
     warnings.warn(
         f"{path} has the type {name!r}, which nothing declares: this process can read it, but "
         f"after a restart the thread can't be read; {how_to_declare(name)}",
         UndeclaredTypeWarning,
         stacklevel=2,
     )
+    _WARNED.add(name)  # not before: where the warning is an error, each save raises it
 
 
 def how_to_declare(name: str) -> str:

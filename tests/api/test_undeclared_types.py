@@ -3,6 +3,9 @@
 import re
 import subprocess
 import sys
+import threading
+import warnings
+import weakref
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import partial
@@ -23,6 +26,7 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.api.graph.captured_types import captured_types
+from actorgraph.codec.known_types import declare, find_below
 from actorgraph.errors import UndeclaredTypeWarning
 from tests.support.graphs import at, in_a_row
 from tests.support.known_types import restart
@@ -249,6 +253,37 @@ def test_the_search_in_closures_is_limited():
     unfilled = None
 
 
+class Unbound:
+    """A proxy of nothing: asked for its class or any attribute, it raises."""
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        """Raise."""
+        raise LookupError
+
+    def __getattr__(self, name: str) -> Any:
+        """Raise."""
+        raise LookupError(name)
+
+
+class UnboundType(type):
+    """The type of a class that raises for any attribute it doesn't have."""
+
+    def __getattr__(cls, name: str) -> Any:
+        """Raise."""
+        raise LookupError(name)
+
+
+def test_the_search_in_closures_runs_no_code():
+    """
+    Proxies of nothing and of an object that is gone are passed over, and the rest is found.
+    """
+    kind = UnboundType("Kind", (), {})
+    held = [Unbound(), kind, kind(), weakref.proxy(Tags()), plain_node(Other)]
+
+    assert captured_types([lambda: held]) == (Other,)
+
+
 async def test_after_a_restart_a_compiled_graph_declares(tmp_path):
     """
     Once a graph with the type is compiled, a saver is read without it.
@@ -361,3 +396,53 @@ async def test_a_strict_codec(tmp_path):
         await made(Base, Derived(), checkpointer=saver).ainvoke({}, at())
         with pytest.raises(SerializationError, match=r"Other', which can't be stored"):
             await made(Base, Other(), checkpointer=saver).ainvoke({}, at("u"))
+
+
+def test_a_strict_codec_reads_no_undeclared_type():
+    """
+    A type that another codec has stored is unknown to a strict one, unless it's declared.
+    """
+    payload = Codec().for_this_process().encode([Other(), Derived()])
+    with pytest.raises(UnknownTypeError, match="test_undeclared_types:Other"):
+        Codec([Base], strict=True).decode(payload)
+    assert Codec([Base, Other], strict=True).decode(payload) == [Other(), Derived()]
+
+
+def test_a_warning_that_is_an_error_is_raised_each_time():
+    """
+    Where warnings are errors, an undeclared type isn't stored, however often it is tried.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(UndeclaredTypeWarning):
+                Codec().encode(Other())
+
+
+def test_types_are_looked_for_while_others_are_declared():
+    """
+    Threads may declare types while another looks for one among them.
+    """
+    made_types = [type(f"Kind{n}", (Tags,), {"__module__": __name__}) for n in range(3_000)]
+    left, failed = threading.Event(), list[Exception]()
+
+    def look() -> None:
+        while not left.is_set():
+            try:
+                find_below("nothing:Nothing")
+            except Exception as error:  # noqa: BLE001 - the test reports it
+                failed.append(error)
+                return
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread = threading.Thread(target=look)
+        thread.start()
+        for kind in made_types:
+            declare([kind])
+        left.set()
+        thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert failed == []

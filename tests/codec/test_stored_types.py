@@ -207,6 +207,33 @@ def test_data_that_a_type_does_not_fit(code, content, why):
     assert refused.value.what == f"a stored value can't be decoded: {why}"
 
 
+class Loud:
+    """A dataclass's base that reports how it is built."""
+
+    def __new__(cls, *given: Any, **named: Any) -> Any:
+        """Fail if there are arguments: the constructor is called with a row's data."""
+        assert not given
+        assert not named
+        return super().__new__(cls)
+
+
+@dataclasses.dataclass
+class Guarded(Loud):
+    first: int = 1
+
+
+@pytest.mark.parametrize(
+    ("code", "content"), [(41, {"first": 2}), (44, [2]), (45, {}), (46, "a"), (48, {}), (43, 1)]
+)
+def test_a_row_does_not_choose_how_a_class_is_built(code, content):
+    """
+    Data under the code of another kind than the class's is refused; its constructor doesn't run.
+    """
+    payload = ormsgpack.packb(packed(Ext(code, [HERE + "Guarded", content])))
+    with pytest.raises(SerializationError, match=f"Guarded isn't stored with .* code {code}"):
+        Codec([Guarded]).decode(payload)
+
+
 def test_missing_fields_have_their_defaults():
     """
     A dataclass that has got fields since is loaded with their defaults, anew each time.

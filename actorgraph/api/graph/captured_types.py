@@ -38,31 +38,38 @@ def _types_in(function: Any) -> Iterator[type]:
         if id(thing) in seen:
             continue
         seen.add(id(thing))
-        if isinstance(thing, type):
-            if names_subclasses(thing) and extension_of(thing) is not None:
-                yield thing
-        elif depth:
-            left += [(inner, depth - 1) for inner in _held_by(thing)]
+        try:
+            if issubclass(type(thing), type):
+                if names_subclasses(thing) and extension_of(thing) is not None:
+                    yield thing
+            elif depth:
+                left += [(inner, depth - 1) for inner in _held_by(thing)]
+        except Exception:  # noqa: BLE001, S112 - a class of the program's may be of any kind
+            continue
 
 
 def _held_by(thing: Any) -> Iterable[Any]:
-    """Return the objects in a function's closure, in a container, or in a dataclass."""
-    if isinstance(thing, types.FunctionType):
+    """Return the objects in a function's closure, in a container, or in a dataclass.
+
+    The type is asked, not the object: `isinstance` runs code of a class with a `__class__`.
+    """
+    kind: type[Any] = type(thing)
+    if kind is types.FunctionType:
         return [*map(_content_of, thing.__closure__ or ()), *(thing.__defaults__ or ())]
-    if isinstance(thing, types.MethodType):
+    if kind is types.MethodType:
         return thing.__func__, thing.__self__
-    if isinstance(thing, functools.partial):
+    if issubclass(kind, functools.partial):
         partial = cast("functools.partial[Any]", thing)
         return partial.func, *partial.args, *partial.keywords.values()
-    if isinstance(thing, dict):
-        return islice(cast("dict[Any, Any]", thing).values(), ITEMS_MAX)
-    if isinstance(thing, list | tuple | set | frozenset):
-        return islice(cast("Iterable[Any]", thing), ITEMS_MAX)
-    held: Any = getattr(thing, "__dict__", None)
+    for base in (dict, list, tuple, set, frozenset):
+        if issubclass(kind, base):
+            items: Any = dict.values(thing) if base is dict else base.__iter__(thing)
+            return islice(items, ITEMS_MAX)
+    held: Any = object.__getattribute__(thing, "__dict__")
     if type(held) is not dict:
         return ()
-    if dataclasses.is_dataclass(thing):
-        return islice(held.values(), ITEMS_MAX)
+    if dataclasses.is_dataclass(kind):
+        return islice(cast("dict[str, Any]", held).values(), ITEMS_MAX)
     # The two functions of a Runnable that LangGraph's and LangChain's make of a node.
     return [held[name] for name in ("func", "afunc") if name in held]
 
