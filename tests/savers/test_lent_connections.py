@@ -140,6 +140,17 @@ class TestMemory:
                     kind(connection)
                 assert "check_same_thread=False" in refused.value.do
 
+    def test_one_that_is_always_inside_a_transaction(self):
+        """
+        A connection with autocommit=False, which Python has since 3.12, is refused with advice.
+        """
+        kind = type("Kept", (sqlite3.Connection,), {"autocommit": False})
+        with contextlib.closing(memory(factory=kind)) as connection:
+            for owner in (SqliteSaver, SqliteStore):
+                with pytest.raises(InvalidConfigError, match="autocommit=False") as refused:
+                    owner(connection)
+                assert "autocommit=True" in refused.value.do
+
     async def test_a_backup(self, tmp_path):
         """
         A backup of it is a file that other savers open.

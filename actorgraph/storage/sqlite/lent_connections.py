@@ -85,11 +85,18 @@ def source_of(given: Any, owner: str) -> str | LentConnection | None:
             return path
         if is_bare:
             _check_threads(given)
+        inner = given if wrapped is None else wrapped._connection  # noqa: SLF001 - as above
     except sqlite3.Error as error:
         raise InvalidConfigError(
             f"{owner} can't use the connection: {error}",
             do="pass the file's path, or an open connection made with check_same_thread=False",
         ) from error
+    # Since Python 3.12: such a connection is always inside a transaction.
+    if getattr(inner, "autocommit", None) is False:
+        raise InvalidConfigError(
+            f"{owner} can't use a connection in memory with autocommit=False",
+            do="leave autocommit out, or pass autocommit=True; or pass the path of a file",
+        )
     lent = _LENT.get(id(given))
     if lent is None or lent.connection is not given:
         lent = _LENT[id(given)] = LentConnection(given)
