@@ -18,13 +18,16 @@ from actorgraph.messages.kinds import BaseMessage, ToolMessage
 CANCELLED = "cancelled"
 """The content of the answer to a call that was given up."""
 
+_PREFIX = "cancelled-"
+"""The ids of such answers begin with it."""
+
 
 def answer_open_calls(messages: Any, *, content: str = CANCELLED) -> list[Any]:
     """Give each tool call exactly one answer, right behind the message that makes the call.
 
     A call without one gets a ToolMessage with the status "error". An answer at another place is
     moved to its call; of several answers to one call the newest stays. Other messages keep their
-    order, and answers without a call their place.
+    order, and answers without a call their place; but one that was added here goes with its call.
 
     Args:
         messages: in any of their forms; not modified.
@@ -87,6 +90,9 @@ def _answered(messages: list[Any], content: str, *, keep_newest: bool) -> list[A
             found.setdefault(maker[message.tool_call_id], {})[message.tool_call_id] = message
             moved.add(place)
             continue
+        if _is_answer(message) and _is_stand_in(message):
+            moved.add(place)  # its call is gone
+            continue
         # Providers repeat ids from turn to turn: an answer belongs to the newest call with its id.
         maker.update((call["id"], place) for call in _calls(message))
     last = max((p for p, m in enumerate(messages) if not _is_answer(m)), default=-1)
@@ -110,7 +116,7 @@ def _stand_in(message: Any, call: dict[str, Any], content: str) -> Any:
     make: Any = ToolMessage if ours else getattr(module, "ToolMessage")  # noqa: B009 - by name
     # The same id whenever it is made again: a late answer to a stored one replaces it.
     seed = f"{message.id}:{call['id']}:{CANCELLED}"
-    identifier = f"cancelled-{blake2b(seed.encode(), digest_size=16).hexdigest()}"
+    identifier = f"{_PREFIX}{blake2b(seed.encode(), digest_size=16).hexdigest()}"
     return make(
         content=content,
         tool_call_id=call["id"],
@@ -118,6 +124,10 @@ def _stand_in(message: Any, call: dict[str, Any], content: str) -> Any:
         id=identifier,
         status="error",
     )
+
+
+def _is_stand_in(message: Any) -> bool:
+    return isinstance(message.id, str) and message.id.startswith(_PREFIX)
 
 
 def _calls(message: Any) -> Iterable[dict[str, Any]]:

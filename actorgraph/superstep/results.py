@@ -36,6 +36,7 @@ from actorgraph.values.from_langgraph import (
     from_langgraph,
     is_langgraph_interrupt,
     overwrites_from_langgraph,
+    pairs_from_langgraph,
 )
 from actorgraph.values.run import Write
 
@@ -154,11 +155,11 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(update, (list, tuple)) and all(
         isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in update
     ):
-        return update
+        return pairs_from_langgraph(cast("list[tuple[str, Any]]", update))
     fields = fields_of(update)
     if fields is None:
         raise _no_update(node, update)
-    return fields
+    return pairs_from_langgraph(fields)
 
 
 def pairs_of(update: Mapping[Any, Any]) -> Iterable[tuple[Any, Any]]:

@@ -52,9 +52,9 @@ def _date(text: str | None) -> float | None:
     """Read an HTTP date, as seconds since 1970."""
     try:
         made = parsedate_to_datetime(text or "")
-    except (TypeError, ValueError):
+        return (made if made.tzinfo else made.replace(tzinfo=UTC)).timestamp()
+    except Exception:  # noqa: BLE001 - a server's nonsense must not hide the error it came with
         return None
-    return (made if made.tzinfo else made.replace(tzinfo=UTC)).timestamp()
 
 
 def _sane(wait: float) -> float | None:

@@ -4,7 +4,7 @@ LangGraph is never imported here: while its module isn't loaded, no object can b
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
@@ -44,6 +44,14 @@ def overwrites_from_langgraph(update: Mapping[str, Any]) -> Mapping[str, Any]:
     if theirs is None or not any(type(value) is theirs for value in update.values()):
         return update
     return {key: from_langgraph(v) if type(v) is theirs else v for key, v in update.items()}
+
+
+def pairs_from_langgraph(pairs: Sequence[tuple[str, Any]]) -> Sequence[tuple[str, Any]]:
+    """Convert the values of an update's pairs that are LangGraph's Overwrite."""
+    theirs = _named(langgraph_module(LANGGRAPH_TYPES), "Overwrite")
+    if theirs is None:
+        return pairs
+    return [(key, from_langgraph(v) if type(v) is theirs else v) for key, v in pairs]
 
 
 def input_from_langgraph(given: Any) -> Any:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from actorgraph import Command
+from actorgraph.compat.parts.remote_runs import RunRequest
 from tests.support.layer import both_ways, over_layer
 from tests.web.apps import application
 from tests.web.server import running
@@ -155,6 +157,21 @@ class TestRemoteGraph:
             "() ()",
             "['input', 'first', 'answer: by id']",
         ]
+
+    @pytest.mark.parametrize(
+        ("given", "sent"),
+        [
+            (Command(resume=[]), {"resume": []}),
+            (Command(update=[], goto="n"), {"update": [], "goto": ["n"]}),
+            (Command(resume=0, goto=[]), {"resume": 0}),
+            (Command(), {}),
+        ],
+    )
+    def test_what_is_sent_of_a_command(self, given, sent):
+        """
+        An empty list is sent as an answer and as an update; no target at all is left out.
+        """
+        assert RunRequest(given, {}, None, subgraphs=False).command == sent
 
     def test_a_missing_client_or_thread_is_refused(self):
         """

@@ -127,6 +127,16 @@ class TestReducer:
 
         assert shown(found) == [["1"], ("1", "cancelled"), "hi"]
 
+    def test_a_stand_in_goes_with_its_call(self, kind):
+        """
+        With the message that made the call the answer goes that was made for it, and no tool's.
+        """
+        old = merge([calling(kind, "1", "2"), answer(kind, "1")], kind.HumanMessage("hi"))
+
+        found = merge(old, kind.RemoveMessage(id="m"))
+
+        assert shown(found) == [("1", "ok"), "hi"]
+
     def test_without_the_option_calls_stay_open(self, kind):
         """
         The plain reducer adds nothing.

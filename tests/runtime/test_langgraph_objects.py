@@ -10,6 +10,7 @@ from langgraph import errors as their_errors
 from langgraph import graph as theirs
 from langgraph import types as their_types
 from langgraph.checkpoint.memory import InMemorySaver as TheirSaver
+from pydantic import BaseModel
 from typing_extensions import TypedDict
 
 import actorgraph
@@ -39,6 +40,10 @@ class Log(TypedDict, total=False):
     log: Annotated[list, operator.add]
 
 
+class Update(BaseModel):
+    log: Any
+
+
 def then(state):
     return {"log": ["then"]}
 
@@ -59,6 +64,9 @@ def routed(answer) -> Any:
 RETURNED = [
     lambda of: of.Command(update={"count": 3}, goto="then"),
     lambda of: of.Command(update={"log": of.Overwrite(["new"])}),
+    lambda of: of.Command(update=[("log", of.Overwrite(["new"]))]),
+    lambda of: of.Command(update=Update(log=of.Overwrite(["new"]))),
+    lambda of: Update(log=of.Overwrite(["new"])),
     lambda of: of.Command(goto=[of.Send("then", {"count": 1}), "then"]),
     lambda of: of.Command(goto=of.Send("then", {})),
     lambda of: of.Send("then", {"count": 1}),

@@ -2,9 +2,12 @@
 
 import contextlib
 import sqlite3
+import threading
 from typing import Any
 
 import aiosqlite
+import anyio
+import anyio.to_thread
 import psycopg
 import psycopg_pool
 import pytest
@@ -24,7 +27,14 @@ from actorgraph import (
 from actorgraph.checkpoints import empty_checkpoint
 from actorgraph.codec.encryption import AesCipher
 from actorgraph.codec.serializers import SerializerCodec
-from actorgraph.errors import EncryptionError, InvalidConfigError, StorageBusyError, StorageError
+from actorgraph.errors import (
+    EncryptionError,
+    InvalidConfigError,
+    SaverBrokenError,
+    StorageBusyError,
+    StorageError,
+)
+from actorgraph.storage.sqlite import lent_connections
 from actorgraph.stores import InMemoryStore, SqliteStore
 from tests.support.graphs import AB, at, in_a_row, writer
 
@@ -129,6 +139,17 @@ class TestMemory:
                 with pytest.raises(InvalidConfigError) as refused:
                     kind(connection)
                 assert "check_same_thread=False" in refused.value.do
+
+    def test_one_that_is_always_inside_a_transaction(self):
+        """
+        A connection with autocommit=False, which Python has since 3.12, is refused with advice.
+        """
+        kind = type("Kept", (sqlite3.Connection,), {"autocommit": False})
+        with contextlib.closing(memory(factory=kind)) as connection:
+            for owner in (SqliteSaver, SqliteStore):
+                with pytest.raises(InvalidConfigError, match="autocommit=False") as refused:
+                    owner(connection)
+                assert "autocommit=True" in refused.value.do
 
     async def test_a_backup(self, tmp_path):
         """
@@ -260,6 +281,47 @@ class TestAiosqlite:
 
         with pytest.raises(Exception, match="closed database"):
             await saver.setup()
+
+    async def test_a_refused_turn_is_not_carried_out_later(self, monkeypatch):
+        """
+        A turn that is refused since the connection is busy is not carried out once it is free.
+        """
+        begun, free, turns = threading.Event(), threading.Event(), []
+        async with aiosqlite.connect(":memory:") as connection:
+            lent = lent_connections.source_of(connection, "Saver")
+            assert isinstance(lent, lent_connections.LentConnection)
+
+            def hold() -> None:
+                begun.set()
+                free.wait(30)
+
+            async def execute() -> None:
+                await connection.execute("SELECT hold()")
+
+            await connection.create_function("hold", 0, hold)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(execute)
+                await anyio.to_thread.run_sync(begun.wait)
+                monkeypatch.setattr(lent_connections, "ANSWER_TIMEOUT_S", 0.1)
+                with pytest.raises(StorageBusyError, match="busy for"):
+                    await lent.run(turns.append)
+                free.set()
+            monkeypatch.setattr(lent_connections, "ANSWER_TIMEOUT_S", 30)
+            await lent.run(lambda _: turns.append("next"))
+        assert turns == ["next"]
+
+    async def test_a_turn_that_does_not_end(self, monkeypatch):
+        """
+        The outcome of a turn that has begun and doesn't end in time is reported as unknown.
+        """
+        free = threading.Event()
+        async with aiosqlite.connect(":memory:") as connection:
+            lent = lent_connections.source_of(connection, "Saver")
+            assert isinstance(lent, lent_connections.LentConnection)
+            monkeypatch.setattr(lent_connections, "ANSWER_TIMEOUT_S", 2)
+            with pytest.raises(SaverBrokenError, match="unknown"):
+                await lent.run(lambda _: free.wait(30))
+            free.set()
 
 
 class Other:

@@ -91,6 +91,12 @@ class TestTheWait:
 DATE = "Mon, 23 Nov 2026 05:00:30 GMT"
 NOW = 1795410000.0
 """Half a minute before DATE."""
+ABSURD = (
+    "Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
+    "Mon, 99999999999999999999 Jan 2026 00:00:00 GMT",
+    "Mon, 01 Jan 2026 00:00:00 +99999999999999999999",
+)
+"""Dates that no clock shows."""
 
 
 @pytest.mark.langgraph("F-C9")
@@ -134,6 +140,7 @@ class TestRetryAfter:
             "Mon, 23 Nov 2026 04:00:00 GMT",
             "Mon, 23 Nov 2099 05:00:00 GMT",
             "Mon, 99 Nov 2026",
+            *ABSURD,
         ],
     )
     def test_values_without_sense_are_ignored(self, text):
@@ -143,6 +150,13 @@ class TestRetryAfter:
         held = type("Held", (Exception,), {"headers": {"Retry-After": text}})("no")
 
         assert next_delay([STEADY], 1, held, 0, now=NOW) == 0.5
+
+    @pytest.mark.parametrize("text", ABSURD)
+    def test_an_absurd_time_of_the_server(self, text):
+        """
+        A date is read by our clock if the server's own time makes no sense.
+        """
+        assert next_delay([STEADY], 1, asking(retry_after=DATE, date=text), 0, now=NOW) == 30
 
     def test_the_maximum_of_the_policy_does_not_cut_it(self):
         """

@@ -259,9 +259,10 @@ def _command_json(command: Command[Any]) -> dict[str, Any]:
     made = {
         "update": command.update,
         "resume": command.resume,
-        "goto": [_target_json(one) for one in many],
+        "goto": [_target_json(one) for one in many] or None,
     }
-    return {key: value for key, value in made.items() if value is not None and value != []}
+    # An empty list is an answer, too.
+    return {key: value for key, value in made.items() if value is not None}
 
 
 def _target_json(target: Any) -> Any:

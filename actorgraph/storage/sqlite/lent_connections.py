@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 
 import anyio.to_thread
 
-from actorgraph.errors import InvalidConfigError, StorageBusyError
+from actorgraph.errors import InvalidConfigError, SaverBrokenError, StorageBusyError
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -85,11 +85,18 @@ def source_of(given: Any, owner: str) -> str | LentConnection | None:
             return path
         if is_bare:
             _check_threads(given)
+        inner = given if wrapped is None else wrapped._connection  # noqa: SLF001 - as above
     except sqlite3.Error as error:
         raise InvalidConfigError(
             f"{owner} can't use the connection: {error}",
             do="pass the file's path, or an open connection made with check_same_thread=False",
         ) from error
+    # Since Python 3.12: such a connection is always inside a transaction.
+    if getattr(inner, "autocommit", None) is False:
+        raise InvalidConfigError(
+            f"{owner} can't use a connection in memory with autocommit=False",
+            do="leave autocommit out, or pass autocommit=True; or pass the path of a file",
+        )
     lent = _LENT.get(id(given))
     if lent is None or lent.connection is not given:
         lent = _LENT[id(given)] = LentConnection(given)
@@ -127,7 +134,12 @@ class _NoFuture:
 
 
 def _call(connection: Any, work: Work[T]) -> T:
-    """Call a function with the `sqlite3.Connection`, in aiosqlite's thread if it has one."""
+    """Call a function with the `sqlite3.Connection`, in aiosqlite's thread if it has one.
+
+    Raises:
+        StorageBusyError: aiosqlite's thread is busy; the function won't be called.
+        SaverBrokenError: the function has begun and doesn't end.
+    """
     if isinstance(connection, sqlite3.Connection):
         return work(connection)
     inner, tasks = connection._connection, connection._tx  # noqa: SLF001 - see below
@@ -140,13 +152,24 @@ def _call(connection: Any, work: Work[T]) -> T:
     try:
         return done.result(ANSWER_TIMEOUT_S)
     except TimeoutError as error:
-        raise StorageBusyError(
-            f"the connection of aiosqlite has been busy for {ANSWER_TIMEOUT_S:g} s",
-            do="find out which statement of the program it is carrying out",
+        # What is reported as refused must not be carried out later.
+        if done.cancel():
+            raise StorageBusyError(
+                f"the connection of aiosqlite has been busy for {ANSWER_TIMEOUT_S:g} s",
+                do="find out which statement of the program it is carrying out",
+            ) from error
+        if done.done():
+            return done.result()
+        raise SaverBrokenError(
+            f"the connection of aiosqlite hasn't ended its work within {ANSWER_TIMEOUT_S:g} s, "
+            "and it is unknown whether it will be stored",
+            do="find out what holds it up, then close and open the saver again",
         ) from error
 
 
 def _settle(done: "Future[Any]", work: Callable[[], Any]) -> None:
+    if not done.set_running_or_notify_cancel():
+        return
     try:
         done.set_result(work())
     except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
