@@ -2,18 +2,21 @@
 
 `-m MODULE [ARGS]` runs a module, `-m pytest ...` too. With --report, standard error gets the names
 of `langgraph` that the program asked for and that are missing; exit code 3 then, if the program
-itself ended well.
+itself ended well. Processes that the program starts with this Python are answered too.
 """
 
+import os
 import runpy
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from actorgraph.compat import install, report
 from actorgraph.compat.report import text_of
 
 _USAGE = "usage: python -m actorgraph.compat [--report] (PROGRAM.py | -m MODULE) [ARGS]\n"
 _MISSING = 3
+_CHILDREN = str(Path(__file__).resolve().parent / "children")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,6 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(_USAGE)
         return 2
     install()
+    _answer_children()
     sys.argv = given
     if not as_module:
         sys.path[0] = given[0].rpartition("/")[0] or "."
@@ -43,6 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.write(text_of(report()) + "\n")
     missing = wanted and any(asked.missing for asked in report())
     return _MISSING if missing and not code else code
+
+
+def _answer_children() -> None:
+    """Let each Python that inherits this environment install the layer when it starts."""
+    places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+    if _CHILDREN not in places:
+        os.environ["PYTHONPATH"] = os.pathsep.join([_CHILDREN, *places])
 
 
 def _code_of(end: SystemExit) -> int:

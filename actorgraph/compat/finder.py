@@ -80,12 +80,12 @@ class LangGraphFinder(MetaPathFinder, Loader):
         vars(module)["__all__"] = [name for name in names if not name.startswith("_")]
 
 
-_FINDER = LangGraphFinder()
+FINDER = LangGraphFinder()
 
 
 def installed() -> bool:
     """Whether `import langgraph` is answered from actorgraph."""
-    return _FINDER in sys.meta_path
+    return FINDER in sys.meta_path
 
 
 def install() -> None:
@@ -110,7 +110,7 @@ def install() -> None:
             do="call actorgraph.compat.install() first, before anything imports langgraph; "
             "or run the program with `python -m actorgraph.compat PROGRAM.py`",
         )
-    sys.meta_path.insert(0, _FINDER)
+    sys.meta_path.insert(0, FINDER)
 
 
 def uninstall() -> None:
@@ -119,7 +119,7 @@ def uninstall() -> None:
     Packages that have imported names keep them.
     """
     if installed():
-        sys.meta_path.remove(_FINDER)
+        sys.meta_path.remove(FINDER)
     for name in [n for n, m in sys.modules.items() if isinstance(m, LangGraphModule)]:
         del sys.modules[name]
 

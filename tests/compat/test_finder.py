@@ -196,6 +196,44 @@ class TestRunner:
         assert done.stdout.split("\n")[0] == "__main__ ['--fast', 'x'] actorgraph.values.commands"
         assert done.returncode == 4
 
+    def test_child_processes_are_answered_too(self, tmp_path):
+        """
+        Children by subprocess, by spawn and their own children get actorgraph's names.
+        """
+        program = tmp_path / "program.py"
+        program.write_text(
+            "import multiprocessing, subprocess, sys\n"
+            "ASK = 'from langgraph.types import Command; print(Command.__module__, flush=True)'\n"
+            "NEST = f'import subprocess, sys; subprocess.run([sys.executable, \"-c\", {ASK!r}])'\n"
+            "def ask():\n    exec(ASK)\n"
+            "if __name__ == '__main__':\n"
+            "    subprocess.run([sys.executable, '-c', ASK])\n"
+            "    subprocess.run([sys.executable, '-c', NEST])\n"
+            "    child = multiprocessing.get_context('spawn').Process(target=ask)\n"
+            "    child.start()\n    child.join()\n"
+        )
+
+        done = python("-m", "actorgraph.compat", str(program))
+
+        assert done.stdout.split() == ["actorgraph.values.commands"] * 3, done.stderr
+
+    def test_children_run_the_sitecustomize_that_was_there(self, tmp_path):
+        """
+        A `sitecustomize` further down the path still runs in a child, once.
+        """
+        (tmp_path / "sitecustomize.py").write_text("print('customised', flush=True)\n")
+        program = tmp_path / "program.py"
+        program.write_text(
+            "import os, subprocess, sys\n"
+            f"os.environ['PYTHONPATH'] += os.pathsep + {str(tmp_path)!r}\n"
+            "ASK = 'import sitecustomize, langgraph.types as t; print(t.Command.__module__)'\n"
+            "subprocess.run([sys.executable, '-c', ASK])\n"
+        )
+
+        done = python("-m", "actorgraph.compat", str(program))
+
+        assert done.stdout.split() == ["customised", "actorgraph.values.commands"], done.stderr
+
     def test_it_runs_a_module(self, tmp_path):
         """
         `-m MODULE` runs it as Python does.
