@@ -143,10 +143,12 @@ class TestImports:
             """
         )
 
-        assert lines[0].startswith("ImportError cannot import name 'Comand'")
-        assert lines[1].startswith("ImportError cannot import name 'ShallowPostgresSaver'")
+        assert lines[0].startswith("ImportError actorgraph has no name 'Comand'")
+        assert "did you mean 'Command'" in lines[0]
+        assert lines[1].startswith("ImportError actorgraph has no name 'ShallowPostgresSaver'")
+        assert "Do this: use PostgresSaver, and keep few checkpoints" in lines[1]
         assert "no module 'langgraph.pregel._algo': it is private to LangGraph" in lines[2]
-        assert "RunnableSeq" in lines[3]
+        assert "no name 'RunnableSeq'" in lines[3]
         assert "no module 'langgraph.grap'" in lines[4]
         assert "did you mean 'langgraph.graph'" in lines[4]
         assert "no name 'Comand' of 'langgraph.types'" in lines[5]
