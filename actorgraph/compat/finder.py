@@ -64,15 +64,17 @@ class LangGraphFinder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: Any = None
     ) -> ModuleSpec | None:
-        """Answer for `langgraph` and its modules.
+        """Answer for `langgraph` and its modules; None to a probe for what isn't in the table.
 
         Raises:
-            ModuleNotFoundError: the module isn't in the table.
+            ModuleNotFoundError: an import, of a module that isn't in the table.
         """
         if fullname != ROOT and not fullname.startswith(f"{ROOT}."):
             return None
         if fullname not in MODULES:
             note(fullname, "", "")
+            if not _is_import(_asking()):
+                return None
             raise ModuleNotFoundError(_missing(fullname, ""), name=fullname)
         below = any(module.startswith(f"{fullname}.") for module in MODULES)
         return ModuleSpec(fullname, self, origin="actorgraph.compat", is_package=below)
@@ -136,6 +138,12 @@ def _is_from_import(frame: FrameType | None) -> bool:
     if frame is None:
         return False
     return frame.f_code.co_code[frame.f_lasti] == dis.opmap.get("IMPORT_FROM")
+
+
+def _is_import(frame: FrameType | None) -> bool:
+    """Whether a finder is asked by an import, and not by `importlib.util.find_spec`."""
+    above = frame.f_back if frame else None
+    return above is not None and above.f_code.co_name == "_find_and_load_unlocked"
 
 
 def _asking() -> FrameType | None:

@@ -154,6 +154,24 @@ class TestImports:
         assert "no name 'Comand' of 'langgraph.types'" in lines[5]
         assert "did you mean 'Command'" in lines[5]
 
+    def test_a_probe_for_a_missing_module_gets_none(self):
+        """
+        `find_spec` of a module that isn't here returns None; importing it shows the advice.
+        """
+        lines = over_layer(
+            """
+            from importlib.util import find_spec
+            print(find_spec("langgraph.checkpoint.redis"), find_spec("langgraph.cache.redis"))
+            print(find_spec("langgraph.types").name)
+            try:
+                import langgraph.cache.redis
+            except ModuleNotFoundError as error:
+                print("pass an InMemoryCache" in str(error))
+            """
+        )
+
+        assert lines == ["None None", "langgraph.types", "True"]
+
     def test_it_refuses_a_process_that_has_the_real_one(self):
         """
         After `import langgraph.types` of the real LangGraph, install() names that module.
