@@ -288,6 +288,20 @@ class TestRunner:
         assert f"missing  langgraph.types.Nothing  ({program}:3)" in done.stderr
         assert "1 names from actorgraph, 1 missing" in done.stderr
 
+    def test_its_report_names_a_missing_module_once(self, tmp_path):
+        """
+        A name that Python asks the package for, and then imports as a module, is one line.
+        """
+        program = tmp_path / "program.py"
+        program.write_text(
+            "try:\n    from langgraph.cache import redis\nexcept ImportError: pass\n"
+        )
+
+        done = python("-m", "actorgraph.compat", "--report", str(program))
+
+        assert f"missing  langgraph.cache.redis  ({program}:2)" in done.stderr
+        assert "0 names from actorgraph, 1 missing" in done.stderr
+
     def test_without_a_program_it_shows_its_usage(self):
         """
         Exit code 2, and one line about how to call it.
