@@ -216,6 +216,39 @@ class TestRunner:
         assert done.stdout.split("\n")[0] == "__main__ ['--fast', 'x'] actorgraph.values.commands"
         assert done.returncode == 4
 
+    def test_its_paths_are_absolute(self, tmp_path):
+        """
+        A program named by a relative path, through a link, has the paths that Python gives it.
+        """
+        (tmp_path / "own").mkdir()
+        program = tmp_path / "own" / "program.py"
+        program.write_text("import sys\nprint(__file__, sys.path[0], __spec__, __package__)\n")
+        (tmp_path / "link.py").symlink_to(program)
+        start = f"import os, runpy, sys; os.chdir({str(tmp_path)!r}); "
+        layer = (
+            "sys.argv[1:] = ['link.py']; runpy.run_module('actorgraph.compat', None, '__main__')"
+        )
+        plain = "import subprocess; subprocess.run([sys.executable, 'link.py'])"
+
+        ours, pythons = (python("-c", start + how).stdout for how in (layer, plain))
+
+        assert ours == pythons == f"{tmp_path / 'link.py'} {program.parent} None None\n"
+
+    def test_its_main_module_stays(self, tmp_path):
+        """
+        A function of atexit can pickle an object of a class of the program.
+        """
+        program = tmp_path / "program.py"
+        program.write_text(
+            "import atexit, pickle\n"
+            "class Own: pass\n"
+            "atexit.register(lambda: print(type(pickle.loads(pickle.dumps(Own())))))\n"
+        )
+
+        done = python("-m", "actorgraph.compat", str(program))
+
+        assert done.stdout == "<class '__main__.Own'>\n", done.stderr
+
     def test_child_processes_are_answered_too(self, tmp_path):
         """
         Children by subprocess, by spawn and their own children get actorgraph's names.
