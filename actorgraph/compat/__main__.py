@@ -2,18 +2,24 @@
 
 `-m MODULE [ARGS]` runs a module, `-m pytest ...` too. With --report, standard error gets the names
 of `langgraph` that the program asked for and that are missing; exit code 3 then, if the program
-itself ended well.
+itself ended well. Processes that the program starts with this Python are answered too.
 """
 
+import os
+import pkgutil
 import runpy
 import sys
 from collections.abc import Sequence
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
 
 from actorgraph.compat import install, report
 from actorgraph.compat.report import text_of
 
 _USAGE = "usage: python -m actorgraph.compat [--report] (PROGRAM.py | -m MODULE) [ARGS]\n"
 _MISSING = 3
+_CHILDREN = str(Path(__file__).resolve().parent / "children")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,13 +33,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(_USAGE)
         return 2
     install()
+    _answer_children()
     sys.argv = given
-    if not as_module:
-        sys.path[0] = given[0].rpartition("/")[0] or "."
     try:
         if as_module:
             runpy.run_module(given[0], run_name="__main__", alter_sys=True)
+        elif _is_source(given[0]):
+            _run_program(given[0])
         else:
+            sys.path[0] = str(Path(given[0]).resolve().parent)
             runpy.run_path(given[0], run_name="__main__")
         code = 0
     except SystemExit as end:
@@ -43,6 +51,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.write(text_of(report()) + "\n")
     missing = wanted and any(asked.missing for asked in report())
     return _MISSING if missing and not code else code
+
+
+def _is_source(path: str) -> bool:
+    """Whether a path is a file of source text, and not a folder, an archive or compiled."""
+    place = Path(path)
+    return place.is_file() and place.suffix != ".pyc" and pkgutil.get_importer(path) is None
+
+
+def _run_program(path: str) -> None:
+    """Run a file as `python PATH` does.
+
+    It stays `sys.modules["__main__"]` when its code ends: threads and functions of atexit may
+    still pickle its classes.
+    """
+    file = str(Path(path).absolute())
+    sys.path[0] = str(Path(path).resolve().parent)
+    module = ModuleType("__main__")
+    loader = SourceFileLoader("__main__", file)
+    vars(module).update(__file__=file, __loader__=loader, __cached__=None, __package__=None)
+    sys.modules["__main__"] = module
+    exec(loader.source_to_code(loader.get_data(file), file), vars(module))  # noqa: S102  # the program
+
+
+def _answer_children() -> None:
+    """Let each Python that inherits this environment install the layer when it starts."""
+    places = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+    if _CHILDREN not in places:
+        os.environ["PYTHONPATH"] = os.pathsep.join([_CHILDREN, *places])
 
 
 def _code_of(end: SystemExit) -> int:

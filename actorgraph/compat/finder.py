@@ -4,12 +4,14 @@ A module is made from its row of the table (`modules.py`). Its names are importe
 use, so that a program pays only for what it asks for, and so that `report` knows what that was.
 """
 
+import dis
+import inspect
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from actorgraph.compat.modules import ABSENT, MODULES, PRIVATE
@@ -29,7 +31,8 @@ class LangGraphModule(ModuleType):
         """Import a name at its first use.
 
         Raises:
-            AttributeError: it isn't in the table. `from ... import` makes an ImportError of it.
+            ImportError: `from ... import` names what isn't in the table.
+            AttributeError: anything else does.
         """
         module = self.__name__
         home = MODULES[module].get(name)
@@ -39,7 +42,11 @@ class LangGraphModule(ModuleType):
             if f"{module}.{name}" in MODULES:
                 return import_module(f"{module}.{name}")
             note(module, name, "")
-            raise AttributeError(_missing(module, name))
+            text = _missing(module, name)
+            # Python's own ImportError would drop the text of an AttributeError.
+            if _is_from_import(_asking()):
+                raise ImportError(text, name=module)
+            raise AttributeError(text)
         package, _, own = home.rpartition(".")
         found = getattr(import_module(package), own)
         note(module, name, home)
@@ -57,15 +64,17 @@ class LangGraphFinder(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: Any = None
     ) -> ModuleSpec | None:
-        """Answer for `langgraph` and its modules.
+        """Answer for `langgraph` and its modules; None to a probe for what isn't in the table.
 
         Raises:
-            ModuleNotFoundError: the module isn't in the table.
+            ModuleNotFoundError: an import, of a module that isn't in the table.
         """
         if fullname != ROOT and not fullname.startswith(f"{ROOT}."):
             return None
         if fullname not in MODULES:
             note(fullname, "", "")
+            if not _is_import(_asking()):
+                return None
             raise ModuleNotFoundError(_missing(fullname, ""), name=fullname)
         below = any(module.startswith(f"{fullname}.") for module in MODULES)
         return ModuleSpec(fullname, self, origin="actorgraph.compat", is_package=below)
@@ -80,12 +89,12 @@ class LangGraphFinder(MetaPathFinder, Loader):
         vars(module)["__all__"] = [name for name in names if not name.startswith("_")]
 
 
-_FINDER = LangGraphFinder()
+FINDER = LangGraphFinder()
 
 
 def installed() -> bool:
     """Whether `import langgraph` is answered from actorgraph."""
-    return _FINDER in sys.meta_path
+    return FINDER in sys.meta_path
 
 
 def install() -> None:
@@ -110,7 +119,7 @@ def install() -> None:
             do="call actorgraph.compat.install() first, before anything imports langgraph; "
             "or run the program with `python -m actorgraph.compat PROGRAM.py`",
         )
-    sys.meta_path.insert(0, _FINDER)
+    sys.meta_path.insert(0, FINDER)
 
 
 def uninstall() -> None:
@@ -119,9 +128,29 @@ def uninstall() -> None:
     Packages that have imported names keep them.
     """
     if installed():
-        sys.meta_path.remove(_FINDER)
+        sys.meta_path.remove(FINDER)
     for name in [n for n, m in sys.modules.items() if isinstance(m, LangGraphModule)]:
         del sys.modules[name]
+
+
+def _is_from_import(frame: FrameType | None) -> bool:
+    """Whether a frame executes the second half of `from module import name`."""
+    if frame is None:
+        return False
+    return frame.f_code.co_code[frame.f_lasti] == dis.opmap.get("IMPORT_FROM")
+
+
+def _is_import(frame: FrameType | None) -> bool:
+    """Whether a finder is asked by an import, and not by `importlib.util.find_spec`."""
+    above = frame.f_back if frame else None
+    return above is not None and above.f_code.co_name == "_find_and_load_unlocked"
+
+
+def _asking() -> FrameType | None:
+    """Find the frame that called the method which calls this."""
+    here = inspect.currentframe()
+    method = here.f_back if here else None
+    return method.f_back if method else None
 
 
 def _missing(module: str, name: str) -> str:

@@ -4,7 +4,7 @@ import inspect
 from dataclasses import dataclass
 from pathlib import Path
 
-_ASKED: dict[tuple[str, str], "NameReport"] = {}
+_ASKED: dict[str, "NameReport"] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class NameReport:
 
 def note(module: str, name: str, home: str) -> None:
     """Remember that a name was asked for; only the first time counts."""
-    key = (module, name)
+    # Python asks a package for a name, and then imports a module of that name: one thing.
+    key = f"{module}.{name}" if name else module
     if key not in _ASKED:
         _ASKED[key] = NameReport(module, name, home, _place())
 

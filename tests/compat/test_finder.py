@@ -143,14 +143,34 @@ class TestImports:
             """
         )
 
-        assert lines[0].startswith("ImportError cannot import name 'Comand'")
-        assert lines[1].startswith("ImportError cannot import name 'ShallowPostgresSaver'")
+        assert lines[0].startswith("ImportError actorgraph has no name 'Comand'")
+        assert "did you mean 'Command'" in lines[0]
+        assert lines[1].startswith("ImportError actorgraph has no name 'ShallowPostgresSaver'")
+        assert "Do this: use PostgresSaver, and keep few checkpoints" in lines[1]
         assert "no module 'langgraph.pregel._algo': it is private to LangGraph" in lines[2]
-        assert "RunnableSeq" in lines[3]
+        assert "no name 'RunnableSeq'" in lines[3]
         assert "no module 'langgraph.grap'" in lines[4]
         assert "did you mean 'langgraph.graph'" in lines[4]
         assert "no name 'Comand' of 'langgraph.types'" in lines[5]
         assert "did you mean 'Command'" in lines[5]
+
+    def test_a_probe_for_a_missing_module_gets_none(self):
+        """
+        `find_spec` of a module that isn't here returns None; importing it shows the advice.
+        """
+        lines = over_layer(
+            """
+            from importlib.util import find_spec
+            print(find_spec("langgraph.checkpoint.redis"), find_spec("langgraph.cache.redis"))
+            print(find_spec("langgraph.types").name)
+            try:
+                import langgraph.cache.redis
+            except ModuleNotFoundError as error:
+                print("pass an InMemoryCache" in str(error))
+            """
+        )
+
+        assert lines == ["None None", "langgraph.types", "True"]
 
     def test_it_refuses_a_process_that_has_the_real_one(self):
         """
@@ -196,6 +216,77 @@ class TestRunner:
         assert done.stdout.split("\n")[0] == "__main__ ['--fast', 'x'] actorgraph.values.commands"
         assert done.returncode == 4
 
+    def test_its_paths_are_absolute(self, tmp_path):
+        """
+        A program named by a relative path, through a link, has the paths that Python gives it.
+        """
+        (tmp_path / "own").mkdir()
+        program = tmp_path / "own" / "program.py"
+        program.write_text("import sys\nprint(__file__, sys.path[0], __spec__, __package__)\n")
+        (tmp_path / "link.py").symlink_to(program)
+        start = f"import os, runpy, sys; os.chdir({str(tmp_path)!r}); "
+        layer = (
+            "sys.argv[1:] = ['link.py']; runpy.run_module('actorgraph.compat', None, '__main__')"
+        )
+        plain = "import subprocess; subprocess.run([sys.executable, 'link.py'])"
+
+        ours, pythons = (python("-c", start + how).stdout for how in (layer, plain))
+
+        assert ours == pythons == f"{tmp_path / 'link.py'} {program.parent} None None\n"
+
+    def test_its_main_module_stays(self, tmp_path):
+        """
+        A function of atexit can pickle an object of a class of the program.
+        """
+        program = tmp_path / "program.py"
+        program.write_text(
+            "import atexit, pickle\n"
+            "class Own: pass\n"
+            "atexit.register(lambda: print(type(pickle.loads(pickle.dumps(Own())))))\n"
+        )
+
+        done = python("-m", "actorgraph.compat", str(program))
+
+        assert done.stdout == "<class '__main__.Own'>\n", done.stderr
+
+    def test_child_processes_are_answered_too(self, tmp_path):
+        """
+        Children by subprocess, by spawn and their own children get actorgraph's names.
+        """
+        program = tmp_path / "program.py"
+        program.write_text(
+            "import multiprocessing, subprocess, sys\n"
+            "ASK = 'from langgraph.types import Command; print(Command.__module__, flush=True)'\n"
+            "NEST = f'import subprocess, sys; subprocess.run([sys.executable, \"-c\", {ASK!r}])'\n"
+            "def ask():\n    exec(ASK)\n"
+            "if __name__ == '__main__':\n"
+            "    subprocess.run([sys.executable, '-c', ASK])\n"
+            "    subprocess.run([sys.executable, '-c', NEST])\n"
+            "    child = multiprocessing.get_context('spawn').Process(target=ask)\n"
+            "    child.start()\n    child.join()\n"
+        )
+
+        done = python("-m", "actorgraph.compat", str(program))
+
+        assert done.stdout.split() == ["actorgraph.values.commands"] * 3, done.stderr
+
+    def test_children_run_the_sitecustomize_that_was_there(self, tmp_path):
+        """
+        A `sitecustomize` further down the path still runs in a child, once.
+        """
+        (tmp_path / "sitecustomize.py").write_text("print('customised', flush=True)\n")
+        program = tmp_path / "program.py"
+        program.write_text(
+            "import os, subprocess, sys\n"
+            f"os.environ['PYTHONPATH'] += os.pathsep + {str(tmp_path)!r}\n"
+            "ASK = 'import sitecustomize, langgraph.types as t; print(t.Command.__module__)'\n"
+            "subprocess.run([sys.executable, '-c', ASK])\n"
+        )
+
+        done = python("-m", "actorgraph.compat", str(program))
+
+        assert done.stdout.split() == ["customised", "actorgraph.values.commands"], done.stderr
+
     def test_it_runs_a_module(self, tmp_path):
         """
         `-m MODULE` runs it as Python does.
@@ -229,6 +320,20 @@ class TestRunner:
         assert done.returncode == 3
         assert f"missing  langgraph.types.Nothing  ({program}:3)" in done.stderr
         assert "1 names from actorgraph, 1 missing" in done.stderr
+
+    def test_its_report_names_a_missing_module_once(self, tmp_path):
+        """
+        A name that Python asks the package for, and then imports as a module, is one line.
+        """
+        program = tmp_path / "program.py"
+        program.write_text(
+            "try:\n    from langgraph.cache import redis\nexcept ImportError: pass\n"
+        )
+
+        done = python("-m", "actorgraph.compat", "--report", str(program))
+
+        assert f"missing  langgraph.cache.redis  ({program}:2)" in done.stderr
+        assert "0 names from actorgraph, 1 missing" in done.stderr
 
     def test_without_a_program_it_shows_its_usage(self):
         """
