@@ -12,7 +12,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from actorgraph import Command, InMemorySaver, MessagesState, interrupt
 from actorgraph.messages import AIMessage
-from actorgraph.prebuilt import ToolNode, create_react_agent
+from actorgraph.prebuilt import ToolInvocationError, ToolNode, create_react_agent
 from tests.prebuilt.scripted import ASKED, Script, calling, double
 from tests.runtime.test_spans import Traces, traces
 from tests.support.graphs import ab, at, in_a_row
@@ -178,6 +178,44 @@ async def test_a_failed_tool_says_why(traces: Traces, replies):
     assert of(span)["error.type"] == "KeyError"
     assert len(span.events) == 1
     assert span.status.status_code is StatusCode.ERROR
+
+
+@pytest.mark.parametrize("replies", [False, True])
+async def test_refused_arguments_are_in_no_span(traces: Traces, replies):
+    """
+    Of arguments that don't fit, spans have the kind of the error and the tool, not the values.
+    """
+    secret = "hunter2"
+    model = Model(calling(("double", {"number": secret})), AIMessage("well"))
+    agent = create_react_agent(model, ToolNode([double], handle_tool_errors=replies))
+    with nullcontext() if replies else pytest.raises(ToolInvocationError):
+        await agent.ainvoke(ASKED)
+
+    span = traces.one("execute_tool double")
+    told = span.events[0].attributes or {}
+    assert of(span)["error.type"] == "ToolInvocationError"
+    assert told["exception.message"] == "tool 'double'"
+    assert all(secret not in span.to_json() for span in traces.spans)
+
+
+async def test_an_error_of_a_node_hides_the_arguments_of_its_cause(traces: Traces):
+    """
+    The traceback of an error that refused arguments have led to isn't recorded; its text is.
+    """
+
+    async def node(state: MessagesState):
+        try:
+            await ToolNode([double], handle_tool_errors=False).ainvoke(state)
+        except ToolInvocationError as error:
+            raise KeyError("no answer") from error
+
+    asked = calling(("double", {"number": "hunter2"}))
+    with pytest.raises(KeyError):
+        await in_a_row({"talk": node}, schema=MessagesState).ainvoke({"messages": [asked]})
+
+    told = traces.one("talk").events[0].attributes or {}
+    assert told["exception.message"] == "'no answer'"
+    assert all("hunter2" not in span.to_json() for span in traces.spans)
 
 
 async def test_other_graphs_have_none(traces: Traces):
