@@ -80,11 +80,13 @@ class OperationSpan:
         except Exception as problem:  # noqa: BLE001 - foreign processors may raise anything
             _failed(problem)
 
-    def end(self) -> None:
-        """End the span."""
+    def end(self, *, cancelled: bool = False) -> None:
+        """End the span; `cancelled`: with this status, because nobody waits for the call."""
         span, self._span = self._span, None
         if span is not None:
             try:
+                if cancelled:
+                    span.set_attribute("actorgraph.status", "cancelled")
                 span.end()
             except Exception as error:  # noqa: BLE001 - foreign processors may raise anything
                 _failed(error)
