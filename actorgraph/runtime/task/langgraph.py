@@ -51,7 +51,7 @@ def show_task(scope: TaskScope, context: Context) -> None:
     callbacks = config.get("callbacks")
     place = {**(config.get("configurable") or {}), "checkpoint_id": None, **_keys(scope)}
 
-    # LangGraph iterates over it, also where nobody listens.
+    # LangGraph iterates over it, also without any handler.
     handlers = {"callbacks": manager_of(callbacks) if callbacks else []}
     scope.override({**config, **handlers, "configurable": place})
     context.run(var_child_runnable_config.set, cast("RunnableConfig", scope.config))

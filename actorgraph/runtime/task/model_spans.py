@@ -55,7 +55,7 @@ class ModelSpans(BaseCallbackHandler):
             span.end()
 
     def end(self, error: BaseException | None) -> None:
-        """End the spans of calls that were cancelled, of which LangChain tells nothing.
+        """End the spans of calls that were cancelled: LangChain calls no handler for these.
 
         Args:
             error: the error of the task that made the calls; None for status "cancelled".

@@ -81,7 +81,7 @@ class OperationSpan:
             _failed(problem)
 
     def end(self, *, cancelled: bool = False) -> None:
-        """End the span; `cancelled`: with this status, because nobody waits for the call."""
+        """End the span; `cancelled`: with this status, because the call was given up."""
         span, self._span = self._span, None
         if span is not None:
             try:
