@@ -24,6 +24,12 @@ class DrawnNode(NamedTuple):
     data: Any = None
     metadata: dict[str, Any] | None = None
 
+    def copy(self, *, id: str | None = None, name: str | None = None) -> "DrawnNode":
+        """Copy it with another id or name, as LangChain's drawings do with nodes."""
+        return self._replace(
+            id=self.id if id is None else id, name=self.name if name is None else name
+        )
+
 
 class DrawnEdge(NamedTuple):
     """One edge of a drawing.
@@ -39,6 +45,13 @@ class DrawnEdge(NamedTuple):
     target: str
     data: str | None = None
     conditional: bool = False
+
+    def copy(self, *, source: str | None = None, target: str | None = None) -> "DrawnEdge":
+        """Copy it between other nodes, as LangChain's drawings do with edges."""
+        return self._replace(
+            source=self.source if source is None else source,
+            target=self.target if target is None else target,
+        )
 
 
 @dataclass(frozen=True)
@@ -232,12 +245,12 @@ def _opened(inside: GraphShape) -> _Opened | None:
     first, last = inside.first_node(), inside.last_node()
     if len(inside.nodes) < 2 or first is None or last is None:
         return None
-    inside = _trimmed(_trimmed(inside, first.id, ends=False), last.id, ends=True)
+    inside = trimmed(trimmed(inside, first.id, ends=False), last.id, ends=True)
     first, last = inside.first_node(), inside.last_node()
     return None if first is None or last is None else _Opened(inside, first.id, last.id)
 
 
-def _trimmed(shape: GraphShape, name: str, *, ends: bool) -> GraphShape:
+def trimmed(shape: GraphShape, name: str, *, ends: bool) -> GraphShape:
     """Leave out the first or last node if one edge joins it and one other takes its place."""
     joined = [e for e in shape.edges if (e.target if ends else e.source) == name]
     smaller = shape.without(name)

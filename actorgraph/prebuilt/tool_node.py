@@ -15,6 +15,7 @@ from actorgraph.prebuilt.tool_events import current_state, events_of, tool_runti
 from actorgraph.prebuilt.tool_results import (
     Handling,
     InvalidArguments,
+    InvalidInjected,
     check_output,
     combine_outputs,
     default_handling,
@@ -130,8 +131,8 @@ class ToolNode:
         handle_tool_errors: which failures become a reply to the model; all others fail the node.
             Default: invalid arguments only. True: all. A text: all, with this reply. An exception
             type or a tuple of them: these. A function: returns the reply, for the exceptions in
-            its parameter's annotation. False: none. Interrupts, and resume values that an
-            interrupt's schema refuses, are never replied to.
+            its parameter's annotation. False: none. Interrupts, resume values that an interrupt's
+            schema refuses, and injected values that a tool refuses, are never replied to.
         messages_key: key of the messages in the state.
         wrap_tool_call: `wrap(request, execute)`, called instead of each call; `execute` may be
             called any number of times.
@@ -285,12 +286,15 @@ class ToolNode:
         except Exception as error:
             if not _is_validation(error):
                 raise
-            raise invocation_error(call, error, tool.injected.hidden) from error
+            made = invocation_error(call, error, tool.injected.hidden)
+            # The text of a cause would show the injected values.
+            raise made from None if isinstance(made, InvalidInjected) else error
         return check_output(response, call, key=self._key, listed=listed)
 
     def _answer(self, error: Exception, call: Mapping[str, Any], like: Any) -> Any:
         """Make the reply to the model about a failure; raises the failure if it isn't handled."""
-        passes = is_invalid_resume(error) or is_control_flow(error)
+        passes = isinstance(error, InvalidInjected)
+        passes = passes or is_invalid_resume(error) or is_control_flow(error)
         text = None if passes else error_reply(error, self._handling)
         if text is None:
             raise error

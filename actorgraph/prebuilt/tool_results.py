@@ -21,6 +21,10 @@ class InvalidArguments(ValueError):
     """The model's arguments don't fit the tool's parameters."""
 
 
+class InvalidInjected(InvalidUpdateError):
+    """The values that the graph injects don't fit the tool's parameters: the model can't help."""
+
+
 class ToolInvocationError(ActorGraphError, ValueError):
     """The arguments that a model gave for a tool's call don't fit its parameters.
 
@@ -46,26 +50,35 @@ class ToolInvocationError(ActorGraphError, ValueError):
 
 def invocation_error(
     call: Mapping[str, Any], error: Exception, hidden: frozenset[str]
-) -> ToolInvocationError:
+) -> ToolInvocationError | InvalidInjected:
     """Error for a call whose arguments don't fit, without the injected ones.
 
-    The model can't correct those, and their values may be secret.
+    The model can't correct those, and their values may be secret. If only they don't fit, the
+    error is `InvalidInjected`, which names them.
     """
     told = str(error)
     errors: Callable[[], list[dict[str, Any]]] | None = getattr(error, "errors", None)
     if errors is not None:
-        lines = [
-            f"{'.'.join(map(str, part.get('loc', ())))}: {part.get('msg', '')}"
-            for part in errors()
-            if not part.get("loc") or part["loc"][0] not in hidden
-        ]
-        told = "\n".join(lines)
+        parts = errors()
+        shown = [p for p in parts if not p.get("loc") or p["loc"][0] not in hidden]
+        if parts and not shown:
+            return InvalidInjected(
+                f"tool {call['name']!r} refuses what the graph injects: {_lines(parts)}",
+                do="correct the annotations of these parameters, or the state that they are from",
+            )
+        told = _lines(shown)
     name, arguments = call["name"], call["args"]
     return ToolInvocationError(
         f"Error invoking tool '{name}' with kwargs {arguments} with error:\n {told}",
         do="let the model correct its call: handle_tool_errors=True returns this to it",
         tool_name=name,
         tool_kwargs=arguments,
+    )
+
+
+def _lines(parts: Sequence[Mapping[str, Any]]) -> str:
+    return "\n".join(
+        f"{'.'.join(map(str, part.get('loc', ())))}: {part.get('msg', '')}" for part in parts
     )
 
 

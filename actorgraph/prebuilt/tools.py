@@ -9,7 +9,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -20,7 +20,7 @@ from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, tool_
 from actorgraph.prebuilt.tool_results import InvalidArguments
 from actorgraph.runtime.task.calling import call_plain
 from actorgraph.values.commands import Command
-from actorgraph.values.from_langgraph import from_langgraph
+from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
 
 ContextT = TypeVar("ContextT")
 StateT = TypeVar("StateT")
@@ -96,6 +96,7 @@ class InjectedParameters:
         call_id: names of parameters for the id of the call.
         hidden: all of these names.
         optional: parameters with a default, for state keys that may be missing.
+        langgraph_runtime: those of `runtime` that must be LangGraph's own class.
     """
 
     state: Mapping[str, str | None]
@@ -104,6 +105,7 @@ class InjectedParameters:
     call_id: tuple[str, ...] = ()
     hidden: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
+    langgraph_runtime: tuple[str, ...] = ()
 
 
 def find_injected(hints: Mapping[str, Any], optional: frozenset[str]) -> InjectedParameters:
@@ -403,7 +405,17 @@ def _foreign_needs(given: Any) -> InjectedParameters:
     if isinstance(schema, type):
         hints |= hints_of(schema)
     optional = frozenset(name for name, info in fields.items() if not info.is_required())
-    return find_injected(hints, optional)
+    found = find_injected(hints, optional)
+    theirs = tuple(name for name in found.runtime if _is_langgraph_runtime(hints[name]))
+    return replace(found, langgraph_runtime=theirs)
+
+
+def _is_langgraph_runtime(hint: Any) -> bool:
+    """Whether an annotation has the ToolRuntime of the real LangGraph, which pydantic demands."""
+    module = langgraph_module("langgraph.prebuilt.tool_node")
+    kind = getattr(module, "ToolRuntime", None)
+    parts = (hint, get_origin(hint), *get_args(hint), *map(get_origin, get_args(hint)))
+    return kind is not None and any(part is kind for part in parts)
 
 
 def fill_injected(
@@ -430,6 +442,10 @@ def fill_injected(
         )
     filled |= dict.fromkeys(injected.store, runtime.store)
     filled |= dict.fromkeys(injected.runtime, runtime)
+    if injected.langgraph_runtime:
+        from actorgraph.runtime.task.langgraph import tool_runtime_from
+
+        filled |= dict.fromkeys(injected.langgraph_runtime, tool_runtime_from(runtime))
     return filled | dict.fromkeys(injected.call_id, call["id"])
 
 

@@ -5,6 +5,7 @@ from operator import add
 from typing import Annotated, TypedDict
 
 import pytest
+from langchain_core.runnables import RunnableLambda, RunnableParallel
 
 from actorgraph import END, START, StateGraph
 from actorgraph.errors import MissingExtraError
@@ -152,3 +153,48 @@ def test_the_topology_is_exported_from_the_compiled_graph():
 
     assert [n["name"] for n in topology["nodes"]] == [START, "a", "b"]
     assert topology["report"] == []
+
+
+class TestChains:
+    def test_a_chain_that_contains_a_graph(self):
+        """
+        LangChain draws the graph as a part: its start or end makes way for the steps beside it.
+        """
+        graph, step = ab(), RunnableLambda(lambda state: state, name="step")
+
+        after, before = (step | graph).get_graph(), (graph | step).get_graph()
+
+        assert [node.name for node in after.nodes.values()] == ["step_input", "step", "a", "b", END]
+        assert "a" in after.draw_mermaid()
+        names = [node.name for node in before.nodes.values()]
+        assert names == [START, "a", "b", "step", "step_output"]
+        ids = {node.name: node.id for node in before.nodes.values()}
+        assert ("b", ids["step"]) in [(edge.source, edge.target) for edge in before.edges]
+
+    def test_a_graph_beside_another_step(self):
+        """
+        In a parallel step the graph is between the input and the output; prompts are searched.
+        """
+        parallel = RunnableParallel(one=ab(), other=RunnableLambda(lambda state: state))
+
+        drawn = parallel.get_graph()
+
+        first, last = drawn.first_node(), drawn.last_node()
+        assert first
+        assert last
+        edges = [(edge.source, edge.target) for edge in drawn.edges]
+        assert (first.id, "a") in edges
+        assert ("b", last.id) in edges
+        assert (ab() | RunnableLambda(lambda state: state)).get_prompts() == []
+
+    def test_a_drawing_keeps_its_only_node(self):
+        """
+        A first or last node that no other can take the place of stays.
+        """
+        drawn = ab().get_graph()
+        for _ in range(5):
+            drawn.trim_first_node()
+            drawn.trim_last_node()
+
+        assert len(drawn.nodes) == 1
+        assert drawn.edges == []

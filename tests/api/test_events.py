@@ -5,6 +5,7 @@ from typing import Annotated, Any, TypedDict
 
 import anyio
 import pytest
+from langchain_core.messages import AIMessageChunk
 
 from actorgraph import (
     CheckpointsTransformer,
@@ -47,6 +48,37 @@ async def speak(state):
     for text in ("hel", "lo"):
         write(Piece(text, "m1"))
         await anyio.lowlevel.checkpoint()
+
+
+async def think(state):
+    """A node that streams reasoning, text and a tool call, as LangChain's models do."""
+    write = get_message_writer()
+    for thought, text, args in (("hm ", "hel", '{"at":'), ("so", "lo", "1}")):
+        blocks = [{"type": "reasoning", "reasoning": thought}, {"type": "text", "text": text}]
+        name, call = ("look", "c1") if text == "hel" else (None, None)
+        piece = {"name": name, "args": args, "id": call, "index": 0}
+        write(AIMessageChunk(blocks, id="m1", tool_call_chunks=[piece]))
+        await anyio.lowlevel.checkpoint()
+
+
+def test_blocking_code_gets_the_parts_of_a_message():
+    """
+    In a blocking stream `str()` and `get()` are the whole, after which the pieces can be read.
+    """
+    graph = in_a_row({"think": think}, schema=Talk)
+    with graph.stream_events({"messages": []}, version="v3") as run:
+        (told,) = [
+            (
+                str(message.text),
+                message.text.get(),
+                list(message.text),
+                str(message.reasoning),
+                [call["args"] for call in message.tool_calls.get()],
+            )
+            for message in run.messages
+        ]
+
+    assert told == ("hello", "hello", ["hel", "lo"], "hm so", [{"at": 1}])
 
 
 def outer(node, **options):
@@ -299,6 +331,44 @@ class TestMessages:
 
         assert told[:3] == ("m1", "speak", ["hel", "lo"])
         assert told[3].content == "hello"
+
+    async def test_the_parts_of_a_message_can_be_awaited(self):
+        """
+        Text, reasoning and tool calls are whole at the end of the message, also after a reader.
+        """
+        graph = in_a_row({"think": think}, schema=Talk)
+        async with graph.astream_events({"messages": []}, version="v3") as run:
+            (told,) = [
+                (
+                    await message.text,
+                    await items(message.text),
+                    await message.reasoning,
+                    await items(message.reasoning),
+                    await message.tool_calls,
+                    [piece["args"] for piece in await items(message.tool_calls)],
+                )
+                async for message in run.messages
+            ]
+
+        call = {"name": "look", "args": {"at": 1}, "id": "c1", "type": "tool_call"}
+        assert told[:4] == ("hello", ["hel", "lo"], "hm so", ["hm ", "so"])
+        assert told[4:] == ([call], ['{"at":', "1}"])
+
+    async def test_the_text_of_a_failed_run_fails(self):
+        """
+        Awaiting a part of a message that stays incomplete raises the run's error.
+        """
+
+        async def bad(state):
+            get_message_writer()(Piece("hel", "m1"))
+            raise ValueError("boom")
+
+        run = in_a_row({"bad": bad}, schema=Talk).astream_events({"messages": []}, version="v3")
+        messages = aiter(run.messages)
+        message = await anext(messages)
+
+        with pytest.raises(ValueError, match="boom"):
+            await message.text
 
     async def test_a_whole_message_is_one_piece(self):
         """

@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 from typing import Any
 
+import anyio
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage as TheirAIMessage
@@ -10,14 +11,18 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
-from actorgraph import Command, InMemorySaver, MessagesState, interrupt
+from actorgraph import START, Command, InMemorySaver, MessagesState, StateGraph, interrupt
+from actorgraph.errors import NodeTimeoutError
 from actorgraph.messages import AIMessage
-from actorgraph.prebuilt import ToolNode, create_react_agent
+from actorgraph.prebuilt import ToolInvocationError, ToolNode, create_react_agent
 from tests.prebuilt.scripted import ASKED, Script, calling, double
 from tests.runtime.test_spans import Traces, traces
 from tests.support.graphs import ab, at, in_a_row
 
 __all__ = ["traces"]
+
+# LangChain's async calls need asyncio.
+only_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 
 def of(span: ReadableSpan) -> dict[str, Any]:
@@ -140,6 +145,57 @@ async def test_a_model_that_fails_has_the_error(traces: Traces):
     assert of(span)["error.type"] == "ConnectionError"
 
 
+class Silent(Theirs):
+    """One that never answers."""
+
+    async def _agenerate(self, *given: Any, **options: Any) -> Any:
+        self.metadata["asked"].set()  # type: ignore[index]
+        await anyio.sleep_forever()
+
+
+def asking(asked: anyio.Event, **limits: Any):
+    """A graph whose node calls a model that never answers."""
+    model = Silent(messages=iter(()), metadata={"asked": asked})
+
+    async def talk(state: MessagesState):
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("talk", talk, **limits)
+    builder.add_edge(START, "talk")
+    return builder.compile()
+
+
+@only_asyncio
+async def test_a_cancelled_model_call_has_an_ended_span(traces: Traces):
+    """
+    A call that is cancelled with its run ends with the status "cancelled", below its node.
+    """
+    asked = anyio.Event()
+    graph = asking(asked)
+    async with anyio.create_task_group() as group:
+        group.start_soon(graph.ainvoke, {"messages": ["hello"]})
+        await asked.wait()
+        group.cancel_scope.cancel()
+
+    span = traces.one("chat g-1")
+    assert (span.attributes or {})["actorgraph.status"] == "cancelled"
+    assert traces.above(span) == "talk"
+
+
+@only_asyncio
+async def test_a_model_call_that_times_out_has_the_error_of_its_node(traces: Traces):
+    """
+    The span of a call that the node's time limit ends has the error of the node.
+    """
+    with pytest.raises(NodeTimeoutError):
+        await asking(anyio.Event(), timeout=0.05).ainvoke({"messages": ["hello"]})
+
+    span = traces.one("chat g-1")
+    assert of(span)["error.type"] == "NodeTimeoutError"
+    assert span.status.status_code is StatusCode.ERROR
+
+
 async def test_a_tool_that_asks_has_not_failed(traces: Traces):
     """
     A question ends the span of the call without an error; the answered call has another span.
@@ -178,6 +234,44 @@ async def test_a_failed_tool_says_why(traces: Traces, replies):
     assert of(span)["error.type"] == "KeyError"
     assert len(span.events) == 1
     assert span.status.status_code is StatusCode.ERROR
+
+
+@pytest.mark.parametrize("replies", [False, True])
+async def test_refused_arguments_are_in_no_span(traces: Traces, replies):
+    """
+    Of arguments that don't fit, spans have the kind of the error and the tool, not the values.
+    """
+    given = "hunter2"
+    model = Model(calling(("double", {"number": given})), AIMessage("well"))
+    agent = create_react_agent(model, ToolNode([double], handle_tool_errors=replies))
+    with nullcontext() if replies else pytest.raises(ToolInvocationError):
+        await agent.ainvoke(ASKED)
+
+    span = traces.one("execute_tool double")
+    told = span.events[0].attributes or {}
+    assert of(span)["error.type"] == "ToolInvocationError"
+    assert told["exception.message"] == "tool 'double'"
+    assert all(given not in span.to_json() for span in traces.spans)
+
+
+async def test_an_error_of_a_node_hides_the_arguments_of_its_cause(traces: Traces):
+    """
+    The traceback of an error that refused arguments have led to isn't recorded; its text is.
+    """
+
+    async def node(state: MessagesState):
+        try:
+            await ToolNode([double], handle_tool_errors=False).ainvoke(state)
+        except ToolInvocationError as error:
+            raise KeyError("no answer") from error
+
+    asked = calling(("double", {"number": "hunter2"}))
+    with pytest.raises(KeyError):
+        await in_a_row({"talk": node}, schema=MessagesState).ainvoke({"messages": [asked]})
+
+    told = traces.one("talk").events[0].attributes or {}
+    assert told["exception.message"] == "'no answer'"
+    assert all("hunter2" not in span.to_json() for span in traces.spans)
 
 
 async def test_other_graphs_have_none(traces: Traces):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import pytest
 from langchain_core.messages import AIMessage as TheirAIMessage
+from langchain_core.tools import tool
 from langgraph import func as their_func
 from langgraph import graph as theirs
 from langgraph import types as their_types
@@ -274,6 +275,50 @@ print([m for m in sys.modules if m.startswith("langgraph.pregel")])
         """
         with pytest.raises(GraphBuildError, match="isn't compiled"):
             graph_of(theirs.StateGraph(Log))
+
+    @pytest.mark.parametrize("handling", [True, False])
+    def test_a_tool_of_langchain_with_their_runtime(self, handling):
+        """
+        Our ToolNode injects LangGraph's ToolRuntime where pydantic demands that class.
+        """
+        seen = []
+
+        @tool
+        def look(a: int, runtime: TheirToolRuntime) -> str:
+            """Look."""
+            runtime.emit_output_delta("half")
+            info = runtime.execution_info
+            seen.append((type(runtime), runtime.tool_call_id, runtime.state["count"], info.task_id))
+            return f"{a}"
+
+        graph = graph_of(ToolNode([look], handle_tool_errors=handling))
+        call = {"name": "look", "args": {"a": 1}, "id": "c1"}
+        given = {"messages": [TheirAIMessage("", tool_calls=[call])], "count": 5, "log": []}
+        chunks = list(graph.stream(given, at(), stream_mode="tools"))
+
+        assert [c["delta"] for c in chunks if c["event"] == "tool-output-delta"] == ["half"]
+        assert chunks[-1]["output"].content == "1"
+        assert seen[0][:3] == (TheirToolRuntime, "c1", 5)
+        assert seen[0][3]
+
+    @pytest.mark.parametrize("handling", [True, False])
+    def test_a_refused_injected_value_is_not_told_to_the_model(self, handling):
+        """
+        An error that concerns only injected arguments fails the node, without their values.
+        """
+
+        @tool
+        def look(a: int, count: Annotated[int, TheirState("log")]) -> str:
+            """Look."""
+            return f"{a}{count}"
+
+        graph = graph_of(ToolNode([look], handle_tool_errors=handling))
+        call = {"name": "look", "args": {"a": 1}, "id": "c1"}
+        given = {"messages": [TheirAIMessage("", tool_calls=[call])], "log": ["hidden"]}
+
+        with pytest.raises(InvalidUpdateError, match="refuses what the graph injects: count") as e:
+            graph.invoke(given, at())
+        assert "hidden" not in str(e.value)
 
     async def test_their_tool_node(self):
         """

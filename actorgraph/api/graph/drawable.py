@@ -13,7 +13,7 @@ from typing import Any
 
 from actorgraph.drawing import svg
 from actorgraph.drawing.layout import Layout
-from actorgraph.drawing.shape import GraphShape
+from actorgraph.drawing.shape import DrawnNode, GraphShape, trimmed
 from actorgraph.drawing.text import ascii_art, mermaid
 from actorgraph.errors import MissingExtraError
 
@@ -155,6 +155,8 @@ def _dashes(line: Sequence[Point]) -> Iterator[list[Point]]:
 class DrawableGraph(GraphShape):
     """A graph as a drawing, which a notebook shows as a picture.
 
+    LangChain can take it as a part of its own drawings, of chains with the graph.
+
     Attributes:
         nodes: by id.
         edges: a list.
@@ -235,6 +237,22 @@ class DrawableGraph(GraphShape):
         """
         picture = png_of(self, background=background_color, padding=padding)
         return _written(picture, output_file_path)
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes)
+
+    def trim_first_node(self) -> None:
+        """Remove the first node if one edge leaves it and another node takes its place."""
+        self._trim(self.first_node(), ends=False)
+
+    def trim_last_node(self) -> None:
+        """Remove the last node if one edge leads to it and another node takes its place."""
+        self._trim(self.last_node(), ends=True)
+
+    def _trim(self, node: DrawnNode | None, *, ends: bool) -> None:
+        if node is not None and (left := trimmed(self, node.id, ends=ends)) is not self:
+            del self.nodes[node.id]
+            self.edges[:] = left.edges
 
     def _repr_svg_(self) -> str:
         return self.draw_svg()

@@ -1,9 +1,9 @@
 """Streams of messages: `run.messages`, one stream per message, and `push_message`."""
 
-from collections.abc import Generator
-from functools import reduce
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial, reduce
 from operator import add
-from typing import Any
+from typing import Any, ClassVar
 
 from actorgraph.api.streams.events import ProtocolEvent, StreamChannel, StreamMux, StreamTransformer
 from actorgraph.errors import InvalidUpdateError, OutsideRunError
@@ -13,6 +13,34 @@ from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.values.stream_items import Namespace
 
 
+class MessagePart(StreamChannel[Any]):
+    """A part of a message: its pieces as they come, for one reader, or `await part`: the whole.
+
+    Args:
+        whole: waits for the end of the message, and returns the whole part.
+    """
+
+    def __init__(self, mux: StreamMux, whole: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        super().__init__()
+        self.bind(mux, None)
+        self.keep()
+        self._whole = whole
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._whole().__await__()
+
+
+class BlockingMessagePart(MessagePart):
+    """`MessagePart` for sync code; `str(part)` is the whole as text."""
+
+    def get(self) -> Any:
+        """The whole; blocks until the message is complete."""
+        return portal.call(self._whole)
+
+    def __str__(self) -> str:
+        return str(self.get())
+
+
 class AsyncMessageStream:
     """A message that a model is generating.
 
@@ -20,19 +48,23 @@ class AsyncMessageStream:
         message_id: its id.
         node: the node that the model runs in.
         metadata: of its first chunk.
-        text: its text, chunk by chunk, from the beginning; for one reader.
+        text: its text, piece by piece from the beginning, or `await message.text`.
+        reasoning: the text of the model's reasoning, likewise.
+        tool_calls: LangChain's chunks of its tool calls, or `await message.tool_calls`: the list.
         chunks: the chunks so far.
         done: whether it is complete.
     """
+
+    _part: ClassVar[type[MessagePart]] = MessagePart
 
     def __init__(self, mux: StreamMux, message_id: Any, metadata: dict[str, Any]) -> None:
         self._mux = mux
         self.message_id = message_id
         self.metadata = metadata
         self.node: str | None = metadata.get("langgraph_node")
-        self.text: StreamChannel[str] = StreamChannel()
-        self.text.bind(mux, None)
-        self.text.keep()
+        self.text = self._part(mux, partial(self._joined, _text_of))
+        self.reasoning = self._part(mux, partial(self._joined, _reasoning_of))
+        self.tool_calls = self._part(mux, self._calls)
         self.chunks: list[Any] = []
         self.done = False
         self._error: BaseException | None = None
@@ -48,10 +80,7 @@ class AsyncMessageStream:
         Raises:
             Exception: the run failed before the message was complete.
         """
-        while not self.done and await self._mux.advance():
-            pass
-        if self._error is not None:
-            raise self._error
+        await self._wait()
         if len(self.chunks) == 1:
             return self.chunks[0]
         try:
@@ -59,24 +88,43 @@ class AsyncMessageStream:
         except TypeError:
             return list(self.chunks)
 
+    async def _wait(self) -> None:
+        while not self.done and await self._mux.advance():
+            pass
+        if self._error is not None:
+            raise self._error
+
+    async def _joined(self, piece_of: Callable[[Any], str]) -> str:
+        await self._wait()
+        return "".join(map(piece_of, self.chunks))
+
+    async def _calls(self) -> list[Any]:
+        return list(getattr(await self.whole(), "tool_calls", None) or ())
+
     def take(self, chunk: Any) -> None:
         """Add a chunk."""
         self.chunks.append(chunk)
-        text = _text_of(chunk)
-        if text:
+        if text := _text_of(chunk):
             self.text.push(text)
+        if reasoning := _reasoning_of(chunk):
+            self.reasoning.push(reasoning)
+        for piece in getattr(chunk, "tool_call_chunks", None) or ():
+            self.tool_calls.push(piece)
 
     def end(self, error: BaseException | None = None) -> None:
         """End the message."""
         self.done, self._error = True, error
-        if error is None:
-            self.text.close()
-        else:
-            self.text.fail(error)
+        for part in (self.text, self.reasoning, self.tool_calls):
+            if error is None:
+                part.close()
+            else:
+                part.fail(error)
 
 
 class MessageStream(AsyncMessageStream):
-    """`AsyncMessageStream` for sync code."""
+    """`AsyncMessageStream` for sync code: `str(message.text)`, `message.tool_calls.get()`."""
+
+    _part = BlockingMessagePart
 
     @property
     def output(self) -> Any:
@@ -220,6 +268,15 @@ def _text_of(chunk: Any) -> str:
         return content
     blocks = content if isinstance(content, list) else []
     return "".join(b.get("text", "") if isinstance(b, dict) else str(b) for b in blocks)
+
+
+def _reasoning_of(chunk: Any) -> str:
+    """Return the reasoning in a chunk: of blocks, or where models of OpenAI's form have it."""
+    blocks = chunk.content if isinstance(chunk.content, list) else []
+    parts = [b.get("reasoning") or b.get("thinking") for b in blocks if isinstance(b, dict)]
+    if not any(parts):
+        parts = [(getattr(chunk, "additional_kwargs", None) or {}).get("reasoning_content")]
+    return "".join(part for part in parts if isinstance(part, str))
 
 
 def push_message(message: Any, *, state_key: str | None = "messages") -> Any:

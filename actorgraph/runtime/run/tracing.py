@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextvars import Context
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from opentelemetry import context as contexts
@@ -50,6 +50,9 @@ from actorgraph.values.run import (
     TaskSucceeded,
 )
 
+if TYPE_CHECKING:
+    from actorgraph.runtime.task.model_spans import ModelSpans
+
 T = TypeVar("T")
 Report = Callable[[Event], None]
 
@@ -73,6 +76,7 @@ class RunTrace:
         self._ids: dict[str, Any] = span_ids(launch)
         self._inside = launch.context.run(contexts.get_current)
         self._nodes: dict[str, Span] = {}
+        self._models: dict[str, ModelSpans] = {}
         self._superstep: Span | None = None
         self._step: int | None = None
         self._begun_on = b""
@@ -113,7 +117,10 @@ class RunTrace:
             if "langchain_core" in sys.modules:
                 from actorgraph.runtime.task.model_spans import trace_models
 
-                quietly(trace_models, scope, context)
+                self._end_models(scope.task.id, None)  # of an attempt before this one
+                made = quietly(trace_models, scope, context)
+                if made is not None:
+                    self._models[scope.task.id] = made
 
         return both
 
@@ -182,8 +189,15 @@ class RunTrace:
             case _:
                 return  # not an event that ends a task
         del self._nodes[task]
+        self._end_models(task, event.error if isinstance(event, TaskFailed) else None)
         self._last_ns = time.time_ns()
         close(span, status, self._last_ns)
+
+    def _end_models(self, task: str, error: BaseException | None) -> None:
+        """End the spans of model calls that a task or an attempt has left open."""
+        models = self._models.pop(task, None)
+        if models is not None:
+            models.end(error)
 
     def _end_superstep(self) -> None:
         span, self._superstep = self._superstep, None
@@ -202,6 +216,8 @@ class RunTrace:
         quietly(self._end, outcome)
 
     def _end(self, outcome: RunOutcome | BaseException) -> None:
+        for task in list(self._models):
+            self._end_models(task, None)
         for span in self._nodes.values():
             close(span, "cancelled", None)
         self._nodes.clear()

@@ -97,25 +97,48 @@ def _runtime(scope: TaskScope) -> Any:
     info = ours.execution_info
     if theirs is None:
         return ours  # has all that its other functions read
-    assert info is not None
     return theirs.Runtime(
         context=ours.context,
         store=ours.store,
         stream_writer=scope.write,
         heartbeat=ours.heartbeat,
         previous=ours.previous,
-        execution_info=theirs.ExecutionInfo(
-            checkpoint_id=info.checkpoint_id,
-            checkpoint_ns=info.checkpoint_ns,
-            task_id=info.task_id,
-            thread_id=info.thread_id,
-            run_id=info.run_id,
-            node_attempt=info.node_attempt,
-            node_first_attempt_time=info.node_first_attempt_time,
-        ),
+        execution_info=_execution_info(theirs, info),
         server_info=ours.server_info,
         control=ours.control,
     )
+
+
+def _execution_info(theirs: Any, info: Any) -> Any:
+    return theirs.ExecutionInfo(
+        checkpoint_id=info.checkpoint_id,
+        checkpoint_ns=info.checkpoint_ns,
+        task_id=info.task_id,
+        thread_id=info.thread_id,
+        run_id=info.run_id,
+        node_attempt=info.node_attempt,
+        node_first_attempt_time=info.node_first_attempt_time,
+    )
+
+
+def tool_runtime_from(ours: Any) -> Any:
+    """Make LangGraph's ToolRuntime of ours, for tools whose arguments pydantic validates."""
+    theirs, info = langgraph_module("langgraph.runtime"), ours.execution_info
+    kind = sys.modules["langgraph.prebuilt.tool_node"].ToolRuntime
+    made = kind(
+        state=ours.state,
+        context=ours.context,
+        config=ours.config,
+        stream_writer=ours.stream_writer,
+        tool_call_id=ours.tool_call_id,
+        store=ours.store,
+        tools=ours.tools,
+        execution_info=None if info is None else _execution_info(theirs, info),
+        server_info=ours.server_info,
+    )
+    # Its own looks for a writer that only LangGraph's runs install.
+    made.emit_output_delta = ours.emit_output_delta
+    return made
 
 
 class _Answers(Sequence[Any]):

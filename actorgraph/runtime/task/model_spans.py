@@ -54,11 +54,29 @@ class ModelSpans(BaseCallbackHandler):
             span.fail(error)
             span.end()
 
+    def end(self, error: BaseException | None) -> None:
+        """End the spans of calls that were cancelled: LangChain calls no handler for these.
 
-def trace_models(scope: TaskScope, context: Context) -> None:
-    """Let the chat models that a task calls make spans."""
-    config = dict(scope.config)
+        Args:
+            error: the error of the task that made the calls; None for status "cancelled".
+        """
+        for run_id in list(self._open):
+            # A call in a worker thread may end just now.
+            span = self._open.pop(run_id, None)
+            if span is not None:
+                if error is not None:
+                    span.fail(error)
+                span.end(cancelled=error is None)
+
+
+def trace_models(scope: TaskScope, context: Context) -> ModelSpans:
+    """Let the chat models that a task calls make spans.
+
+    Returns: the open spans, to end with the task.
+    """
+    config, made = dict(scope.config), ModelSpans()
     # Without the handler of a run above: each call has one span.
-    config["callbacks"] = manager_of(config.get("callbacks"), ModelSpans(), without=ModelSpans)
+    config["callbacks"] = manager_of(config.get("callbacks"), made, without=ModelSpans)
     scope.override(config)
     context.run(var_child_runnable_config.set, cast("RunnableConfig", scope.config))
+    return made

@@ -6,9 +6,9 @@ An error of a processor is logged, and changes nothing for the call.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeGuard, cast
 
 from actorgraph.errors.texts import error_text, error_traceback
 from actorgraph.runtime.log import event as log_event
@@ -80,11 +80,13 @@ class OperationSpan:
         except Exception as problem:  # noqa: BLE001 - foreign processors may raise anything
             _failed(problem)
 
-    def end(self) -> None:
-        """End the span."""
+    def end(self, *, cancelled: bool = False) -> None:
+        """End the span; `cancelled`: with this status, because the call was given up."""
         span, self._span = self._span, None
         if span is not None:
             try:
+                if cancelled:
+                    span.set_attribute("actorgraph.status", "cancelled")
                 span.end()
             except Exception as error:  # noqa: BLE001 - foreign processors may raise anything
                 _failed(error)
@@ -112,13 +114,45 @@ class OperationSpan:
 
 
 def record_error(span: Any, error: BaseException) -> None:
-    """Record an error in a span and set its status."""
+    """Record an error in a span and set its status.
+
+    Of an error about a tool's arguments only the type and the tool's name: its text has them.
+    """
     from opentelemetry.trace import Status, StatusCode
 
     # The text that OpenTelemetry makes of an error may be one that no exporter can encode.
-    texts = {"exception.message": error_text(error), "exception.stacktrace": error_traceback(error)}
+    text = _text_of(error)
+    # The tracebacks of causes have their texts.
+    hides = any(_is_about_arguments(part) for part in _chain(error))
+    texts = {
+        "exception.message": text,
+        "exception.stacktrace": "" if hides else error_traceback(error),
+    }
     span.record_exception(error, attributes=texts)
-    span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {error_text(error)}"))
+    span.set_status(Status(StatusCode.ERROR, f"{type(error).__name__}: {text}"))
+
+
+def _text_of(error: BaseException) -> str:
+    return f"tool {error.tool_name!r}" if _is_about_arguments(error) else error_text(error)
+
+
+def _is_about_arguments(error: Any) -> TypeGuard[Any]:
+    """Whether an error is a ToolInvocationError, ours or LangGraph's."""
+    return hasattr(error, "tool_kwargs") and hasattr(error, "tool_name")
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Iterate over an error, its causes and the errors in groups of them, each once."""
+    seen, left = set[int](), [error]
+    while left:
+        part = left.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        left += [e for e in (part.__cause__, part.__context__) if e is not None]
+        if isinstance(part, BaseExceptionGroup):
+            left += cast("BaseExceptionGroup[BaseException]", part).exceptions
 
 
 def _of_message(message: Any) -> dict[str, Any]:
