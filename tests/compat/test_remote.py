@@ -167,7 +167,7 @@ class TestRemoteGraph:
             (Command(), {}),
         ],
     )
-    def test_what_is_sent_of_a_command(self, given, sent):
+    def test_parts_of_a_command_that_are_sent(self, given, sent):
         """
         An empty list is sent as an answer and as an update; no target at all is left out.
         """

@@ -127,7 +127,7 @@ class TestReducer:
 
         assert shown(found) == [["1"], ("1", "cancelled"), "hi"]
 
-    def test_a_stand_in_goes_with_its_call(self, kind):
+    def test_an_added_answer_goes_with_its_call(self, kind):
         """
         With the message that made the call the answer goes that was made for it, and no tool's.
         """

@@ -152,7 +152,7 @@ def _call(connection: Any, work: Work[T]) -> T:
     try:
         return done.result(ANSWER_TIMEOUT_S)
     except TimeoutError as error:
-        # What is reported as refused must not be carried out later.
+        # A refused turn must not be carried out later.
         if done.cancel():
             raise StorageBusyError(
                 f"the connection of aiosqlite has been busy for {ANSWER_TIMEOUT_S:g} s",
