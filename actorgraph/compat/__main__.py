@@ -9,10 +9,11 @@ import os
 import pkgutil
 import runpy
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from actorgraph.compat import install, report
 from actorgraph.compat.report import text_of
@@ -53,6 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _MISSING if missing and not code else code
 
 
+class _Program(SourceFileLoader):
+    """Reads a program's file, and neither reads nor writes compiled code beside it."""
+
+    def path_stats(self, path: str) -> Mapping[str, Any]:
+        """Refuse: without a date Python keeps no compiled code."""
+        raise OSError(path)
+
+
 def _is_source(path: str) -> bool:
     """Whether a path is a file of source text, and not a folder, an archive or compiled."""
     place = Path(path)
@@ -68,10 +77,10 @@ def _run_program(path: str) -> None:
     file = str(Path(path).absolute())
     sys.path[0] = str(Path(path).resolve().parent)
     module = ModuleType("__main__")
-    loader = SourceFileLoader("__main__", file)
+    loader = _Program("__main__", file)
     vars(module).update(__file__=file, __loader__=loader, __cached__=None, __package__=None)
     sys.modules["__main__"] = module
-    exec(loader.source_to_code(loader.get_data(file), file), vars(module))  # noqa: S102  # the program
+    loader.exec_module(module)
 
 
 def _answer_children() -> None:
