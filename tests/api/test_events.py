@@ -57,7 +57,7 @@ async def think(state):
         blocks = [{"type": "reasoning", "reasoning": thought}, {"type": "text", "text": text}]
         name, call = ("look", "c1") if text == "hel" else (None, None)
         piece = {"name": name, "args": args, "id": call, "index": 0}
-        write(AIMessageChunk(blocks, id="m1", tool_call_chunks=[piece]))
+        write(AIMessageChunk(content=blocks, id="m1", tool_call_chunks=[piece]))
         await anyio.lowlevel.checkpoint()
 
 

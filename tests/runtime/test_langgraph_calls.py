@@ -302,7 +302,7 @@ print([m for m in sys.modules if m.startswith("langgraph.pregel")])
         assert seen[0][3]
 
     @pytest.mark.parametrize("handling", [True, False])
-    def test_a_refused_injected_value_is_not_told_to_the_model(self, handling):
+    def test_the_model_gets_no_reply_about_injected_values(self, handling):
         """
         An error that concerns only injected arguments fails the node, without their values.
         """
