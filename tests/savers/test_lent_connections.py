@@ -213,6 +213,7 @@ class TestFile:
         async with saver:
             await saver.setup()
             await graph(saver).ainvoke({"foo": "", "bar": []}, at())
+            assert await saver.aget_tuple(at()) is not None
 
     @pytest.mark.parametrize("path", ["db", ":memory:"])
     def test_a_database_of_langgraph_s(self, tmp_path, path):
