@@ -31,7 +31,9 @@ def main() -> int:
     arguments.add_argument("--seed", type=int, default=SEED, help="of the moments of the kills")
     arguments.add_argument("--sdist", type=Path, help="LangChain's sources, unpacked")
     given = arguments.parse_args()
-    python = given.python
+    # Not resolved: a virtual environment's interpreter is found by the name it is called with. But
+    # absolute, since the processes begin in other folders.
+    python = str(Path(given.python).absolute())
     parts: dict[str, Callable[[], bool]] = {
         "suite": lambda: run_suite(python, given.sdist),
         "programs": lambda: compare(python),
