@@ -193,6 +193,21 @@ def reaches_in(source: Source) -> Iterator[Place]:
             yield node.lineno, f"{of}.{name}: make it a method with a plain name, or a function"
 
 
+def looks_up_langgraph(source: Source) -> Iterator[Place]:
+    """Modules of LangGraph taken out of `sys.modules`."""
+    subscripts = [(n, n.value, n.slice) for n in source.nodes(ast.Subscript)]
+    gets = [
+        (call, call.func.value, call.args[0])
+        for call in source.nodes(ast.Call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "get" and call.args
+    ]
+    for node, of, key in (*subscripts, *gets):
+        name = ast.unparse(key).strip("'")
+        is_theirs = name == "LANGGRAPH_TYPES" or name.split(".")[0] == "langgraph"
+        if is_theirs and ast.unparse(of) in ("sys.modules", "modules"):
+            yield node.lineno, f"{name}: call langgraph_module(), which knows the compat layer"
+
+
 class TestDirection:
     def test_every_file_belongs_to_a_known_layer(self):
         """
@@ -357,6 +372,44 @@ class TestPurity:
         Types of values, and functions of their arguments, are fine.
         """
         assert list(impure(snippet(text))) == []
+
+
+class TestLangGraphModules:
+    def test_they_are_found_by_one_function(self):
+        """
+        `langgraph_module` alone looks LangGraph's modules up: it knows those of the compat layer,
+        which other code would take for LangGraph's.
+        """
+        hold(looks_up_langgraph, sources("actorgraph"))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "import sys\nx = sys.modules['langgraph.types']",
+            "import sys\nx = sys.modules.get('langgraph.graph', None)",
+            "import sys\nx = sys.modules[LANGGRAPH_TYPES]",
+            "from sys import modules\nx = modules['langgraph']",
+        ],
+    )
+    def test_another_way_is_found(self, text):
+        """
+        By a text or by the constant, with a default or without.
+        """
+        assert list(looks_up_langgraph(snippet(text)))
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "x = LANGGRAPH_TYPES in sys.modules",
+            "x = sys.modules['langchain_core']",
+            "x = langgraph_module('langgraph.types')",
+        ],
+    )
+    def test_a_fine_line_is_not_found(self, text):
+        """
+        To see that a program has neither library costs nothing and decides nothing.
+        """
+        assert list(looks_up_langgraph(snippet(text))) == []
 
 
 class TestParts:

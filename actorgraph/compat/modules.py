@@ -35,16 +35,16 @@ def _at(module: str, names: str) -> dict[str, str]:
 
 
 _RUNNABLES = _at(f"{_PARTS}.runnables", "RunnableCallable RunnableLike")
-_CONFIGS = _at(f"{_PARTS}.configs", "get_config ensure_config patch_configurable")
+_CONFIGS = _at(f"{_PARTS}.config_functions", "get_config ensure_config patch_configurable")
 _TYPING = _at(
     f"{_PARTS}.type_variables", "StateT StateT_co StateT_contra InputT OutputT ContextT NodeInputT"
 )
 _TOOL_NODE = _at(
-    f"{_PARTS}.tools",
+    f"{_PARTS}.langchain_tools",
     """
-    ToolNode tools_condition InjectedState InjectedStore ToolRuntime ToolCallRequest
-    ToolCallWithContext ToolCallWrapper AsyncToolCallWrapper ToolInvocationError
-    ToolCallTransformer msg_content_output
+    ToolNode=LangChainToolNode tools_condition InjectedState InjectedStore ToolRuntime
+    ToolCallRequest ToolCallWithContext ToolCallWrapper AsyncToolCallWrapper
+    ToolInvocationError ToolCallTransformer msg_content_output
     """,
 )
 
@@ -53,7 +53,7 @@ PRIVATE: Final = (
     PrivateName("langgraph._internal._config", _CONFIGS, "langgraph-supervisor"),
     PrivateName(
         "langgraph._internal._constants",
-        _at(f"{_PARTS}.constants", "CONF CONFIG_KEY_READ CONFIG_KEY_SEND CONFIG_KEY_RUNTIME"),
+        _at(f"{_PARTS}.config_keys", "CONF CONFIG_KEY_READ CONFIG_KEY_SEND CONFIG_KEY_RUNTIME"),
         "deepagents, langmem",
     ),
     PrivateName(
@@ -68,7 +68,7 @@ PRIVATE: Final = (
     ),
     PrivateName(
         "langgraph.stream.transformers",
-        _at(f"{_PARTS}.streams", "_TasksLifecycleBase=TasksLifecycleBase"),
+        _at(f"{_PARTS}.task_transformers", "_TasksLifecycleBase=TasksLifecycleBase"),
         "langchain",
     ),
     PrivateName(
@@ -93,7 +93,7 @@ PRIVATE: Final = (
     ),
     PrivateName(
         "langgraph.pregel._checkpoint",
-        _at(f"{_PARTS}.checkpoints", "copy_checkpoint")
+        _at(f"{_PARTS}.checkpoint_functions", "copy_checkpoint")
         | _at("actorgraph", "create_checkpoint empty_checkpoint"),
         "langchain's tests",
     ),
@@ -110,9 +110,9 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
     "langgraph.checkpoint.serde.event_hooks": _at(
         "actorgraph", "SerdeEvent register_serde_event_listener"
     ),
-    "langgraph.checkpoint.base": _at(f"{_PARTS}.checkpoints", "copy_checkpoint")
+    "langgraph.checkpoint.base": _at(f"{_PARTS}.checkpoint_functions", "copy_checkpoint")
     | _at("actorgraph", "EmptyChannelError"),
-    "langgraph.checkpoint.memory": _at(f"{_PARTS}.checkpoints", "PersistentDict"),
+    "langgraph.checkpoint.memory": _at(f"{_PARTS}.checkpoint_functions", "PersistentDict"),
     "langgraph.store": {},
     "langgraph.store.base": _at(
         "actorgraph.stores",
@@ -125,8 +125,8 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
         "actorgraph.stores", "ensure_embeddings EmbeddingsFunc AEmbeddingsFunc"
     ),
     "langgraph.cache": {},
-    "langgraph.config": _at(f"{_PARTS}.configs", "get_config"),
-    "langgraph.constants": _at(f"{_PARTS}.constants", "CONF"),
+    "langgraph.config": _at(f"{_PARTS}.config_functions", "get_config"),
+    "langgraph.constants": _at(f"{_PARTS}.config_keys", "CONF"),
     "langgraph.graph.ui": _at(
         f"{_PARTS}.ui",
         "UIMessage RemoveUIMessage AnyUIMessage push_ui_message delete_ui_message "
@@ -136,8 +136,8 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
     "langgraph.managed.is_last_step": _at(f"{_PARTS}.managed", "RemainingStepsManager"),
     "langgraph.store.postgres.base": _at("actorgraph.stores", "PostgresStore"),
     "langgraph.store.sqlite.base": _at("actorgraph.stores", "SqliteStore"),
-    "langgraph.graph": _at(f"{_PARTS}.graphs", "MessageGraph"),
-    "langgraph.graph.message": _at(f"{_PARTS}.graphs", "MessageGraph"),
+    "langgraph.graph": _at(f"{_PARTS}.deprecated_graphs", "MessageGraph"),
+    "langgraph.graph.message": _at(f"{_PARTS}.deprecated_graphs", "MessageGraph"),
     "langgraph.pregel": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
     "langgraph.pregel.main": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
     "langgraph.pregel.protocol": _at("actorgraph.api.graph.setup", "PregelProtocol=CompiledBase"),
@@ -149,7 +149,7 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
         "Prompt StateSchema StateSchemaType StructuredResponse StructuredResponseSchema",
     ),
     "langgraph.runtime": _at(f"{_PARTS}.managed", "BaseUser"),
-    "langgraph.types": _at(f"{_PARTS}.checkpoints", "ensure_valid_checkpointer"),
+    "langgraph.types": _at(f"{_PARTS}.checkpoint_functions", "ensure_valid_checkpointer"),
     "langgraph.typing": _TYPING,
     "langgraph.version": _at(f"{_PARTS}.versions", "__version__"),
     "langgraph.warnings": _at(

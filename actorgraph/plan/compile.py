@@ -21,7 +21,7 @@ from actorgraph.errors import SchemaError
 from actorgraph.plan import callables as calls
 from actorgraph.plan.builder import BranchSpec, GraphBuilder, NodeSpec
 from actorgraph.plan.callables import injected, needs_store
-from actorgraph.plan.checks import wiring_of
+from actorgraph.plan.graph_checks import wiring_of
 from actorgraph.plan.plan import BranchPlan, NodePlan, Plan, Sources
 from actorgraph.plan.schema import Schema, merge_channels, stored_types, view_of
 from actorgraph.values.commands import Send

@@ -1,8 +1,8 @@
 """Plan: the compiled graph as data, read by the pure core and the actors during a run.
 
 A `Plan` is immutable and shared by every run of the graph. Everything that can be computed
-once is computed here, because the supervisor reads it at every superstep. Only a node's `Pace`
-changes: runs learn it from each other, and no decision of a run depends on it.
+once is computed here, because the supervisor reads it at every superstep. Only a node's
+`CallDuration` changes: runs learn it from each other, and no decision of a run depends on it.
 """
 
 import math
@@ -49,8 +49,8 @@ class BranchPlan:
     why: str = ""
 
 
-class Pace:
-    """The speed of a plain node.
+class CallDuration:
+    """Duration of the calls of a plain node.
 
     Attributes:
         seconds: duration of its last call in a worker thread; infinite before the first.
@@ -115,7 +115,9 @@ class NodePlan:
     """Whether it returns a value instead of a dict: a graph over one value, or with a `shape`."""
     one_hop: bool = field(init=False)
     """Whether one worker thread can call it and its routers: none of them is async."""
-    pace: Pace = field(init=False, default_factory=Pace, compare=False, repr=False)
+    duration: CallDuration = field(
+        init=False, default_factory=CallDuration, compare=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         """Compute the derived fields."""

@@ -28,7 +28,7 @@ from typing import (
 )
 
 from actorgraph.channels import BaseChannel, BinaryOperatorAggregate, Channel, LastValue
-from actorgraph.channels.from_langgraph import reducer_from_langgraph, rule_from_langgraph
+from actorgraph.channels.langgraph_channels import reducer_from_langgraph, rule_from_langgraph
 from actorgraph.channels.stateful import as_rule
 from actorgraph.errors import GraphBuildError, SchemaError, did_you_mean
 from actorgraph.errors.texts import NAME_REFUSED, is_storable_name

@@ -109,6 +109,7 @@ def last_output(state: RunState) -> Any:
 def hold_preview(state: RunState, ran: Sequence[TaskWrites]) -> None:
     """Queue the `values` chunk of a pause: the state with the writes of finished tasks."""
     keys = state.policy.output_keys or state.plan.output_keys
+    # Nothing to show beyond the last chunk.
     if not any(channel in keys for task in ran for channel, _ in task.writes):
         return
     # `apply` changes the state that it is given, and this superstep is not over: its parts are
@@ -180,7 +181,7 @@ def update_of(keys: Sequence[str], writes: Sequence[Write], *, bare: bool = Fals
     """
     shown = [(channel, value) for channel, value in writes if channel in keys]
     if not shown:
-        return None
+        return None  # not {}: as LangGraph shows a task that wrote nothing
     if bare:
         return shown[0][1] if len(shown) == 1 else [value for _, value in shown]
     update = dict(shown)

@@ -15,7 +15,7 @@ import sniffio
 from anyio._core._eventloop import threadlocals
 
 from actorgraph import END, START, StateGraph
-from actorgraph.plan.plan import Pace
+from actorgraph.plan.plan import CallDuration
 from actorgraph.runtime import worker_threads
 from actorgraph.runtime.task import hops
 from actorgraph.runtime.task.calling import abandoned, thread_limiter
@@ -234,14 +234,14 @@ class TestQuickFunctions:
         A hop that ends in time returns before anything else of the loop runs.
         """
         monkeypatch.setattr(hops, "WAIT_MAX_S", PATIENCE_S)
-        pace, turns = quick(), []
+        duration, turns = quick(), []
 
         async def other():
             turns.append(1)
 
         async with anyio.create_task_group() as group:
             group.start_soon(other)
-            place = await hops.hop(threading.get_ident, thread_limiter(), pace)
+            place = await hops.hop(threading.get_ident, thread_limiter(), duration)
             taken = len(turns)
 
         assert place != threading.get_ident()
@@ -251,31 +251,31 @@ class TestQuickFunctions:
         """
         The wait is bounded: a function that was quick may call its loop, and counts as slow then.
         """
-        pace = quick()
+        duration = quick()
 
         def work():
             return anyio.from_thread.run_sync(threading.get_ident)
 
-        assert await hops.hop(work, thread_limiter(), pace) == threading.get_ident()
+        assert await hops.hop(work, thread_limiter(), duration) == threading.get_ident()
         if anyio_backend_name == "asyncio":
-            assert hops.QUICK_S < pace.seconds < 10
+            assert hops.QUICK_S < duration.seconds < 10
 
     async def test_the_first_call_is_not_waited_for(self, anyio_backend_name):
         """
-        Nothing is known of a new function: the loop runs on; then its pace is known.
+        Nothing is known of a new function: the loop runs on; then its duration is known.
         """
-        pace, turns = Pace(), []
+        duration, turns = CallDuration(), []
 
         async def other():
             turns.append(1)
 
         async with anyio.create_task_group() as group:
             group.start_soon(other)
-            await hops.hop(threading.get_ident, thread_limiter(), pace)
+            await hops.hop(threading.get_ident, thread_limiter(), duration)
             taken = len(turns)
 
         assert taken == 1
-        assert math.isfinite(pace.seconds) == (anyio_backend_name == "asyncio")
+        assert math.isfinite(duration.seconds) == (anyio_backend_name == "asyncio")
 
     async def test_no_end_is_missed_when_the_wait_is_over(self, monkeypatch):
         """
@@ -308,22 +308,22 @@ class TestQuickFunctions:
 
     async def test_the_runs_of_a_graph_learn_from_each_other(self, anyio_backend_name):
         """
-        The pace belongs to the compiled graph: a second run knows it from its first step on.
+        The duration belongs to the compiled graph: a second run knows it from its first step on.
         """
         compiled = graph(lambda _: {"n": 1})
-        pace = compiled.plan.nodes["node"].pace
-        assert pace.seconds == math.inf
+        duration = compiled.plan.nodes["node"].duration
+        assert duration.seconds == math.inf
 
         await compiled.ainvoke({})
 
-        assert math.isfinite(pace.seconds) == (anyio_backend_name == "asyncio")
+        assert math.isfinite(duration.seconds) == (anyio_backend_name == "asyncio")
 
 
-def quick() -> Pace:
-    """The pace of a function that was quick."""
-    pace = Pace()
-    pace.seconds = 0.0
-    return pace
+def quick() -> CallDuration:
+    """The duration of a function that was quick."""
+    duration = CallDuration()
+    duration.seconds = 0.0
+    return duration
 
 
 class TestThreadsGoOn:

@@ -290,7 +290,7 @@ class TestAiosqlite:
         begun, free, turns = threading.Event(), threading.Event(), []
         async with aiosqlite.connect(":memory:") as connection:
             lent = lent_connections.source_of(connection, "Saver")
-            assert isinstance(lent, lent_connections.LentConnection)
+            assert isinstance(lent, lent_connections.LentSqliteConnection)
 
             def hold() -> None:
                 begun.set()
@@ -318,7 +318,7 @@ class TestAiosqlite:
         free = threading.Event()
         async with aiosqlite.connect(":memory:") as connection:
             lent = lent_connections.source_of(connection, "Saver")
-            assert isinstance(lent, lent_connections.LentConnection)
+            assert isinstance(lent, lent_connections.LentSqliteConnection)
             monkeypatch.setattr(lent_connections, "ANSWER_TIMEOUT_S", 2)
             with pytest.raises(SaverBrokenError, match="unknown"):
                 await lent.run(lambda _: free.wait(30))

@@ -180,7 +180,7 @@ def empty_docstrings(tree: Tree) -> list[str]:
     fillers = {"a", "an", "the", "of", "this", "its", "itself", "it", "is", "to", "self"}
     found = []
     for place, name, text in documented(tree):
-        words = {each.strip("`.,:;'s").lower() for each in text.split()}
+        words = {each.lower().strip("`.,:;").removesuffix("'s") for each in text.split()}
         if words <= fillers | set(name.lower().strip("_").split("_")):
             found.append(f"{place} {name}: {text!r}")
     return found
@@ -197,7 +197,7 @@ def double_names(tree: Tree) -> list[str]:
             if isinstance(node, ast.ClassDef) and path != COMPONENTS:
                 homes[node.name].add(path)
     for name in SAME_IN_EACH | PROMISED:
-        del homes[name]
+        homes.pop(name, None)
     return sorted(f"{name}: {', '.join(sorted(at))}" for name, at in homes.items() if len(at) > 1)
 
 

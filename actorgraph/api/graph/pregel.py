@@ -12,7 +12,7 @@ from typing import Any, Self
 from actorgraph.api.graph.arguments import check_saver, check_store
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.channels import BaseChannel, Channel
-from actorgraph.channels.from_langgraph import rule_from_langgraph
+from actorgraph.channels.langgraph_channels import rule_from_langgraph
 from actorgraph.channels.stateful import as_rule
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import callables as calls

@@ -11,9 +11,9 @@ from actorgraph.api.streams.events import TransformerFactory
 from actorgraph.errors import UnreachableNodeWarning
 from actorgraph.errors.texts import plain
 from actorgraph.plan.builder import GraphBuilder
-from actorgraph.plan.checks import check
 from actorgraph.plan.compatibility import check_migrations
 from actorgraph.plan.compile import make_plan
+from actorgraph.plan.graph_checks import check
 from actorgraph.ports import Cache, Checkpointer, Store
 from actorgraph.values.checkpoint import Migration
 from actorgraph.values.policies import All

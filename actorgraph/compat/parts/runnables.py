@@ -8,7 +8,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import RunnableConfig
 from langchain_core.runnables.config import ensure_config as with_defaults
 
-from actorgraph.compat.parts.configs import filled_in
+from actorgraph.compat.parts.config_functions import filled_in
 from actorgraph.plan.callables import injected
 from actorgraph.runtime.task.calling import thread_limiter
 from actorgraph.runtime.task.hops import hop

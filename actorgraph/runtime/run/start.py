@@ -209,7 +209,7 @@ async def _prepare_reported(callbacks: RunCallbacks) -> tuple[Supervisor, list[A
 
 async def begin_callbacks(launch: Launch) -> RunCallbacks | None:
     """Report to LangChain's callbacks that a run begins; None if nothing listens."""
-    from actorgraph.runtime.run.langchain_callbacks import begin
+    from actorgraph.runtime.run.run_callbacks import begin
 
     return await begin(launch)
 

@@ -20,7 +20,7 @@ import anyio.from_thread
 
 from actorgraph.errors import GraphInterrupt, ParentCommand
 from actorgraph.loops import current_loop
-from actorgraph.plan.plan import NodePlan, Pace, Plan
+from actorgraph.plan.plan import CallDuration, NodePlan, Plan
 from actorgraph.runtime import portal
 from actorgraph.runtime.caller import calls_here, helping_here, is_helping
 from actorgraph.runtime.task.functions import injected
@@ -136,7 +136,7 @@ def call_node(
         return _in_helper(plan, node, values, given, scope)
     if node.one_hop and (scope.in_thread or calls_here() is None):
         work = partial(node_writes, plan, node, values, given, scope, here=True)
-        return in_thread(work, node.pace)
+        return in_thread(work, node.duration)
     return node_writes(plan, node, values, given, scope)
 
 
@@ -368,11 +368,13 @@ def wait_for(returned: Awaitable[T]) -> T:
         return portal.call(_awaited, returned)
 
 
-async def in_thread(work: Callable[[], Coroutine[Any, Any, T]], pace: Pace | None = None) -> T:
+async def in_thread(
+    work: Callable[[], Coroutine[Any, Any, T]], duration: CallDuration | None = None
+) -> T:
     """Run a coroutine that never waits in a worker thread; cancelled, it is abandoned there.
 
     Args:
-        pace: the node's; see `hop`.
+        duration: the node's; see `hop`.
     """
 
     def step() -> tuple[T | None, BaseException | None]:
@@ -385,7 +387,7 @@ async def in_thread(work: Callable[[], Coroutine[Any, Any, T]], pace: Pace | Non
         finally:
             del _BUSY[thread]
 
-    value, error = await hop(step, thread_limiter(), pace)
+    value, error = await hop(step, thread_limiter(), duration)
     if error is None:
         return cast("T", value)
     try:

@@ -22,7 +22,7 @@ import anyio
 import anyio.to_thread
 
 from actorgraph.loops import blocking_allowed, on_trio
-from actorgraph.plan.plan import Pace
+from actorgraph.plan.plan import CallDuration
 from actorgraph.runtime import worker_threads
 
 try:
@@ -41,7 +41,9 @@ WAIT_MAX_S: Final = 0.0001 if os.name != "nt" else 0.0  # a tick of Windows take
 T = TypeVar("T")
 
 
-async def hop(work: Callable[[], T], limiter: anyio.CapacityLimiter, pace: Pace | None = None) -> T:
+async def hop(
+    work: Callable[[], T], limiter: anyio.CapacityLimiter, duration: CallDuration | None = None
+) -> T:
     """Call a function in a worker thread, in a copy of this context.
 
     A thread can't be stopped: a cancelled call is abandoned and its result dropped. One that has
@@ -50,7 +52,7 @@ async def hop(work: Callable[[], T], limiter: anyio.CapacityLimiter, pace: Pace 
     Args:
         work: never raises StopIteration.
         limiter: counts the calls.
-        pace: of this function; learns how long the call takes. None if it isn't known.
+        duration: of this function; learns how long the call takes. None if it isn't known.
     """
     names = None if threadlocals is None or on_trio() else _names()
     if names is None:
@@ -61,8 +63,8 @@ async def hop(work: Callable[[], T], limiter: anyio.CapacityLimiter, pace: Pace 
     except anyio.WouldBlock:
         await limiter.acquire_on_behalf_of(borrower)
     try:
-        call = _Call(work, pace, *names)
-        if pace is not None and pace.seconds <= QUICK_S and call.ends_soon():
+        call = _Call(work, duration, *names)
+        if duration is not None and duration.seconds <= QUICK_S and call.ends_soon():
             return call.result()
         return await call.end()
     finally:
@@ -110,18 +112,20 @@ class _Call(Generic[T]):
     __slots__ = (
         "_context",
         "_done",
+        "_duration",
         "_ended",
         "_error",
         "_loop",
-        "_pace",
         "_scope",
         "_token",
         "_value",
         "_work",
     )
 
-    def __init__(self, work: Callable[[], T], pace: Pace | None, token: Any, states: Any) -> None:
-        self._work, self._pace = work, pace
+    def __init__(
+        self, work: Callable[[], T], duration: CallDuration | None, token: Any, states: Any
+    ) -> None:
+        self._work, self._duration = work, duration
         self._loop = loop = asyncio.get_running_loop()
         self._token = token(loop)
         # The scope of this task, not one for each hop: it lives longer than the hop.
@@ -178,8 +182,8 @@ class _Call(Generic[T]):
             # The function may have removed them itself.
             vars(here).pop("current_token", None)
             vars(here).pop("current_cancel_scope", None)
-        if self._pace is not None:
-            self._pace.seconds = perf_counter() - began
+        if self._duration is not None:
+            self._duration.seconds = perf_counter() - began
         return self._report
 
     def _report(self) -> None:

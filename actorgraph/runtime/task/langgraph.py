@@ -8,7 +8,6 @@ its state with its own checkpointer in a namespace of the task.
 Used only in programs that have imported LangGraph's runtime.
 """
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import Context
 from dataclasses import replace
@@ -124,7 +123,7 @@ def _execution_info(theirs: Any, info: Any) -> Any:
 def tool_runtime_from(ours: Any) -> Any:
     """Make LangGraph's ToolRuntime of ours, for tools whose arguments pydantic validates."""
     theirs, info = langgraph_module("langgraph.runtime"), ours.execution_info
-    kind = sys.modules["langgraph.prebuilt.tool_node"].ToolRuntime
+    kind = langgraph_module("langgraph.prebuilt.tool_node").ToolRuntime
     made = kind(
         state=ours.state,
         context=ours.context,
@@ -219,8 +218,10 @@ def with_own_store(node: NodePlan) -> NodePlan:
     A subgraph of LangGraph's takes the store of the run above it, even if that has none.
     """
     graph: Any = getattr(node.call, "__self__", None)
+    pregel = langgraph_module("langgraph.pregel")
     if (
-        not isinstance(graph, sys.modules["langgraph.pregel"].Pregel)
+        pregel is None
+        or not isinstance(graph, pregel.Pregel)
         or graph.store is None
         or "config" not in node.inject
     ):
@@ -269,7 +270,7 @@ def questions_of(error: BaseException, name: str) -> GraphInterrupt | InvalidUpd
 
 def refused_question(error: BaseException) -> Interrupt | None:
     """The question whose answer LangGraph's `interrupt` refused; None if that isn't on the way."""
-    types: Any = sys.modules["langgraph.types"]
+    types = langgraph_module("langgraph.types")
     asking = [f for f in _frames(error) if f.f_code is types.interrupt.__code__]
     if not asking:
         return None

@@ -43,7 +43,7 @@ from actorgraph.storage.sqlite.connections import (
     open_driver,
 )
 from actorgraph.storage.sqlite.database_files import DatabaseFile
-from actorgraph.storage.sqlite.lent_connections import LentConnection, source_of
+from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
 from actorgraph.storage.sqlite.translate import translate_for_saver
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
@@ -407,7 +407,7 @@ class SqliteBackend:
             )
 
 
-def _source_of(given: Any) -> tuple[str, LentConnection | None]:
+def _source_of(given: Any) -> tuple[str, LentSqliteConnection | None]:
     """Return the path of the database, and the connection to use if no other one sees it.
 
     Raises:

@@ -149,7 +149,7 @@ class OwnConnections:
             connection.close()
 
 
-class LentConnection:
+class LentPostgresConnection:
     """One connection that the program passed in: used in turns, and not closed.
 
     Args:
@@ -291,7 +291,7 @@ def connection_source(
             ones only the address is taken.
         owner: the class that takes the argument, for errors.
         answer_timeout_s, prepare, connections_max: as for `OwnConnections`.
-        nests: as for `LentConnection`.
+        nests: as for `LentPostgresConnection`.
     Raises:
         InvalidConfigError: `given` is none of these, or the string can't be parsed.
     """
@@ -310,7 +310,7 @@ def connection_source(
                 do="write e.g. 'postgresql://user:password@host:5432/database'",
             ) from error
     if isinstance(given, Connection):
-        return LentConnection(
+        return LentPostgresConnection(
             given, answer_timeout_s=answer_timeout_s, prepare=prepare, nests=nests
         )
     if _is_pool(given):

@@ -23,7 +23,7 @@ ANSWER_TIMEOUT_S = 30.0
 """Seconds to wait for the thread of a connection of aiosqlite."""
 
 
-class LentConnection:
+class LentSqliteConnection:
     """The program's connection to a database in memory.
 
     It is also a `Driver`. There is one for each connection, so that a saver and a store over it
@@ -58,10 +58,10 @@ class LentConnection:
         """Leave the connection open: it is the program's."""
 
 
-_LENT: WeakValueDictionary[int, LentConnection] = WeakValueDictionary()
+_LENT: WeakValueDictionary[int, LentSqliteConnection] = WeakValueDictionary()
 
 
-def source_of(given: Any, owner: str) -> str | LentConnection | None:
+def source_of(given: Any, owner: str) -> str | LentSqliteConnection | None:
     """Return where a connection leads: the path of its file, or itself for a database in memory.
 
     Args:
@@ -99,7 +99,7 @@ def source_of(given: Any, owner: str) -> str | LentConnection | None:
         )
     lent = _LENT.get(id(given))
     if lent is None or lent.connection is not given:
-        lent = _LENT[id(given)] = LentConnection(given)
+        lent = _LENT[id(given)] = LentSqliteConnection(given)
     return lent
 
 

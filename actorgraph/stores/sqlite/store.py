@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from actorgraph.errors import FormatVersionError, InvalidConfigError, StorageError
-from actorgraph.storage.sqlite.lent_connections import LentConnection, source_of
+from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
 from actorgraph.storage.sqlite.translate import translate
 from actorgraph.stores.operations import IndexConfig, TTLConfig
 from actorgraph.stores.sqlite import schema
@@ -64,7 +64,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(index=index, ttl=ttl, clock=clock)
-        self._lent: LentConnection | None = None
+        self._lent: LentSqliteConnection | None = None
         self._prepared = False
         if isinstance(path, str | os.PathLike):
             self.path = os.fspath(path)
@@ -224,7 +224,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
                 connection.execute(statement)
 
 
-def _source_of(given: Any) -> tuple[str, LentConnection | None]:
+def _source_of(given: Any) -> tuple[str, LentSqliteConnection | None]:
     source = source_of(given, "SqliteStore")
     if source is None:
         raise InvalidConfigError(

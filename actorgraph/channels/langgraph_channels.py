@@ -5,7 +5,6 @@ subclass is kept, and updated behind the interface of `BaseChannel`. LangGraph i
 here: while its module isn't loaded, no annotation can have a channel of its classes.
 """
 
-import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -132,7 +131,7 @@ class AdaptedChannel(BaseChannel[Any, Any, Any]):
 
 @contextmanager
 def _our_errors() -> Generator[None]:
-    errors: Any = sys.modules["langgraph.errors"]
+    errors = langgraph_module("langgraph.errors")
     try:
         yield
     except errors.EmptyChannelError as error:
@@ -159,7 +158,7 @@ def _is_langgraph(kind: type) -> bool:
 
 
 def _their_missing() -> Any:
-    return sys.modules["langgraph._internal._typing"].MISSING
+    return langgraph_module("langgraph._internal._typing").MISSING
 
 
 _MAKERS: dict[str, Callable[[Any], Channel[Any]]] = {

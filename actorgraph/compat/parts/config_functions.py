@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 from actorgraph.api.config import checked
-from actorgraph.compat.parts.constants import (
+from actorgraph.compat.parts.config_keys import (
     CONFIG_KEY_READ,
     CONFIG_KEY_RUNTIME,
     CONFIG_KEY_SEND,

@@ -8,8 +8,8 @@ import pytest
 
 from actorgraph.errors import GraphBuildError, SchemaError
 from actorgraph.plan.builder import GraphBuilder
-from actorgraph.plan.checks import check
 from actorgraph.plan.compile import make_plan
+from actorgraph.plan.graph_checks import check
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import END, START
 

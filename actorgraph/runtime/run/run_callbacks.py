@@ -28,8 +28,8 @@ from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.supervisor import Supervisor
 from actorgraph.runtime.task.interop import Inherit
-from actorgraph.runtime.task.langchain_callbacks import Manager, NodeCallbacks, reported
 from actorgraph.runtime.task.scope import TaskScope
+from actorgraph.runtime.task.task_callbacks import Manager, NodeCallbacks, reported
 from actorgraph.superstep.run_state import RunState
 from actorgraph.values.configs import names_a_secret
 from actorgraph.values.constants import CALL

@@ -16,10 +16,10 @@ from actorgraph.prebuilt import (
     ToolCallRequest,
     ToolCallTransformer,
     ToolInvocationError,
+    ToolNode,
     ToolRuntime,
     tools_condition,
 )
-from actorgraph.prebuilt import ToolNode as PlainToolNode
 from actorgraph.prebuilt.chat_messages import content_of
 from actorgraph.prebuilt.tools import register_with_langchain
 
@@ -27,12 +27,12 @@ __all__ = [
     "AsyncToolCallWrapper",
     "InjectedState",
     "InjectedStore",
+    "LangChainToolNode",
     "ToolCallRequest",
     "ToolCallTransformer",
     "ToolCallWithContext",
     "ToolCallWrapper",
     "ToolInvocationError",
-    "ToolNode",
     "ToolRuntime",
     "msg_content_output",
     "tools_condition",
@@ -43,7 +43,7 @@ AsyncToolCallWrapper = ToolCallWrapper
 msg_content_output = content_of
 
 
-class ToolNode(PlainToolNode):
+class LangChainToolNode(ToolNode):
     """A `ToolNode` whose functions are LangChain's tools: packages bind them to models."""
 
     def __init__(self, tools: Sequence[Any], **options: Any) -> None:
