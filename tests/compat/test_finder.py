@@ -188,6 +188,7 @@ class TestImports:
         """
         lines = over_layer(
             """
+            import actorgraph.compat
             from langgraph.types import Command
             actorgraph.compat.install()
             actorgraph.compat.uninstall()
