@@ -2,9 +2,10 @@
 
     python [-m actorgraph.compat -m] tests.ecosystem.speed SAVER WAY CONVERSATIONS
 
-SAVER is "memory" or the path of an SQLite file, WAY "async" or "blocking". Prints the seconds of
-each conversation of 20 turns, by the clock and of processor time; a turn is two calls of the model
-and one of each tool.
+SAVER is "memory", the path of an SQLite file, or "alone": the same calls of LangChain's model and
+tools by a loop, without an agent, which no graph library can do without. WAY is "async" or
+"blocking". Prints the seconds of each conversation of 20 turns, by the clock and of processor time;
+a turn is two calls of the model and one of each tool.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -36,6 +37,9 @@ def add(a: int, b: int) -> int:
 def multiply(a: int, b: int) -> int:
     """Multiply."""
     return a * b
+
+
+TOOLS: dict[str, Any] = {"add": add, "multiply": multiply}
 
 
 class Model(BaseChatModel):
@@ -109,8 +113,42 @@ def by_blocking(saver: Any, conversations: int) -> list[tuple[float, float]]:
     return times
 
 
+async def alone_awaiting(conversations: int) -> list[tuple[float, float]]:
+    """Time the calls of `by_awaiting` without an agent."""
+    model, times = Model(), []
+    for _ in range(conversations):
+        messages, began = list[BaseMessage](), now()
+        for turn in range(TURNS):
+            messages.append(HumanMessage(f"turn {turn}"))
+            messages.append(await model.ainvoke(messages))
+            calls = messages[-1].tool_calls
+            messages += await asyncio.gather(
+                *(TOOLS[each["name"]].ainvoke({**each, "type": "tool_call"}) for each in calls)
+            )
+            messages.append(await model.ainvoke(messages))
+        times.append(since(began))
+    return times
+
+
+def alone_blocking(conversations: int) -> list[tuple[float, float]]:
+    """Time the calls of `by_blocking` without an agent."""
+    model, times = Model(), []
+    for _ in range(conversations):
+        messages, began = list[BaseMessage](), now()
+        for turn in range(TURNS):
+            messages.append(HumanMessage(f"turn {turn}"))
+            messages.append(model.invoke(messages))
+            calls = messages[-1].tool_calls
+            messages += [TOOLS[c["name"]].invoke({**c, "type": "tool_call"}) for c in calls]
+            messages.append(model.invoke(messages))
+        times.append(since(began))
+    return times
+
+
 async def awaited(place: str, conversations: int) -> list[tuple[float, float]]:
     """Time conversations with a saver, async."""
+    if place == "alone":
+        return await alone_awaiting(conversations)
     if place == "memory":
         return await by_awaiting(InMemorySaver(), conversations)
     async with AsyncSqliteSaver.from_conn_string(place) as saver:
@@ -119,6 +157,8 @@ async def awaited(place: str, conversations: int) -> list[tuple[float, float]]:
 
 def blocking(place: str, conversations: int) -> list[tuple[float, float]]:
     """Time conversations with a saver, blocking."""
+    if place == "alone":
+        return alone_blocking(conversations)
     if place == "memory":
         return by_blocking(InMemorySaver(), conversations)
     with SqliteSaver.from_conn_string(place) as saver:
