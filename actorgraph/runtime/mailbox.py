@@ -196,21 +196,25 @@ class Gate:
             del self._waiting[box]
 
 
-async def wait_for_gate(gates: "list[Gate]", is_ready: Callable[[], bool]) -> None:
-    """Add a gate to a list and wait until the list's owner opens it.
+Waiting = list[Mailbox[None]]
+"""Those who wait for one condition; its owner wakes each with `put(None)`, from any thread."""
+
+
+async def wait_for_wake_up(waiting: Waiting, is_ready: Callable[[], bool]) -> None:
+    """Join a list and wait until the list's owner wakes everyone in it.
 
     Args:
-        is_ready: whether the condition holds already; called when the gate is in the list, so
-            that an owner that makes it true afterwards finds the gate.
+        is_ready: whether the condition holds already; called when the list has the caller, so
+            that an owner that makes it true afterwards finds it there.
     """
-    gate = Gate()
-    gates.append(gate)
+    place: Mailbox[None] = Mailbox()
+    waiting.append(place)
     try:
         if not is_ready():
-            await gate.wait()
+            await place.get()
     finally:
         with suppress(ValueError):  # the owner has emptied the list
-            gates.remove(gate)
+            waiting.remove(place)
 
 
 async def wait_shielded(wait: Callable[[], Awaitable[T]]) -> T:

@@ -68,11 +68,12 @@ async def send_parts(
 
         await say(start)
         group.start_soon(_listen, receive, leave)
-        group.start_soon(_repeat, say, _body(ping), ping_s)
+        again: Message = {"type": "http.response.body", "body": ping, "more_body": True}
+        group.start_soon(_repeat, say, again, ping_s)
         try:
             with anyio.move_on_after(lasts_s):
                 async for part in parts:
-                    await say(_body(part))
+                    await say({"type": "http.response.body", "body": part, "more_body": True})
         except SlowReaderError:
             pass  # as configured (`when_full`); it reconnects after the last event that it has
         except Exception as error:  # noqa: BLE001 - the status is sent: only the log is left
@@ -105,10 +106,6 @@ async def _repeat(say: Send, message: Message, seconds: float) -> None:
     while True:
         await anyio.sleep(seconds)
         await say(message)
-
-
-def _body(part: bytes) -> Message:
-    return {"type": "http.response.body", "body": part, "more_body": True}
 
 
 PING = b": ping\n\n"
@@ -174,7 +171,14 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the run ends or the client disconnects."""
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        parts = _no_parts() if scope["method"] == "HEAD" else self._frames()
+        buffer, when_full = self._buffer, self._when_full
+        parts = (
+            _no_parts()
+            if scope["method"] == "HEAD"
+            else frames(
+                self._run, self._translator, self._after, buffer=buffer, when_full=when_full
+            )
+        )
         ping_s, lasts_s = self._ping_s, self._lasts_s
         stayed = False
         try:
@@ -184,15 +188,6 @@ class EventStream(Response):
         finally:  # servers and middleware may cancel the request of a disconnected client
             if not stayed and self._cancels:
                 await cancel_abandoned(self._run)
-
-    def _frames(self) -> AsyncGenerator[bytes]:
-        return frames(
-            self._run,
-            self._translator,
-            self._after,
-            buffer=self._buffer,
-            when_full=self._when_full,
-        )
 
 
 async def _no_parts() -> AsyncGenerator[bytes]:
@@ -226,7 +221,7 @@ async def frames(
         events = run.events(0, buffer=buffer, when_full=when_full)
     try:
         async for event in events:
-            told = list(translator.events(event.namespace, event.kind, event.data))
+            told = translator.events(event.namespace, event.kind, event.data)
             if again and _last(event) <= seen:
                 translator.acknowledge_gap()
                 continue

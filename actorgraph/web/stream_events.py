@@ -53,28 +53,26 @@ class EventTranslator:
         self._messages: dict[str, Any] = {}
         self._values_due = False
 
-    def events(self, namespace: Namespace, mode: str, chunk: Any) -> Iterator[tuple[str, Any]]:
-        """Iterate over the events, `(name, data)`, for a chunk or another event of the run."""
+    def events(self, namespace: Namespace, mode: str, chunk: Any) -> list[tuple[str, Any]]:
+        """Return the events, `(name, data)`, for a chunk or another event of the run."""
         if mode not in _CHUNKS:
             self._values_due |= mode == "gap"
-            yield mode, to_plain(_shown(mode, chunk))
-            return
+            return [(mode, to_plain(_shown(mode, chunk)))]
         if mode == "values" and self._values_due and not namespace:
             self._values_due = False
-            yield mode, to_plain(chunk)
-            return
+            return [(mode, to_plain(chunk))]
         if namespace and not self._subgraphs and mode != "messages":
-            return
+            return []
         below = "".join(f"|{part}" for part in namespace) if self._subgraphs else ""
         if mode != "messages":
-            if mode in self._modes:
-                yield mode + below, to_plain(chunk)
-            return
+            return [(mode + below, to_plain(chunk))] if mode in self._modes else []
         message, metadata = chunk
+        found: list[tuple[str, Any]] = []
         if "messages-tuple" in self._modes:
-            yield "messages" + below, to_plain([message, metadata])
+            found.append(("messages" + below, to_plain([message, metadata])))
         if "messages" in self._modes:
-            yield from self._whole(message, metadata, below)
+            found.extend(self._whole(message, metadata, below))
+        return found
 
     def acknowledge_gap(self) -> None:
         """Don't send the values after a gap: the client has them already."""

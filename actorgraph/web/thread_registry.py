@@ -87,7 +87,7 @@ class Registry:
         self._store = store
         self._found = found
         self._begun = begun
-        self._turn = anyio.Lock()
+        self._turn = anyio.Lock(fast_acquire=True)
 
     async def get(
         self, thread_id: str, *, overridden: Mapping[str, Any] | None = None

@@ -479,6 +479,7 @@ class TaskActors:
         self._calls = calls
         self._of_nodes: dict[str, NodeActor] = {}
         self._of_calls: dict[int, CallActor] = {}
+        self._stopped = False
 
     def assign(self, start: StartTask, group: Spawns, here: Here | None, *, alone: bool) -> None:
         """Assign a task to its actor. Never waits.
@@ -525,9 +526,12 @@ class TaskActors:
                 actor.cancel()
 
     def stop(self) -> None:
-        """End each actor once it is idle."""
-        for actor in self._of_nodes.values():
-            actor.stop()
+        """End each actor once it is idle; no task is assigned any more."""
+        # Called by whoever sees the run's end first, and again where it is always passed.
+        if not self._stopped:
+            self._stopped = True
+            for actor in self._of_nodes.values():
+                actor.stop()
 
     def statistics(self) -> dict[str, NodeActorStatistics]:
         """Figures of each actor, by node name; those of functions under `name()`."""
