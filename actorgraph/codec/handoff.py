@@ -17,10 +17,11 @@ import msgspec
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.encryption import NOWHERE, Place, input_of, items_at, value_at, writes_at
-from actorgraph.codec.placement import Placement, SharedInput, can_share
 from actorgraph.codec.records import (
     MAY_BE_INLINE,
+    Placement,
     Record,
+    SharedInput,
     encode_json,
     encode_names,
     encode_record,
@@ -101,7 +102,8 @@ class HandOff:
         self._holder = holder
         self._placed = placed or Placement()
         self._shared_input = SharedInput()
-        self._shares = can_share(codec) and not own_versions and plan.entry is None
+        # A program's own serializer can't encode references to other rows.
+        self._shares = type(codec) is Codec and not own_versions and plan.entry is None
         self._encoded = self._encoded_at_yield = 0
         self._migrated: frozenset[str] = frozenset()
 

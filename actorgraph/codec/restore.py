@@ -17,8 +17,14 @@ from actorgraph.codec.decode_errors import checkpoint_label, raise_located
 from actorgraph.codec.encryption import NOWHERE, input_of, items_at, value_at, writes_of
 from actorgraph.codec.list_cache import are_contiguous
 from actorgraph.codec.migrations import apply_migrations, rename_old_edges
-from actorgraph.codec.placement import Placement
-from actorgraph.codec.records import Record, decode_metadata, decode_names, decode_record, frames
+from actorgraph.codec.records import (
+    Placement,
+    Record,
+    decode_metadata,
+    decode_names,
+    decode_record,
+    frames,
+)
 from actorgraph.errors import ActorGraphError, FormatVersionError, SerializationError
 from actorgraph.plan.plan import Plan
 from actorgraph.superstep.deltas import batches, refolded

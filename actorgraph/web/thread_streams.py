@@ -18,6 +18,7 @@ from actorgraph.web.event_responses import (
     HEADERS,
     PING,
     PING_S,
+    EventTranslator,
     frame,
     frames,
     offset_of,
@@ -27,7 +28,6 @@ from actorgraph.web.graph_choice import with_graph
 from actorgraph.web.jsonable import to_plain
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.run_start import KEPT
-from actorgraph.web.stream_events import EventTranslator
 from actorgraph.web.thread_registry import StoredThread
 from actorgraph.web.thread_state import config_of
 

@@ -527,7 +527,7 @@ class TaskActors:
 
     def stop(self) -> None:
         """End each actor once it is idle; no task is assigned any more."""
-        # Called by whoever sees the run's end first, and again where it is always passed.
+        # Called where the end of the run is seen first, and again on its way out.
         if not self._stopped:
             self._stopped = True
             for actor in self._of_nodes.values():
