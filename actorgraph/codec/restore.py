@@ -232,9 +232,9 @@ def held_values(
         if stored.ends.get((channel, chain[-1][0]), 0) > chain[-1][1]:
             placement.outgrown.add(channel)
         values[channel] = list(growth.items)
-    rules = plan.channels
-    loaded = {c: rules[c].load(v) if c in rules else v for c, v in values.items()}
-    return {channel: value for channel, value in loaded.items() if value is not EMPTY}
+    for channel in plan.loading.intersection(values):
+        values[channel] = plan.channels[channel].load(values[channel])
+    return {channel: value for channel, value in values.items() if value is not EMPTY}
 
 
 def resolve_shared(codec: Codec, stored: StoredCheckpoint, record: Record, value: Any) -> Any:

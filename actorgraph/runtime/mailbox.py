@@ -10,6 +10,7 @@ Wake-ups    can't be lost: the reader publishes `_parked` before it checks the q
 import asyncio
 import sys
 import threading
+from asyncio import _get_running_loop
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -17,9 +18,39 @@ from typing import Any, Generic, TypeVar
 
 import anyio
 
-from actorgraph.loops import Home, home, on_trio
+from actorgraph.loops import on_trio
 
 T = TypeVar("T")
+
+
+class Home:
+    """The thread that runs an event loop; of most loops always the same one.
+
+    Attributes:
+        thread: its id; 0 while no thread runs the loop.
+    """
+
+    __slots__ = ("thread",)
+
+    def __init__(self, thread: int) -> None:
+        self.thread = thread
+
+
+class _Threads(threading.local):
+    """The home of the loops of a thread."""
+
+    def __init__(self) -> None:
+        self.home = Home(threading.get_ident())
+
+
+_HERE = _Threads()
+
+
+def home() -> Home:
+    """The home of the running event loop."""
+    found: Home | None = getattr(_get_running_loop(), "home", None)
+    return _HERE.home if found is None else found
+
 
 _NO_HOME = Home(0)
 

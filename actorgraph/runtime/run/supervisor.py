@@ -26,10 +26,9 @@ from anyio.abc import TaskGroup
 from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import DrainTimeoutError
 from actorgraph.errors.texts import error_repr
-from actorgraph.loops import Home, home
 from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate, Mailbox, wait_shielded
+from actorgraph.runtime.mailbox import Gate, Home, Mailbox, home, wait_shielded
 from actorgraph.runtime.run.callbacks import Lifecycle
 from actorgraph.runtime.run.inline_tasks import InlineTasks, LateGroup
 from actorgraph.runtime.run.launch import RunSpans
