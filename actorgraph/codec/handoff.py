@@ -320,21 +320,6 @@ class HandOff:
         return version_apart(of)
 
     def _checkpoint_row(self, point: NewCheckpoint, rows: "_Rows | None" = None) -> CheckpointRow:
-        return CheckpointRow(
-            id=point.id,
-            parent=point.parent,
-            step=point.step,
-            source=point.source,
-            run=self._stamped_run,
-            next=encode_names(point.next),
-            record=encode_record(self._record(point)),
-            metadata=encode_metadata(point.metadata) if point.metadata else "{}",
-            blobs=() if rows is None else tuple(rows.blobs),
-            ranges=() if rows is None else tuple(rows.ranges),
-            merges=() if rows is None else tuple(rows.merges),
-        )
-
-    def _record(self, point: NewCheckpoint) -> Record:
         placed = self._placed
         record = Record(
             v=CHECKPOINT_FORMAT,  # passed, because its default costs a call of the factory
@@ -353,7 +338,19 @@ class HandOff:
         if placed.shared:
             placed.write_shared(record)
         record.parts = record.counted
-        return record
+        return CheckpointRow(
+            id=point.id,
+            parent=point.parent,
+            step=point.step,
+            source=point.source,
+            run=self._stamped_run,
+            next=encode_names(point.next),
+            record=encode_record(record),
+            metadata=encode_metadata(point.metadata) if point.metadata else "{}",
+            blobs=() if rows is None else tuple(rows.blobs),
+            ranges=() if rows is None else tuple(rows.ranges),
+            merges=() if rows is None else tuple(rows.merges),
+        )
 
     def _is_growing(self, channel: str, value: list[Any]) -> bool:
         """Whether to store a list as rows of items, not as one value.

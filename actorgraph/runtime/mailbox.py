@@ -52,7 +52,8 @@ def home() -> Home:
     return _HERE.home if found is None else found
 
 
-_NO_HOME = Home(0)
+NO_HOME = Home(0)
+"""Of a loop that has not been seen yet."""
 
 
 class Mailbox(Generic[T]):
@@ -68,7 +69,7 @@ class Mailbox(Generic[T]):
         self.items: deque[T] = deque()
         self._parked: Any = None
         self._loop: Any = None  # of the reader, once it has waited
-        self._home: Home = _NO_HOME
+        self._home: Home = NO_HOME
         self._on_trio = False
 
     def __len__(self) -> int:
@@ -137,7 +138,8 @@ class Mailbox(Generic[T]):
 
     def _bind(self) -> None:
         """Remember the reader's loop and its thread, for senders in other threads."""
-        self._home = home()
+        # As `home`, which would be a call more for each answer that is waited for.
+        self._home = getattr(_get_running_loop(), "home", None) or _HERE.home
         if "trio" in sys.modules and on_trio():
             import trio
 

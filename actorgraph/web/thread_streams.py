@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import RunNotFoundError
-from actorgraph.web.endpoint import ApiCall, Endpoint
+from actorgraph.web.endpoint import ApiCall, Endpoint, with_graph
 from actorgraph.web.event_responses import (
     HEADERS,
     PING,
@@ -24,7 +24,6 @@ from actorgraph.web.event_responses import (
     offset_of,
     send_parts,
 )
-from actorgraph.web.graph_choice import with_graph
 from actorgraph.web.jsonable import to_plain
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.run_start import KEPT

@@ -28,7 +28,7 @@ from actorgraph.errors import DrainTimeoutError
 from actorgraph.errors.texts import error_repr
 from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate, Home, Mailbox, home, wait_shielded
+from actorgraph.runtime.mailbox import NO_HOME, Gate, Mailbox, home, wait_shielded
 from actorgraph.runtime.run.callbacks import Lifecycle
 from actorgraph.runtime.run.inline_tasks import InlineTasks, LateGroup
 from actorgraph.runtime.run.launch import RunSpans
@@ -127,7 +127,7 @@ class Supervisor:
         self._effects: deque[Effect] = deque()  # to be carried out, in order
         self._caused: list[Event] = []  # events that effects have caused in this thread
         self._slices: Iterator[None] | None = None  # the rest of a long save
-        self._home = Home(0)
+        self._home = NO_HOME
         self._parked = self._stepping = False  # waiting for an event; carrying out effects
         self._group: TaskGroup | LateGroup | None = None
         self._here: InlineTasks | None = None
