@@ -326,7 +326,8 @@ class NodeActor:
         live = environment.live
         if node.retry or start.task.timeout is not None or scope.progress is not None:
             live = start_attempt(scope, live, before)
-        values = visible(environment.lineage.state)  # no superstep ends while a task runs
+        state = environment.lineage.state  # no superstep ends while a task runs
+        values = visible(state) if state.plan.managed else state.values
         if PREVIOUS in values:
             scope.previous = values[PREVIOUS]
         if environment.inherit is not None:

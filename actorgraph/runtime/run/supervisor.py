@@ -438,7 +438,11 @@ class Supervisor:
                 return self._save(effect)
             case StartTask():
                 alone = len(self._state.running) == 1 and not self._here
-                if self._must_wait_for_reader(alone=alone):
+                # A task may have to wait until the reader of chunks asks for the next one; one that
+                # is alone waits where it is performed. The reader itself waits until a function
+                # that runs a nested graph has ended.
+                held = self._broadcast is not None and self._broadcast.holds
+                if held and (self._here is None or not (alone or self._here.is_awaited)):
                     return False
                 assert self._group is not None
                 if self._timer is not None:
@@ -457,14 +461,6 @@ class Supervisor:
             case _:
                 assert_never(effect)
         return True
-
-    def _must_wait_for_reader(self, *, alone: bool) -> bool:
-        """Whether a task may begin only when the reader of chunks asks for the next one."""
-        if self._broadcast is None or not self._broadcast.holds:
-            return False
-        # A task alone waits where it is performed. The reader itself waits until a function that
-        # runs a nested graph has ended.
-        return self._here is None or not (alone or self._here.is_awaited)
 
     async def _wait_for(self, effect: Effect) -> None:
         """Wait for an effect that could not be carried out at once.
