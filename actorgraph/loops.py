@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-import threading
 from asyncio import _get_running_loop, _set_running_loop
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
@@ -98,32 +97,3 @@ async def in_thread(work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work)
 
     return await shielded(hop)
-
-
-class Home:
-    """The thread that runs an event loop; of most loops always the same one.
-
-    Attributes:
-        thread: its id; 0 while no thread runs the loop.
-    """
-
-    __slots__ = ("thread",)
-
-    def __init__(self, thread: int) -> None:
-        self.thread = thread
-
-
-class _Threads(threading.local):
-    """The home of the loops of a thread."""
-
-    def __init__(self) -> None:
-        self.home = Home(threading.get_ident())
-
-
-_HERE = _Threads()
-
-
-def home() -> Home:
-    """The home of the running event loop."""
-    found: Home | None = getattr(_get_running_loop(), "home", None)
-    return _HERE.home if found is None else found

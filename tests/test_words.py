@@ -120,7 +120,6 @@ PRIVATE_NAME = re.compile(
 # (path, text) -> the reason why this place may keep its words.
 ALLOWED = {
     ("actorgraph/codec/records.py", "stands"): "a key of stored records",
-    ("actorgraph/codec/placement.py", "stands"): "the same key",
     ("actorgraph/superstep/begin.py", "is no p"): "LangGraph's message",
     ("actorgraph/superstep/begin.py", "There is no"): "the same message",
 }

@@ -13,7 +13,7 @@ from typing import Any, get_origin
 
 from actorgraph.channels.base import EMPTY, Channel, T
 from actorgraph.errors import ErrorCode, InvalidUpdateError, SchemaError
-from actorgraph.messages.stamps import stamp_objects
+from actorgraph.messages.add_messages import stamp_objects
 from actorgraph.values.commands import Overwrite, overwritten
 
 _CONCRETE: dict[Any, type] = {

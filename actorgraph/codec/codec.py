@@ -190,9 +190,9 @@ class Codec:
     @property
     def encodes_all(self) -> bool:
         """Whether even small integers must go through `encode`, not inline into the record."""
-        if self.encrypts or type(self) is Codec:
+        if type(self) is Codec:
             return self.encrypts
-        return bool(overridden_methods(type(self), ("encode", "decode")))
+        return self.encrypts or bool(overridden_methods(type(self), ("encode", "decode")))
 
     @property
     def lists(self) -> ListCache | None:

@@ -17,10 +17,11 @@ import msgspec
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.encryption import NOWHERE, Place, input_of, items_at, value_at, writes_at
-from actorgraph.codec.placement import Placement, SharedInput, can_share
 from actorgraph.codec.records import (
     MAY_BE_INLINE,
+    Placement,
     Record,
+    SharedInput,
     encode_json,
     encode_names,
     encode_record,
@@ -101,7 +102,8 @@ class HandOff:
         self._holder = holder
         self._placed = placed or Placement()
         self._shared_input = SharedInput()
-        self._shares = can_share(codec) and not own_versions and plan.entry is None
+        # A program's own serializer can't encode references to other rows.
+        self._shares = type(codec) is Codec and not own_versions and plan.entry is None
         self._encoded = self._encoded_at_yield = 0
         self._migrated: frozenset[str] = frozenset()
 
@@ -318,21 +320,6 @@ class HandOff:
         return version_apart(of)
 
     def _checkpoint_row(self, point: NewCheckpoint, rows: "_Rows | None" = None) -> CheckpointRow:
-        return CheckpointRow(
-            id=point.id,
-            parent=point.parent,
-            step=point.step,
-            source=point.source,
-            run=self._stamped_run,
-            next=encode_names(point.next),
-            record=encode_record(self._record(point)),
-            metadata=encode_metadata(point.metadata) if point.metadata else "{}",
-            blobs=() if rows is None else tuple(rows.blobs),
-            ranges=() if rows is None else tuple(rows.ranges),
-            merges=() if rows is None else tuple(rows.merges),
-        )
-
-    def _record(self, point: NewCheckpoint) -> Record:
         placed = self._placed
         record = Record(
             v=CHECKPOINT_FORMAT,  # passed, because its default costs a call of the factory
@@ -351,7 +338,19 @@ class HandOff:
         if placed.shared:
             placed.write_shared(record)
         record.parts = record.counted
-        return record
+        return CheckpointRow(
+            id=point.id,
+            parent=point.parent,
+            step=point.step,
+            source=point.source,
+            run=self._stamped_run,
+            next=encode_names(point.next),
+            record=encode_record(record),
+            metadata=encode_metadata(point.metadata) if point.metadata else "{}",
+            blobs=() if rows is None else tuple(rows.blobs),
+            ranges=() if rows is None else tuple(rows.ranges),
+            merges=() if rows is None else tuple(rows.merges),
+        )
 
     def _is_growing(self, channel: str, value: list[Any]) -> bool:
         """Whether to store a list as rows of items, not as one value.

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from actorgraph.channels import EMPTY
-from actorgraph.codec.placement import Placement
+from actorgraph.codec.records import Placement
 from actorgraph.errors import SchemaMismatchError
 from actorgraph.plan.compatibility import renamed_channels
 from actorgraph.plan.plan import Plan

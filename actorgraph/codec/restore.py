@@ -17,8 +17,14 @@ from actorgraph.codec.decode_errors import checkpoint_label, raise_located
 from actorgraph.codec.encryption import NOWHERE, input_of, items_at, value_at, writes_of
 from actorgraph.codec.list_cache import are_contiguous
 from actorgraph.codec.migrations import apply_migrations, rename_old_edges
-from actorgraph.codec.placement import Placement
-from actorgraph.codec.records import Record, decode_metadata, decode_names, decode_record, frames
+from actorgraph.codec.records import (
+    Placement,
+    Record,
+    decode_metadata,
+    decode_names,
+    decode_record,
+    frames,
+)
 from actorgraph.errors import ActorGraphError, FormatVersionError, SerializationError
 from actorgraph.plan.plan import Plan
 from actorgraph.superstep.deltas import batches, refolded
@@ -226,9 +232,9 @@ def held_values(
         if stored.ends.get((channel, chain[-1][0]), 0) > chain[-1][1]:
             placement.outgrown.add(channel)
         values[channel] = list(growth.items)
-    rules = plan.channels
-    loaded = {c: rules[c].load(v) if c in rules else v for c, v in values.items()}
-    return {channel: value for channel, value in loaded.items() if value is not EMPTY}
+    for channel in plan.loading.intersection(values):
+        values[channel] = plan.channels[channel].load(values[channel])
+    return {channel: value for channel, value in values.items() if value is not EMPTY}
 
 
 def resolve_shared(codec: Codec, stored: StoredCheckpoint, record: Record, value: Any) -> Any:

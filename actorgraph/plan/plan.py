@@ -213,6 +213,8 @@ class Plan:
     firsts: Mapping[str, Channel[Any]] = field(init=False)
     dumping: frozenset[str] = field(init=False)
     """The channels whose stored value is not the cell's own."""
+    loading: frozenset[str] = field(init=False)
+    """The channels that make a cell's value from the stored one."""
     start: NodePlan = field(init=False)
     """The hidden node that moves a run's input into the state; without one, `entry`."""
     needs_store: str = field(init=False)
@@ -243,6 +245,9 @@ class Plan:
             "firsts": {n: c for n, c in self.channels.items() if _may_have_a_first(c)},
             "dumping": frozenset(
                 n for n, c in self.channels.items() if type(c).dump is not Channel.dump
+            ),
+            "loading": frozenset(
+                n for n, c in self.channels.items() if type(c).load is not Channel.load
             ),
             "start": self.entry or self.nodes.get(START),
             "needs_store": next(

@@ -23,7 +23,7 @@ import msgspec
 
 from actorgraph.errors import SlowReaderError
 from actorgraph.loops import in_event_loop
-from actorgraph.runtime.mailbox import Gate, Mailbox, wait_for_gate
+from actorgraph.runtime.mailbox import Mailbox, Waiting, wait_for_wake_up
 from actorgraph.values.stream_items import Namespace, StreamItem, WhenFull
 
 BUFFER_MAX = 256
@@ -90,8 +90,8 @@ class Broadcast:
         self._chunks: Mailbox[StreamItem | None] = Mailbox()
         self._items = self._chunks.items
         self._lock = threading.Lock()
-        self._room: list[Gate] = []  # senders that wait for room
-        self._starts: list[Gate] = []  # tasks that wait for the reader
+        self._room: Waiting = []  # senders that wait for room
+        self._starts: Waiting = []  # tasks that wait for the reader
         self._open = True
         self._too_slow = False
         self._count = self._most = self._dropped = 0
@@ -168,7 +168,7 @@ class Broadcast:
             if self.above is not None and self.above.holds:
                 await self.above.wait_wanted()
                 continue
-            await wait_for_gate(self._starts, lambda: not self.holds)
+            await wait_for_wake_up(self._starts, lambda: not self.holds)
 
     @property
     def is_empty(self) -> bool:
@@ -191,7 +191,7 @@ class Broadcast:
             if self.above is not None and self.above.is_full:
                 await self.above.wait_room()
                 continue
-            await wait_for_gate(self._room, lambda: not self.is_full)
+            await wait_for_wake_up(self._room, lambda: not self.is_full)
 
     async def get(self) -> StreamItem | None:
         """Take the next chunk; None at the end.
@@ -285,13 +285,13 @@ class Broadcast:
 
     def _wake_tasks(self) -> None:
         waiting, self._starts = self._starts, []
-        for gate in waiting:
-            gate.open()
+        for place in waiting:
+            place.put(None)
 
     def _wake_senders(self) -> None:
         waiting, self._room = self._room, []
-        for gate in waiting:
-            gate.open()
+        for place in waiting:
+            place.put(None)
 
 
 def _ignore_overflow() -> None:

@@ -22,9 +22,10 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any, Final, Protocol, TypeVar
 
-from actorgraph.loops import Home, blocking_allowed, in_event_loop
+from actorgraph.loops import blocking_allowed, in_event_loop
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.inline import InlineCalls
+from actorgraph.runtime.mailbox import Home
 from actorgraph.runtime.portal import call_result
 from actorgraph.runtime.signals import HeldSignals
 

@@ -10,6 +10,7 @@ Wake-ups    can't be lost: the reader publishes `_parked` before it checks the q
 import asyncio
 import sys
 import threading
+from asyncio import _get_running_loop
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -17,11 +18,42 @@ from typing import Any, Generic, TypeVar
 
 import anyio
 
-from actorgraph.loops import Home, home, on_trio
+from actorgraph.loops import on_trio
 
 T = TypeVar("T")
 
-_NO_HOME = Home(0)
+
+class Home:
+    """The thread that runs an event loop; of most loops always the same one.
+
+    Attributes:
+        thread: its id; 0 while no thread runs the loop.
+    """
+
+    __slots__ = ("thread",)
+
+    def __init__(self, thread: int) -> None:
+        self.thread = thread
+
+
+class _Threads(threading.local):
+    """The home of the loops of a thread."""
+
+    def __init__(self) -> None:
+        self.home = Home(threading.get_ident())
+
+
+_HERE = _Threads()
+
+
+def home() -> Home:
+    """The home of the running event loop."""
+    found: Home | None = getattr(_get_running_loop(), "home", None)
+    return _HERE.home if found is None else found
+
+
+NO_HOME = Home(0)
+"""Of a loop that has not been seen yet."""
 
 
 class Mailbox(Generic[T]):
@@ -37,7 +69,7 @@ class Mailbox(Generic[T]):
         self.items: deque[T] = deque()
         self._parked: Any = None
         self._loop: Any = None  # of the reader, once it has waited
-        self._home: Home = _NO_HOME
+        self._home: Home = NO_HOME
         self._on_trio = False
 
     def __len__(self) -> int:
@@ -106,7 +138,8 @@ class Mailbox(Generic[T]):
 
     def _bind(self) -> None:
         """Remember the reader's loop and its thread, for senders in other threads."""
-        self._home = home()
+        # As `home`, which would be a call more for each answer that is waited for.
+        self._home = getattr(_get_running_loop(), "home", None) or _HERE.home
         if "trio" in sys.modules and on_trio():
             import trio
 
@@ -196,21 +229,25 @@ class Gate:
             del self._waiting[box]
 
 
-async def wait_for_gate(gates: "list[Gate]", is_ready: Callable[[], bool]) -> None:
-    """Add a gate to a list and wait until the list's owner opens it.
+Waiting = list[Mailbox[None]]
+"""Those who wait for one condition; its owner wakes each with `put(None)`, from any thread."""
+
+
+async def wait_for_wake_up(waiting: Waiting, is_ready: Callable[[], bool]) -> None:
+    """Join a list and wait until the list's owner wakes everyone in it.
 
     Args:
-        is_ready: whether the condition holds already; called when the gate is in the list, so
-            that an owner that makes it true afterwards finds the gate.
+        is_ready: whether the condition holds already; called when the list has the caller, so
+            that an owner that makes it true afterwards finds it there.
     """
-    gate = Gate()
-    gates.append(gate)
+    place: Mailbox[None] = Mailbox()
+    waiting.append(place)
     try:
         if not is_ready():
-            await gate.wait()
+            await place.get()
     finally:
         with suppress(ValueError):  # the owner has emptied the list
-            gates.remove(gate)
+            waiting.remove(place)
 
 
 async def wait_shielded(wait: Callable[[], Awaitable[T]]) -> T:

@@ -65,7 +65,8 @@ def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect
 
 def restore(state: RunState, restored: Restored) -> None:
     """Set a run's state to a checkpoint: its cells, versions, step and ids."""
-    state.values = {**state.plan.initial_values(), **restored.values}
+    first = state.plan.initial_values() if state.plan.firsts else {}
+    state.values = {**first, **restored.values}
     state.versions = dict(restored.versions)
     state.seen = {node: dict(seen) for node, seen in restored.seen.items()}
     state.max_version = max([restored.version_floor, *restored.versions.values()])
@@ -77,9 +78,9 @@ def restore(state: RunState, restored: Restored) -> None:
     state.deltas = restored.deltas
     state.tasks = {}
     state.generation = pending.next_generation(restored.ledger)
-    state.bare_answer = pending.bare_answer(restored.ledger)
+    state.bare_answer = pending.bare_answer(restored.ledger) if restored.ledger else []
     state.anchor = restored.id
-    for writes in pending.accepted(restored.ledger):
+    for writes in pending.accepted(restored.ledger) if restored.ledger else ():
         apply_command(state, writes)
 
 

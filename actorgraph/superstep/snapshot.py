@@ -78,11 +78,11 @@ def snapshot(
         for task in (*tasks, *ended)
     )
     unfinished = [t for t in tasks if not live or not _settled(state, t, known)]
-    stuck = None if unfinished else fold_error(restored.ledger)
+    stuck = None if unfinished or not restored.ledger else fold_error(restored.ledger)
     if stuck is not None:
         # Every task has finished and the superstep has not: it is what comes next.
         unfinished, shown = tasks, tuple(task._replace(error=stuck) for task in shown)
-    elif live:
+    elif live and known:
         _apply_finished(state, [*tasks, *handlers], known)
     interrupts = tuple(i for task in shown for i in task.interrupts)
     parents: dict[str, str] = restored.metadata.get("parents", {})
@@ -102,8 +102,11 @@ def snapshot(
 def values_of(state: RunState) -> Any:
     """Read the state: a dict of the keys that are available, or the bare value of the one key."""
     keys = state.plan.state_keys
-    pairs = ((key, state.read(key)) for key in keys)
-    values = {key: value for key, value in pairs if value is not EMPTY}
+    if state.plan.opaque.isdisjoint(keys):
+        values = {key: state.values[key] for key in keys if key in state.values}
+    else:
+        pairs = ((key, state.read(key)) for key in keys)
+        values = {key: value for key, value in pairs if value is not EMPTY}
     return values.get(keys[0]) if state.plan.bare_state else values
 
 
@@ -113,7 +116,7 @@ def metadata_of(
     """Make a snapshot's metadata; its `writes` are read from the parent's pending writes."""
     return {
         **restored.metadata,
-        **counters_of(restored.deltas),
+        **(counters_of(restored.deltas) if restored.deltas else {}),
         "source": restored.source,
         "step": restored.step,
         "parents": restored.metadata.get("parents", {}),

@@ -1,12 +1,16 @@
 """Failures: retries, error handlers, and the input of a run whose save was refused.
 
-A failed attempt is retried by the node's policies (`next_delay`). The last failure goes to the
+A failed attempt is retried by the node's policies (`next_delay`), or after the wait that a server
+asks for with its error (`retry_after`). The last failure goes to the
 node's error handler, if it has one: it becomes a task in the same superstep. The failed task counts
 as finished without writes; the handler's writes take their place. The failure is stored before the
 handler starts: after a crash the handler runs again, not the node.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from math import inf
 from typing import Any
 
@@ -26,11 +30,11 @@ from actorgraph.errors.texts import error_repr
 from actorgraph.plan.plan import Plan
 from actorgraph.superstep import chunks
 from actorgraph.superstep.pending_writes import Attempt
-from actorgraph.superstep.retry_after import retry_after
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import control_entry, keep, save
 from actorgraph.values.commands import is_invalid_resume
 from actorgraph.values.constants import ERROR, ERROR_SOURCE_NODE, HANDLER_MARK, ONE_AT_A_TIME, PUSH
+from actorgraph.values.http_errors import headers_of
 from actorgraph.values.ids import task_id
 from actorgraph.values.policies import Durability, RetryOn, RetryPolicy
 from actorgraph.values.run import Effect, LedgerEntry, Task, TaskResult
@@ -230,3 +234,58 @@ def _copied(error: CheckpointError) -> CheckpointError:
     made.__cause__, made.__context__ = error.__cause__, error.__context__
     made.__suppress_context__ = error.__suppress_context__
     return made
+
+
+RETRY_AFTER_MAX_S = 3600.0
+"""A server that asks for a longer wait is not listened to: no node sleeps for hours."""
+
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+
+
+def retry_after(error: BaseException, now: float) -> float | None:
+    """Compute the seconds that the server of an error asks to wait.
+
+    Args:
+        error: of an HTTP client; of a group the longest wait counts.
+        now: seconds since 1970, for a date if the response has none of its own.
+    Returns: None if it asks for nothing, for a wait in the past, or for more than an hour.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        inner = (retry_after(each, now) for each in error.exceptions)
+        return max((wait for wait in inner if wait is not None), default=None)
+    headers = headers_of(error)
+    # Clients that know the finer one prefer it.
+    wait = _number(headers.get("retry-after-ms"), 0.001)
+    return _wait(headers, now) if wait is None else wait
+
+
+def _wait(headers: dict[str, str], now: float) -> float | None:
+    given = headers.get("retry-after")
+    wait = _number(given, 1.0)
+    if wait is not None or given is None:
+        return wait
+    until = _date(given)
+    if until is None:
+        return None
+    # The server's own time, if it says it: its clock may be another than this machine's.
+    asked = _date(headers.get("date"))
+    return _sane(until - (now if asked is None else asked))
+
+
+def _number(text: str | None, unit: float) -> float | None:
+    if text is None or not _NUMBER.fullmatch(text.strip()):
+        return None
+    return _sane(float(text) * unit)
+
+
+def _date(text: str | None) -> float | None:
+    """Read an HTTP date, as seconds since 1970."""
+    try:
+        made = parsedate_to_datetime(text or "")
+        return (made if made.tzinfo else made.replace(tzinfo=UTC)).timestamp()
+    except Exception:  # noqa: BLE001 - a server's nonsense must not hide the error it came with
+        return None
+
+
+def _sane(wait: float) -> float | None:
+    return wait if 0 <= wait <= RETRY_AFTER_MAX_S else None

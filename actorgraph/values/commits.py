@@ -338,7 +338,7 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 class Shared(msgspec.Struct, frozen=True):
-    """A reference to a value that several stored rows have in common; see `codec/placement.py`.
+    """A reference to a value that several stored rows have in common; see `codec/records.py`.
 
     Attributes:
         name: of the value's row, among the blobs of the same checkpoint.

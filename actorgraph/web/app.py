@@ -28,12 +28,11 @@ from actorgraph.loops import on_trio
 from actorgraph.runtime.log import event
 from actorgraph.runtime.task.calling import abandoned
 from actorgraph.web.access import Access, Assistants, Authenticate, Authorize
-from actorgraph.web.endpoint import Endpoint, PathEndpoints, with_slashes
+from actorgraph.web.endpoint import Endpoint, PathEndpoints, Server, with_slashes
 from actorgraph.web.lifespan import running
 from actorgraph.web.problems import problem
 from actorgraph.web.request_limits import Limits
 from actorgraph.web.routes import ENDPOINTS
-from actorgraph.web.server import Server
 
 
 class GraphRoutes:

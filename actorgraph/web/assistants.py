@@ -7,8 +7,7 @@ from msgspec import Struct
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
-from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.graph_choice import graph_of_assistant
+from actorgraph.web.endpoint import ApiCall, Endpoint, graph_of_assistant
 from actorgraph.web.problems import NotFound
 from actorgraph.web.thread_registry import assistant_id
 

@@ -1,12 +1,13 @@
 """Endpoints: how a request is decoded, authorized and answered.
 
 A request passes these steps, in this order: authentication, rate limit, body (size, JSON, shape,
-depth), the thread that its path names, authorization, the endpoint's own handler.
+depth), the thread that its path names, authorization, the endpoint's own handler. `Server` is
+the state that all endpoints of one server share.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeVar, cast
 from urllib.parse import unquote
 
 import anyio
@@ -17,8 +18,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.errors import SystemClosedError
+from actorgraph.api.system.system import ActorSystem
+from actorgraph.errors import SchemaMismatchError, SystemClosedError
 from actorgraph.runtime.log import event
+from actorgraph.web.access import Access
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.problems import (
     Forbidden,
@@ -30,9 +33,69 @@ from actorgraph.web.problems import (
     Unsupported,
     response_to,
 )
-from actorgraph.web.request_limits import Limits, excess, retry_after
-from actorgraph.web.server import Server
-from actorgraph.web.thread_registry import StoredThread
+from actorgraph.web.readiness import Readiness
+from actorgraph.web.request_limits import Limits, Rates, StreamSlots, excess, retry_after
+from actorgraph.web.thread_registry import (
+    GRAPH,
+    Registry,
+    StoredThread,
+    TemporaryThreads,
+    assistant_id,
+    find_thread,
+    writer_of,
+)
+
+
+class Server:
+    """A system that is served, with its rules and limits.
+
+    Attributes:
+        system: opened by the application.
+        access: rules of authentication and authorization.
+        limits: of requests.
+        rates: token buckets of the clients.
+        store: where threads are registered, and items of the store routes kept.
+        threads: the registry of threads.
+        streams: slots of open event streams.
+        temporary: removes temporary threads after their runs.
+        readiness: whether saver and store can be used.
+    """
+
+    def __init__(self, system: ActorSystem, access: Access, limits: Limits, store: Any) -> None:
+        self.system = system
+        self.access = access
+        self.limits = limits
+        self.rates = Rates(limits)
+        self.store = store
+        self.threads = Registry(store, self._found, self._begun if is_volatile(store) else None)
+        self.streams = StreamSlots(limits.streams)
+        self.temporary = TemporaryThreads(system, self.threads)
+        self.readiness = Readiness(system, store)
+
+    @property
+    def saver(self) -> Any:
+        """The system's saver; all savers that programs open have LangGraph's methods."""
+        return self.system.saver
+
+    @property
+    def graphs(self) -> Mapping[str, CompiledStateGraph]:
+        """Name -> registered graph."""
+        return cast("Mapping[str, CompiledStateGraph]", self.system.graphs)
+
+    async def _begun(self) -> list[str]:
+        """Return the ids of threads that have stored runs."""
+        return list(dict.fromkeys(run.thread_id for run in await self.system.runs()))
+
+    async def _found(self, thread_id: str) -> StoredThread | None:
+        return await find_thread(self.system, thread_id)
+
+
+def is_volatile(store: Any) -> bool:
+    """Whether a store loses its items when the process ends."""
+    from actorgraph.stores import InMemoryStore
+
+    return isinstance(store, InMemoryStore)
+
 
 SLASH = "\x00"
 SLASHES = "actorgraph.slashes"
@@ -310,3 +373,73 @@ def _check_rate(server: Server, client: tuple[str, str]) -> None:
 def _unescaped(request: Request, text: Any) -> str:
     """Restore the slashes inside a path parameter."""
     return str(text).replace(SLASH, "/") if SLASHES in request.scope else str(text)
+
+
+T = TypeVar("T")
+
+
+def graph_of_assistant(call: ApiCall, assistant: str) -> tuple[str, CompiledStateGraph]:
+    """Return name and graph for an assistant's id or a graph's name.
+
+    Raises:
+        NotFound: the principal may see none of them.
+    """
+    for name, graph in call.graphs.items():
+        if assistant in (name, assistant_id(name)):
+            return name, graph
+    raise NotFound(f"assistant {assistant!r} not found")
+
+
+def graph_of_thread(call: ApiCall, thread: StoredThread) -> CompiledStateGraph:
+    """Return the graph of a thread's newest run, or the only one there is.
+
+    Raises:
+        NotFound: the thread has had no run, and there are several graphs.
+    """
+    name = thread.metadata.get(GRAPH)
+    if isinstance(name, str) and name in call.graphs:
+        return call.graphs[name]
+    if len(call.graphs) == 1:
+        return next(iter(call.graphs.values()))
+    raise NotFound(f"thread {thread.thread_id!r} has no state yet: it has had no run of a graph")
+
+
+async def with_graph(
+    call: ApiCall, thread: StoredThread, use: Callable[[CompiledStateGraph], Awaitable[T]]
+) -> T:
+    """Call a function with a thread's graph, and return its result.
+
+    Args:
+        use: called again, with the graph that wrote the newest checkpoint, if the newest run's
+            graph can't read it.
+    Raises:
+        NotFound: the thread has had no run, and there are several graphs.
+        SchemaMismatchError: no graph of the system can read the checkpoint.
+    """
+    graph = graph_of_thread(call, thread)
+    try:
+        return await use(graph)
+    except SchemaMismatchError:
+        writer = await _writer(call, thread)
+        if writer is None or writer is graph:
+            raise
+        return await use(writer)
+
+
+async def history_graph(call: ApiCall, thread: StoredThread) -> CompiledStateGraph:
+    """Return the graph to list a thread's history with.
+
+    Looked up each time: listing with a graph that doesn't fit raises no error to fall back on.
+
+    Raises:
+        NotFound: the thread has had no run, and there are several graphs.
+    """
+    graph = graph_of_thread(call, thread)
+    if len(call.graphs) == 1:
+        return graph
+    return await _writer(call, thread) or graph
+
+
+async def _writer(call: ApiCall, thread: StoredThread) -> CompiledStateGraph | None:
+    name = await writer_of(call.server.system, thread.thread_id)
+    return None if name is None else call.graphs.get(name)

@@ -3,13 +3,18 @@
 A response only reads: the run lives in the system. It ends with the run, with the client's
 disconnect, or with the server. A disconnect raises no error, and with `on_disconnect="cancel"` it
 cancels the run. Source of the format: WHATWG HTML, "Server-sent events".
+
+Which events a client gets is pure (`EventTranslator`): stream chunks in, named events of
+LangGraph's server out. Mode `messages` sends the metadata of a message once, the message so far at
+each chunk, and the whole message; mode `messages-tuple` sends each chunk alone.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any, Literal
 
 import anyio
+import anyio.lowlevel
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -19,15 +24,108 @@ from actorgraph.errors import ActorGraphError, SlowReaderError
 from actorgraph.errors.texts import error_text
 from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
-from actorgraph.values.stream_items import WhenFull
+from actorgraph.values.stream_items import Namespace, WhenFull
 from actorgraph.values.systems import RunEvent
-from actorgraph.web.jsonable import dumps, encode_plain
-from actorgraph.web.problems import public_reason, public_text
-from actorgraph.web.stream_events import EventTranslator
+from actorgraph.web.jsonable import dumps, encode_plain, to_plain
+from actorgraph.web.problems import Unprocessable, public_reason, public_text
+
+_SAME = ("values", "updates", "tasks", "checkpoints", "debug", "custom", "tools")
+_SAME_AND_TUPLES = (*_SAME, "messages-tuple")
+_CHUNKS = frozenset((*_SAME, "messages"))
+MESSAGES_MAX = 256
+"""Messages whose content so far is kept; one that continues after more others starts anew."""
+
+_NEEDS = {**{mode: mode for mode in _SAME}, "messages": "messages", "messages-tuple": "messages"}
+
+
+def graph_modes(modes: Sequence[str]) -> list[str]:
+    """Return the modes that a graph must stream for a client's modes.
+
+    Raises:
+        Unprocessable: a mode is not supported.
+    """
+    for mode in modes:
+        if mode not in _NEEDS:
+            served = ", ".join(_NEEDS)
+            raise Unprocessable(f"stream_mode must be one of {served}, got {mode!r}")
+    return list(dict.fromkeys(_NEEDS[mode] for mode in modes))
+
+
+class EventTranslator:
+    """Translates the chunks of a run for one client.
+
+    The values after a gap are sent in every mode.
+
+    Args:
+        modes: the client's; None for all, with messages in chunks.
+        subgraphs: whether to send chunks of subgraphs.
+
+    Attributes:
+        is_stateful: whether the events of a chunk depend on earlier chunks.
+    """
+
+    def __init__(self, modes: Sequence[str] | None, *, subgraphs: bool) -> None:
+        self._modes = frozenset(_SAME_AND_TUPLES if modes is None else modes)
+        self.is_stateful = "messages" in self._modes
+        self._subgraphs = subgraphs
+        self._messages: dict[str, Any] = {}
+        self._values_due = False
+
+    def events(self, namespace: Namespace, mode: str, chunk: Any) -> list[tuple[str, Any]]:
+        """Return the events, `(name, data)`, for a chunk or another event of the run."""
+        if mode not in _CHUNKS:
+            self._values_due |= mode == "gap"
+            return [(mode, to_plain(_shown(mode, chunk)))]
+        if mode == "values" and self._values_due and not namespace:
+            self._values_due = False
+            return [(mode, to_plain(chunk))]
+        if namespace and not self._subgraphs and mode != "messages":
+            return []
+        below = "".join(f"|{part}" for part in namespace) if self._subgraphs else ""
+        if mode != "messages":
+            return [(mode + below, to_plain(chunk))] if mode in self._modes else []
+        message, metadata = chunk
+        found: list[tuple[str, Any]] = []
+        if "messages-tuple" in self._modes:
+            found.append(("messages" + below, to_plain([message, metadata])))
+        if "messages" in self._modes:
+            found.extend(self._whole(message, metadata, below))
+        return found
+
+    def acknowledge_gap(self) -> None:
+        """Don't send the values after a gap: the client has them already."""
+        self._values_due = False
+
+    def _whole(self, message: Any, metadata: Any, below: str) -> Iterator[tuple[str, Any]]:
+        identifier = str(getattr(message, "id", None) or "")
+        known = self._messages.pop(identifier, None)
+        if known is None:
+            if len(self._messages) >= MESSAGES_MAX:  # drop the least recently continued one
+                del self._messages[next(iter(self._messages))]
+            yield f"messages/metadata{below}", to_plain({identifier: {"metadata": metadata}})
+        if not type(message).__name__.endswith("Chunk"):
+            self._messages[identifier] = message
+            yield f"messages/complete{below}", to_plain([message])
+            return
+        together = message if known is None else known + message
+        self._messages[identifier] = together
+        yield f"messages/partial{below}", to_plain([together])
+
+
+def _shown(kind: str, data: Any) -> Any:
+    """Return the data of a run's event for clients, without texts of the storage."""
+    if kind == "error" and "message" in data:
+        return {**data, "message": public_text(data.get("error", ""), data.get("message", ""))}
+    if kind in ("end", "drain") and data.get("reason"):
+        return {**data, "reason": public_reason(data["reason"])}
+    return data
+
 
 PING_S = 10.0
 CANCEL_S = 5.0
 """Seconds that a request waits for the end of a run that it cancels; the run ends anyway."""
+TURN_EVENTS = 8
+"""Events after which other tasks get a turn, even if the client takes them as fast as they come."""
 
 
 async def send_parts(
@@ -50,7 +148,7 @@ async def send_parts(
         ping: a meaningless part, sent every `ping_s` seconds.
         lasts_s: seconds after which the response ends; None for no limit.
     """
-    lock = anyio.Lock()
+    lock = anyio.Lock(fast_acquire=True)
     gone = False
     async with anyio.create_task_group() as group, aclosing(parts):
 
@@ -68,11 +166,11 @@ async def send_parts(
 
         await say(start)
         group.start_soon(_listen, receive, leave)
-        group.start_soon(_repeat, say, _body(ping), ping_s)
+        group.start_soon(_repeat, say, {**_PART, "body": ping}, ping_s)
         try:
             with anyio.move_on_after(lasts_s):
                 async for part in parts:
-                    await say(_body(part))
+                    await say({**_PART, "body": part})
         except SlowReaderError:
             pass  # as configured (`when_full`); it reconnects after the last event that it has
         except Exception as error:  # noqa: BLE001 - the status is sent: only the log is left
@@ -107,10 +205,7 @@ async def _repeat(say: Send, message: Message, seconds: float) -> None:
         await say(message)
 
 
-def _body(part: bytes) -> Message:
-    return {"type": "http.response.body", "body": part, "more_body": True}
-
-
+_PART: Message = {"type": "http.response.body", "more_body": True}
 PING = b": ping\n\n"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -174,7 +269,14 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the run ends or the client disconnects."""
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        parts = _no_parts() if scope["method"] == "HEAD" else self._frames()
+        buffer, when_full = self._buffer, self._when_full
+        parts = (
+            _no_parts()
+            if scope["method"] == "HEAD"
+            else frames(
+                self._run, self._translator, self._after, buffer=buffer, when_full=when_full
+            )
+        )
         ping_s, lasts_s = self._ping_s, self._lasts_s
         stayed = False
         try:
@@ -184,15 +286,6 @@ class EventStream(Response):
         finally:  # servers and middleware may cancel the request of a disconnected client
             if not stayed and self._cancels:
                 await cancel_abandoned(self._run)
-
-    def _frames(self) -> AsyncGenerator[bytes]:
-        return frames(
-            self._run,
-            self._translator,
-            self._after,
-            buffer=self._buffer,
-            when_full=self._when_full,
-        )
 
 
 async def _no_parts() -> AsyncGenerator[bytes]:
@@ -226,7 +319,7 @@ async def frames(
         events = run.events(0, buffer=buffer, when_full=when_full)
     try:
         async for event in events:
-            told = list(translator.events(event.namespace, event.kind, event.data))
+            told = translator.events(event.namespace, event.kind, event.data)
             if again and _last(event) <= seen:
                 translator.acknowledge_gap()
                 continue
@@ -236,6 +329,8 @@ async def frames(
             # all events of the chunk again.
             for name, data in told[-1:]:
                 yield frame(name, data, f"{prefix}{max(event.offset, seen)}")
+            if event.offset % TURN_EVENTS == 0:
+                await anyio.lowlevel.checkpoint()
     finally:
         events.close()
 

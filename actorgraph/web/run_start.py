@@ -11,10 +11,9 @@ from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
 from actorgraph.values.commands import Command, Send, StateUpdate
 from actorgraph.web import bodies
-from actorgraph.web.endpoint import ApiCall
-from actorgraph.web.graph_choice import graph_of_assistant, graph_of_thread
+from actorgraph.web.endpoint import ApiCall, graph_of_assistant, graph_of_thread
+from actorgraph.web.event_responses import graph_modes
 from actorgraph.web.problems import HttpProblem, NotFound, Unprocessable
-from actorgraph.web.stream_events import graph_modes
 from actorgraph.web.thread_registry import GRAPH, StoredThread, thread_metadata_of
 from actorgraph.web.thread_state import check_thread_id, checkpoint_config, config_of
 

@@ -16,11 +16,10 @@ from actorgraph.loops import shielded
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import bodies, response_types
 from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.event_responses import EventStream, ResultResponse
+from actorgraph.web.event_responses import EventStream, ResultResponse, graph_modes
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.run_start import KEPT, check_run, modes_of, start_run
-from actorgraph.web.stream_events import graph_modes
 from actorgraph.web.thread_registry import assistant_id
 from actorgraph.web.thread_state import check_thread_id, config_of
 

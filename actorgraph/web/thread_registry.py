@@ -87,7 +87,7 @@ class Registry:
         self._store = store
         self._found = found
         self._begun = begun
-        self._turn = anyio.Lock()
+        self._turn = anyio.Lock(fast_acquire=True)
 
     async def get(
         self, thread_id: str, *, overridden: Mapping[str, Any] | None = None
@@ -236,9 +236,10 @@ async def find_thread(system: ActorSystem, thread_id: str) -> StoredThread | Non
     Its metadata has only its graph: the one that wrote its newest checkpoint, else the one of its
     newest known run.
     """
+    read = host_of(system.saver).reader.begin(_newest_of(thread_id))
     runs = await system.runs(thread_id=thread_id)
     try:
-        newest = await _newest(system, thread_id)
+        (newest,) = await read() or (None,)
     except DAMAGED:
         if not runs:  # neither its age nor its graph is known
             raise
@@ -255,13 +256,12 @@ async def find_thread(system: ActorSystem, thread_id: str) -> StoredThread | Non
 
 async def writer_of(system: ActorSystem, thread_id: str) -> str | None:
     """Return the name of the graph that wrote a thread's newest checkpoint; None if unknown."""
-    return _writer(system, await _newest(system, thread_id))
+    (newest,) = await host_of(system.saver).reader.ask(_newest_of(thread_id)) or (None,)
+    return _writer(system, newest)
 
 
-async def _newest(system: ActorSystem, thread_id: str) -> StoredCheckpoint | None:
-    query = ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
-    (newest,) = await host_of(system.saver).reader.ask(query) or (None,)
-    return newest
+def _newest_of(thread_id: str) -> ListCheckpoints:
+    return ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
 
 
 def thread_metadata_of(graph: str) -> dict[str, Any]:

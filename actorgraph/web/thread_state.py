@@ -10,11 +10,9 @@ from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import bodies, response_types
-from actorgraph.web.endpoint import ApiCall
-from actorgraph.web.graph_choice import with_graph
+from actorgraph.web.endpoint import ApiCall, Server, with_graph
 from actorgraph.web.jsonable import interrupt_json
 from actorgraph.web.problems import NotFound, public_text
-from actorgraph.web.server import Server
 from actorgraph.web.thread_registry import StoredThread
 
 

@@ -13,21 +13,20 @@ from starlette.types import Receive, Scope, Send
 
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import RunNotFoundError
-from actorgraph.web.endpoint import ApiCall, Endpoint
+from actorgraph.web.endpoint import ApiCall, Endpoint, with_graph
 from actorgraph.web.event_responses import (
     HEADERS,
     PING,
     PING_S,
+    EventTranslator,
     frame,
     frames,
     offset_of,
     send_parts,
 )
-from actorgraph.web.graph_choice import with_graph
 from actorgraph.web.jsonable import to_plain
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.run_start import KEPT
-from actorgraph.web.stream_events import EventTranslator
 from actorgraph.web.thread_registry import StoredThread
 from actorgraph.web.thread_state import config_of
 

@@ -10,8 +10,7 @@ from actorgraph.loops import shielded
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
-from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.graph_choice import history_graph, with_graph
+from actorgraph.web.endpoint import ApiCall, Endpoint, history_graph, with_graph
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.run_start import graph_errors_as_problems, write_supersteps
 from actorgraph.web.thread_registry import StoredThread

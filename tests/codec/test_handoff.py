@@ -9,8 +9,7 @@ import pytest
 from actorgraph.channels import EMPTY
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import SLICE_BYTES, encode_metadata
-from actorgraph.codec.placement import Placement
-from actorgraph.codec.records import Record, frame
+from actorgraph.codec.records import Placement, Record, frame
 from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.values.commits import (
     HOLDER_ANY,

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from actorgraph.codec import Codec
-from actorgraph.codec.placement import Placement
-from actorgraph.codec.records import frame
+from actorgraph.codec.records import Placement, frame
 from actorgraph.values.commits import (
     BlobRow,
     MergeRow,

@@ -9,7 +9,7 @@ import pytest
 
 from actorgraph.channels import DeltaChannel
 from actorgraph.codec.migrations import apply_migrations, rename_old_edges
-from actorgraph.codec.placement import Placement
+from actorgraph.codec.records import Placement
 from actorgraph.errors import SchemaMismatchError
 from actorgraph.plan.plan import Plan
 from actorgraph.superstep.list_rows import StoredList

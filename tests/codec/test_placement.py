@@ -6,18 +6,17 @@ from typing import Any
 import pytest
 
 from actorgraph.codec import Codec
-from actorgraph.codec.placement import (
+from actorgraph.codec.records import (
     SHARED_BYTES_MIN,
     Placement,
+    Record,
     SharedInput,
     SharedRow,
-    can_share,
 )
-from actorgraph.codec.records import Record
 from actorgraph.superstep.list_rows import StoredList
 from actorgraph.values.commits import Shared
 from actorgraph.values.constants import START
-from tests.codec.threads import A, B, point
+from tests.codec.threads import A, B, hand_off, point, save
 
 MIN = SHARED_BYTES_MIN
 LONG = "x" * MIN
@@ -116,8 +115,13 @@ class TestSize:
             def encode(self, value: Any, path: str = "value", place: Any = ()) -> bytes:
                 return super().encode(value, path, place)
 
-        assert can_share(Codec())
-        assert not can_share(Own())
+        given = point(1, {START: {"text": LONG}})
+
+        ours = hand_off(Codec()).commit(save(given))
+        theirs = hand_off(Own()).commit(save(given))
+
+        assert [row.channel for row in ours.checkpoints[0].blobs] == [f"{START}:text", START]
+        assert [row.channel for row in theirs.checkpoints[0].blobs] == [START]
 
 
 GIVEN: dict[str, Any] = {"text": LONG, "items": [LONG], "data": LONG.encode(), "n": 1}

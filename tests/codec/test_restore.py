@@ -8,8 +8,7 @@ import pytest
 
 from actorgraph.channels import EMPTY, Topic
 from actorgraph.codec import Codec
-from actorgraph.codec.placement import Placement
-from actorgraph.codec.records import Record, encode_record, frame
+from actorgraph.codec.records import Placement, Record, encode_record, frame
 from actorgraph.codec.restore import (
     delta_values,
     open_claim,

@@ -8,8 +8,7 @@ import msgspec
 from actorgraph.channels import DeltaChannel, UntrackedValue
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
-from actorgraph.codec.placement import Placement
-from actorgraph.codec.records import Record, decode_record, encode_record
+from actorgraph.codec.records import Placement, Record, decode_record, encode_record
 from actorgraph.codec.restore import restore
 from actorgraph.plan.plan import Plan
 from actorgraph.values.checkpoint import Restored

@@ -5,7 +5,7 @@ import threading
 
 import anyio
 
-from actorgraph.runtime.mailbox import Gate, Mailbox, wait_for_gate
+from actorgraph.runtime.mailbox import Gate, Mailbox, Waiting, wait_for_wake_up
 from actorgraph.runtime.system.journal import Journal
 from tests.support.gates import PATIENCE_S
 
@@ -71,13 +71,13 @@ class TestWaiting:
 
         assert len(through) == 6
 
-    async def test_an_open_gate_is_not_waited_for(self):
+    async def test_a_condition_that_holds_is_not_waited_for(self):
         """
-        The state is checked again once the gate is in the list, and the list is as it was.
+        The state is checked again once the waiter is in the list, and the list is as it was.
         """
-        gates: list[Gate] = []
+        waiting: Waiting = []
 
         with anyio.fail_after(PATIENCE_S):
-            await wait_for_gate(gates, lambda: len(gates) == 1)
+            await wait_for_wake_up(waiting, lambda: len(waiting) == 1)
 
-        assert gates == []
+        assert waiting == []

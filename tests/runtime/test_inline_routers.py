@@ -10,7 +10,7 @@ import pytest
 from actorgraph import END, START, StateGraph
 from actorgraph.errors import SlowRouterWarning
 
-CLOCK = "actorgraph.runtime.task.inline_routers.perf_counter"
+CLOCK = "actorgraph.runtime.task.calling.perf_counter"
 NAME: ContextVar[str] = ContextVar("name", default="")
 
 
@@ -154,7 +154,7 @@ class TestSameInBothWays:
 class TestSlowRouters:
     @pytest.fixture(autouse=True)
     def _forget(self, monkeypatch):
-        monkeypatch.setattr("actorgraph.runtime.task.inline_routers._warned", set())
+        monkeypatch.setattr("actorgraph.runtime.task.calling._warned", set())
 
     async def test_a_slow_one_is_named_once(self, monkeypatch):
         """

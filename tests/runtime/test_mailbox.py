@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from actorgraph.runtime.mailbox import Gate, Mailbox, wait_for_gate, wait_shielded
+from actorgraph.runtime.mailbox import Gate, Mailbox, Waiting, wait_for_wake_up, wait_shielded
 from tests.support.gates import PATIENCE_S, Box, patient_group, settled
 
 
@@ -296,34 +296,34 @@ class TestGates:
         assert sorted(through) == [0, 1, 2, 3]
 
     @pytest.mark.parametrize("empties", [True, False], ids=["the list", "nothing"])
-    async def test_a_listed_gate_waits_for_its_owner(self, empties):
+    async def test_a_listed_waiter_waits_for_its_owner(self, empties):
         """
-        A wait ends when the list's owner opens the gate, whether or not it empties the list too.
+        A wait ends when the list's owner wakes it, whether or not it empties the list too.
         """
-        gates: list[Gate] = []
+        waiting: Waiting = []
         waited = Box()
         async with patient_group() as group:
-            group.start_soon(waited.fill, wait_for_gate, gates, lambda: False)
+            group.start_soon(waited.fill, wait_for_wake_up, waiting, lambda: False)
             await settled()
-            (gate,), over = gates, waited.done.is_set()
+            (place,), over = waiting, waited.done.is_set()
             if empties:
-                gates.clear()
-            gate.open()
+                waiting.clear()
+            place.put(None)
 
-        assert (over, waited.error, gates) == (False, None, [])
+        assert (over, waited.error, waiting) == (False, None, [])
 
     async def test_a_wait_that_was_given_up_leaves_the_list(self):
         """
-        Of two gates in a list, the one whose wait was cancelled is taken out.
+        Of two waiters in a list, the one whose wait was cancelled is taken out.
         """
-        gates: list[Gate] = [Gate()]
-        kept = list(gates)
+        waiting: Waiting = [Mailbox()]
+        kept = list(waiting)
         async with patient_group() as group:
-            group.start_soon(wait_for_gate, gates, lambda: False)
+            group.start_soon(wait_for_wake_up, waiting, lambda: False)
             await settled()
             group.cancel_scope.cancel()
 
-        assert gates == kept
+        assert waiting == kept
 
 
 class TestSureAnswers:

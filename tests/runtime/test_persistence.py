@@ -12,7 +12,7 @@ from actorgraph.runtime.saver.hosting import living_host
 from actorgraph.runtime.saver.persistence import ANSWERS_SLICE, PersistenceActor, Receipts
 from actorgraph.storage.sqlite.connections import HopConnection
 from actorgraph.testing import FaultPlan, FaultySaver, GatedSaver, failing_connection
-from actorgraph.values.commits import Claim, Commit, DeleteThread
+from actorgraph.values.commits import Claim, Commit, DeleteThread, LoadCheckpoint
 from actorgraph.values.run import Saved, SaveFailed
 from tests.support.gates import Box, patient_group, settled
 from tests.support.graphs import ab, at, chain, count, in_a_row, writer
@@ -173,6 +173,37 @@ class TestGroupCommit:
         assert after.queries - before.queries == 20
         assert 1 <= after.batches - before.batches <= 20
         assert after.waiting == 0
+
+    async def test_a_query_that_has_begun_shares_the_transaction_of_the_next_one(self, tmp_path):
+        """
+        Two answers that belong together are read at once; the first one's error is raised alone.
+        """
+        async with SqliteSaver(tmp_path / "runs.db") as saver:
+            await ab(saver).ainvoke({}, at())
+            reader = living_host(saver).reader
+            before = reader.statistics()
+
+            first = reader.begin(LoadCheckpoint("t", ""))
+            second = await reader.ask(LoadCheckpoint("t", ""))
+            after = reader.statistics()
+
+            assert (await first()).head == second.head
+            assert (after.queries - before.queries, after.batches - before.batches) == (2, 1)
+
+    async def test_the_error_of_a_query_that_has_begun_is_its_own(self, tmp_path):
+        """
+        The next query, which shares its transaction, gets its answer.
+        """
+        async with SqliteSaver(tmp_path / "runs.db") as saver:
+            await ab(saver).ainvoke({}, at())
+            reader = living_host(saver).reader
+
+            unreadable = reader.begin(LoadCheckpoint("t", "", object()))  # type: ignore[arg-type]
+            loaded = await reader.ask(LoadCheckpoint("t", ""))
+
+            assert loaded.head is not None
+            with pytest.raises(StorageError):
+                await unreadable()
 
 
 def _shut(saver):

@@ -7,7 +7,7 @@ import pytest
 
 from actorgraph import ConflictError, SqliteSaver
 from actorgraph.savers.judge import ThreadState
-from actorgraph.savers.sqlite.known_threads import HEADS_MAX, THREADS_MAX, KnownThreads
+from actorgraph.savers.sqlite.batch import HEADS_MAX, THREADS_MAX, KnownThreads
 from actorgraph.storage.sqlite.connections import HopConnection
 from tests.support.gates import PATIENCE_S, Turnstile
 from tests.support.graphs import at, chain, in_a_row

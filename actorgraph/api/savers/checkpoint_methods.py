@@ -20,8 +20,7 @@ from actorgraph.api.savers.listing import Listing
 from actorgraph.channels import EMPTY
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
-from actorgraph.codec.placement import Placement
-from actorgraph.codec.records import decode_record, encode_record
+from actorgraph.codec.records import Placement, decode_record, encode_record
 from actorgraph.codec.restore import held_values, restore, stored_write
 from actorgraph.errors import (
     CheckpointError,

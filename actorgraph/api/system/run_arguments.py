@@ -7,6 +7,7 @@ that another process can start or resume the run.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -183,17 +184,15 @@ def launch_maker(
     call: StartCall,
     journal: Journal,
     *,
-    run: bytes | None,
     owner: bytes | None,
     control: RunControl,
-) -> Callable[[], Launch]:
-    """Return a function that makes the run's launch.
+) -> Callable[[bytes | None], Launch]:
+    """Return a function that makes the run's launch; it takes the run's id, None for a new one.
 
     Args:
         graph: the graph.
         call: the arguments of `start`.
         journal: gets the run's chunks.
-        run: the run's id, if it has one already.
         owner: the system's id, if its saver stores runs.
         control: lets the system stop the run.
     """
@@ -203,7 +202,7 @@ def launch_maker(
     # The caller's context variables. Each launch gets a copy, since a run changes its own.
     context = copy_context()
 
-    def make() -> Launch:
+    def make(run: bytes | None) -> Launch:
         launch = graph.make_launch(
             call.given,
             call.config,
@@ -352,16 +351,16 @@ def job_of(
         Exception: as `ainvoke` for bad arguments.
     """
     control = call.options.get("control") or RunControl()
+    make = launch_maker(graph, call, journal, owner=owner, control=control)
     if row is None:
         # This launch only validates the call and gives the run its id, which the payload needs.
-        identity = launch_maker(graph, call, journal, run=None, owner=owner, control=control)().run
+        identity = make(None).run
         payload = payload_of(graph, call, identity) if owner is not None else b""
         row = row_of(call, identity, owner or b"", payload)
-    make = launch_maker(graph, call, journal, run=row.run, owner=owner, control=control)
     return Job(
         row,
         journal=journal,
-        make=make,
+        make=partial(make, row.run),
         shape=result_maker(graph, call),
         control=control,
         metadata=call.metadata,

@@ -326,7 +326,8 @@ class NodeActor:
         live = environment.live
         if node.retry or start.task.timeout is not None or scope.progress is not None:
             live = start_attempt(scope, live, before)
-        values = visible(environment.lineage.state)  # no superstep ends while a task runs
+        state = environment.lineage.state  # no superstep ends while a task runs
+        values = visible(state) if state.plan.managed else state.values
         if PREVIOUS in values:
             scope.previous = values[PREVIOUS]
         if environment.inherit is not None:
@@ -479,6 +480,7 @@ class TaskActors:
         self._calls = calls
         self._of_nodes: dict[str, NodeActor] = {}
         self._of_calls: dict[int, CallActor] = {}
+        self._stopped = False
 
     def assign(self, start: StartTask, group: Spawns, here: Here | None, *, alone: bool) -> None:
         """Assign a task to its actor. Never waits.
@@ -525,9 +527,12 @@ class TaskActors:
                 actor.cancel()
 
     def stop(self) -> None:
-        """End each actor once it is idle."""
-        for actor in self._of_nodes.values():
-            actor.stop()
+        """End each actor once it is idle; no task is assigned any more."""
+        # Called where the end of the run is seen first, and again on its way out.
+        if not self._stopped:
+            self._stopped = True
+            for actor in self._of_nodes.values():
+                actor.stop()
 
     def statistics(self) -> dict[str, NodeActorStatistics]:
         """Figures of each actor, by node name; those of functions under `name()`."""

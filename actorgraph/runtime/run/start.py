@@ -395,7 +395,7 @@ def _lineage(
         above=None if place is None else place.scope,
         nested=place is not None,
         in_threads=(place is not None and place.scope.in_thread)
-        or (launch.template.plan.starts_tasks and loop_here() is not None),
+        or (loop_here() is not None and launch.template.plan.starts_tasks),
         owns=state.nested is None or state.nested.claims,
         progress=None if place is None else place.scope.progress,
         stopping=launch.stopping,

@@ -26,10 +26,9 @@ from anyio.abc import TaskGroup
 from actorgraph.codec.handoff import HandOff
 from actorgraph.errors import DrainTimeoutError
 from actorgraph.errors.texts import error_repr
-from actorgraph.loops import Home, home
 from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate, Mailbox, wait_shielded
+from actorgraph.runtime.mailbox import NO_HOME, Gate, Mailbox, home, wait_shielded
 from actorgraph.runtime.run.callbacks import Lifecycle
 from actorgraph.runtime.run.inline_tasks import InlineTasks, LateGroup
 from actorgraph.runtime.run.launch import RunSpans
@@ -128,7 +127,7 @@ class Supervisor:
         self._effects: deque[Effect] = deque()  # to be carried out, in order
         self._caused: list[Event] = []  # events that effects have caused in this thread
         self._slices: Iterator[None] | None = None  # the rest of a long save
-        self._home = Home(0)
+        self._home = NO_HOME
         self._parked = self._stepping = False  # waiting for an event; carrying out effects
         self._group: TaskGroup | LateGroup | None = None
         self._here: InlineTasks | None = None
@@ -439,7 +438,11 @@ class Supervisor:
                 return self._save(effect)
             case StartTask():
                 alone = len(self._state.running) == 1 and not self._here
-                if self._must_wait_for_reader(alone=alone):
+                # A task may have to wait until the reader of chunks asks for the next one; one that
+                # is alone waits where it is performed. The reader itself waits until a function
+                # that runs a nested graph has ended.
+                held = self._broadcast is not None and self._broadcast.holds
+                if held and (self._here is None or not (alone or self._here.is_awaited)):
                     return False
                 assert self._group is not None
                 if self._timer is not None:
@@ -458,14 +461,6 @@ class Supervisor:
             case _:
                 assert_never(effect)
         return True
-
-    def _must_wait_for_reader(self, *, alone: bool) -> bool:
-        """Whether a task may begin only when the reader of chunks asks for the next one."""
-        if self._broadcast is None or not self._broadcast.holds:
-            return False
-        # A task alone waits where it is performed. The reader itself waits until a function that
-        # runs a nested graph has ended.
-        return self._here is None or not (alone or self._here.is_awaited)
 
     async def _wait_for(self, effect: Effect) -> None:
         """Wait for an effect that could not be carried out at once.

@@ -10,7 +10,8 @@ Bounds     a batch is at most 512 queries; answers go out in slices of 8, becaus
 Ends       when stopped and drained
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import anyio
@@ -79,6 +80,26 @@ class ReadActor:
         for error in getattr(answer, "damaged", ()):  # rows that the answer leaves out
             event("warning", "row.damaged", error=str(error))
         return answer if watch is None else watch.answered(query, answer)
+
+    def begin(self, query: Query) -> Callable[[], Awaitable[Any]]:
+        """Hand over a query; a query that is asked at once afterwards joins its transaction.
+
+        Returns: an async function that waits for the answer, and raises as `ask`.
+        """
+        if self._saver.immediate or self._watch is not None or self._closed is not None:
+            return partial(self.ask, query)
+        box: Mailbox[Any] = Mailbox()
+        self._inbox.put((query, box))
+
+        async def wait() -> Any:
+            answer = await box.get()
+            if isinstance(answer, BaseException):
+                raise answer
+            for error in getattr(answer, "damaged", ()):
+                event("warning", "row.damaged", error=str(error))
+            return answer
+
+        return wait
 
     async def ping(self) -> None:
         """Check that the storage answers a read; bypasses the saver's watch.

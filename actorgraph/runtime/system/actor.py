@@ -20,7 +20,7 @@ from anyio.abc import TaskGroup
 from actorgraph.errors import ActorGraphError, SystemClosedError, ThreadBusyError
 from actorgraph.errors.texts import storable
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate, wait_for_gate, wait_shielded
+from actorgraph.runtime.mailbox import Gate, Waiting, wait_for_wake_up, wait_shielded
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.run.supervisor import Supervisor
@@ -113,7 +113,7 @@ class SystemActor:
         self.limiter: anyio.CapacityLimiter | None = None
         self.watchdog: LoopWatchdog | None = None
         self._held: dict[str, None] = {}
-        self._idle: list[Gate] = []
+        self._idle: Waiting = []
         self._thread = 0
 
     def open(self, host: Host, owner: bytes, group: TaskGroup) -> None:
@@ -404,8 +404,8 @@ class SystemActor:
         self._fill()
         if not self.jobs:
             idle, self._idle = self._idle, []
-            for gate in idle:
-                gate.open()
+            for place in idle:
+                place.put(None)
 
     def _fill(self) -> None:
         """Begin waiting runs while there are free slots."""
@@ -467,4 +467,4 @@ class SystemActor:
 
     async def wait_idle(self) -> None:
         """Wait until it has no run."""
-        await wait_for_gate(self._idle, lambda: not self.jobs)
+        await wait_for_wake_up(self._idle, lambda: not self.jobs)

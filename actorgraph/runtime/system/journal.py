@@ -13,7 +13,7 @@ Ends       when closed; readers get the remaining events, then the end
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any, Self
 
 import anyio
@@ -21,7 +21,7 @@ import msgspec
 
 from actorgraph.errors import SlowReaderError
 from actorgraph.runtime.broadcast import Broadcast, Closing
-from actorgraph.runtime.mailbox import Gate, wait_for_gate
+from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up
 from actorgraph.runtime.system.stored_events import Keeper
 from actorgraph.values.stream_items import StreamItem, WhenFull
 from actorgraph.values.systems import RunEvent
@@ -80,7 +80,7 @@ class Journal(Broadcast):
         self.last = first - 1
         self._ring: deque[RunEvent] = deque(maxlen=ring)
         self._holds: dict[Hold, None] = {}
-        self._gates: list[Gate] = []
+        self._readers: Waiting = []
         self._held = True
         self._turn = threading.RLock()
 
@@ -111,7 +111,7 @@ class Journal(Broadcast):
         while self.is_full:
             before = [(hold, hold.offset) for hold in self._holding()]
             with anyio.move_on_after(HELD_S_MAX) as patience:
-                await wait_for_gate(self._room, lambda: not self.is_full)
+                await wait_for_wake_up(self._room, lambda: not self.is_full)
             if patience.cancelled_caught:
                 for hold, offset in before:
                     if hold.offset == offset:
@@ -203,9 +203,9 @@ class Journal(Broadcast):
         if self._room and not self.is_full:
             self._wake_senders()
 
-    async def wait_after(self, offset: int) -> None:
+    def wait_after(self, offset: int) -> Awaitable[None]:
         """Wait until an event after the offset is visible, or the journal is closed."""
-        await wait_for_gate(self._gates, lambda: self.visible > offset or self._is_over)
+        return wait_for_wake_up(self._readers, lambda: self.visible > offset or self._is_over)
 
     @property
     def _is_over(self) -> bool:
@@ -218,9 +218,9 @@ class Journal(Broadcast):
 
     def wake_readers(self) -> None:
         """Wake waiting readers."""
-        gates, self._gates = self._gates, []
-        for gate in gates:
-            gate.open()
+        waiting, self._readers = self._readers, []
+        for reader in waiting:
+            reader.put(None)
 
 
 class EventReader(Closing, AsyncIterator[RunEvent]):
@@ -324,15 +324,16 @@ class EventReader(Closing, AsyncIterator[RunEvent]):
 
     def close(self) -> None:
         """Stop reading; the run waits no longer for this reader."""
-        self._left = True
-        self._journal.release(self._place)
+        if not self._left:
+            self._left = True
+            self._journal.release(self._place)
 
     async def aclose(self) -> None:
         """See `close`."""
         self.close()
 
     def __del__(self) -> None:
-        self._journal.release(self._place)
+        self.close()
 
 
 def gap(after: int, following: int, values: Any) -> list[RunEvent]:

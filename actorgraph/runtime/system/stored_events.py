@@ -24,7 +24,7 @@ from actorgraph.errors import CheckpointError, SerializationError
 from actorgraph.errors.storage import fails_every_request
 from actorgraph.errors.texts import add_note
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate, wait_for_gate
+from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import Receipts
 from actorgraph.values.ids import as_text
@@ -96,7 +96,7 @@ class Keeper:
         self._rows: list[EventRow] = []
         self._flight = 0
         self._lock = threading.RLock()
-        self._idle: list[Gate] = []
+        self._idle: Waiting = []
         self.stored = self.shown = stored
         self.broken = False
 
@@ -122,7 +122,7 @@ class Keeper:
 
     async def wait_idle(self) -> None:
         """Wait until all events are stored, or can't be."""
-        await wait_for_gate(self._idle, lambda: self.is_idle)
+        await wait_for_wake_up(self._idle, lambda: self.is_idle)
 
     async def page(self, after: int) -> list[RunEvent]:
         """Read a page of the stored events after an offset."""
@@ -152,8 +152,8 @@ class Keeper:
             idle = self._idle if self.is_idle else []
             if idle:
                 self._idle = []
-        for gate in idle:
-            gate.open()
+        for place in idle:
+            place.put(None)
         self._changed()
 
     def _give_up(self, error: BaseException, last: int) -> None:

@@ -13,7 +13,7 @@ import anyio.from_thread
 from actorgraph.errors import GraphDrained, GraphInterrupt, RunningLoopError
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime.inline import current_runner
-from actorgraph.runtime.mailbox import Gate, wait_for_gate
+from actorgraph.runtime.mailbox import Gate, Waiting, wait_for_wake_up
 from actorgraph.values.commands import Interrupt
 
 T = TypeVar("T")
@@ -191,12 +191,12 @@ class _LoopEvent(threading.Event):
 
     def __init__(self) -> None:
         super().__init__()
-        self._gates: list[Gate] = []
+        self._waiting: Waiting = []
 
     def set(self) -> None:
         super().set()
-        for gate in tuple(self._gates):
-            gate.open()
+        for place in tuple(self._waiting):
+            place.put(None)
 
     def wait(self, timeout: float | None = None) -> bool:
         runner = current_runner()
@@ -204,7 +204,7 @@ class _LoopEvent(threading.Event):
 
     async def _set(self, timeout_s: float | None) -> bool:
         with anyio.move_on_after(timeout_s):
-            await wait_for_gate(self._gates, self.is_set)
+            await wait_for_wake_up(self._waiting, self.is_set)
         return self.is_set()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from actorgraph.errors import StorageError
 from actorgraph.savers.sqlite import schema, system_schema
-from actorgraph.storage.sqlite.database_files import check_free, make_private, sync_folder
+from actorgraph.storage.sqlite.connections import check_free, make_private, sync_folder
 from actorgraph.storage.sqlite.translate import translate_for_saver
 
 

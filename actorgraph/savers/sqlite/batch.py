@@ -9,7 +9,7 @@ Ends       with one COMMIT for all requests; it runs in the connection's thread,
 """
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from operator import itemgetter
 
@@ -28,7 +28,6 @@ from actorgraph.savers.integrity import (
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems
-from actorgraph.savers.sqlite.known_threads import KnownThreads, States
 from actorgraph.savers.sqlite.retention import apply_retention
 from actorgraph.savers.systems import status_after
 from actorgraph.storage.sqlite.translate import translate_for_saver
@@ -45,6 +44,54 @@ from actorgraph.values.commits import (
 from actorgraph.values.ids import created_of
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import OPEN_STATUSES, SYSTEM_REQUESTS, PutRun
+
+States = dict[str, ThreadState]
+THREADS_MAX = 4096
+HEADS_MAX = 64
+"""Of one thread: runs with many subgraphs have a head for each."""
+
+
+class KnownThreads:
+    """Threads whose state a connection knows from its own last commits, and need not read again.
+
+    Valid      while no other connection has written to the file. `PRAGMA data_version` says so;
+               it is asked under the write lock, so none can write between question and commit
+    Kept       threads with an active run, at most `THREADS_MAX`: those that have more saves to come
+    Ends       with anything that isn't a commit which succeeded: then the next batch reads its
+               threads
+    """
+
+    def __init__(self) -> None:
+        self._version: int | None = None
+        self._states: States = {}
+
+    def take(self, connection: sqlite3.Connection) -> States:
+        """Return the threads that are still valid; this knows nothing until `keep` is called.
+
+        Args:
+            connection: always the same one, inside a write transaction.
+        """
+        (version,) = connection.execute("PRAGMA data_version").fetchone()
+        states, self._states = self._states, {}
+        if version != self._version:
+            self._version = version
+            return {}
+        return states
+
+    def keep(self, states: States, changed: Mapping[str, ThreadState]) -> None:
+        """Know threads after a commit.
+
+        Args:
+            states: those of `take`.
+            changed: the threads of the batch as they are stored now.
+        """
+        for thread_id, state in changed.items():
+            if state.run is not None and len(state.heads) <= HEADS_MAX:
+                states[thread_id] = state
+            else:
+                states.pop(thread_id, None)
+        if len(states) <= THREADS_MAX:
+            self._states = states
 
 
 def run_batch(

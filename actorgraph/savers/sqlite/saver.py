@@ -31,18 +31,17 @@ from actorgraph.errors import (
 from actorgraph.ports import CommitHere
 from actorgraph.savers.sqlite import schema, system_schema
 from actorgraph.savers.sqlite.backup import copy_connection, copy_database, make_private
-from actorgraph.savers.sqlite.batch import run_batch
-from actorgraph.savers.sqlite.known_threads import KnownThreads
+from actorgraph.savers.sqlite.batch import KnownThreads, run_batch
 from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.savers.sqlite.retention import vacuum
 from actorgraph.savers.sqlite.schema import upgrade
 from actorgraph.storage.sqlite.connections import (
     ConnectionSettings,
+    DatabaseFile,
     Driver,
     HopConnection,
     open_driver,
 )
-from actorgraph.storage.sqlite.database_files import DatabaseFile
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
 from actorgraph.storage.sqlite.translate import translate_for_saver
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
