@@ -38,6 +38,7 @@ _PLAIN = frozenset((dict, list))
 _MODEL_PARTS = ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
 _COPIERS: dict[type, Copier] = {}
 _new: Callable[[Any], Any] = object.__new__
+_assign: Callable[[Any, str, Any], None] = object.__setattr__
 
 
 class UncopiableError(Exception):
@@ -64,6 +65,8 @@ def prepare(value: Any) -> tuple[Copier, Any]:
         copier, parts = _MESSAGES[kind]
         values = _message_values(value.__dict__, parts)
         return (copy_value, value) if values is None else (copier, values)
+    if extension_of(kind) is MODEL:
+        return _copy_model, _model_parts(value)
     if extension_of(kind) is not DATACLASS:
         return copy_value, value
     fields: dict[str, Any] = value.__dict__
@@ -90,6 +93,33 @@ def _object_copier(kind: type, empty: tuple[tuple[str, type], ...]) -> Copier:
         return made
 
     return copy_object
+
+
+def _model_parts(value: Any) -> tuple[Any, ...]:
+    """Return the argument of `_copy_model`: which fields need a copy is looked at once."""
+    fields, given, extra, private = (getattr(value, name) for name in _MODEL_PARTS)
+    mutable = [(k, *prepare(v)) for k, v in fields.items() if type(v) not in _IMMUTABLE]
+    more = [
+        (name, *prepare(part))
+        for name, part in zip(_MODEL_PARTS[2:], (extra, private), strict=True)
+        if part is not None
+    ]
+    return type(value), fields, mutable, given, more
+
+
+def _copy_model(parts: tuple[Any, ...]) -> Any:
+    kind, fields, mutable, given, more = parts
+    made, fields = _new(kind), fields.copy()
+    for name, copier, part in mutable:
+        fields[name] = copier(part)
+    # Not by assignment, which pydantic's classes check.
+    _assign(made, "__dict__", fields)
+    _assign(made, "__pydantic_fields_set__", given.copy())
+    _assign(made, "__pydantic_extra__", None)
+    _assign(made, "__pydantic_private__", None)
+    for name, copier, part in more:
+        _assign(made, name, copier(part))
+    return made
 
 
 # Each turn of a chat copies all of its messages, so their copiers are written out. Assigning the

@@ -1,8 +1,8 @@
 """Plan: the compiled graph as data, read by the pure core and the actors during a run.
 
 A `Plan` is immutable and shared by every run of the graph. Everything that can be computed
-once is computed here, because the supervisor reads it at every superstep. Only a node's
-`CallDuration` changes: runs learn it from each other, and no decision of a run depends on it.
+once is computed here, because the supervisor reads it at every superstep. Only the `CallDuration`
+of a node or router changes: runs learn it from each other, and no decision of a run depends on it.
 """
 
 import math
@@ -16,6 +16,19 @@ from actorgraph.plan.schema import Managed
 from actorgraph.values.checkpoint import Migration
 from actorgraph.values.constants import PULL, ROOT, START
 from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
+
+
+class CallDuration:
+    """Duration of the calls of a plain function.
+
+    Attributes:
+        seconds: duration of its last call in a worker thread; infinite before the first.
+    """
+
+    __slots__ = ("seconds",)
+
+    def __init__(self) -> None:
+        self.seconds = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +60,9 @@ class BranchPlan:
     """Whether `path` gets keys without a channel, if its node has just returned them."""
     inline: bool = False
     why: str = ""
-
-
-class CallDuration:
-    """Duration of the calls of a plain node.
-
-    Attributes:
-        seconds: duration of its last call in a worker thread; infinite before the first.
-    """
-
-    __slots__ = ("seconds",)
-
-    def __init__(self) -> None:
-        self.seconds = math.inf
+    duration: CallDuration = field(
+        init=False, default_factory=CallDuration, compare=False, repr=False
+    )
 
 
 @dataclass(frozen=True, slots=True)

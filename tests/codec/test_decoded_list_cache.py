@@ -37,6 +37,10 @@ class Model(BaseModel):
     _hidden: list[int] = PrivateAttr(default_factory=lambda: [7])
 
 
+class Open(BaseModel, extra="allow"):
+    parts: list[list[int]] = []
+
+
 class Row(msgspec.Struct):
     text: str
 
@@ -65,12 +69,13 @@ class Mixed(Slotted):
     y: list[int] = field(default_factory=list)
 
 
-CODEC = Codec([Note, Model, Row, Colour, Frozen, Kept, Slotted, Mixed])
+CODEC = Codec([Note, Model, Open, Row, Colour, Frozen, Kept, Slotted, Mixed])
 CALL = {"name": "search", "args": {"q": ["x"]}, "id": "c"}
 VALUES = [
     *(None, True, 3, 2.5, "text", b"bytes", ("a", ["b"]), Colour.RED),
     *({"role": "user", "content": "hello"}, {"a": {"b": [1, {"c": []}]}}, [[], [1]]),
     *(Note("n", ["x"]), Note("n"), Model(text="m", parts={"p": [1]})),
+    *(Open(), Open(parts=[[1], []], more={"a": [[2]]})),
     *(HumanMessage("hello", id="1"), HumanMessage([{"type": "text", "text": "hello"}])),
     *(AIMessage("", tool_calls=[CALL]), AIMessage("a", response_metadata={"model": "m"})),
     *(AIMessage("a", additional_kwargs={"a": {"b": []}}, usage_metadata={"tokens": 3}),),

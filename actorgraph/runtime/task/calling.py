@@ -247,7 +247,9 @@ async def branch_writes(
             else:
                 inline = scope is not None and not scope.in_thread
                 answer = await call_function(
-                    branch.path, branch.is_async, seen, extra, inline=inline, here=here
+                    *(branch.path, branch.is_async, seen, extra, branch.duration),
+                    inline=inline,
+                    here=here,
                 )
         targets.extend(branch_targets(plan, node.name, branch, answer))
     return targets
@@ -311,6 +313,7 @@ async def call_function(
     is_async: bool,
     given: Any,
     extra: dict[str, Any],
+    duration: CallDuration | None = None,
     *,
     inline: bool = False,
     here: bool = False,
@@ -320,6 +323,7 @@ async def call_function(
     Args:
         given: the positional argument.
         extra: keyword arguments.
+        duration: of a plain one; see `hop`.
         inline: whether a plain one may be called in this thread, if the loop is a caller's.
         here: whether this thread has no loop, and may block.
     Returns: its return value; an awaitable that a sync function returns is awaited.
@@ -339,7 +343,7 @@ async def call_function(
     async def call() -> tuple[Any]:  # a tuple: trio refuses a bare coroutine as a thread's result
         return (function(given, **extra),)
 
-    (returned,) = await in_thread(call)
+    (returned,) = await in_thread(call, duration)
     return await returned if inspect.isawaitable(returned) else returned
 
 
