@@ -64,7 +64,7 @@ class StoredThread(Struct):
         Raises:
             NotFound: it doesn't.
         """
-        if not contains(self.metadata, wanted):
+        if wanted and not contains(self.metadata, wanted):
             raise NotFound.thread(self.thread_id)
 
 

@@ -112,6 +112,7 @@ class SystemActor:
         self.on_held: list[Callable[[Job], None]] = []
         self.limiter: anyio.CapacityLimiter | None = None
         self.watchdog: LoopWatchdog | None = None
+        self._keeping: Host | None = None  # the saver's host, if the saver keeps runs
         self._held: dict[str, None] = {}
         self._idle: Waiting = []
         self._thread = 0
@@ -125,6 +126,7 @@ class SystemActor:
             group: for the tasks of the runs.
         """
         self.host, self.owner, self.group = host, owner, group
+        self._keeping = host if self.keeps else None
         self._thread = threading.get_ident()
         self.accept_pace, self.begin_pace = Pace(group), Pace(group, host.writer)
 
@@ -363,11 +365,6 @@ class SystemActor:
         self.active -= 1
         self.counts["supersteps"] += job.supersteps
         self._settle(job)
-
-    @property
-    def _keeping(self) -> Host | None:
-        """The saver's host, if the saver keeps runs."""
-        return self.host if self.keeps else None
 
     # --- runs that end ---
 
