@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 from opentelemetry import context as contexts
@@ -191,8 +191,8 @@ class RunTrace:
             case _:
                 return  # not an event that ends a task
         del self._nodes[task]
-        failed = isinstance(event, TaskFailed) and status == "error"
-        self._end_models(task, event.error if failed else None)
+        failed = isinstance(event, TaskFailed) and status != "cancelled"
+        self._end_models(task, cast("TaskFailed", event).error if failed else None)
         self._last_ns = time.time_ns()
         close(span, status, self._last_ns)
 
