@@ -4,11 +4,12 @@ import asyncio
 import contextvars
 from typing import Any
 
+import anyio
 import pytest
 
 from actorgraph import START, InMemorySaver, StateGraph, entrypoint, task
 from actorgraph.loops import in_event_loop
-from tests.support import blocking_driver, blocking_plugin
+from tests.support import blocking_driver, blocking_plugin, gates
 from tests.support.blocking_driver import COUNTS, NotApplicableError, installed, needs_loop
 from tests.support.gates import Turnstile
 from tests.support.graphs import AB, at, in_a_row, writer
@@ -149,6 +150,41 @@ class TestCalls:
 
         closed, state = asyncio.run(main())
         assert (closed, state.values["bar"], state.next) == (1, ["a"], ("slow",))
+
+    def test_settled_waits_for_the_threads_of_calls(self, blocking):
+        """
+        It returns when the call has gone as far as it can: to a function that waits for the test.
+        """
+        log: list[int] = []
+
+        async def busy(state: Any) -> Any:
+            log.append(sum(range(3_000_000)))
+            return {"bar": ["busy"]}
+
+        async def main() -> list[int]:
+            slow = Turnstile()
+            call = asyncio.ensure_future(in_a_row({"busy": busy, "slow": slow}).ainvoke({}))
+            await gates.settled()
+            reached = [len(log), slow.calls]
+            slow.out.set()
+            await call
+            return reached
+
+        assert asyncio.run(main()) == [1, 1]
+
+    @pytest.mark.parametrize("backend", ["asyncio", "trio"])
+    def test_a_loop_that_the_test_runs_is_the_one_that_functions_wait_in(self, blocking, backend):
+        """
+        A test without a marker may run asyncio or trio itself, and open gates there.
+        """
+
+        async def main() -> Any:
+            slow = Turnstile({"bar": ["out"]})
+            async with anyio.create_task_group() as group:
+                group.start_soon(opened, slow)
+                return await in_a_row({"slow": slow}).ainvoke({})
+
+        assert anyio.run(main, backend=backend)["bar"] == ["out"]
 
     def test_a_call_that_never_ends_is_given_up(self, blocking, monkeypatch):
         """

@@ -98,6 +98,13 @@ class Broken(Theirs):
         raise ConnectionError("no")
 
 
+class Interrupted(Theirs):
+    """One that Ctrl-C ends."""
+
+    def _generate(self, *given: Any, **options: Any) -> Any:
+        raise KeyboardInterrupt
+
+
 def theirs(*answers: Any) -> Theirs:
     return Theirs(messages=iter(answers))
 
@@ -143,6 +150,22 @@ async def test_a_model_that_fails_has_the_error(traces: Traces):
     span = traces.one("chat g-1")
     assert span.status.status_code is StatusCode.ERROR
     assert of(span)["error.type"] == "ConnectionError"
+
+
+def test_a_model_call_that_ctrl_c_ends_was_cancelled(traces: Traces):
+    """
+    Ctrl-C inside a model's call cancels the call; its span has no error.
+    """
+
+    def node(state: MessagesState):
+        return {"messages": [Interrupted(messages=iter(())).invoke(state["messages"])]}
+
+    with pytest.raises(KeyboardInterrupt):
+        in_a_row({"talk": node}, schema=MessagesState).invoke({"messages": ["hello"]})
+
+    span = traces.one("chat g-1")
+    assert (span.attributes or {})["actorgraph.status"] == "cancelled"
+    assert span.status.status_code is StatusCode.UNSET
 
 
 class Silent(Theirs):

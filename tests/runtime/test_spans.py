@@ -216,6 +216,21 @@ class TestEnds:
         assert [of(span, "status") for span in traces.runs()] == [("cancelled",)]
         assert of(traces.one("a"), "status") == ("cancelled",)
 
+    def test_a_run_that_ctrl_c_ends_was_cancelled(self, traces):
+        """
+        Ctrl-C in a function of a blocking call cancels its run, as elsewhere; no span has an error.
+        """
+
+        def node(state):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            in_a_row({"node": node}).invoke({})
+
+        ended = (*traces.runs(), traces.one("node"))
+        assert [of(span, "status") for span in ended] == [("cancelled",)] * 2
+        assert {span.status.status_code for span in traces.spans} == {StatusCode.UNSET}
+
     async def test_a_run_that_is_refused_says_why(self, traces):
         """
         A run that could not begin has a span with the error.

@@ -29,18 +29,22 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any, Self, TypeVar, cast
 
 import anyio
+import anyio.from_thread
+import anyio.to_thread
 import pytest
 
 import actorgraph
 from actorgraph import CompiledStateGraph
 from actorgraph.api.functional.task_functions import TaskFunction
 from actorgraph.api.graph.setup import CompiledBase
+from actorgraph.loops import on_trio
 from actorgraph.plan import callables
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime import caller, portal
 from actorgraph.runtime.mailbox import wait_shielded
 from actorgraph.runtime.task.futures import TaskFuture
 from actorgraph.runtime.task.scope import CURRENT
+from tests.support import blocking_quiet
 
 T = TypeVar("T")
 AGAIN_S = 0.5
@@ -68,7 +72,10 @@ ITERATORS = {"astream": "stream", "aget_state_history": "get_state_history"}
 _LIBRARY = str(Path(actorgraph.__file__).parent)
 
 WAITING = frozenset(
-    ("anyio", "asyncio", "trio", "wait", "set", "sleep", "checkpoint", "aget", "aput", "asearch")
+    (
+        *("anyio", "asyncio", "trio", "wait", "set", "sleep", "checkpoint"),
+        *("aget", "aput", "asearch", "asend"),
+    )
 )
 """Names in the code of async functions that need the test's event loop."""
 
@@ -77,8 +84,8 @@ class NotApplicableError(BaseException):
     """Raised for a graph that no blocking call can run in its own thread; says why."""
 
 
-class InterruptedFunctionError(BaseException):
-    """Raised in a function that waits when its call is cancelled, as KeyboardInterrupt is."""
+class InterruptedFunctionError(KeyboardInterrupt):
+    """Raised in a function that waits when its call is cancelled, as by Ctrl-C."""
 
 
 class BlockingCall:
@@ -111,9 +118,12 @@ class BlockingCall:
 
         def work() -> None:
             try:
-                end(self._context.run(function), None)
+                with blocking_quiet.working(self):
+                    value = self._context.run(function)
             except BaseException as error:  # noqa: BLE001 - raised in the test
                 end(None, error)
+            else:
+                end(value, None)
 
         def give_up() -> None:
             end(None, TimeoutError(f"a blocking call has not ended within {PATIENCE_S} s"))
@@ -190,10 +200,10 @@ class WaitingFunction:
                 return await coroutine
             finally:
                 call.functions.discard(task)
-                self._asked.put(None)
+                self._ask(None)
 
         future = asyncio.run_coroutine_threadsafe(_outcome(work()), call.home)
-        while (asked := self._asked.get()) is not None:
+        while (asked := self._next()) is not None:
             asked()
         value, error = future.result()
         if isinstance(error, asyncio.CancelledError) and call.is_interrupted:
@@ -201,6 +211,16 @@ class WaitingFunction:
         if error is not None:
             raise error
         return cast("T", value)
+
+    def _ask(self, asked: Callable[[], None] | None) -> None:
+        blocking_quiet.woken(self)
+        self._asked.put(asked)
+
+    def _next(self) -> Callable[[], None] | None:
+        with suppress(queue.Empty):
+            return self._asked.get_nowait()
+        with blocking_quiet.waiting(self):
+            return self._asked.get()
 
     async def call(self, function: Callable[[], T]) -> T:
         """Call a function in the thread that waits; awaited in the test's event loop."""
@@ -216,7 +236,7 @@ class WaitingFunction:
                 outcome = None, error
             loop.call_soon_threadsafe(lambda: done.done() or done.set_result(outcome))
 
-        self._asked.put(asked)
+        self._ask(asked)
         value, error = await done
         if error is not None:
             raise error
@@ -243,8 +263,9 @@ def _is_outside() -> bool:
 
 async def _blocking(function: Callable[[], T], call: BlockingCall | None = None) -> T:
     """Call a blocking function: here, in the thread that waits for this, or in a new one."""
-    loop = _get_running_loop()
-    if loop is None:
+    if on_trio():  # a loop that the test itself runs
+        return await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
+    if _get_running_loop() is None:
         return function()
     waits = WAITS.get()
     if waits is not None:
@@ -389,10 +410,21 @@ def plain(function: Callable[..., Any], source: Any = None) -> Callable[..., Any
         coroutine, call = function(*args, **options), CALL.get()
         if not waits:
             return _stepped(coroutine)
-        # A call that the test itself has made in a thread has no loop to wait in.
-        return asyncio.run(coroutine) if call is None else WaitingFunction().run(call, coroutine)
+        return _in_a_loop(coroutine) if call is None else WaitingFunction().run(call, coroutine)
 
     return called
+
+
+def _in_a_loop(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in the loop that has called this thread; in a new one if none has."""
+
+    async def work() -> T:
+        return await coroutine
+
+    try:
+        return anyio.from_thread.run(work)
+    except anyio.NoEventLoopError:  # a call that the test itself has made in a thread
+        return asyncio.run(work())
 
 
 def _is_library(function: Any) -> bool:
@@ -525,4 +557,5 @@ def installed() -> Generator[None]:
         patch.setattr(TaskFunction, "__init__", _task_made(TaskFunction.__init__))
         patch.setattr(TaskFuture, "__await__", _future_awaited(TaskFuture.__await__))
         patch.setattr(caller, "take", _taken(caller.take))
+        blocking_quiet.install(patch)
         yield

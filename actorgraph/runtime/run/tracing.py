@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 from opentelemetry import context as contexts
@@ -175,6 +175,8 @@ class RunTrace:
                 status = "success"
                 if result.cached:
                     span.set_attribute(_PREFIX + "cached", value=True)
+            case TaskFailed(_, KeyboardInterrupt()):
+                status = "cancelled"  # as when Ctrl-C comes while no function runs
             case TaskFailed(_, error):
                 status, self._failed = "error", error
                 record_error(span, error)
@@ -189,7 +191,8 @@ class RunTrace:
             case _:
                 return  # not an event that ends a task
         del self._nodes[task]
-        self._end_models(task, event.error if isinstance(event, TaskFailed) else None)
+        failed = isinstance(event, TaskFailed) and status != "cancelled"
+        self._end_models(task, cast("TaskFailed", event).error if failed else None)
         self._last_ns = time.time_ns()
         close(span, status, self._last_ns)
 
@@ -230,6 +233,8 @@ class RunTrace:
         if isinstance(error, GraphDrained):
             status = "drained"
             span.set_attribute(_PREFIX + "reason", error.reason)
+        elif isinstance(error, KeyboardInterrupt):
+            status = "cancelled"
         elif isinstance(error, BaseException):
             record_error(span, error)
         close(span, status, None)

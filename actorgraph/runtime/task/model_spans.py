@@ -48,11 +48,13 @@ class ModelSpans(BaseCallbackHandler):
             span.end()
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
-        """End the span with the error."""
+        """End the span with the error; by Ctrl-C it was cancelled."""
         span = self._open.pop(run_id, None)
         if span is not None:
-            span.fail(error)
-            span.end()
+            by_user = isinstance(error, KeyboardInterrupt)
+            if not by_user:
+                span.fail(error)
+            span.end(cancelled=by_user)
 
     def end(self, error: BaseException | None) -> None:
         """End the spans of calls that were cancelled: LangChain calls no handler for these.
