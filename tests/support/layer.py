@@ -25,7 +25,7 @@ for name in ("langchain_core.runnables", "langchain_core.tools", "langgraph_sdk"
     if find_spec(name.partition(".")[0]):
         import_module(name)
 """
-"""What most programs import, and what imports nothing of LangGraph itself."""
+"""Imports of most programs that import nothing of LangGraph themselves."""
 
 
 def environment() -> dict[str, str]:

