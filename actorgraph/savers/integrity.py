@@ -333,11 +333,12 @@ def whole(stored: StoredCheckpoint, record: Record) -> StoredCheckpoint:
     return stored
 
 
-def sound_runs(rows: Iterable[tuple[RunRow, int | None]], query: ListRuns) -> list[RunRow]:
+def sound_runs(rows: Iterable[tuple[RunRow, int | None]], *, one: bool) -> list[RunRow]:
     """Check rows of `system_runs`; a list of several runs is returned without the damaged ones.
 
     Args:
         rows: each with its stored checksum.
+        one: whether a single run was asked for.
     Returns: the rows; a `ReadableRows` with the errors if some were left out.
     Raises:
         StorageError: the query asks for a single run, and its row is damaged.
@@ -348,7 +349,7 @@ def sound_runs(rows: Iterable[tuple[RunRow, int | None]], query: ListRuns) -> li
         try:
             found.append(check_system_run(row, crc))
         except StorageError as error:
-            if query.run is not None:
+            if one:
                 raise
             errors.append(error)
     return ReadableRows(found, errors) if errors else found

@@ -9,6 +9,7 @@ from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,
+    ListWaiting,
     OpenRun,
     PutRun,
     RunRow,
@@ -31,6 +32,12 @@ def status_after(ends: str) -> str:
 def is_orphan(row: RunRow) -> bool:
     """Whether a run is open and no live system owns it."""
     return row.status in OPEN_STATUSES and not row.alive
+
+
+def is_offered(row: RunRow, query: ListWaiting) -> bool:
+    """Whether an open run is due, and of the graphs and builds that a worker runs."""
+    fits = row.graph in query.graphs and row.build in ("", *query.builds)
+    return fits and row.due <= query.now and (row.owner is not None or not query.owned)
 
 
 def is_asked(row: RunRow, owner: bytes) -> bool:
@@ -81,13 +88,16 @@ def refused_claim(
 def refused_row(put: PutRun, others: Iterable[OpenRun]) -> ThreadBusyError | None:
     """Refuse a new run with `if_busy="reject"` if another system has an open run of the thread.
 
+    A run that is put for any worker has no owner: each open run of the thread is another's.
+
     Args:
         others: the open runs of the thread.
     Returns: the error; None if the run is accepted.
     """
     if put.if_busy != "reject":
         return None
-    busy = next((o for o in others if o.owner != put.row.owner), None)
+    own = put.row.owner
+    busy = next((o for o in others if own is None or o.owner != own), None)
     return None if busy is None else _busy(put.thread_id, busy)
 
 

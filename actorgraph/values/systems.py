@@ -44,6 +44,9 @@ class RunRow(msgspec.Struct, frozen=True):
         reason: why it was cancelled or parked, or the text of its error.
         alive: when read: whether its owner's lease is valid.
         cancel: the reason of a request to its owner to cancel it; None without a request.
+        build: the build of the program that may run it; "" for every build.
+        priority: runs with a higher one are offered to workers first.
+        due: microseconds since 1970-01-01 UTC before which it doesn't begin; 0 for at once.
     """
 
     run: bytes
@@ -59,6 +62,9 @@ class RunRow(msgspec.Struct, frozen=True):
     reason: str = ""
     alive: bool = False
     cancel: str | None = None
+    build: str = ""
+    priority: int = 0
+    due: int = 0
 
 
 class OpenRun(msgspec.Struct, frozen=True):
@@ -246,6 +252,7 @@ class ListRuns(msgspec.Struct, frozen=True):
         orphaned: only open ones whose owner's lease is not valid.
         asked_of: only open ones of this owner with a request to cancel.
         open_of: only open ones of these threads, without their payloads.
+        among: only these runs.
     """
 
     run: bytes | None = None
@@ -254,6 +261,50 @@ class ListRuns(msgspec.Struct, frozen=True):
     orphaned: bool = False
     asked_of: bytes | None = None
     open_of: tuple[str, ...] = ()
+    among: tuple[bytes, ...] = ()
+
+
+class ListWaiting(msgspec.Struct, frozen=True):
+    """Read open runs without a living owner that can begin now, oldest first: a list of `RunRow`.
+
+    Left out are runs that are not due yet, and runs with an older open run on their thread. The
+    rows come without their payloads.
+
+    Attributes:
+        graphs: only runs of these graphs.
+        builds: only runs of these builds; "" is every build's.
+        now: microseconds since 1970-01-01 UTC.
+        limit: the most rows.
+        owned: only runs that have had an owner, which has died or left them.
+    """
+
+    graphs: tuple[str, ...]
+    builds: tuple[str, ...]
+    now: int
+    limit: int
+    owned: bool = False
+
+
+class CountWaiting(msgspec.Struct, frozen=True):
+    """Count the open runs that no system has accepted yet: a list with one `WaitingCount`.
+
+    Attributes:
+        limit: counting stops there.
+    """
+
+    limit: int
+
+
+class WaitingCount(msgspec.Struct, frozen=True):
+    """The answer to `CountWaiting`.
+
+    Attributes:
+        runs: their number, at most the limit.
+        oldest: when the oldest of them was made, in microseconds since 1970-01-01 UTC; 0: none is.
+    """
+
+    runs: int
+    oldest: int
 
 
 class ReadEvents(msgspec.Struct, frozen=True):
@@ -272,7 +323,8 @@ class ReadEvents(msgspec.Struct, frozen=True):
     newest: bool = False
 
 
-SystemQuery = ListRuns | ReadEvents
+SystemQuery = ListRuns | ListWaiting | CountWaiting | ReadEvents
+SYSTEM_QUERIES = (ListRuns, ListWaiting, CountWaiting, ReadEvents)
 
 
 class RunEvent(msgspec.Struct, frozen=True):

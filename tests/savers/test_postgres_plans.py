@@ -21,6 +21,7 @@ from actorgraph.savers.postgres import statements as removals
 from actorgraph.savers.postgres import statements as system_statements
 from actorgraph.values.commits import Claim, Commit, Committed
 from actorgraph.values.systems import (
+    AdoptRun,
     EventRow,
     ListRuns,
     PutRun,
@@ -148,6 +149,7 @@ async def everything(saver) -> None:
         ListRuns(run=b"\3" * 16),
         ListRuns(thread_id="s"),
         ListRuns(open_of=("s",)),
+        ListRuns(among=(b"\3" * 16,)),
         ReadEvents(b"\3" * 16, "s", 0, 9),
     ):
         await saver.query([query])
@@ -156,6 +158,8 @@ async def everything(saver) -> None:
 
 async def rarely(saver) -> None:
     """Use what an operator, or a crash, makes of runs and values."""
+    left = RunRow(b"\4" * 16, "left", "g", "pending", 0, False, None, 1, "{}", b"")
+    await saver.commit([PutRun(left, "left"), AdoptRun(left.run, "left", b"o" * 16, None, 1)])
     texts = ["".join(Random(n).choices(ascii_letters, k=20_000)) for n in range(3)]
     large = in_a_row({t[:3]: writer(t) for t in texts}, checkpointer=saver)
     await large.ainvoke({}, at("large"))

@@ -12,10 +12,12 @@ from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import (
     AdoptRun,
     AskCancel,
+    CountWaiting,
     DropOwner,
     EventRow,
     ForgetRun,
     ListRuns,
+    ListWaiting,
     PutRun,
     ReadEvents,
     RenewOwner,
@@ -23,6 +25,7 @@ from actorgraph.values.systems import (
     SetRun,
     StoreEvents,
     TrimRuns,
+    WaitingCount,
 )
 from tests.savers.test_contract import claim, point, port, save
 from tests.support.systems import SYSTEM_KINDS, place
@@ -300,3 +303,99 @@ class TestLeases:
         outcomes = await port.commit([late, claim(LATER, None, point(3), epoch=3)])
 
         assert kinds(outcomes) == [ConflictError, Committed]
+
+
+def free(number: int, thread_id: str = "", **columns: Any) -> PutRun:
+    """A run that no system has yet, on a thread of its own unless that is given."""
+    made = msgspec.structs.replace(row(bytes([number]) * 16, None, **columns), attempts=0)
+    made = msgspec.structs.replace(made, thread_id=thread_id or f"t{number}")
+    return PutRun(made, made.thread_id)
+
+
+async def waiting(port: Any, limit: int = 10, **query: Any) -> list[int]:
+    """The numbers of the runs that a worker of the graph "g" is offered."""
+    asked = {"graphs": ("g",), "builds": (), "now": 100, "limit": limit, **query}
+    (found,) = await port.query([ListWaiting(**asked)])
+    assert not any(one.payload for one in found)
+    return [one.run[0] for one in found]
+
+
+class TestWaitingRuns:
+    async def test_runs_without_a_living_owner_are_offered(self, port):
+        """
+        Free runs and those of dead owners, oldest first, but not those of a living one.
+        """
+        await port.commit([RenewOwner(ONE, HOUR_S), put(LATER), free(3), free(1)])
+        dead = PutRun(row(b"\2" * 16, TWO), "t")
+
+        assert await waiting(port) == [1, 3]
+        await port.commit([dead])
+        assert await waiting(port) == [1, 2, 3]
+        assert await waiting(port, owned=True) == [2]
+        assert await waiting(port, limit=1) == [1]
+        assert await waiting(port, graphs=("h",)) == []
+
+    async def test_a_thread_offers_its_oldest_open_run_alone(self, port):
+        """
+        The next run of a thread is offered when the one before it has ended.
+        """
+        await port.commit([free(1, "t"), free(2, "t"), free(3, "u")])
+        assert await waiting(port) == [1, 3]
+
+        await port.commit([AdoptRun(b"\1" * 16, "t", ONE, None, 1)])
+        await port.commit([SetRun(b"\1" * 16, "t", ONE, "success")])
+        assert await waiting(port) == [2, 3]
+
+    async def test_builds_and_times_are_kept(self, port):
+        """
+        A run of another build, or one whose time has not come, is not offered.
+        """
+        if not getattr(port, "routes_runs", False):
+            pytest.skip("its tables have no builds and no times")
+        runs_of_builds = [free(1, build="v1"), free(2, build="v2"), free(3)]
+        await port.commit([*runs_of_builds, free(4, due=101, priority=7)])
+
+        assert await waiting(port) == [3]
+        assert await waiting(port, builds=("v2", "v3")) == [2, 3]
+        assert await waiting(port, now=101) == [3, 4]
+        (found,) = await runs(port, run=b"\4" * 16)
+        assert (found.priority, found.due, found.build) == (7, 101, "")
+
+    async def test_free_runs_are_counted(self, port):
+        """
+        The count stops at its limit; runs that a system has had are not in it.
+        """
+        await port.commit([put(), *(free(n, created=100 - n) for n in range(1, 6))])
+
+        assert await port.query([CountWaiting(9)]) == [[WaitingCount(5, 95)]]
+        ((some,),) = await port.query([CountWaiting(2)])
+        assert some.runs == 2
+
+    async def test_many_runs_are_adopted_at_once(self, port):
+        """
+        Of two systems that adopt the same runs in one batch each, every run goes to the first.
+        """
+        numbers = range(1, 101)
+        await port.commit([free(n) for n in numbers])
+        first = [AdoptRun(bytes([n]) * 16, f"t{n}", ONE, None, 1) for n in numbers if n % 2]
+        second = [AdoptRun(bytes([n]) * 16, f"t{n}", TWO, None, 1) for n in numbers]
+
+        assert kinds(await port.commit(first)) == [Committed] * 50
+        assert kinds(await port.commit(second)) == [LeaseLostError, Committed] * 50
+        among = tuple(bytes([n]) * 16 for n in (1, 2, 3, 200))
+        assert [r.owner for r in await runs(port, among=among)] == [ONE, TWO, ONE]
+        assert {r.attempts for r in await runs(port)} == {1}
+
+    async def test_a_free_run_that_must_not_wait(self, port):
+        """
+        A run with "reject" that any worker may get is refused for each open run of its thread.
+        """
+
+        def rejecting(number: int) -> PutRun:
+            return msgspec.structs.replace(free(number, "t"), if_busy="reject")
+
+        both = await port.commit([rejecting(1), rejecting(2)])
+        later = await port.commit([rejecting(3)])
+
+        assert kinds(both + later) == [Committed, ThreadBusyError, ThreadBusyError]
+        assert [r.run[0] for r in await runs(port)] == [1]

@@ -36,7 +36,7 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.retention import CountCheckpoints, ListThreads
-from actorgraph.values.systems import ListRuns, ReadEvents
+from actorgraph.values.systems import SYSTEM_QUERIES
 
 _KEPT_BYTES_MAX = 4_000_000
 """Bytes of decoded lines that a reader keeps."""
@@ -76,7 +76,7 @@ def _answer(folder: Folder, query: Query) -> Any:
     if isinstance(query, CountCheckpoints):
         places = folder.index(query.thread_id).places
         return sum(query.namespace in (None, place.namespace) for place in places)
-    if isinstance(query, ListRuns | ReadEvents):
+    if isinstance(query, SYSTEM_QUERIES):
         log = folder.runs_if_any()
         return [] if log is None else log.memory.answer(query)
     return _page(folder, query)

@@ -40,6 +40,7 @@ class JsonlBackend:
     durable = True
     immediate = False
     keeps_runs = True
+    routes_runs = True
     local_reads = True
     files_class: type[Files] = Files
     """Class of the file operations; tests replace it to inject failures."""

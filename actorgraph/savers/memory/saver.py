@@ -55,7 +55,7 @@ from actorgraph.values.retention import (
     Resealer,
     Vacuum,
 )
-from actorgraph.values.systems import SYSTEM_REQUESTS, AdoptRun, ListRuns, ReadEvents
+from actorgraph.values.systems import SYSTEM_QUERIES, SYSTEM_REQUESTS, AdoptRun
 
 RetentionRequest = DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
 
@@ -69,6 +69,7 @@ class MemoryBackend:
     durable = False
     immediate = True
     keeps_runs = True
+    routes_runs = True
     local_reads = True
 
     def __init__(
@@ -232,7 +233,7 @@ class MemoryBackend:
             thread = self._known(query.thread_id)
             entries = thread.entries if thread else ()
             return sum(query.namespace in (None, entry.namespace) for entry in entries)
-        if isinstance(query, ListRuns | ReadEvents):
+        if isinstance(query, SYSTEM_QUERIES):
             return self._systems.answer(query)
         return self._page(query)
 

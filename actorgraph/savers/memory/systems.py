@@ -1,6 +1,7 @@
 """Runs, events and leases of ActorSystems, in dicts."""
 
 import time
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ from actorgraph.savers.integrity import event_sum, system_sum
 from actorgraph.savers.systems import (
     is_asked,
     is_leased,
+    is_offered,
     is_orphan,
     refusal,
     refused_claim,
@@ -21,10 +23,12 @@ from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,
     AskCancel,
+    CountWaiting,
     DropOwner,
     EventRow,
     ForgetRun,
     ListRuns,
+    ListWaiting,
     OpenRun,
     PutRun,
     ReadEvents,
@@ -36,6 +40,7 @@ from actorgraph.values.systems import (
     SystemQuery,
     SystemRequest,
     TrimRuns,
+    WaitingCount,
 )
 
 
@@ -180,6 +185,10 @@ class MemorySystems:
             places = sorted(place for place in events if place > query.after)
             wanted = places[-1:] if query.newest else places[: query.limit]
             return [events[place] for place in wanted]
+        if isinstance(query, CountWaiting):
+            return [self._count_waiting(query.limit)]
+        if isinstance(query, ListWaiting):
+            return self._waiting(query)
         rows = self._found(query)
         shown = (msgspec.structs.replace(row, alive=self.is_alive(row.owner)) for row in rows)
         return [row for row in shown if _matches(row, query)]
@@ -188,7 +197,22 @@ class MemorySystems:
         if query.open_of:
             runs = (run for thread in query.open_of for run in self._open.get(thread, ()))
             return [msgspec.structs.replace(self._runs[r], payload=b"") for r in sorted(runs)]
+        if query.among:
+            return [self._runs[run] for run in sorted(query.among) if run in self._runs]
         return self.in_order()
+
+    def _waiting(self, query: ListWaiting) -> list[RunRow]:
+        oldest = sorted(min(runs) for runs in self._open.values())
+        rows = (row for row in map(self._runs.__getitem__, oldest) if self._is_waiting(row, query))
+        return [msgspec.structs.replace(row, payload=b"") for row in islice(rows, query.limit)]
+
+    def _is_waiting(self, row: RunRow, query: ListWaiting) -> bool:
+        return is_offered(row, query) and not self.is_alive(row.owner)
+
+    def _count_waiting(self, limit: int) -> WaitingCount:
+        rows = (self._runs[run] for runs in self._open.values() for run in runs)
+        times = [row.created for row in islice((r for r in rows if r.owner is None), limit)]
+        return WaitingCount(len(times), min(times, default=0))
 
     def _change(self, request: SetRun | AdoptRun | StoreEvents) -> CommitOutcome:
         row = self._runs.get(request.run)

@@ -8,7 +8,7 @@ Exactly once A batch may be sent again after its connection was lost. Its transa
              committed, the row has the batch's number, and nothing is written again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, LiteralString
 
 import msgspec
@@ -35,9 +35,10 @@ from actorgraph.storage.postgres.translate import (
 )
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.retention import CopyThread, DeleteThread, Vacuum
-from actorgraph.values.systems import PutRun, SetRun, StoreEvents
+from actorgraph.values.systems import AdoptRun, PutRun, RunRow, SetRun, StoreEvents
 
 Link = Connection[Any]
+MakeHints = Callable[[Sequence[RunRow]], list[Statement]]
 
 
 class TransactionSettings(msgspec.Struct, frozen=True):
@@ -48,12 +49,14 @@ class TransactionSettings(msgspec.Struct, frozen=True):
         limits: timeouts for locks and answers.
         synchronous_commit: None for the server's setting, with "on" in the place of "off".
         writer: the saver's key in the table `writers`.
+        make_hints: makes the statements that a dispatcher adds for new runs.
     """
 
     search_path: str
     limits: Timeouts
     synchronous_commit: str | None
     writer: bytes
+    make_hints: MakeHints | None = None
 
 
 class BatchProgress(msgspec.Struct):
@@ -99,7 +102,8 @@ def run_batch(
         # In a transaction of its own. An insert waits until another saver's insert of the same key
         # is committed; batches, which hold locks of threads, must not wait for that.
         shapes.store(connection, settings.limits.within(settings.search_path))
-        return _attempt(connection, batch, settings, _Transaction(connection, progress, shapes))
+        work = _Transaction(connection, progress, shapes, settings.make_hints)
+        return _attempt(connection, batch, settings, work)
     except BaseException:
         roll_back(connection)
         raise
@@ -148,7 +152,7 @@ def _groups(batch: Sequence[Request]) -> list[list[Request]]:
     return groups
 
 
-_GROUPED = (Commit, PutRun, SetRun, StoreEvents)
+_GROUPED = (Commit, PutRun, SetRun, AdoptRun, StoreEvents)
 
 
 def _is_unlocked(request: Request) -> bool:
@@ -159,7 +163,14 @@ def _is_unlocked(request: Request) -> bool:
 class _Transaction:
     """The transaction of one attempt."""
 
-    def __init__(self, connection: Link, progress: BatchProgress, shapes: Shapes) -> None:
+    def __init__(
+        self,
+        connection: Link,
+        progress: BatchProgress,
+        shapes: Shapes,
+        make_hints: MakeHints | None,
+    ) -> None:
+        self._make_hints = make_hints
         self._connection = connection
         self.progress = progress
         self._shapes = shapes
@@ -253,12 +264,17 @@ class _Transaction:
             if isinstance(request, _GROUPED)
         ]
         self._pending += [*rows.statements(), *owned.statements()]
+        if owned.put and self._make_hints is not None:
+            self._pending += self._make_hints(owned.put)
         return outcomes
 
     def _update_run(self, request: systems.RunUpdate, owned: systems.OwnedRows) -> CommitOutcome:
-        if _is_unlocked(request) or request.thread_id in self._threads:
-            return owned.update(request)
-        return Refused(_lock_error(request, self.progress))
+        thread = self._threads.get(request.thread_id)
+        if thread is None and not _is_unlocked(request):
+            return Refused(_lock_error(request, self.progress))
+        if isinstance(request, AdoptRun) and request.thread_id in self._damaged:
+            return Refused(self._damaged[request.thread_id])
+        return owned.update(request, thread)
 
     def _apply(self, request: RetentionRequest | Vacuum | systems.RareRequest) -> CommitOutcome:
         """Carry out a request that is a group of its own."""
@@ -274,8 +290,7 @@ class _Transaction:
             return Refused(next(self._damaged[name] for name in named & self._damaged.keys()))
         self._send()
         if isinstance(request, systems.RareRequest):
-            thread = self._threads.get(request.thread_id)
-            return systems.apply_request(self._connection, request, self._facts.owners, thread)
+            return systems.apply_request(self._connection, request)
         return apply_retention(self._connection, request, self._threads)
 
     def _judge(self, commit: Commit, rows: BatchRows, owned: systems.OwnedRows) -> CommitOutcome:

@@ -18,7 +18,12 @@ from psycopg import Connection
 from actorgraph.errors import SaverBrokenError, StorageError
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.backup import copy_schema
-from actorgraph.savers.postgres.batch import BatchProgress, TransactionSettings, run_batch
+from actorgraph.savers.postgres.batch import (
+    BatchProgress,
+    MakeHints,
+    TransactionSettings,
+    run_batch,
+)
 from actorgraph.savers.postgres.columns import register_dumpers
 from actorgraph.savers.postgres.reading import run_queries
 from actorgraph.savers.postgres.retention import vacuum
@@ -118,6 +123,10 @@ class Engine:
             if leave:
                 self._writing.close()
 
+    def hint(self, make: MakeHints | None) -> None:
+        """See `BatchWriter.hint`."""
+        self._writer.hint(make)
+
     def write(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """Store a batch, see `BatchWriter.run`; then carry out its `Vacuum` requests."""
         outcomes = self._writer.run(batch)
@@ -171,7 +180,7 @@ class Engine:
             try:
                 with self._renewing.lease() as connection, connection.transaction():
                     connection.execute(USE_SCHEMA, self._begin)
-                    return [apply_request(connection, one, {}, None) for one in renewals]
+                    return [apply_request(connection, one) for one in renewals]
             except psycopg.Error as error:
                 kind = classify_error(error, connection)
                 if not attempts.again(kind):
@@ -242,6 +251,10 @@ class BatchWriter:
         self._number = 0
         self._replaced = ReplacedSession(source)
         self._shapes = Shapes()
+
+    def hint(self, make: MakeHints | None) -> None:
+        """Execute the statements that `make` returns with each later batch of new runs."""
+        self._settings = msgspec.structs.replace(self._settings, make_hints=make)
 
     def register(self) -> None:
         """Insert the saver's row in `writers`; remove rows not updated for 30 days."""

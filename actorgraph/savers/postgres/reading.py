@@ -47,7 +47,7 @@ from actorgraph.values.commits import (
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.retention import CountCheckpoints, ListThreads
-from actorgraph.values.systems import ListRuns, ReadEvents
+from actorgraph.values.systems import SYSTEM_QUERIES, ListRuns
 
 _Row = tuple[Any, ...]
 
@@ -268,8 +268,8 @@ def _run(
 
 def _of_many(query: Query) -> bool:
     if isinstance(query, ListRuns):
-        of_one = query.run is not None or query.thread_id is not None
-        return not (of_one or query.orphaned or query.asked_of is not None)
+        of_one = query.run is not None or query.thread_id is not None or query.among
+        return not (of_one or query.open_of or query.orphaned or query.asked_of is not None)
     return isinstance(query, ListCheckpoints) and query.thread_id is None
 
 
@@ -359,7 +359,7 @@ class _Reader:
         """Answer any query but `LoadCheckpoint`."""
         if isinstance(query, ListCheckpoints):
             return self._page(query)
-        if isinstance(query, ListRuns | ReadEvents):
+        if isinstance(query, SYSTEM_QUERIES):
             return systems.answer(self.ask, query)
         if isinstance(query, CountCheckpoints):
             where = {"thread": query.thread_id, "namespace": query.namespace}

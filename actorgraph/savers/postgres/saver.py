@@ -24,6 +24,7 @@ from actorgraph.values.commits import CommitOutcome, Query, Request
 from actorgraph.values.systems import RenewOwner
 
 if TYPE_CHECKING:
+    from actorgraph.savers.postgres.batch import MakeHints
     from actorgraph.savers.postgres.engine import Engine
 
 T = TypeVar("T")
@@ -42,6 +43,7 @@ class PostgresBackend:
     durable = True
     immediate = False
     keeps_runs = True
+    routes_runs = True
 
     def __init__(
         self,
@@ -101,6 +103,10 @@ class PostgresBackend:
         except SaverBrokenError as error:
             self._broken = error
             raise
+
+    def hint_in_commit(self, make: "MakeHints | None") -> None:
+        """See `ports.Saver`."""
+        self._engine.hint(make)
 
     @property
     def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[CommitOutcome]] | None:

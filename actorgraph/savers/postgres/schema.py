@@ -234,6 +234,15 @@ SELECT p.thread, p.namespace, p.seq, p.id, p.parent, p.step, p.source, p.run, p.
        END AS record, p.crc
 FROM points p LEFT JOIN shapes s ON s.shape = p.shape;
 """,
+    # For workers in many processes: which build may run a run, in which order, from when on. A
+    # worker looks for runs that no living system has, oldest first.
+    """
+ALTER TABLE system_runs ADD COLUMN build text NOT NULL DEFAULT '';
+ALTER TABLE system_runs ADD COLUMN priority integer NOT NULL DEFAULT 0;
+ALTER TABLE system_runs ADD COLUMN due bigint NOT NULL DEFAULT 0;
+CREATE INDEX idx_system_runs_unowned ON system_runs (run)
+    WHERE owner IS NULL AND status IN ('pending', 'running');
+""",
 )
 
 SELECT_TABLE = "SELECT to_regclass(%s)"

@@ -298,13 +298,14 @@ DELETE FROM runs WHERE thread = %s AND run IS DISTINCT FROM %s
 _OPEN: LiteralString = "status IN ('pending', 'running')"
 INSERT_SYSTEM_RUNS: LiteralString = """
 INSERT INTO system_runs (run, thread_id, graph, status, attempts, claimed, owner, created,
-                         metadata, payload, reason, crc)
+                         metadata, payload, reason, crc, build, priority, due)
 SELECT run, thread_id, graph, status, attempts, claimed <> 0, owner, created,
-       metadata, payload, reason, crc
+       metadata, payload, reason, crc, build, priority, due
 FROM unnest(%s::bytea[], %s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[],
-            %s::bytea[], %s::bigint[], %s::text[], %s::bytea[], %s::text[], %s::bigint[])
+            %s::bytea[], %s::bigint[], %s::text[], %s::bytea[], %s::text[], %s::bigint[],
+            %s::text[], %s::bigint[], %s::bigint[])
     AS w (run, thread_id, graph, status, attempts, claimed, owner, created,
-          metadata, payload, reason, crc)
+          metadata, payload, reason, crc, build, priority, due)
 ON CONFLICT DO NOTHING
 """
 BEGIN_SYSTEM_RUNS: LiteralString = """
@@ -345,8 +346,11 @@ UPDATE system_runs s SET status = w.status, reason = w.reason,
 FROM unnest(%s::bytea[], %s::text[], %s::text[], %s::bigint[]) AS w (run, status, reason, attempts)
 WHERE s.run = w.run
 """
-ADOPT: LiteralString = "UPDATE system_runs SET owner = %s, attempts = %s WHERE run = %s"
-FENCE: LiteralString = "UPDATE threads SET epoch = epoch + 1, owner = NULL WHERE thread = %s"
+ADOPT: LiteralString = """
+UPDATE system_runs s SET owner = w.owner, attempts = w.attempts
+FROM unnest(%s::bytea[], %s::bytea[], %s::bigint[]) AS w (run, owner, attempts)
+WHERE s.run = w.run
+"""
 ASK_CANCEL: LiteralString = f"""
 INSERT INTO cancels SELECT run, %s FROM system_runs WHERE run = %s AND {_OPEN}
 ON CONFLICT DO NOTHING
@@ -402,7 +406,7 @@ ORDER BY place DESC LIMIT least(%s, 1)
 _ROW: LiteralString = """
 SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
        s.metadata, s.payload, s.reason, s.crc,
-       coalesce(o.lease_until > clock_timestamp(), false), c.reason
+       coalesce(o.lease_until > clock_timestamp(), false), c.reason, s.build, s.priority, s.due
 FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run"""
 _FITS: LiteralString = """(%(run)s::bytea IS NULL OR s.run = %(run)s)
     AND (%(thread_id)s::text IS NULL OR s.thread_id = %(thread_id)s)
@@ -419,10 +423,35 @@ WHERE s.{_OPEN} AND (o.lease_until IS NULL OR o.lease_until <= clock_timestamp()
 SELECT_ASKED: LiteralString = f"""{_ROW}
 WHERE c.reason IS NOT NULL AND s.owner = %(owner)s AND s.{_OPEN} ORDER BY s.run
 """
-SELECT_OPEN_OF: LiteralString = f"""
+SELECT_AMONG: LiteralString = f"{_ROW} WHERE s.run = ANY(%s) ORDER BY s.run"
+_SLIM_ROW: LiteralString = """
 SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
        s.metadata, ''::bytea, s.reason, NULL::integer,
-       coalesce(o.lease_until > clock_timestamp(), false), c.reason
+       coalesce(o.lease_until > clock_timestamp(), false), c.reason, s.build, s.priority, s.due"""
+_OFFERED: LiteralString = f"""s.{_OPEN} AND s.graph = ANY(%(graphs)s)
+    AND s.build = ANY(%(builds)s) AND s.due <= %(now)s
+    AND NOT EXISTS (
+        SELECT FROM system_runs e
+        WHERE e.thread_id = s.thread_id AND e.run < s.run AND e.{_OPEN})"""
+# Two branches, each by an index of open runs alone: those that no system has had, which may be
+# many, and those of the few owners that are gone.
+SELECT_WAITING: LiteralString = f"""
+(SELECT * FROM (
+    {_SLIM_ROW} FROM system_runs s LEFT JOIN owners o ON false LEFT JOIN cancels c ON c.run = s.run
+    WHERE NOT %(owned)s AND s.owner IS NULL AND {_OFFERED} ORDER BY s.run LIMIT %(limit)s) AS free)
+UNION ALL
+(SELECT * FROM (
+    {_SLIM_ROW} FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner
+    LEFT JOIN cancels c ON c.run = s.run
+    WHERE s.owner IS NOT NULL AND (o.lease_until IS NULL OR o.lease_until <= clock_timestamp())
+        AND {_OFFERED} ORDER BY s.run LIMIT %(limit)s) AS orphaned)
+ORDER BY 1 LIMIT %(limit)s
+"""  # noqa: S608 - the only things put in are constants
+COUNT_WAITING: LiteralString = f"""
+SELECT count(*), coalesce(min(created), 0) FROM (
+    SELECT created FROM system_runs WHERE owner IS NULL AND {_OPEN} ORDER BY run LIMIT %s) AS w
+"""  # noqa: S608
+SELECT_OPEN_OF: LiteralString = f"""{_SLIM_ROW}
 FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run
 WHERE s.thread_id = ANY(%s) AND s.{_OPEN} ORDER BY s.run
 """  # noqa: S608 - the only thing put in is the constant above

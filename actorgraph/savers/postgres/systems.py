@@ -25,9 +25,11 @@ from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,
     AskCancel,
+    CountWaiting,
     DropOwner,
     ForgetRun,
     ListRuns,
+    ListWaiting,
     OpenRun,
     PutRun,
     ReadEvents,
@@ -38,13 +40,14 @@ from actorgraph.values.systems import (
     StoreEvents,
     SystemQuery,
     TrimRuns,
+    WaitingCount,
 )
 
 _Row = tuple[Any, ...]
 Owners = dict[bytes, bytes | None]
 """Run -> its owner; of stored runs only."""
 
-RunUpdate = PutRun | SetRun | StoreEvents
+RunUpdate = PutRun | SetRun | AdoptRun | StoreEvents
 """Frequent requests about a run, written for a group at once."""
 
 _UNLOCKED = (SealRun, AskCancel, RenewOwner, DropOwner, TrimRuns, ForgetRun)
@@ -61,7 +64,7 @@ def is_unlocked(request: Request) -> bool:
     return isinstance(request, _UNLOCKED)
 
 
-RareRequest = SealRun | AdoptRun | AskCancel | RenewOwner | DropOwner | TrimRuns | ForgetRun
+RareRequest = SealRun | AskCancel | RenewOwner | DropOwner | TrimRuns | ForgetRun
 
 
 def run_lookups(group: Sequence[Request]) -> list[Statement]:
@@ -80,6 +83,8 @@ class OwnedRows:
 
     Args:
         facts: the owners and open runs as stored; updated as if the requests were stored.
+    Attributes:
+        put: the new runs.
     """
 
     def __init__(self, facts: BatchFacts) -> None:
@@ -90,18 +95,26 @@ class OwnedRows:
         self._ended: dict[bytes | None, _Row] = {}
         self._leases: dict[int | None, _Row] = {}
         self._set: dict[bytes, _Row] = {}
+        self._adopted: dict[bytes, _Row] = {}
+        self.put: list[RunRow] = []
         self._events: list[_Row] = []
         self._kept: dict[bytes, _Row] = {}
 
-    def update(self, request: RunUpdate) -> CommitOutcome:
-        """Add a request, or refuse it if another system owns the run."""
+    def update(self, request: RunUpdate, thread: ThreadState | None = None) -> CommitOutcome:
+        """Add a request, or refuse it if another system owns the run.
+
+        Args:
+            thread: the request's thread, locked; None for requests that need no lock. Updated.
+        """
         if isinstance(request, PutRun):
             return self._add_row(request)
         run = request.run
         refused = refusal(request, self._owners.get(run), known=run in self._owners)
         if refused is not None:
             return Refused(refused)
-        if isinstance(request, SetRun):
+        if isinstance(request, AdoptRun):
+            self._adopt(request, thread)
+        elif isinstance(request, SetRun):
             attempts = -1 if request.attempts is None else request.attempts
             self._set[run] = (run, request.status, request.reason, attempts)
             self._note_status(request.thread_id, run, request.status)
@@ -112,6 +125,16 @@ class OwnedRows:
             self._kept[run] = (run, request.keep, request.older_than)
         return Committed()
 
+    def _adopt(self, request: AdoptRun, thread: ThreadState | None) -> None:
+        run = request.run
+        self._owners[run] = request.owner
+        self._adopted[run] = (run, request.owner, request.attempts)
+        known = self._open.get(request.thread_id, {})
+        if run in known:
+            known[run] = msgspec.structs.replace(known[run], owner=request.owner, alive=True)
+        if thread is not None and fence(thread, request):
+            self._leases[thread.row] = (thread.owner, thread.epoch, thread.row)
+
     def _add_row(self, request: PutRun) -> CommitOutcome:
         row = request.row
         open_runs = self._open.setdefault(row.thread_id, {})
@@ -120,7 +143,9 @@ class OwnedRows:
             return Refused(refused)
         self._owners.setdefault(row.run, row.owner)
         # Alive without asking: requests of this batch come from systems of this process.
-        open_runs.setdefault(row.run, OpenRun(row.run, row.owner, row.claimed, alive=True))
+        alive = row.owner is not None
+        open_runs.setdefault(row.run, OpenRun(row.run, row.owner, row.claimed, alive=alive))
+        self.put.append(row)
         self._inserted.append(_columns(row))
         return Committed()
 
@@ -173,6 +198,7 @@ class OwnedRows:
             (sql.END_SYSTEM_RUNS, self._ended.values()),
             (sql.LEASE_THREADS, self._leases.values()),
             (sql.SET, self._set.values()),
+            (sql.ADOPT, self._adopted.values()),
             (sql.INSERT_EVENTS, self._events),
             (sql.DROP_EVENTS, self._kept.values()),
         )
@@ -183,18 +209,12 @@ def _columns(row: RunRow) -> _Row:
     return (
         *(row.run, row.thread_id, row.graph, row.status, row.attempts, int(row.claimed)),
         *(row.owner, row.created, row.metadata, row.payload, row.reason, system_sum(row)),
+        *(row.build, row.priority, row.due),
     )
 
 
-def apply_request(
-    connection: Connection[Any], request: RareRequest, owners: Owners, thread: ThreadState | None
-) -> CommitOutcome:
-    """Carry out a rare request.
-
-    Args:
-        owners: the owners of the runs that the group is about.
-        thread: the request's thread, locked; None for requests that need no lock. Updated.
-    """
+def apply_request(connection: Connection[Any], request: RareRequest) -> CommitOutcome:
+    """Carry out a rare request."""
     run = connection.cursor(row_factory=tuple_row, binary=True).execute
     match request:
         case RenewOwner(owner, lease_s):
@@ -211,14 +231,6 @@ def apply_request(
         case ForgetRun(forgotten):
             for statement in sql.FORGET:
                 run(statement, (forgotten,))
-        case AdoptRun(adopted, _, owner, _, attempts):
-            known = adopted in owners
-            refused = refusal(request, owners.get(adopted), known=known)
-            if refused is not None:
-                return Refused(refused)
-            run(sql.ADOPT, (owner, Int8(attempts), adopted))
-            if thread is not None and fence(thread, request):
-                run(sql.FENCE, (thread.row,))
     return Committed()
 
 
@@ -245,11 +257,19 @@ def answer(ask: Callable[[Statement], list[_Row]], query: SystemQuery) -> list[A
         text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS
         values = (query.run, Int8(query.after), Int8(query.limit))
         return [check_event(query, row[:-1], row[-1]) for row in ask((text, values))]
+    if isinstance(query, CountWaiting):
+        return [WaitingCount(*row) for row in ask((sql.COUNT_WAITING, (Int8(query.limit),)))]
     rows = ((RunRow(*row[:11], *row[12:]), row[11]) for row in ask(_selected(query)))
-    return sound_runs(rows, query)
+    return sound_runs(rows, one=isinstance(query, ListRuns) and query.run is not None)
 
 
-def _selected(query: ListRuns) -> Statement:
+def _selected(query: ListRuns | ListWaiting) -> Statement:
+    if isinstance(query, ListWaiting):
+        graphs, builds = Texts(query.graphs), Texts(("", *query.builds))
+        numbers = {"now": Int8(query.now), "limit": Int8(query.limit), "owned": query.owned}
+        return sql.SELECT_WAITING, {"graphs": graphs, "builds": builds, **numbers}
+    if query.among:
+        return sql.SELECT_AMONG, (Binaries(query.among),)
     if query.orphaned:
         return sql.SELECT_ORPHANS, ()
     if query.asked_of is not None:

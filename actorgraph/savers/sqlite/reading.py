@@ -46,7 +46,7 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 from actorgraph.values.retention import CountCheckpoints, ListThreads
-from actorgraph.values.systems import ListRuns, ReadEvents
+from actorgraph.values.systems import SYSTEM_QUERIES
 
 Place = tuple[int, str]
 """The integer key of a thread, and a namespace."""
@@ -245,7 +245,7 @@ def _answer(connection: sqlite3.Connection, query: Query) -> Any:
         return list_threads(connection, query)
     if isinstance(query, CountCheckpoints):
         return count_checkpoints(connection, query)
-    if isinstance(query, ListRuns | ReadEvents):
+    if isinstance(query, SYSTEM_QUERIES):
         return systems.answer(connection, query)
     return _page(connection, query)
 

@@ -117,6 +117,25 @@ SELECT_ASKED = f"""{_ROW}, coalesce(o.lease_until > {_NOW}, 0), c.reason
 FROM cancels c JOIN system_runs s ON s.run = c.run LEFT JOIN owners o ON o.owner = s.owner
 WHERE s.owner = :owner AND s.status IN ('pending', 'running') ORDER BY s.run
 """
+SELECT_AMONG = f"""{_ROW}, coalesce(o.lease_until > {_NOW}, 0), c.reason {_FROM}
+WHERE s.run IN (%s) ORDER BY s.run
+"""
+"""To be completed with one question mark per run."""
+SELECT_WAITING = f"""
+SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
+       s.metadata, x'', s.reason, NULL, 0, c.reason {_FROM}
+WHERE s.status IN ('pending', 'running') AND coalesce(o.lease_until, 0) <= {_NOW}
+    AND s.graph IN (SELECT value FROM json_each(:graphs)) AND (NOT :owned OR s.owner IS NOT NULL)
+    AND NOT EXISTS (
+        SELECT 1 FROM system_runs e
+        WHERE e.thread_id = s.thread_id AND e.run < s.run AND e.status IN ('pending', 'running'))
+ORDER BY s.run LIMIT :limit
+"""
+COUNT_WAITING = """
+SELECT count(*), coalesce(min(created), 0) FROM (
+    SELECT created FROM system_runs
+    WHERE status IN ('pending', 'running') AND owner IS NULL LIMIT ?)
+"""
 SELECT_OPEN_OF = f"""
 SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
        s.metadata, x'', s.reason, NULL, coalesce(o.lease_until > {_NOW}, 0), c.reason {_FROM}

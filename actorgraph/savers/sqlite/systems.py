@@ -18,9 +18,11 @@ from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
 from actorgraph.values.systems import (
     AdoptRun,
     AskCancel,
+    CountWaiting,
     DropOwner,
     ForgetRun,
     ListRuns,
+    ListWaiting,
     OpenRun,
     PutRun,
     ReadEvents,
@@ -32,6 +34,7 @@ from actorgraph.values.systems import (
     SystemQuery,
     SystemRequest,
     TrimRuns,
+    WaitingCount,
 )
 
 
@@ -165,15 +168,24 @@ def _change(
 
 
 def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:
-    """Answer `ListRuns` or `ReadEvents`."""
+    """Answer a query for runs or events."""
     if isinstance(query, ReadEvents):
         text = sql.SELECT_NEWEST_EVENT if query.newest else sql.SELECT_EVENTS
         rows = connection.execute(text, (query.run, query.after, query.limit)).fetchall()
         return [check_event(query, row[:-1], row[-1]) for row in rows]
-    return sound_runs(map(_run_of, connection.execute(*_selected(query)).fetchall()), query)
+    if isinstance(query, CountWaiting):
+        return [WaitingCount(*connection.execute(sql.COUNT_WAITING, (query.limit,)).fetchone())]
+    rows = connection.execute(*_selected(query)).fetchall()
+    return sound_runs(map(_run_of, rows), one=isinstance(query, ListRuns) and bool(query.run))
 
 
-def _selected(query: ListRuns) -> tuple[str, dict[str, object]]:
+def _selected(query: ListRuns | ListWaiting) -> tuple[str, Any]:
+    if isinstance(query, ListWaiting):  # its tables have no builds and no times
+        graphs = msgspec.json.encode(query.graphs).decode()
+        where = {"graphs": graphs, "owned": query.owned, "limit": query.limit}
+        return sql.SELECT_WAITING, where
+    if query.among:
+        return sql.SELECT_AMONG % ", ".join("?" * len(query.among)), query.among
     if query.orphaned:
         return sql.SELECT_ORPHANS, {}
     if query.asked_of is not None:
