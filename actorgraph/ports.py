@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from actorgraph.errors import CheckpointError
 from actorgraph.values.commits import CommitOutcome, Query, Request
+from actorgraph.values.dispatch import Hint, News
 
 CacheKey = tuple[tuple[str, ...], str]
 """A namespace and a key in it."""
@@ -161,6 +162,78 @@ class Cache(Protocol):
 
     async def aclear(self, namespaces: Sequence[tuple[str, ...]] | None = None) -> None:
         """Delete the entries of these namespaces; without namespaces, all entries."""
+        ...
+
+
+class DispatchLink(Protocol):
+    """The link of one ActorSystem to the others; see `Dispatcher`.
+
+    All methods are called in the system's event loop, asyncio's or trio's. `take` may be
+    cancelled; hints that are lost by that come again.
+    """
+
+    async def close(self) -> None:
+        """Disconnect. No method is called after it."""
+        ...
+
+    async def announce(self, hints: Sequence[Hint]) -> None:
+        """Send hints. A hint of a run that has one already may be left out.
+
+        Raises:
+            StorageError: they can't be sent.
+        """
+        ...
+
+    async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
+        """Wait for hints of these queues, at least one and at most `limit`, each with a receipt.
+
+        Raises:
+            StorageError: the engine can't be reached.
+        """
+        ...
+
+    async def settle(self, hints: Sequence[Hint]) -> None:
+        """End hints that were taken: their runs were adopted, or need no worker.
+
+        Raises:
+            StorageError: the engine can't be reached; they come again.
+        """
+        ...
+
+    async def publish(self, news: News) -> None:
+        """Send news to all systems that are connected now.
+
+        Raises:
+            StorageError: they can't be sent.
+        """
+        ...
+
+
+@runtime_checkable
+class Dispatcher(Protocol):
+    """Carries hints and news between the ActorSystems of many processes, over an engine.
+
+    It decides nothing and may lose, repeat, delay and reorder all that it carries: the saver's
+    rows decide which system gets a run, and systems look for forgotten runs themselves. But a hint
+    that its taker doesn't settle must come again.
+
+    Attributes:
+        in_commit: whether hints of new runs are stored in the saver's transaction, so that
+            `announce` is not called for them.
+    """
+
+    in_commit: bool
+
+    async def open(self, saver: Any, heard: Callable[[News], None]) -> DispatchLink:
+        """Link a system to the others.
+
+        Args:
+            saver: of the system, open.
+            heard: to be called with the news that systems publish; from any thread.
+        Raises:
+            InvalidConfigError: the dispatcher can't be used with this saver.
+            StorageError: the engine can't be reached.
+        """
         ...
 
 

@@ -1,6 +1,7 @@
 """For tests: savers that fail or wait on demand; the contracts of savers and stores as checks."""
 
 from actorgraph.testing.conformance import CHECKS, check_saver
+from actorgraph.testing.dispatcher_checks import DispatchPlace, dispatcher_checks
 from actorgraph.testing.faults import (
     FaultPlan,
     FaultySaver,
@@ -15,11 +16,13 @@ from actorgraph.testing.store_checks import store_checks
 
 __all__ = [
     "CHECKS",
+    "DispatchPlace",
     "FaultPlan",
     "FaultySaver",
     "GatedSaver",
     "When",
     "check_saver",
+    "dispatcher_checks",
     "failing_connection",
     "failing_files",
     "session_saver_checks",

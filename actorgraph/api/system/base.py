@@ -1,6 +1,6 @@
 """The base of an ActorSystem: its construction, the rows of its runs, the making of a run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, cast
 
@@ -12,16 +12,21 @@ from actorgraph.api.savers.hosted import InMemorySaver
 from actorgraph.api.system.run_arguments import StartCall, job_of
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.plan.schema import check_graph_name
-from actorgraph.ports import Saver
+from actorgraph.ports import Dispatcher, Saver
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.capacity import SystemLimits
+from actorgraph.runtime.system.dispatch import DispatchActor, DispatchPolicy
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.stored_events import EventRetention, Keeper
 from actorgraph.superstep.scheduling import LeaveRun, MisfitRun, decide_takeover
+from actorgraph.values.dispatch import Role
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
+
+
+_ROLES: tuple[Role, ...] = ("accept", "work", "both")
 
 
 class SystemBase:
@@ -42,8 +47,11 @@ class SystemBase:
         kept: EventRetention,
         ring: int,
         gc_threshold: int | None,
+        dispatcher: Dispatcher | None,
+        policy: DispatchPolicy,
     ) -> None:
         _check(limits, max_threads, ring, gc_threshold)
+        _check_dispatch(dispatcher, policy, limits)
         if not graphs:
             raise InvalidConfigError(
                 "graphs must not be empty", do='use ActorSystem({"name": graph}, ...)'
@@ -67,10 +75,31 @@ class SystemBase:
         self._ring = ring
         self._gc_threshold = gc_threshold
         self._keeps: bool = getattr(self.saver, "keeps_runs", False)
+        if dispatcher is not None and not self._keeps:
+            raise InvalidConfigError(
+                f"a dispatcher needs a saver that stores runs, which {type(self.saver).__name__} "
+                "doesn't",
+                do="use PostgresSaver for many machines, or SqliteSaver for one",
+            )
+        self._routes: bool = getattr(self.saver, "routes_runs", False)
+        self._dispatcher = dispatcher
+        self._policy = policy
+        self._dispatch: DispatchActor | None = None
+        self._check_routing(build=policy.build)
         self._actor = SystemActor(None, limits, keeps=self._keeps, owner=b"")
         self._stack: AsyncExitStack | None = None
         self._lease: LeaseActor | None = None
         self._misfits: dict[bytes, MisfitRun] = {}
+
+    def _check_routing(self, **given: object) -> None:
+        """Refuse a build, a priority or a delay over a saver that would not store it."""
+        named = [name for name, value in given.items() if value]
+        if named and not (self._routes and self._dispatcher is not None):
+            raise InvalidConfigError(
+                f"{named[0]}= needs a dispatcher, and a saver that stores it",
+                do="pass dispatcher= to ActorSystem, and use PostgresSaver, JsonlSaver or "
+                "InMemorySaver",
+            )
 
     @property
     def lease_s(self) -> float:
@@ -128,9 +157,21 @@ class SystemBase:
                 self._actor.owner,
                 kept=self._kept,
                 stored=first - 1,
-                changed=journal.events_stored,
+                changed=self._on_stored(job.id, journal),
             )
         return job
+
+    def _on_stored(self, run: bytes, journal: Journal) -> Callable[[], None]:
+        """Make the function that is called when events of a run are stored."""
+        dispatch = self._dispatch
+        if dispatch is None:
+            return journal.events_stored
+
+        def stored() -> None:
+            journal.events_stored()
+            dispatch.changed(run)
+
+        return stored
 
     async def _values(self, graph: str, thread_id: str) -> Any:
         """Return the current state of a thread."""
@@ -153,6 +194,27 @@ def _common_saver(graphs: Mapping[str, Any]) -> Any:
             do="pass saver= to ActorSystem; all graphs run over it",
         )
     return own[0] if own else InMemorySaver()
+
+
+def _check_dispatch(
+    dispatcher: Dispatcher | None, policy: DispatchPolicy, limits: SystemLimits
+) -> None:
+    if policy.role not in _ROLES:
+        raise InvalidConfigError(
+            f"unknown role={policy.role!r}; expected one of {', '.join(_ROLES)}",
+            do=did_you_mean(policy.role, _ROLES),
+        )
+    if dispatcher is None and (policy.role != "both" or policy.reserve):
+        raise InvalidConfigError(
+            "role= and reserve= need a dispatcher",
+            do="pass dispatcher=, such as actorgraph.dispatch.PGQueuerDispatcher()",
+        )
+    if not 0 <= policy.reserve < limits.max_runs:
+        raise InvalidConfigError(
+            f"reserve must be >= 0 and less than max_runs={limits.max_runs}, "
+            f"got {policy.reserve!r}",
+            do="keep a tenth of max_runs free, or so",
+        )
 
 
 def _check(

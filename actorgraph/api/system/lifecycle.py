@@ -13,12 +13,15 @@ from anyio.abc import TaskGroup
 
 from actorgraph.api.system.recovery import RecoveryMethods
 from actorgraph.errors import CheckpointError, InvalidConfigError
+from actorgraph.ports import Dispatcher
 from actorgraph.runtime.clock import IDS
-from actorgraph.runtime.mailbox import wait_shielded
+from actorgraph.runtime.mailbox import Mailbox, wait_shielded
 from actorgraph.runtime.saver.hosting import Host, host_of, living_host
+from actorgraph.runtime.system.dispatch import DispatchActor
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.peers import CancelWatch, TurnWatch
+from actorgraph.values.dispatch import News
 from actorgraph.values.systems import DropOwner
 
 CLOSING = "shutdown"
@@ -45,16 +48,21 @@ class LifecycleMethods(RecoveryMethods):
                 # Before any run is accepted: rows of runs refer to their owner's lease.
                 self._lease = LeaseActor(host, owner, self._limits.lease_s, self._lost_lease)
                 await self._lease.take()
+            watch = CancelWatch(
+                host, self._limits.lease_s, owner=lambda: actor.owner, cancel=actor.cancel_by_id
+            )
+            if self._dispatcher is not None:
+                await self._join_dispatch(stack, host, self._dispatcher, watch)
             # Pushed before the task group, so run after it: the lease is dropped when no task of
             # this system can write any more.
             stack.push_async_callback(self._drop_lease, host)
             group = await stack.enter_async_context(anyio.create_task_group())
             actor.open(host, owner, group)
+            if self._dispatch is not None:
+                group.start_soon(self._dispatch.serve)
             if self._lease is not None:
+                actor.lease = self._lease.hold
                 group.start_soon(self._lease.serve)
-                watch = CancelWatch(
-                    host, self._limits.lease_s, owner=lambda: actor.owner, cancel=actor.cancel_by_id
-                )
                 group.start_soon(watch.serve)
                 turns = TurnWatch(host, actor, take_up=self._take_up, end=self._end_row)
                 group.start_soon(turns.serve)
@@ -66,6 +74,24 @@ class LifecycleMethods(RecoveryMethods):
             stack.callback(gc.set_threshold, *gc.get_threshold())
             gc.set_threshold(self._gc_threshold, *gc.get_threshold()[1:])
         self._stack = stack
+
+    async def _join_dispatch(
+        self, stack: AsyncExitStack, host: Host, dispatcher: Dispatcher, watch: CancelWatch
+    ) -> None:
+        """Open the dispatcher; `stack` closes it after the lease is dropped."""
+        heard: Mailbox[News] = Mailbox()
+        link = await dispatcher.open(self.saver, heard.put)
+        stack.push_async_callback(wait_shielded, link.close)
+        self._dispatch = DispatchActor(
+            host,
+            self._actor,
+            link,
+            heard,
+            self._policy,
+            graphs=tuple(self.graphs),
+            take_up=self._take_up_all,
+            look_for_cancels=watch.look,
+        )
 
     def _observe(self, group: TaskGroup) -> None:
         """Start the watchdog of the event loop, if there is a limit."""
@@ -91,6 +117,8 @@ class LifecycleMethods(RecoveryMethods):
         if self._keeps:
             with suppress(CheckpointError):  # then they can be taken over when it expires
                 await host.writer.store(DropOwner(self._actor.owner))
+                if self._dispatch is not None:
+                    await self._dispatch.hand_over_left()
 
     def _lost_lease(self) -> bytes:
         """Handle an expired lease: cancel its runs and continue with a new owner id.

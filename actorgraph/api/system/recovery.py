@@ -4,6 +4,9 @@ A run is taken over in the saver first; then this system runs it, parks it or gi
 """
 
 import time
+from collections.abc import Sequence
+
+import anyio
 
 from actorgraph.api.system.base import SystemBase
 from actorgraph.api.system.run_arguments import StartCall, stored_call
@@ -14,13 +17,16 @@ from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.job import Job, give_back_request
 from actorgraph.runtime.system.peers import delete_replaced_runs
 from actorgraph.runtime.system.stored_events import decode_event
+from actorgraph.superstep.dispatching import BATCH_MAX
 from actorgraph.superstep.scheduling import (
     LeaveRun,
     ParkRun,
+    TakeOver,
     decide_takeover,
     misfit_reason,
     next_misfit,
 )
+from actorgraph.values.commits import Committed
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
     AdoptRun,
@@ -59,31 +65,62 @@ class RecoveryMethods(SystemBase):
             return []
         found: list[RunRow] = await self._host.reader.ask(ListRuns(orphaned=True))
         self._misfits = {r.run: self._misfits[r.run] for r in found if r.run in self._misfits}
-        jobs = [await self._take_up(row) for row in found]
-        return [Run(job, self._actor.cancel) for job in jobs if job is not None]
+        jobs: list[Job] = []
+        for start in range(0, len(found), BATCH_MAX):
+            jobs += await self._take_up_all(found[start : start + BATCH_MAX])
+        return [Run(job, self._actor.cancel) for job in jobs]
 
     async def _take_up(self, row: RunRow) -> Job | None:
-        """Take over an orphaned run, or cancel it if requested; None if it isn't run here."""
-        if row.cancel is not None:
-            await self._end_orphan(row, row.cancel)
-            return None
-        actor, known = self._actor, self._misfits.get(row.run)
-        if row.run in actor.jobs or actor.admission_error("enqueue", row.thread_id):
-            return None
-        verdict = decide_takeover(row, self.graphs, self._limits.attempts_max)
-        if isinstance(verdict, LeaveRun):
-            self._note_misfit(row, verdict.reason)
-            return None
-        if known is not None and known.until > time.monotonic():
-            return None  # it failed to start here a moment ago; wait before the next attempt
-        if not await self._adopt(row, row.attempts + 1):
-            return None
-        # From here on the row belongs to this system, which must run it, park it or give it back.
-        row = await self._row(row.run) or row  # with its payload, as it is stored now
-        if isinstance(verdict, ParkRun):
-            await self._park(row, verdict.reason)
-            return None
-        return await self._restart(row, claimed=row.claimed)
+        """Take over one orphaned run; None if it isn't run here."""
+        return next(iter(await self._take_up_all([row])), None)
+
+    async def _take_up_all(self, rows: Sequence[RunRow]) -> list[Job]:
+        """Take over orphaned runs, in one transaction; end those whose cancellation is requested.
+
+        Args:
+            rows: at most `BATCH_MAX`, oldest first.
+        Returns: those that this system runs now.
+        """
+        for row in rows:
+            if row.cancel is not None:
+                await self._end_orphan(row, row.cancel)
+        wanted = self._wanted(rows)
+        adopted = await self._adopt_all([row for row, _ in wanted], another=1)
+        if not adopted:
+            return []
+        # From here on these rows belong to this system, which must run them, park them or give them
+        # back. Read again: with their payloads, as they are stored now.
+        stored: list[RunRow] = await self._host.reader.ask(ListRuns(among=tuple(sorted(adopted))))
+        now = {row.run: row for row in stored}
+        mine = [(now.get(row.run, row), verdict) for row, verdict in wanted if row.run in adopted]
+        made = await self._prepare_all([r for r, verdict in mine if isinstance(verdict, TakeOver)])
+        for row, verdict in mine:
+            if isinstance(verdict, ParkRun):
+                await self._park(row, verdict.reason)
+        jobs: list[Job] = []
+        for job in made:  # in the order of their ids, which is that of their threads
+            if self._actor.take_up(job):
+                jobs.append(job)
+            else:
+                await self._host.writer.store(give_back_request(job.row))
+        return jobs
+
+    def _wanted(self, rows: Sequence[RunRow]) -> list[tuple[RunRow, TakeOver | ParkRun]]:
+        """The orphans that this system can adopt, each with what to do with it."""
+        actor, found = self._actor, list[tuple[RunRow, TakeOver | ParkRun]]()
+        for row in rows:
+            if row.cancel is not None or row.run in actor.jobs:
+                continue
+            if actor.admission_error("enqueue", row.thread_id, more=len(found)):
+                continue
+            known = self._misfits.get(row.run)
+            verdict = decide_takeover(row, self.graphs, self._limits.attempts_max)
+            if isinstance(verdict, LeaveRun):
+                self._note_misfit(row, verdict.reason)
+            elif known is None or known.until <= time.monotonic():
+                found.append((row, verdict))
+            # Else it failed to start here a moment ago: wait before the next attempt.
+        return found
 
     def _note_misfit(self, row: RunRow, reason: str) -> None:
         known, now = self._misfits.get(row.run), time.monotonic()
@@ -93,22 +130,35 @@ class RecoveryMethods(SystemBase):
         misfit = next_misfit(known, reason, now, self._limits.lease_s / 3)
         self._misfits[row.run] = misfit
 
-    async def _adopt(self, row: RunRow, attempts: int) -> bool:
-        """Make this system the owner of an orphaned run; return whether that succeeded."""
+    async def _adopt_all(self, rows: Sequence[RunRow], *, another: int) -> set[bytes]:
+        """Make this system the owner of orphaned runs; return those for which that succeeded.
+
+        Args:
+            another: attempts to add to each row.
+        """
         owner = self._actor.owner
-        request = AdoptRun(row.run, row.thread_id, owner, row.owner, attempts)
-        try:
-            await self._host.writer.store(request)
-        except LeaseLostError:
-            return False
-        except StorageBusyError as error:  # the owner is blocked in the middle of a save
-            log_event("warning", "run.not_taken", run_id=as_text(row.run), error=repr(error))
-            return False
-        return True
+        requests = [
+            AdoptRun(row.run, row.thread_id, owner, row.owner, row.attempts + another)
+            for row in rows
+        ]
+        outcomes = await self._host.writer.store_each(*requests)
+        adopted, failed = set[bytes](), list[BaseException]()
+        for row, outcome in zip(rows, outcomes, strict=True):
+            if isinstance(outcome, StorageBusyError):  # the owner is blocked in the middle of a save
+                log_event(
+                    "warning", "run.not_taken", run_id=as_text(row.run), error=repr(outcome)
+                )
+            elif isinstance(outcome, Committed):
+                adopted.add(row.run)
+            elif not isinstance(outcome, LeaseLostError):
+                failed.append(outcome)
+        if failed and not adopted:
+            raise failed[0]
+        return adopted
 
     async def _end_orphan(self, row: RunRow, reason: str) -> None:
         """Cancel an orphaned run, unless another system has taken it over."""
-        if await self._adopt(row, row.attempts):
+        if await self._adopt_all([row], another=0):
             owner = self._actor.owner
             request = SetRun(row.run, row.thread_id, owner, "cancelled", storable(reason))
             await self._host.writer.store(request)
@@ -117,6 +167,8 @@ class RecoveryMethods(SystemBase):
         """Request the cancellation of a run from its owner; cancel an orphaned one."""
         if row.alive:
             await self._host.writer.store(AskCancel(row.run, row.thread_id, storable(reason)))
+            if self._dispatch is not None:
+                await self._dispatch.cancelled(row.run)
         else:
             await self._end_orphan(row, reason)
 
@@ -130,26 +182,40 @@ class RecoveryMethods(SystemBase):
         )
         await self._host.writer.store(request)
 
-    async def _restart(self, row: RunRow, *, claimed: bool) -> Job | None:
-        """Submit a run that was taken over; None if it was parked, or given back.
+    async def _prepare_all(self, rows: Sequence[RunRow]) -> list[Job]:
+        """Make the runs of adopted rows, in their order; without those parked or given back."""
+        made: dict[bytes, Job] = {}
+        failed: list[CheckpointError] = []
 
-        Args:
-            claimed: whether the run had claimed its thread, so that its input is stored there.
-        """
+        async def prepare(row: RunRow) -> None:
+            try:
+                job = await self._prepare(row)
+            except CheckpointError as error:  # the saver takes no more writes
+                failed.append(error)
+            else:
+                if job is not None:
+                    made[row.run] = job
+
+        async with anyio.create_task_group() as group:  # their reads are answered together
+            for row in rows:
+                group.start_soon(prepare, row)
+        if failed and not made:
+            raise failed[0]
+        return [made[row.run] for row in rows if row.run in made]
+
+    async def _prepare(self, row: RunRow) -> Job | None:
+        """Make the run of an adopted row; None if it was parked, or given back."""
         try:
-            call, lacks = stored_call(self._graph(row.graph), row, claimed=claimed)
+            call, lacks = stored_call(self._graph(row.graph), row, claimed=row.claimed)
             if lacks:
                 await self._park(row, f"part of its start arguments could not be stored: {lacks}")
                 return None
             job = await self._job_of_row(call, row)
             job.adopted = True
-            if job.if_busy == "rollback" and not claimed:
+            if job.if_busy == "rollback" and not row.claimed:
                 await delete_replaced_runs(self._host, job)
         except CheckpointError as error:
             self._note_misfit(row, misfit_reason(error))
-            await self._host.writer.store(give_back_request(row))
-            return None
-        if not self._actor.take_up(job):
             await self._host.writer.store(give_back_request(row))
             return None
         return job
@@ -160,6 +226,8 @@ class RecoveryMethods(SystemBase):
             await self._next_offset(row) if call.resumable else (_fresh_offset(row), True)
         )
         job = self._job(call, row, first=first)
+        if row.attempts == 1 and not row.claimed:  # no system has run it
+            return job
         values = await self._values(call.name, call.thread_id)
         job.journal.values = values
         if call.resumable and call.modes and not in_order:

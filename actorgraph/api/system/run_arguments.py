@@ -31,7 +31,7 @@ from actorgraph.values.policies import StreamMode
 from actorgraph.values.run import Cancelled, Interrupted, RunOutcome
 from actorgraph.values.systems import IfBusy, RunRow
 
-_OWN = ("config", "stream_mode", "subgraphs", "metadata", "resumable")
+_OWN = ("config", "stream_mode", "subgraphs", "metadata", "resumable", "priority", "delay_s")
 SHOWN: tuple[StreamMode, ...] = ("values", "updates")
 
 
@@ -44,7 +44,10 @@ class StartOptions(CallOptions, total=False):
         subgraphs: whether to include events of subgraphs. Default False.
         metadata: JSON values, shown when runs are listed.
         resumable: store the run's events, so that a late reader gets all of them, even after a
-            restart of the process. Default False: the newest are kept in memory.
+            restart of the process. Default False: the newest are kept in memory; True in a system
+            with role "accept", whose readers are never where the run is.
+        priority: of the run among those that wait for a worker; higher ones go first. Default 0.
+        delay_s: seconds before which no worker begins the run. Default 0.
     """
 
     config: Mapping[str, Any] | None
@@ -52,6 +55,8 @@ class StartOptions(CallOptions, total=False):
     subgraphs: bool
     metadata: Mapping[str, Any] | None
     resumable: bool
+    priority: int
+    delay_s: float
 
 
 class StartCall(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import EventReader
-from actorgraph.runtime.system.stored_reader import POLL_S, RemoteRun, StoredReader
+from actorgraph.runtime.system.stored_reader import RemoteRun, StoredReader
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled
 from actorgraph.values.stream_items import WhenFull
@@ -196,6 +196,7 @@ class StoredRun(Run):
         ask_cancel: Callable[[RunRow, str], Awaitable[None]],
         taken_up: Callable[[], Run | None],
         draining: Callable[[], str | None],
+        pause: Callable[[], Awaitable[None]],
     ) -> None:
         self._row = row
         self._metadata = metadata
@@ -205,6 +206,7 @@ class StoredRun(Run):
         self._ask_cancel = ask_cancel
         self._taken_up = taken_up
         self._draining = draining
+        self._pause = pause
 
     @property
     def id(self) -> str:
@@ -273,14 +275,15 @@ class StoredRun(Run):
             values=self._values,
             live=live,
             draining=self._draining,
+            pause=self._pause,
         )
         return StoredReader(elsewhere, after)
 
     async def wait(self, timeout_s: float | None = None) -> Any:
         """See `Run.wait`; polls the saver."""
         with anyio.move_on_after(timeout_s):
-            while not await self._is_over():  # noqa: ASYNC110 - it changes in another process
-                await anyio.sleep(POLL_S)
+            while not await self._is_over():
+                await self._pause()
             return self.status
         raise ResultTimeoutError(
             f"run {self.id} is still active after {timeout_s} s",
@@ -338,7 +341,7 @@ class StoredRun(Run):
                     await self._is_over()
                     break
             else:
-                await anyio.sleep(POLL_S)
+                await self._pause()
         return self.status
 
     async def _is_over(self) -> bool:

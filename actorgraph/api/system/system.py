@@ -11,7 +11,8 @@ async with ActorSystem({"chat": graph}, saver=SqliteSaver("runs.db")) as system:
 
 import signal
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -20,22 +21,28 @@ import msgspec
 import uuid_utils
 
 from actorgraph.api.system.lifecycle import CLOSING, LifecycleMethods
-from actorgraph.api.system.run_arguments import StartOptions, checked_call
+from actorgraph.api.system.run_arguments import StartCall, StartOptions, checked_call
 from actorgraph.api.system.run_handle import Run, RunFeed, StoredRun
 from actorgraph.errors import InvalidConfigError, RunNotFoundError, SystemClosedError, did_you_mean
-from actorgraph.ports import Saver, Store
-from actorgraph.runtime.system.capacity import SystemLimits
+from actorgraph.ports import Dispatcher, Saver, Store
+from actorgraph.runtime.system.capacity import SystemLimits, too_busy
+from actorgraph.runtime.system.dispatch import DispatchPolicy
 from actorgraph.runtime.system.journal import RING_EVENTS
 from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
+from actorgraph.runtime.system.stored_reader import POLL_S
 from actorgraph.runtime.system.stored_events import EventRetention, read_page
+from actorgraph.superstep.scheduling import replacement_reason
 from actorgraph.values.commands import Command
+from actorgraph.values.dispatch import Role
 from actorgraph.values.from_langgraph import from_langgraph
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.systems import (
     OPEN_STATUSES,
+    AskCancel,
     ForgetRun,
     IfBusy,
     ListRuns,
+    PutRun,
     RunEvent,
     RunRow,
     RunStatus,
@@ -74,6 +81,16 @@ class ActorSystem(LifecycleMethods):
         gc_threshold: the garbage collector's first threshold while the system is open. Default
             unchanged. With thousands of runs, 50,000 is faster: with Python's 700 the collector
             traverses all active runs again and again.
+        dispatcher: carries runs between this system and those of other processes over the same
+            saver, see `actorgraph.dispatch`. Default none: a run stays in the system that started
+            it.
+        role: with a dispatcher: "accept" stores runs for workers, and runs nothing; "work" runs
+            what others have accepted, and `start` is refused; "both" runs what it starts while it
+            has free slots.
+        build: the build of the program. Runs that are started here are run by systems of this
+            build alone; default of all builds.
+        builds: other builds whose runs this system runs too.
+        reserve: slots of `max_runs` that are kept for runs whose system has died or left them.
         loop_limit_s: log a warning, with the node's name, if the event loop is blocked for longer.
     Raises:
         InvalidConfigError: an argument is out of range, or the saver is a GuardedSaver.
@@ -100,6 +117,11 @@ class ActorSystem(LifecycleMethods):
         keep_events_s: float = 7 * 86_400.0,
         gc_threshold: int | None = None,
         loop_limit_s: float | None = None,
+        dispatcher: Dispatcher | None = None,
+        role: Role = "both",
+        build: str = "",
+        builds: Sequence[str] = (),
+        reserve: int = 0,
     ) -> None:
         limits = SystemLimits(
             max_runs=max_runs,
@@ -121,6 +143,13 @@ class ActorSystem(LifecycleMethods):
             kept=EventRetention(keep_events, keep_events_s),
             ring=keep_events_in_memory,
             gc_threshold=gc_threshold,
+            dispatcher=dispatcher,
+            policy=DispatchPolicy(
+                role=role,
+                build=build,
+                builds=tuple(dict.fromkeys([*([build] if build else []), *builds])),
+                reserve=reserve,
+            ),
         )
         if loop_limit_s is not None and not loop_limit_s > 0:
             raise InvalidConfigError(
@@ -169,7 +198,8 @@ class ActorSystem(LifecycleMethods):
             options: see `StartOptions`.
         Raises:
             ThreadBusyError: "reject", and the thread has a run.
-            SystemBusyError: too many runs; `retry_after_s` suggests when to retry.
+            SystemBusyError: too many runs, here or waiting for workers; `retry_after_s` suggests
+                when to retry.
             SystemClosedError: the system is draining or closed.
             OtherLoopError: the system was opened in another thread.
             InvalidConfigError, InvalidContextError, SerializationError: an invalid argument.
@@ -182,6 +212,8 @@ class ActorSystem(LifecycleMethods):
             )
         self._graph(graph)
         text = str(uuid_utils.uuid7()) if thread_id is None else str(thread_id)
+        if self._is_for_others(options):
+            return await self._start_elsewhere(graph, text, input, if_busy, options)
         # Validating and encoding a call takes time on the event loop. Callers take turns, so that
         # a burst of them doesn't starve active runs; a full system refuses before that work.
         await self._actor.turn(if_busy, text)
@@ -190,6 +222,78 @@ class ActorSystem(LifecycleMethods):
         )
         await self._actor.submit(job, if_busy)
         return Run(job, self._actor.cancel)
+
+    def _is_for_others(self, options: StartOptions) -> bool:
+        """Whether a run that is started now is stored for any worker."""
+        self._check_routing(priority=options.get("priority"), delay_s=options.get("delay_s"))
+        if self._dispatch is None:
+            return False
+        if not self._policy.accepts:
+            raise InvalidConfigError(
+                'this system has role="work": it runs what others accept',
+                do='start runs in a system with role="accept" or "both"',
+            )
+        actor = self._actor
+        full = len(actor.jobs) >= actor.limits.max_runs - self._policy.reserve
+        delayed = options.get("delay_s", 0) > 0
+        return self._policy.role == "accept" or full or delayed
+
+    async def _start_elsewhere(
+        self, graph: str, thread_id: str, given: Any, if_busy: IfBusy, options: StartOptions
+    ) -> Run:
+        """Store a run that no system has; returns once it is durable."""
+        dispatch, actor = self._dispatch, self._actor
+        assert dispatch is not None
+        await actor.turn("enqueue", thread_id)
+        limits = actor.limits
+        waiting = await dispatch.depth(limits.max_queued + 1)
+        if waiting.runs > limits.max_queued:
+            actor.refused += 1
+            raise too_busy(f"{waiting.runs} runs wait for a worker", "raise max_queued", limits)
+        call = checked_call(
+            graph,
+            thread_id,
+            given,
+            {"resumable": True, **options},
+            keeps=self._keeps,
+            if_busy=if_busy,
+        )
+        row = self._free_row(call, options)
+        requests: list[PutRun | AskCancel] = [
+            PutRun(row, thread_id, len(row.payload), if_busy)
+        ]
+        replaced: list[RunRow] = []
+        if if_busy in ("interrupt", "rollback"):
+            replaced = await self._host.reader.ask(ListRuns(open_of=(thread_id,)))
+            reason = replacement_reason(row.run)
+            requests += [AskCancel(old.run, thread_id, reason) for old in replaced]
+        # Handed over at once, so that they are one transaction.
+        await self._host.writer.store(*requests)
+        for old in replaced:
+            await self._end_row(old, replacement_reason(row.run))
+        if not self._dispatcher.in_commit:
+            await dispatch.hand_over([row])
+        return self._stored(row)
+
+    def _free_row(self, call: StartCall, options: StartOptions) -> RunRow:
+        """Make the row of a run that any worker may claim."""
+        row = self._job(call).row
+        delay_s = options.get("delay_s", 0.0)
+        return msgspec.structs.replace(
+            row,
+            owner=None,
+            attempts=0,
+            build=self._policy.build,
+            priority=options.get("priority", 0),
+            due=row.created + int(delay_s * 1e6) if delay_s else 0,
+        )
+
+    def _pause_of(self, run: bytes) -> Callable[[], Awaitable[None]]:
+        """Make a function that waits until a run of another process may have changed."""
+        dispatch = self._dispatch
+        if dispatch is None:
+            return partial(anyio.sleep, POLL_S)
+        return dispatch.pause_of(run)
 
     async def resume(
         self, graph: str, thread_id: str, command: Any, *, if_busy: IfBusy = "reject", **rest: Any
@@ -373,4 +477,5 @@ class ActorSystem(LifecycleMethods):
             ask_cancel=self._end_row,
             taken_up=lambda: self._live(row.run),
             draining=lambda: self._actor.draining,
+            pause=self._pause_of(row.run),
         )

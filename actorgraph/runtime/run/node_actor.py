@@ -36,6 +36,7 @@ from actorgraph.runtime.run.attempts import (
     wait_for_retry,
 )
 from actorgraph.runtime.task.calling import (
+    SYSTEM_LEASE,
     InContext,
     NodeWrites,
     call_cached,
@@ -275,6 +276,8 @@ class NodeActor:
         scope: TaskScope | None = None
         try:
             while True:
+                if (lease := SYSTEM_LEASE.get()) is not None:
+                    await lease()
                 scope, calling = self._begin_attempt(start, scope)
                 try:
                     made = (

@@ -37,7 +37,7 @@ from actorgraph.runtime.system.capacity import (
 from actorgraph.runtime.system.job import Job, came_early, publish_outcome, store_status
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.pace import Pace
-from actorgraph.runtime.task.calling import SYSTEM_LIMITER
+from actorgraph.runtime.task.calling import SYSTEM_LEASE, SYSTEM_LIMITER
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.scheduling import (
     FREE,
@@ -87,6 +87,7 @@ class SystemActor:
         on_held: functions to call with each run that another system keeps from its thread.
         limiter: limits the worker threads of sync nodes; None without `max_threads`.
         watchdog: of the event loop; None without `loop_limit_s`.
+        lease: waits before a task begins if the system's lease is over; None without a lease.
     """
 
     def __init__(
@@ -112,6 +113,7 @@ class SystemActor:
         self.on_held: list[Callable[[Job], None]] = []
         self.limiter: anyio.CapacityLimiter | None = None
         self.watchdog: LoopWatchdog | None = None
+        self.lease: Callable[[], Awaitable[None]] | None = None
         self._keeping: Host | None = None  # the saver's host, if the saver keeps runs
         self._held: dict[str, None] = {}
         self._idle: Waiting = []
@@ -211,15 +213,21 @@ class SystemActor:
         if error is not None:
             self._refuse(error)
 
-    def admission_error(self, if_busy: IfBusy, thread_id: str) -> ActorGraphError | None:
-        """Return the error if the system can't take another run on any thread; None if it can."""
+    def admission_error(
+        self, if_busy: IfBusy, thread_id: str, *, more: int = 0
+    ) -> ActorGraphError | None:
+        """Return the error if the system can't take another run on any thread; None if it can.
+
+        Args:
+            more: runs that are about to be taken before it.
+        """
         limits = self.limits
         if self.draining is not None or self.group is None:
             return closed_system("is closing" if self.draining else "is not open")
-        waits = self.active >= limits.max_runs or (
+        waits = self.active + more >= limits.max_runs or (
             if_busy != "reject" and self.lanes.get(thread_id, FREE).active is not None
         )
-        if waits and self.queued >= limits.max_queued:
+        if waits and self.queued + more >= limits.max_queued:
             return too_many(self.active, self.queued, limits)
         unsaved = 0 if self.host is None else self.host.writer.waiting_bytes
         if unsaved > limits.max_unsaved_bytes:
@@ -356,6 +364,7 @@ class SystemActor:
     def _enter(self, job: Job) -> None:
         """Set up a run's context, from which those of its nodes are copied."""
         SYSTEM_LIMITER.set(self.limiter)
+        SYSTEM_LEASE.set(self.lease)
         if CURRENT.get(None) is not None:  # a node has submitted it: it isn't a subgraph of that
             CURRENT.set(cast("Any", None))
 

@@ -162,6 +162,16 @@ class LeaseActor:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(heartbeat.stop, limiter=anyio.CapacityLimiter(1))
 
+    async def hold(self) -> None:
+        """Return at once while the lease holds; else give it up, and wait to be cancelled.
+
+        Called before each task of the system's runs: after a pause of the whole process, tasks may
+        be ready to begin before `serve` has had its turn.
+        """
+        if time.monotonic() - self._heartbeat.held_from > self._lease_s:
+            self._give_up()
+            await anyio.sleep_forever()
+
     def _give_up(self) -> None:
         log_event("error", "lease.lost", lease_s=self._lease_s)
         self._owner = self._lost()

@@ -43,6 +43,7 @@ class RemoteRun(msgspec.Struct, frozen=True):
         values: reads the thread's state, for gaps.
         live: makes a reader after an offset, if the run is in this process; else None.
         draining: why this system drains; None if it doesn't.
+        pause: waits before the next look: for news of the run, or a while.
     """
 
     page: Callable[[int], Awaitable[list[RunEvent]]]
@@ -52,6 +53,7 @@ class RemoteRun(msgspec.Struct, frozen=True):
     values: Callable[[], Awaitable[Any]]
     live: Callable[[int], LiveReader | None]
     draining: Callable[[], str | None]
+    pause: Callable[[], Awaitable[None]]
 
 
 class StoredReader(Closing, AsyncIterator[RunEvent]):
@@ -109,7 +111,7 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
             self._events.append(RunEvent(self.offset, "drain", {"reason": reason}))
             self._ended = True
         else:
-            await anyio.sleep(POLL_S)
+            await elsewhere.pause()
 
     async def _turn_page(self) -> None:
         page = await self._elsewhere.page(self.offset)

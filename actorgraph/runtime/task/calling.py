@@ -64,6 +64,10 @@ SYSTEM_LIMITER: ContextVar[anyio.CapacityLimiter | None] = ContextVar(
     "actorgraph_system_threads", default=None
 )
 """Set in the runs of an ActorSystem with `max_threads`."""
+SYSTEM_LEASE: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar(
+    "actorgraph_system_lease", default=None
+)
+"""Set in the runs of an ActorSystem with a lease: returns while that holds, else never."""
 
 _BUSY: dict[int, TaskScope | None] = {}
 """Id of a worker thread that runs a user's function -> the task that it runs for."""

@@ -66,6 +66,7 @@ class PostgresBackend:
             reconnect_timeout_s=reconnect_timeout_s,
         )
         self.schema = schema
+        self.conninfo: str | None = conn if isinstance(conn, str) else None
         self.reads_at_once = read_connections
         self._engine = _engine(
             conn,

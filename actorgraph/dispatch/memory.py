@@ -1,0 +1,114 @@
+"""InMemoryDispatcher: hints between the systems of one process, without an engine."""
+
+import heapq
+import threading
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+import anyio
+
+from actorgraph.runtime.mailbox import Gate
+from actorgraph.values.dispatch import Hint, News
+
+_Entry = tuple[int, int, Hint]
+"""Priority, negative; number; hint."""
+
+
+class InMemoryDispatcher:
+    """Carries hints between ActorSystems of one process; pass the same object to each.
+
+    For tests, and for several event loops in one process. Hints are lost with the process; the
+    systems' sweeps find the runs that the saver has.
+    """
+
+    in_commit = False
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.queues: dict[str, list[_Entry]] = {}
+        self.waiting: set[bytes] = set()
+        self.numbers = count()
+        self.more = Gate()
+        self.links: list[_MemoryLink] = []
+
+    async def open(self, saver: Any, heard: Callable[[News], None]) -> "_MemoryLink":
+        """See `ports.Dispatcher`."""
+        link = _MemoryLink(self, heard)
+        self.links.append(link)
+        return link
+
+    def put(self, hints: Sequence[Hint]) -> None:
+        """Queue hints, but for those of runs that have one already."""
+        with self.lock:
+            for hint in hints:
+                if hint.run not in self.waiting:
+                    self.waiting.add(hint.run)
+                    entry = (-hint.priority, next(self.numbers), hint)
+                    heapq.heappush(self.queues.setdefault(hint.queue, []), entry)
+            more, self.more = self.more, Gate()
+        more.open()
+
+    def take(self, queues: Sequence[str], limit: int) -> tuple[list[Hint], Gate, float | None]:
+        """Take hints that are due.
+
+        Returns: the hints; a gate that opens when more are queued; seconds until the next is due.
+        """
+        now, found, next_due = time.time_ns() // 1000, list[Hint](), None
+        with self.lock:
+            for name in queues:
+                later: list[_Entry] = []
+                queue = self.queues.get(name, [])
+                while queue and len(found) < limit:
+                    entry = heapq.heappop(queue)
+                    hint = entry[2]
+                    if hint.due <= now:
+                        found.append(hint)
+                        self.waiting.discard(hint.run)
+                    else:
+                        later.append(entry)
+                        next_due = min(next_due or hint.due, hint.due)
+                for entry in later:
+                    heapq.heappush(queue, entry)
+            wait_s = None if next_due is None else (next_due - now) / 1e6
+            return found, self.more, wait_s
+
+
+class _MemoryLink:
+    """The link of one system."""
+
+    def __init__(self, exchange: InMemoryDispatcher, heard: Callable[[News], None]) -> None:
+        self._exchange = exchange
+        self._taken: dict[bytes, Hint] = {}
+        self.heard = heard
+
+    async def close(self) -> None:
+        """See `ports.DispatchLink`. Hints that were not settled go back into their queues."""
+        self._exchange.links.remove(self)
+        taken, self._taken = self._taken, {}
+        self._exchange.put(list(taken.values()))
+
+    async def announce(self, hints: Sequence[Hint]) -> None:
+        """See `ports.DispatchLink`."""
+        self._exchange.put(hints)
+
+    async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
+        """See `ports.DispatchLink`."""
+        while True:
+            found, more, wait_s = self._exchange.take(queues, limit)
+            if found:
+                self._taken.update((hint.run, hint) for hint in found)
+                return found
+            with anyio.move_on_after(wait_s):
+                await more.wait()
+
+    async def settle(self, hints: Sequence[Hint]) -> None:
+        """See `ports.DispatchLink`."""
+        for hint in hints:
+            self._taken.pop(hint.run, None)
+
+    async def publish(self, news: News) -> None:
+        """See `ports.DispatchLink`."""
+        for link in tuple(self._exchange.links):
+            link.heard(news)

@@ -1,0 +1,338 @@
+"""PGQueuerDispatcher: hints by PGQueuer, in the database and the schema of a PostgresSaver.
+
+A hint is a job of PGQueuer, stored in the transaction that stores the run. A worker dequeues jobs
+in batches and deletes them when their runs are adopted; jobs that it doesn't delete come again
+after `again_s`. News are PostgreSQL notifications, with the ids of runs alone.
+
+https://pgqueuer.readthedocs.io
+"""
+
+import re
+import uuid
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from functools import partial
+from time import time
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import anyio
+
+from actorgraph.dispatch.engine_thread import EngineThread
+from actorgraph.errors import InvalidConfigError, MissingExtraError, StorageError
+from actorgraph.runtime.log import event as log_event
+from actorgraph.values.dispatch import Hint, News, hint_of
+from actorgraph.values.systems import RunRow
+
+if TYPE_CHECKING:
+    from pgqueuer.queries import Queries
+    from psycopg import AsyncConnection
+
+T = TypeVar("T")
+NOTIFIED_MAX = 300
+"""Ids in one notification: its payload has at most 8,000 bytes."""
+RECONNECT_S = 1.0
+PRUNE_S = 3600.0
+LOG_KEPT = timedelta(days=1)
+"""How long PGQueuer's log of hints is kept."""
+
+
+class PGQueuerDispatcher:
+    """Carries hints over the PostgreSQL server that has the runs.
+
+    Needs `pip install 'actorgraph[pgqueuer]'`. PGQueuer's tables are created in the saver's schema
+    at the first use. Each system opens two connections of its own, one of which listens: behind a
+    pooler, pass `conn` with an address that allows LISTEN.
+
+    Args:
+        conn: a connection string; default the saver's.
+        again_s: seconds after which hints that a worker has taken and not settled come again.
+        poll_s: seconds between looks for hints when no notification comes.
+    """
+
+    in_commit = True
+
+    def __init__(
+        self, conn: str | None = None, *, again_s: float = 15.0, poll_s: float = 2.0
+    ) -> None:
+        if not (again_s > 0 and poll_s > 0):
+            raise InvalidConfigError(
+                f"again_s and poll_s must be > 0, got {again_s!r} and {poll_s!r}",
+                do="use the defaults, 15 and 2",
+            )
+        self._conn = conn
+        self._again_s = again_s
+        self._poll_s = poll_s
+
+    async def open(self, saver: Any, heard: Callable[[News], None]) -> "_PGQueuerLink":
+        """See `ports.Dispatcher`."""
+        conn = self._conn or getattr(saver, "conninfo", None)
+        add_hints = getattr(saver, "hint_in_commit", None)
+        if add_hints is None:
+            raise InvalidConfigError(
+                f"PGQueuerDispatcher needs a PostgresSaver, got {type(saver).__name__}",
+                do="use InMemoryDispatcher in one process, NATSDispatcher over another saver",
+            )
+        if conn is None:
+            raise InvalidConfigError(
+                "PGQueuerDispatcher needs a connection string, and the saver was given a "
+                "connection or a pool",
+                do='use PGQueuerDispatcher("postgresql://...")',
+            )
+        link = _PGQueuerLink(conn, saver.schema, heard, again_s=self._again_s, poll_s=self._poll_s)
+        try:
+            await link.start()
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await link.close()
+            raise
+        link.end_hints = partial(add_hints, None)
+        add_hints(link.statements)
+        return link
+
+
+class _PGQueuerLink:
+    """The link of one system. Its coroutines run in its thread."""
+
+    def __init__(
+        self,
+        conn: str,
+        schema: str,
+        heard: Callable[[News], None],
+        *,
+        again_s: float,
+        poll_s: float,
+    ) -> None:
+        self._conn = conn
+        self._heard = heard
+        self._again = timedelta(seconds=again_s)
+        self._poll_s = poll_s
+        mark = f"{zlib.crc32(schema.encode()):08x}"
+        self._channel = f"actorgraph_news_{mark}"
+        self._hints_channel = f"actorgraph_hints_{mark}"
+        self._search_path = '"' + schema.replace('"', '""') + '"'
+        self._me = uuid.uuid4()
+        self._thread = EngineThread()
+        self._queries: Queries | None = None
+        self._used: AsyncConnection[Any] | None = None
+        self._fresh: Any = None  # an asyncio.Event of the thread
+        self.end_hints: Callable[[], object] = lambda: None
+        try:
+            from pgqueuer.adapters.persistence.qb import (
+                QueryBuilderEnvironment,
+                QueryQueueBuilder,
+            )
+            from pgqueuer.domain.settings import DBSettings
+        except ImportError as error:
+            raise MissingExtraError(
+                "PGQueuerDispatcher needs PGQueuer, which isn't installed",
+                do="pip install 'actorgraph[pgqueuer]'",
+            ) from error
+        settings = DBSettings(channel=cast("Any", self._hints_channel))
+        self._environment = QueryBuilderEnvironment(settings)
+        self._builder = QueryQueueBuilder(settings)
+        self._table, self._log = settings.queue_table, settings.queue_table_log
+
+    # --- called in the system's event loop ---
+
+    async def start(self) -> None:
+        """Connect, create PGQueuer's tables if they are missing, listen."""
+        await self._thread.start()
+        await self._thread.call(self._guarded, self._install)
+        self._thread.spawn(self._listen)
+        self._thread.spawn(self._prune)
+
+    async def close(self) -> None:
+        """See `ports.DispatchLink`."""
+        self.end_hints()
+        await self._thread.stop(self._disconnect)
+
+    async def announce(self, hints: Sequence[Hint]) -> None:
+        """See `ports.DispatchLink`."""
+        await self._thread.call(self._guarded, partial(self._enqueue, hints))
+
+    async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
+        """See `ports.DispatchLink`."""
+        return await self._thread.call(self._guarded, partial(self._dequeue, queues, limit))
+
+    async def settle(self, hints: Sequence[Hint]) -> None:
+        """See `ports.DispatchLink`."""
+        # Deleted and not logged as successful: PGQueuer's log would get a row for each run.
+        jobs = [hint.receipt for hint in hints]
+        text = f"DELETE FROM {self._table} WHERE id = ANY($1)"  # noqa: S608 - its table's name
+        await self._thread.call(self._guarded, partial(self._execute, (text, jobs)))
+
+    async def publish(self, news: News) -> None:
+        """See `ports.DispatchLink`."""
+        parts = [*_parts("s", news.stored), *_parts("c", news.cancelled)]
+        texts = [("SELECT pg_notify($1, $2)", self._channel, part) for part in parts]
+        await self._thread.call(self._guarded, partial(self._execute, *texts))
+
+    def statements(self, rows: Sequence[RunRow]) -> list[tuple[Any, Any]]:
+        """The statements that store the hints of new runs; called by the saver's writer."""
+        from pgqueuer.queries import SyncQueries
+
+        hints = [hint_of(row) for row in rows if row.owner is None]
+        if not hints:
+            return []
+        recorder = _Recorder()
+        SyncQueries(cast("Any", recorder), self._builder).enqueue(
+            *_columns(hints), on_conflict="skip"
+        )
+        return recorder.statements
+
+    # --- in the thread ---
+
+    async def _guarded(self, work: Callable[[], Awaitable[T]]) -> T:
+        import psycopg
+
+        try:
+            return await work()
+        except (psycopg.Error, OSError) as error:
+            await self._disconnect()
+            raise StorageError(
+                f"the dispatcher's connection failed: {error}",
+                do="check that PostgreSQL is reachable; runs are stored, and found by sweeps",
+            ) from error
+
+    async def _connected(self) -> "Queries":
+        from pgqueuer.db import PsycopgDriver
+        from pgqueuer.queries import Queries
+
+        if self._queries is None or self._used is None or self._used.closed:
+            self._used = await self._connect()
+            driver = PsycopgDriver(self._used)
+            self._queries = Queries(driver, self._environment, self._builder)
+        return self._queries
+
+    async def _connect(self) -> "AsyncConnection[Any]":
+        from psycopg import AsyncConnection
+
+        made = await AsyncConnection.connect(
+            self._conn, autocommit=True, application_name="actorgraph-dispatch"
+        )
+        await made.execute("SELECT set_config('search_path', %s, false)", (self._search_path,))
+        return made
+
+    async def _disconnect(self) -> None:
+        used, self._used, self._queries = self._used, None, None
+        if used is not None:
+            with suppress(Exception):
+                await used.close()
+
+    async def _install(self) -> None:
+        queries = await self._connected()
+        async with queries.schema_lock():
+            if not await queries.has_table(self._table):
+                await queries.install()
+
+    async def _execute(self, *statements: tuple[Any, ...]) -> None:
+        queries = await self._connected()
+        for text, *values in statements:
+            await queries.driver.execute(text, *values)
+
+    async def _enqueue(self, hints: Sequence[Hint]) -> None:
+        queries = await self._connected()
+        await queries.enqueue(*_columns(hints), on_conflict="skip")
+
+    async def _dequeue(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
+        from pgqueuer.ports.repository import EntrypointExecutionParameter
+
+        asked = {cast("Any", name): EntrypointExecutionParameter(0) for name in queues}
+        while True:
+            fresh = self._fresh_event()
+            fresh.clear()
+            queries = await self._connected()
+            jobs = await queries.dequeue(limit, asked, cast("Any", self._me), None, self._again)
+            found = [
+                Hint(job.payload, job.entrypoint, job.priority, receipt=job.id)
+                for job in jobs
+                if job.payload is not None
+            ]
+            if found:
+                return found
+            with anyio.move_on_after(self._poll_s):
+                await fresh.wait()
+
+    def _fresh_event(self) -> Any:
+        if self._fresh is None:
+            import asyncio
+
+            self._fresh = asyncio.Event()
+        return self._fresh
+
+    async def _listen(self) -> None:
+        """Receive notifications until the thread ends."""
+        import psycopg
+
+        while True:
+            try:
+                async with self._listening() as connection:
+                    async for note in connection.notifies():
+                        self._note(note.channel, note.payload)
+            except (psycopg.Error, OSError) as error:
+                log_event("warning", "dispatch.failed", where="listen", error=repr(error))
+            await anyio.sleep(RECONNECT_S)
+
+    async def _prune(self) -> None:
+        """Keep PGQueuer's log short: it gets a row with each hint."""
+        text = f"DELETE FROM {self._log} WHERE created < now() - $1::interval"  # noqa: S608 - as above
+        while True:
+            try:
+                await self._guarded(partial(self._execute, (text, LOG_KEPT)))
+            except StorageError as error:
+                log_event("warning", "dispatch.failed", where="prune", error=repr(error))
+            await anyio.sleep(PRUNE_S)
+
+    @asynccontextmanager
+    async def _listening(self) -> "AsyncIterator[AsyncConnection[Any]]":
+        from psycopg.sql import SQL, Identifier
+
+        async with await self._connect() as connection:
+            for channel in (self._channel, self._hints_channel):
+                await connection.execute(SQL("LISTEN {}").format(Identifier(channel)))
+            # What was sent while nothing listened.
+            self._fresh_event().set()
+            yield connection
+
+    def _note(self, channel: str, payload: str) -> None:
+        if channel == self._hints_channel:
+            self._fresh_event().set()
+            return
+        kind, packed = payload[:1], b64decode(payload[1:])
+        runs = tuple(packed[at : at + 16] for at in range(0, len(packed), 16))
+        self._heard(News(stored=runs) if kind == "s" else News(cancelled=runs))
+
+
+class _Recorder:
+    """A driver of PGQueuer's that records statements, for the saver's transaction."""
+
+    def __init__(self) -> None:
+        self.statements: list[tuple[str, dict[str, Any]]] = []
+
+    def fetch(self, query: str, *args: object) -> list[dict[str, object]]:
+        """Record a statement, with psycopg's named placeholders in the place of $1, $2 ..."""
+        text = re.sub(r"\$(\d+)", r"%(p\1)s", query.replace("%", "%%"))
+        self.statements.append((text, {f"p{n}": value for n, value in enumerate(args, 1)}))
+        return []
+
+
+def _columns(hints: Sequence[Hint]) -> tuple[Any, ...]:
+    """The arguments of PGQueuer's `enqueue`."""
+    now = int(time() * 1e6)
+    return (
+        [hint.queue for hint in hints],
+        [hint.run for hint in hints],
+        [hint.priority for hint in hints],
+        [timedelta(microseconds=max(0, hint.due - now)) if hint.due else None for hint in hints],
+        [hint.run.hex() for hint in hints],
+    )
+
+
+def _parts(kind: str, runs: Sequence[bytes]) -> list[str]:
+    return [
+        kind + b64encode(b"".join(runs[at : at + NOTIFIED_MAX])).decode()
+        for at in range(0, len(runs), NOTIFIED_MAX)
+    ]

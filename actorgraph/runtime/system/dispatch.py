@@ -1,0 +1,325 @@
+"""DispatchActor: the runs that a system gets from others, and gives to others.
+
+Takes      hints of a `Dispatcher`, while the system has free slots; claims their runs, up to 512 in
+           one transaction, and settles the hints
+Next       when a run has ended here, claims the next run of its thread
+Sweep      looks in the saver for runs that no living system has, and announces them again: a lost
+           hint costs a sweep, never a run
+News       publishes, at most once per `NEWS_S`, of which runs events were stored; passes news of
+           others to readers and to the watch of cancellations
+Bounds     `reserve` slots are for runs that have lost their system
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from random import random
+from typing import TypeVar
+
+import anyio
+import msgspec
+
+from actorgraph.errors import CheckpointError
+from actorgraph.ports import DispatchLink
+from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.mailbox import Gate, Mailbox
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.system.actor import SystemActor
+from actorgraph.runtime.system.job import Job
+from actorgraph.superstep.dispatching import BATCH_MAX, claimable, following, queues_of, room
+from actorgraph.values.dispatch import News, Role, hint_of
+from actorgraph.values.systems import CountWaiting, ListRuns, ListWaiting, RunRow, WaitingCount
+
+NEWS_S = 0.02
+"""Shortest time between two publications; readers of other processes are behind by that."""
+LOOK_S = 2.0
+"""Seconds after which a reader looks into the saver without news."""
+SWEEP_S = 1.0
+"""Longest time between two sweeps; a third of the lease if that is shorter."""
+NEW_S = 5.0
+"""Age at which a run that no system has had is announced again: its hint may be on its way."""
+RETRY_S = 1.0
+"""Pause after an error of the dispatcher or the saver."""
+RECENT_MAX = 10_000
+"""Runs whose last news are remembered, for readers that are just looking into the saver."""
+DEPTH_S = 0.5
+"""How long a count of the waiting runs is used."""
+
+K = TypeVar("K")
+TakeUp = Callable[[Sequence[RunRow]], Awaitable[Sequence[Job]]]
+
+
+class DispatchPolicy(msgspec.Struct, frozen=True):
+    """How a system takes part in the dispatch; see `ActorSystem`.
+
+    Attributes:
+        role: what the system does.
+        build: of the program; "" for none.
+        builds: whose runs it runs: its own and those of other builds that it is compatible with.
+        reserve: slots kept free for runs that have lost their system.
+    """
+
+    role: Role = "both"
+    build: str = ""
+    builds: tuple[str, ...] = ()
+    reserve: int = 0
+
+    @property
+    def accepts(self) -> bool:
+        """Whether the system accepts runs."""
+        return self.role != "work"
+
+    @property
+    def works(self) -> bool:
+        """Whether the system runs runs."""
+        return self.role != "accept"
+
+
+class DispatchActor:
+    """Takes and gives runs; see the module's docstring.
+
+    Args:
+        link: to the other systems.
+        heard: the news that `link` brings.
+        graphs: names of the graphs that the system runs.
+        take_up: adopts runs, and submits those that were adopted.
+        look_for_cancels: reads the requests to cancel runs of this system.
+
+    Attributes:
+        claimed: number of runs that it has claimed.
+        swept: number of runs that it has announced again.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        actor: SystemActor,
+        link: DispatchLink,
+        heard: Mailbox[News],
+        policy: DispatchPolicy,
+        *,
+        graphs: Sequence[str],
+        take_up: TakeUp,
+        look_for_cancels: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._host = host
+        self._actor = actor
+        self._link = link
+        self._policy = policy
+        self._graphs = tuple(graphs)
+        self._take_up = take_up
+        self._look_for_cancels = look_for_cancels
+        self._period_s = min(SWEEP_S, actor.limits.lease_s / 3)
+        self._freed = Gate()
+        self._ended: dict[str, None] = {}
+        self._left: list[RunRow] = []
+        self._some_ended = Gate()
+        self._heard = heard
+        self._changed: dict[bytes, None] = {}
+        self._some_changed = Gate()
+        self._readers: dict[bytes, set[Gate]] = {}
+        self._recent: OrderedDict[bytes, float] = OrderedDict()
+        self._counted_at = float("-inf")
+        self._count = WaitingCount(0, 0)
+        self.claimed = 0
+        self.swept = 0
+        actor.on_left.append(self._on_left)
+
+    async def serve(self) -> None:
+        """Take part until cancelled. The dispatcher is open."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._repeat, self._publish)
+            group.start_soon(self._repeat, self._listen)
+            if self._policy.works:
+                group.start_soon(self._repeat, self._serve_hints)
+                group.start_soon(self._repeat, self._serve_threads)
+                group.start_soon(self._repeat, self._sweep)
+
+    async def _repeat(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Call a function that ends by an error alone, again after a pause."""
+        while True:
+            try:
+                await work()
+            except CheckpointError as error:
+                name = work.__name__.removeprefix("_")
+                log_event("warning", "dispatch.failed", where=name, error=repr(error))
+                await anyio.sleep(RETRY_S)
+
+    # --- runs that are offered ---
+
+    async def _serve_hints(self) -> None:
+        while self._actor.draining is None:
+            all_kinds, new = self._room()
+            if not all_kinds:
+                self._freed = Gate()
+                await self._freed.wait()
+                continue
+            queues = queues_of(self._graphs, self._policy.builds, rescue_only=not new)
+            hints = await self._link.take(queues, min(new or all_kinds, BATCH_MAX))
+            if self._actor.draining is not None:
+                return  # not settled: they come again, to others
+            await self._claim(tuple(dict.fromkeys(hint.run for hint in hints)))
+            await self._link.settle(hints)
+        await anyio.sleep_forever()
+
+    def _room(self) -> tuple[int, int]:
+        limits = self._actor.limits
+        return room(len(self._actor.jobs), limits.max_runs, self._policy.reserve)
+
+    async def _claim(self, runs: tuple[bytes, ...]) -> None:
+        if not runs:
+            return
+        rows: list[RunRow] = await self._host.reader.ask(ListRuns(among=runs))
+        threads = tuple(dict.fromkeys(row.thread_id for row in rows))
+        if threads:
+            await self._claim_of(rows, await self._host.reader.ask(ListRuns(open_of=threads)))
+
+    async def _claim_of(self, rows: Sequence[RunRow], open_rows: Sequence[RunRow]) -> None:
+        builds = self._policy.builds
+        fits = claimable(rows, open_rows, graphs=self._graphs, builds=builds, now=_now())
+        if fits and self._actor.draining is None:
+            self.claimed += len(await self._take_up(fits))
+
+    def _on_left(self, job: Job) -> None:
+        self._freed.open()
+        self._changed[job.id] = None
+        self._some_changed.open()
+        if job.requeued:
+            self._left.append(job.row)
+        if not job.elsewhere:
+            self._ended[job.thread_id] = None
+            self._some_ended.open()
+
+    async def _serve_threads(self) -> None:
+        """Claim the next run of each thread that has become free here."""
+        # Needed, because the hint of a run that had to wait for its thread is settled: whoever
+        # ends the run before it knows best that its turn has come.
+        while True:
+            if not self._ended:
+                self._some_ended = Gate()
+                await self._some_ended.wait()
+            threads = _taken(self._ended)
+            open_rows = await self._host.reader.ask(ListRuns(open_of=threads))
+            due = following(open_rows)
+            room_left, _ = self._room()
+            await self._claim_of(due[:room_left], open_rows)
+            left = {row.run for row in due} - self._actor.jobs.keys()
+            await self._announce([row for row in due if row.run in left])
+
+    async def _sweep(self) -> None:
+        while True:
+            await anyio.sleep(self._period_s * (0.75 + 0.5 * random()))  # noqa: S311 - spread only
+            now = _now()
+            query = ListWaiting(self._graphs, self._policy.builds, now, BATCH_MAX)
+            rows: list[RunRow] = await self._host.reader.ask(query)
+            lost = now - int(NEW_S * 1e6)
+            await self._announce([r for r in rows if r.owner or max(r.created, r.due) < lost])
+
+    async def _announce(self, rows: Sequence[RunRow]) -> None:
+        if rows:
+            self.swept += len(rows)
+            await self._link.announce([hint_of(row) for row in rows])
+
+    async def hand_over(self, rows: Sequence[RunRow]) -> None:
+        """Announce runs that this system has accepted for others, or leaves to them.
+
+        An error is only logged: the rows are stored, and a sweep finds them.
+        """
+        try:
+            await self._link.announce([hint_of(row) for row in rows])
+        except CheckpointError as error:
+            log_event("warning", "dispatch.failed", where="announce", error=repr(error))
+
+    async def hand_over_left(self) -> None:
+        """Announce the runs that this system has left to others; its lease is dropped."""
+        left, self._left = self._left, []
+        if left:
+            await self.hand_over(left)
+
+    async def depth(self, limit: int) -> WaitingCount:
+        """Count the runs that wait for a worker, at most twice per second.
+
+        Args:
+            limit: counting stops there.
+        """
+        if time.monotonic() - self._counted_at > DEPTH_S:
+            self._counted_at = time.monotonic()
+            (self._count,) = await self._host.reader.ask(CountWaiting(limit))
+        return self._count
+
+    # --- news ---
+
+    def changed(self, run: bytes) -> None:
+        """Note that events of a run of this system are stored; from the system's thread."""
+        self._changed[run] = None
+        self._some_changed.open()
+
+    async def cancelled(self, run: bytes) -> None:
+        """Publish that a run's cancellation is requested; its system looks for it anyway."""
+        try:
+            await self._link.publish(News(cancelled=(run,)))
+        except CheckpointError as error:
+            log_event("warning", "dispatch.failed", where="publish", error=repr(error))
+
+    async def _publish(self) -> None:
+        while True:
+            if not self._changed:
+                self._some_changed = Gate()
+                await self._some_changed.wait()
+            runs = _taken(self._changed)
+            await self._link.publish(News(stored=runs))
+            await anyio.sleep(NEWS_S)
+
+    async def _listen(self) -> None:
+        while True:
+            news = await self._heard.get()
+            for run in news.stored:
+                self._note(run)
+            if any(run in self._actor.jobs for run in news.cancelled):
+                await self._look_for_cancels()
+
+    def pause_of(self, run: bytes) -> Callable[[], Awaitable[None]]:
+        """Make a function that waits, between two looks at a run, until the run has news.
+
+        It returns at once if there was news since it has last returned, or was made, and after
+        `LOOK_S` in any case: news may be lost.
+        """
+        since = time.monotonic()
+
+        async def pause() -> None:
+            nonlocal since
+            gate = Gate()
+            gates = self._readers.setdefault(run, set())
+            gates.add(gate)
+            try:
+                if self._recent.get(run, 0.0) < since:
+                    with anyio.move_on_after(LOOK_S):
+                        await gate.wait()
+            finally:
+                since = time.monotonic()
+                gates.discard(gate)
+                if not gates:
+                    self._readers.pop(run, None)
+
+        return pause
+
+    def _note(self, run: bytes) -> None:
+        """Wake the readers of a run, and those that are about to wait."""
+        self._recent[run] = time.monotonic()
+        self._recent.move_to_end(run)
+        if len(self._recent) > RECENT_MAX:
+            self._recent.popitem(last=False)
+        for gate in self._readers.get(run, ()):
+            gate.open()
+
+
+def _taken(keys: dict[K, None]) -> tuple[K, ...]:
+    """Take the keys out of a dict to which other threads add."""
+    found = tuple(keys)
+    for key in found:
+        keys.pop(key, None)
+    return found
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,81 @@
+"""Dispatch between systems: which runs a worker claims, of which queues, and how many.
+
+A worker gets hints, reads the rows of their runs and the open runs of their threads, and decides
+here. The saver then compares and sets the owner: of two workers that decide alike one gets the run.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from actorgraph.values.dispatch import queue_of
+from actorgraph.values.systems import OPEN_STATUSES, RunRow
+
+BATCH_MAX = 512
+"""Runs that are claimed at once: as many as the saver stores in one transaction."""
+
+
+def queues_of(
+    graphs: Iterable[str], builds: Iterable[str], *, rescue_only: bool = False
+) -> tuple[str, ...]:
+    """The queues that a worker takes hints from.
+
+    Args:
+        graphs: that it runs.
+        builds: that it runs, besides the runs of every build.
+        rescue_only: leave out the queues of new runs.
+    """
+    kinds = (True,) if rescue_only else (True, False)
+    every = ("", *builds)
+    return tuple(queue_of(g, b, rescue=kind) for kind in kinds for g in graphs for b in every)
+
+
+def room(taken: int, max_runs: int, reserve: int) -> tuple[int, int]:
+    """How many more runs a worker may claim.
+
+    Args:
+        taken: runs that it has.
+        max_runs: that it may have.
+        reserve: how many of these are for runs that have lost their system.
+    Returns: of all kinds; of new runs.
+    """
+    return max(0, max_runs - taken), max(0, max_runs - reserve - taken)
+
+
+def claimable(
+    rows: Sequence[RunRow],
+    open_rows: Iterable[RunRow],
+    *,
+    graphs: Collection[str],
+    builds: Collection[str],
+    now: int,
+) -> list[RunRow]:
+    """The runs that may be claimed: open, due, without a living owner, and first of their thread.
+
+    Args:
+        rows: the hinted runs, as stored.
+        open_rows: all open runs of their threads.
+        graphs, builds: that the worker runs.
+        now: microseconds since 1970-01-01 UTC.
+    """
+    first: dict[str, bytes] = {}
+    for other in open_rows:
+        first[other.thread_id] = min(other.run, first.get(other.thread_id, other.run))
+    return [
+        row
+        for row in rows
+        if row.status in OPEN_STATUSES
+        and not row.alive
+        and row.graph in graphs
+        and row.build in ("", *builds)
+        and row.due <= now
+        and first.get(row.thread_id, row.run) == row.run
+    ]
+
+
+def following(open_rows: Iterable[RunRow]) -> list[RunRow]:
+    """The first open run of each thread, if no living system has it."""
+    first: dict[str, RunRow] = {}
+    for row in open_rows:
+        known = first.get(row.thread_id)
+        if known is None or row.run < known.run:
+            first[row.thread_id] = row
+    return [row for row in first.values() if not row.alive]

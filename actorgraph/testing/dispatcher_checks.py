@@ -1,0 +1,350 @@
+"""The contract of dispatchers, as checks for an adapter of your own.
+
+    @pytest.mark.parametrize("check", dispatcher_checks(), ids=lambda check: check.__name__)
+    async def test_my_dispatcher(check):
+        place = DispatchPlace(make_dispatcher, make_saver, again_s=2.0)
+        await check(place)
+
+A check raises AssertionError if a dispatcher breaks the contract. Groups:
+
+link     hints and news between two links
+systems  runs of whole ActorSystems that use the dispatcher
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypedDict
+
+import anyio
+import msgspec
+
+from actorgraph.graph import StateGraph
+from actorgraph.api.system.system import ActorSystem
+from actorgraph.ports import DispatchLink, Dispatcher
+from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.values.dispatch import Hint, News
+
+PATIENCE_S = 30.0
+"""Seconds after which a check gives up."""
+
+
+class DispatchPlace(msgspec.Struct, frozen=True):
+    """Where a dispatcher is checked: an empty engine, and an empty store of runs.
+
+    Attributes:
+        dispatcher: makes a dispatcher, as another process would; all carry for each other.
+        saver: makes a saver that stores runs, as another process would; all over one store.
+        again_s: seconds after which a hint that was not settled comes again, at most.
+    """
+
+    dispatcher: Callable[[], Dispatcher]
+    saver: Callable[[], Any]
+    again_s: float
+
+
+DispatcherCheck = Callable[[DispatchPlace], Awaitable[None]]
+_GROUPS: dict[str, list[DispatcherCheck]] = {"link": [], "systems": []}
+
+
+def dispatcher_checks(*groups: str) -> list[DispatcherCheck]:
+    """The checks of these groups; by default of both."""
+    return [check for group in groups or tuple(_GROUPS) for check in _GROUPS[group]]
+
+
+def _in(group: str) -> Callable[[DispatcherCheck], DispatcherCheck]:
+    def add(check: DispatcherCheck) -> DispatcherCheck:
+        _GROUPS[group].append(check)
+        return check
+
+    return add
+
+
+class _Linked(msgspec.Struct):
+    """A link, and the news that it has brought."""
+
+    link: DispatchLink
+    heard: Mailbox[News]
+
+
+@asynccontextmanager
+async def _linked(place: DispatchPlace) -> AsyncGenerator[_Linked]:
+    heard: Mailbox[News] = Mailbox()
+    link = await place.dispatcher().open(place.saver(), heard.put)
+    try:
+        yield _Linked(link, heard)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await link.close()
+
+
+def _hints(count: int, queue: str = "g") -> list[Hint]:
+    return [Hint(os.urandom(16), queue) for _ in range(count)]
+
+
+async def _take(link: DispatchLink, queues: Sequence[str], count: int) -> list[Hint]:
+    """Take and settle hints until as many have come."""
+    found: list[Hint] = []
+    with anyio.fail_after(PATIENCE_S):
+        while len(found) < count:
+            taken = await link.take(queues, count)
+            assert 1 <= len(taken) <= count, f"take(limit={count}) returned {len(taken)} hints"
+            await link.settle(taken)
+            found += taken
+    return found
+
+
+async def _none_left(link: DispatchLink, queues: Sequence[str], wait_s: float) -> None:
+    with anyio.move_on_after(wait_s) as scope:
+        taken = await link.take(queues, 10)
+        raise AssertionError(f"{len(taken)} hints came that were settled, or never announced")
+    assert scope.cancelled_caught
+
+
+@_in("link")
+async def hints_reach_a_taker_of_their_queue(place: DispatchPlace) -> None:
+    """Each announced hint is delivered, whole, to a taker of its queue and to no other."""
+    async with _linked(place) as one, _linked(place) as other:
+        sent, elsewhere = _hints(20), _hints(3, "other@v2!")
+        await one.link.announce([*sent, *elsewhere])
+        found = await _take(other.link, ["g", "absent"], 20)
+        assert {(h.run, h.queue) for h in found} == {(h.run, h.queue) for h in sent}
+        assert {h.run for h in await _take(one.link, ["other@v2!"], 3)} == {
+            h.run for h in elsewhere
+        }
+
+
+@_in("link")
+async def a_waiting_taker_is_woken(place: DispatchPlace) -> None:
+    """A hint that is announced while a system waits reaches it."""
+    async with _linked(place) as one, _linked(place) as other:
+        found: list[Hint] = []
+
+        async def take() -> None:
+            found.extend(await _take(other.link, ["g"], 1))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(take)
+            await anyio.sleep(0.2)
+            (sent,) = _hints(1)
+            await one.link.announce([sent])
+        assert [h.run for h in found] == [sent.run]
+
+
+@_in("link")
+async def a_settled_hint_does_not_come_again(place: DispatchPlace) -> None:
+    """What is settled is over, also after the time at which unsettled hints come again."""
+    async with _linked(place) as one:
+        await one.link.announce(_hints(5))
+        await _take(one.link, ["g"], 5)
+        await _none_left(one.link, ["g"], place.again_s * 1.5)
+
+
+@_in("link")
+async def an_unsettled_hint_comes_again(place: DispatchPlace) -> None:
+    """A hint whose taker has gone without settling it is delivered to another system."""
+    async with _linked(place) as one:
+        sent = _hints(3)
+        async with _linked(place) as gone:
+            await one.link.announce(sent)
+            taken: list[Hint] = []
+            with anyio.fail_after(PATIENCE_S):
+                while len(taken) < 3:
+                    taken += await gone.link.take(["g"], 3)
+        found = await _take(one.link, ["g"], 3)
+        assert {h.run for h in found} == {h.run for h in sent}
+
+
+@_in("link")
+async def a_run_is_announced_again_after_it_was_settled(place: DispatchPlace) -> None:
+    """A run that loses its system gets a hint in another queue, however soon after the first."""
+    async with _linked(place) as one:
+        (sent,) = _hints(1)
+        await one.link.announce([sent])
+        await _take(one.link, ["g"], 1)
+        await one.link.announce([msgspec.structs.replace(sent, queue="g!", priority=100)])
+        assert [h.run for h in await _take(one.link, ["g!", "g"], 1)] == [sent.run]
+
+
+@_in("link")
+async def a_hint_waits_for_its_time(place: DispatchPlace) -> None:
+    """A hint with a time is not delivered before that."""
+    async with _linked(place) as one:
+        due = time.time() + 1.0
+        later = Hint(os.urandom(16), "g", due=int(due * 1e6))
+        await one.link.announce([later, *_hints(1)])
+        first, second = await _take(one.link, ["g"], 2)
+        assert (first.run != later.run, second.run) == (True, later.run)
+        assert time.time() >= due - 0.01, "delivered too early"
+
+
+@_in("link")
+async def a_cancelled_take_loses_no_hint(place: DispatchPlace) -> None:
+    """A hint that comes after a cancelled `take` is delivered to the next one."""
+    async with _linked(place) as one:
+        for _ in range(3):
+            with anyio.move_on_after(0.05):
+                await one.link.take(["g"], 1)
+        (sent,) = _hints(1)
+        await one.link.announce([sent])
+        assert [h.run for h in await _take(one.link, ["g"], 1)] == [sent.run]
+
+
+@_in("link")
+async def two_takers_share_the_hints(place: DispatchPlace) -> None:
+    """Of many hints each is delivered; hardly one twice."""
+    async with _linked(place) as one, _linked(place) as other:
+        sent, found = _hints(100), Counter[bytes]()
+
+        async def take(link: DispatchLink) -> None:
+            while len(found) < len(sent):
+                with anyio.move_on_after(0.5):
+                    taken = await link.take(["g"], 7)
+                    await link.settle(taken)
+                    found.update(h.run for h in taken)
+
+        await one.link.announce(sent)
+        with anyio.fail_after(PATIENCE_S):
+            async with anyio.create_task_group() as group:
+                group.start_soon(take, one.link)
+                group.start_soon(take, other.link)
+        assert found.keys() == {h.run for h in sent}
+        twice = sum(count > 1 for count in found.values())
+        assert twice <= len(sent) // 10, f"{twice} of {len(sent)} hints were delivered twice"
+
+
+@_in("link")
+async def news_reach_all_systems(place: DispatchPlace) -> None:
+    """News reach every link, the publisher's included, with all of their ids."""
+    async with _linked(place) as one, _linked(place) as other:
+        stored = tuple(os.urandom(16) for _ in range(1000))
+        cancelled = (os.urandom(16),)
+        await one.link.publish(News(stored, cancelled))
+        for linked in (one, other):
+            seen: list[tuple[str, bytes]] = []
+            with anyio.fail_after(PATIENCE_S):
+                while len(seen) < 1001:
+                    news = await linked.heard.get()
+                    seen += [("s", run) for run in news.stored]
+                    seen += [("c", run) for run in news.cancelled]
+            wanted = [*(("s", run) for run in stored), ("c", cancelled[0])]
+            assert sorted(seen) == sorted(wanted)
+
+
+class _State(TypedDict):
+    log: list[str]
+
+
+class _Workers:
+    """ActorSystems over one place: an acceptor and workers, with a record of what they ran."""
+
+    def __init__(self, place: DispatchPlace) -> None:
+        self._place = place
+        self.began: list[tuple[int, str]] = []
+
+    def _graph(self, number: int) -> Any:
+        async def first(state: _State) -> dict[str, Any]:
+            self.began.append((number, state["log"][0]))
+            await anyio.sleep(0.01)
+            return {"log": [*state["log"], "first"]}
+
+        async def second(state: _State) -> dict[str, Any]:
+            return {"log": [*state["log"], "second"]}
+
+        graph = StateGraph(_State)
+        graph.add_node("first", first)
+        graph.add_node("second", second)
+        graph.add_edge("__start__", "first")
+        graph.add_edge("first", "second")
+        graph.add_edge("second", "__end__")
+        return graph.compile()
+
+    @asynccontextmanager
+    async def system(self, number: int, role: Any, **options: Any) -> AsyncGenerator[ActorSystem]:
+        """Open a system."""
+        saver, dispatcher = self._place.saver(), self._place.dispatcher()
+        graphs = {"g": self._graph(number)}
+        async with ActorSystem(
+            graphs, saver=saver, dispatcher=dispatcher, role=role, lease_s=6.0, **options
+        ) as system:
+            yield system
+
+
+async def _ended(runs: Sequence[Any]) -> None:
+    with anyio.fail_after(PATIENCE_S):
+        for run in runs:
+            assert (await run.result())["log"][1:] == ["first", "second"]
+
+
+@_in("systems")
+async def every_accepted_run_is_run_once(place: DispatchPlace) -> None:
+    """Runs that one system accepts are run by the others, each once, and shared by them."""
+    made = _Workers(place)
+    async with (
+        made.system(0, "accept") as web,
+        made.system(1, "work"),
+        made.system(2, "work"),
+    ):
+        runs = [await web.start("g", None, {"log": [str(n)]}) for n in range(60)]
+        await _ended(runs)
+    assert sorted(int(name) for _, name in made.began) == list(range(60))
+    assert {number for number, _ in made.began} == {1, 2}
+
+
+@_in("systems")
+async def runs_of_a_thread_are_run_in_order(place: DispatchPlace) -> None:
+    """Runs of one thread never overlap, and begin in the order in which they were accepted."""
+    made = _Workers(place)
+    async with (
+        made.system(0, "accept") as web,
+        made.system(1, "work"),
+        made.system(2, "work"),
+    ):
+        runs = [
+            await web.start("g", f"t{t}", {"log": [f"{t} {n}"]}, if_busy="enqueue")
+            for n in range(4)
+            for t in range(5)
+        ]
+        with anyio.fail_after(PATIENCE_S):
+            for run in runs:
+                assert await run.wait() == "success"
+    for t in range(5):
+        names = [name for _, name in made.began if name.startswith(f"{t} ")]
+        assert names == [f"{t} {n}" for n in range(4)]
+
+
+@_in("systems")
+async def runs_wait_for_a_worker(place: DispatchPlace) -> None:
+    """Runs that are accepted while no worker is there are run by one that comes later."""
+    made = _Workers(place)
+    async with made.system(0, "accept") as web:
+        runs = [await web.start("g", None, {"log": [str(n)]}) for n in range(5)]
+        async with made.system(1, "work"):
+            await _ended(runs)
+
+
+@_in("systems")
+async def a_closing_worker_hands_its_runs_over(place: DispatchPlace) -> None:
+    """The runs that a worker leaves at its end are continued by another one, none begun twice."""
+    made = _Workers(place)
+    async with made.system(0, "accept") as web:
+        async with made.system(1, "work", max_runs=4):
+            runs = [await web.start("g", None, {"log": [str(n)]}) for n in range(30)]
+        async with made.system(2, "work"):
+            await _ended(runs)
+    assert max(Counter(name for _, name in made.began).values()) == 1
+
+
+@_in("systems")
+async def a_waiting_run_can_be_cancelled(place: DispatchPlace) -> None:
+    """A run that no worker has ends at once when it is cancelled, and is never begun."""
+    made = _Workers(place)
+    async with made.system(0, "accept") as web:
+        run = await web.start("g", None, {"log": ["never"]})
+        with anyio.fail_after(PATIENCE_S):
+            assert await run.cancel("changed my mind") == "cancelled"
+        async with made.system(1, "work"):
+            await _ended([await web.start("g", None, {"log": ["other"]})])
+    assert [name for _, name in made.began] == ["other"]
