@@ -172,10 +172,12 @@ class _NATSLink:
             )
         )
         await self._client.subscribe(f"{self._stream}.news", cb=self._note)
+        await self._client.flush()  # the server has it now
 
     async def _disconnect(self) -> None:
         for task in self._fetching:
             task.cancel()
+        await asyncio.gather(*self._fetching, return_exceptions=True)
         if self._client is not None:
             await self._client.close()
 

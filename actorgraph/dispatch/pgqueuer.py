@@ -19,6 +19,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
+import anyio.lowlevel
 
 from actorgraph.dispatch.engine_thread import EngineThread
 from actorgraph.errors import InvalidConfigError, MissingExtraError, StorageError
@@ -34,6 +35,8 @@ T = TypeVar("T")
 NOTIFIED_MAX = 300
 """Ids in one notification: its payload has at most 8,000 bytes."""
 RECONNECT_S = 1.0
+LISTEN_S = 5.0
+"""How long a system that opens waits for its listening connection."""
 PRUNE_S = 3600.0
 LOG_KEPT = timedelta(days=1)
 """How long PGQueuer's log of hints is kept."""
@@ -117,6 +120,7 @@ class _PGQueuerLink:
         self._thread = EngineThread()
         self._queries: Queries | None = None
         self._used: AsyncConnection[Any] | None = None
+        self._kept: list[Hint] = []  # dequeued for a call of `take` that was cancelled
         self._fresh: Any = None  # an asyncio.Event of the thread
         self.end_hints: Callable[[], object] = lambda: None
         try:
@@ -142,6 +146,7 @@ class _PGQueuerLink:
         await self._thread.start()
         await self._thread.call(self._guarded, self._install)
         self._thread.spawn(self._listen)
+        await self._thread.call(self._wait_listening)
         self._thread.spawn(self._prune)
 
     async def close(self) -> None:
@@ -226,6 +231,7 @@ class _PGQueuerLink:
         queries = await self._connected()
         async with queries.schema_lock():
             if not await queries.has_table(self._table):
+                await queries.driver.execute(f"CREATE SCHEMA IF NOT EXISTS {self._search_path}")
                 await queries.install()
 
     async def _execute(self, *statements: tuple[Any, ...]) -> None:
@@ -244,17 +250,25 @@ class _PGQueuerLink:
         while True:
             fresh = self._fresh_event()
             fresh.clear()
-            queries = await self._connected()
-            jobs = await queries.dequeue(limit, asked, cast("Any", self._me), None, self._again)
-            found = [
+            # Shielded: a cancelled query breaks its connection, and its jobs would come much later.
+            with anyio.CancelScope(shield=True):
+                queries = await self._connected()
+                jobs = await queries.dequeue(limit, asked, cast("Any", self._me), None, self._again)
+            self._kept += [
                 Hint(job.payload, job.entrypoint, job.priority, receipt=job.id)
                 for job in jobs
                 if job.payload is not None
             ]
-            if found:
+            await anyio.lowlevel.checkpoint()
+            if self._kept:
+                found, self._kept = self._kept[:limit], self._kept[limit:]
                 return found
             with anyio.move_on_after(self._poll_s):
                 await fresh.wait()
+
+    async def _wait_listening(self) -> None:
+        with anyio.move_on_after(LISTEN_S):  # else news come later, and looks replace them
+            await self._fresh_event().wait()
 
     def _fresh_event(self) -> Any:
         if self._fresh is None:
