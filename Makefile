@@ -36,12 +36,15 @@ CORE := channels codec plan superstep
 COVERED ?= -k 'not trio and (not (postgres or jsonl) or test_postgres or test_jsonl)'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test coverage coverage-core mutants docs-test lint format format-check types bench figures charts counts differential ecosystem behaviour faults promises picture house clean
+.PHONY: demo machines test coverage coverage-core mutants docs-test lint format format-check types bench figures charts counts differential ecosystem behaviour faults promises picture house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
 demo: $(DEMO)
 	$(BIN)/python examples/audit_packages.py $(ARGS)
+
+machines: $(DEV)
+	cd examples && ../$(BIN)/python -m many_machines $(ARGS)
 
 test: $(DEV)
 	$(BIN)/python -m pytest tests --ignore=tests/docs -n $(WORKERS) --dist worksteal $(ARGS)

@@ -19,6 +19,7 @@ IMPORTED_AS = {
     "prometheus-client": "prometheus_client",
     "opentelemetry-api": "opentelemetry",
     "langchain-core": "langchain_core",
+    "nats-py": "nats",
     "pillow": "PIL",
     "typing-extensions": "typing_extensions",
 }

@@ -34,6 +34,7 @@ ORDER = [
     {"loops"},
     {"storage"},
     {"runtime", "savers", "stores", "caches"},
+    {"dispatch"},
     {"api"},
     REEXPORTS,
     {"sessions"},

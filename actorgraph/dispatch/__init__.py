@@ -1,8 +1,8 @@
 """Dispatch between processes: adapters of engines that carry hints about runs.
 
 `InMemoryDispatcher` needs nothing, `PGQueuerDispatcher` the extra `pgqueuer`, `NATSDispatcher` the
-extra `nats`. `ports.Dispatcher` is the protocol; `actorgraph.testing.check_dispatcher` checks an
-adapter of your own.
+extra `nats`. `ports.Dispatcher` is the protocol; `actorgraph.testing.dispatcher_checks` has the
+checks for an adapter of your own.
 """
 
 from actorgraph.dispatch.memory import InMemoryDispatcher

@@ -7,6 +7,7 @@ heartbeats.
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio.to_thread
@@ -44,7 +45,7 @@ class EngineThread:
                 task.cancel()
             await self._wait(portal.start_task_soon(last))
         finally:
-            await self._wait(portal.start_task_soon(portal.stop, True))
+            await self._wait(portal.start_task_soon(partial(portal.stop, cancel_remaining=True)))
             await anyio.to_thread.run_sync(self._stack.close)
 
     def spawn(self, function: Callable[..., Awaitable[object]], *args: object) -> None:

@@ -125,7 +125,8 @@ class _NATSLink:
 
     async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         """See `ports.DispatchLink`."""
-        return await self._thread.call(self._guarded, partial(self._receive, queues, limit))
+        found: Any = await self._thread.call(self._guarded, partial(self._receive, queues, limit))
+        return found
 
     async def settle(self, hints: Sequence[Hint]) -> None:
         """See `ports.DispatchLink`."""
@@ -147,7 +148,7 @@ class _NATSLink:
             ) from error
         try:
             return await work()
-        except (Error, OSError, asyncio.TimeoutError) as error:
+        except (TimeoutError, Error, OSError) as error:
             raise StorageError(
                 f"the dispatcher's connection to NATS failed: {error!r}",
                 do="check that the server is reachable and runs with JetStream (nats-server -js); "

@@ -11,7 +11,7 @@ import re
 import uuid
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from functools import partial
@@ -35,11 +35,14 @@ T = TypeVar("T")
 NOTIFIED_MAX = 300
 """Ids in one notification: its payload has at most 8,000 bytes."""
 RECONNECT_S = 1.0
+_CREATE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS %s"
+_DELETE = "DELETE FROM %s WHERE id = ANY($1)"
+_PRUNE = "DELETE FROM %s WHERE created < now() - $1::interval"
 LISTEN_S = 5.0
-"""How long a system that opens waits for its listening connection."""
+"""The longest wait of a system that opens for its listening connection."""
 PRUNE_S = 3600.0
 LOG_KEPT = timedelta(days=1)
-"""How long PGQueuer's log of hints is kept."""
+"""The time for which PGQueuer's log of hints is kept."""
 
 
 class PGQueuerDispatcher:
@@ -160,13 +163,14 @@ class _PGQueuerLink:
 
     async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         """See `ports.DispatchLink`."""
-        return await self._thread.call(self._guarded, partial(self._dequeue, queues, limit))
+        found: Any = await self._thread.call(self._guarded, partial(self._dequeue, queues, limit))
+        return found
 
     async def settle(self, hints: Sequence[Hint]) -> None:
         """See `ports.DispatchLink`."""
         # Deleted and not logged as successful: PGQueuer's log would get a row for each run.
         jobs = [hint.receipt for hint in hints]
-        text = f"DELETE FROM {self._table} WHERE id = ANY($1)"  # noqa: S608 - its table's name
+        text = _DELETE % self._table
         await self._thread.call(self._guarded, partial(self._execute, (text, jobs)))
 
     async def publish(self, news: News) -> None:
@@ -231,7 +235,7 @@ class _PGQueuerLink:
         queries = await self._connected()
         async with queries.schema_lock():
             if not await queries.has_table(self._table):
-                await queries.driver.execute(f"CREATE SCHEMA IF NOT EXISTS {self._search_path}")
+                await self._execute((_CREATE_SCHEMA % self._search_path,))
                 await queries.install()
 
     async def _execute(self, *statements: tuple[Any, ...]) -> None:
@@ -253,12 +257,12 @@ class _PGQueuerLink:
             # Shielded: a cancelled query breaks its connection, and its jobs would come much later.
             with anyio.CancelScope(shield=True):
                 queries = await self._connected()
-                jobs = await queries.dequeue(limit, asked, cast("Any", self._me), None, self._again)
-            self._kept += [
-                Hint(job.payload, job.entrypoint, job.priority, receipt=job.id)
-                for job in jobs
-                if job.payload is not None
-            ]
+                me = cast("Any", self._me)
+                self._kept += [
+                    Hint(job.payload, job.entrypoint, job.priority, receipt=job.id)
+                    for job in await queries.dequeue(limit, asked, me, None, self._again)
+                    if job.payload is not None
+                ]
             await anyio.lowlevel.checkpoint()
             if self._kept:
                 found, self._kept = self._kept[:limit], self._kept[limit:]
@@ -292,7 +296,7 @@ class _PGQueuerLink:
 
     async def _prune(self) -> None:
         """Keep PGQueuer's log short: it gets a row with each hint."""
-        text = f"DELETE FROM {self._log} WHERE created < now() - $1::interval"  # noqa: S608 - as above
+        text = _PRUNE % self._log
         while True:
             try:
                 await self._guarded(partial(self._execute, (text, LOG_KEPT)))
@@ -301,13 +305,14 @@ class _PGQueuerLink:
             await anyio.sleep(PRUNE_S)
 
     @asynccontextmanager
-    async def _listening(self) -> "AsyncIterator[AsyncConnection[Any]]":
+    async def _listening(self) -> "AsyncGenerator[AsyncConnection[Any]]":
         from psycopg.sql import SQL, Identifier
 
         async with await self._connect() as connection:
+            listen = SQL("LISTEN {}")
             for channel in (self._channel, self._hints_channel):
-                await connection.execute(SQL("LISTEN {}").format(Identifier(channel)))
-            # What was sent while nothing listened.
+                await connection.execute(listen.format(Identifier(channel)))
+            # Also wakes `take`: hints may have been sent while nothing listened.
             self._fresh_event().set()
             yield connection
 

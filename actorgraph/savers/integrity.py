@@ -34,7 +34,7 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import Resealer
-from actorgraph.values.systems import OPEN_STATUSES, EventRow, ListRuns, ReadEvents, RunRow
+from actorgraph.values.systems import OPEN_STATUSES, EventRow, ReadEvents, RunRow
 
 _PARENT, _RECORD, _POINT, _BLOB, _WRITES, _RUN, _HEAD, _EVENT, _SYSTEM = range(1, 10)
 """Start values of the CRCs, one per part: equal bytes in two parts must not cancel out by XOR."""

@@ -28,16 +28,18 @@ def queues_of(
     return tuple(queue_of(g, b, rescue=kind) for kind in kinds for g in graphs for b in every)
 
 
-def room(taken: int, max_runs: int, reserve: int) -> tuple[int, int]:
-    """How many more runs a worker may claim.
+def room(taken: int, rescued: int, max_runs: int, reserve: int) -> tuple[int, int]:
+    """Count the runs that a worker may claim in addition.
 
     Args:
         taken: runs that it has.
+        rescued: how many of these had lost their system.
         max_runs: that it may have.
         reserve: how many of these are for runs that have lost their system.
     Returns: of all kinds; of new runs.
     """
-    return max(0, max_runs - taken), max(0, max_runs - reserve - taken)
+    free = max(0, max_runs - taken)
+    return free, max(0, free - max(0, reserve - rescued))
 
 
 def claimable(

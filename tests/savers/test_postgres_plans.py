@@ -158,7 +158,8 @@ async def everything(saver) -> None:
 
 async def rarely(saver) -> None:
     """Use what an operator, or a crash, makes of runs and values."""
-    left = RunRow(b"\4" * 16, "left", "g", "pending", 0, False, None, 1, "{}", b"")
+    fresh = {"claimed": False, "owner": None, "created": 1, "metadata": "{}", "payload": b""}
+    left = RunRow(b"\4" * 16, "left", "g", "pending", 0, **fresh)
     await saver.commit([PutRun(left, "left"), AdoptRun(left.run, "left", b"o" * 16, None, 1)])
     texts = ["".join(Random(n).choices(ascii_letters, k=20_000)) for n in range(3)]
     large = in_a_row({t[:3]: writer(t) for t in texts}, checkpointer=saver)

@@ -1,6 +1,6 @@
 """The base of an ActorSystem: its construction, the rows of its runs, the making of a run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from actorgraph.ports import Dispatcher, Saver
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.capacity import SystemLimits
-from actorgraph.runtime.system.dispatch import DispatchActor, DispatchPolicy
+from actorgraph.runtime.system.dispatch_actor import DispatchActor, DispatchPolicy
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.runtime.system.leases import LeaseActor
@@ -24,7 +24,6 @@ from actorgraph.runtime.system.stored_events import EventRetention, Keeper
 from actorgraph.superstep.scheduling import LeaveRun, MisfitRun, decide_takeover
 from actorgraph.values.dispatch import Role
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
-
 
 _ROLES: tuple[Role, ...] = ("accept", "work", "both")
 
@@ -75,6 +74,13 @@ class SystemBase:
         self._ring = ring
         self._gc_threshold = gc_threshold
         self._keeps: bool = getattr(self.saver, "keeps_runs", False)
+        self._set_up_dispatch(dispatcher, policy)
+        self._actor = SystemActor(None, limits, keeps=self._keeps, owner=b"")
+        self._stack: AsyncExitStack | None = None
+        self._lease: LeaseActor | None = None
+        self._misfits: dict[bytes, MisfitRun] = {}
+
+    def _set_up_dispatch(self, dispatcher: Dispatcher | None, policy: DispatchPolicy) -> None:
         if dispatcher is not None and not self._keeps:
             raise InvalidConfigError(
                 f"a dispatcher needs a saver that stores runs, which {type(self.saver).__name__} "
@@ -86,10 +92,6 @@ class SystemBase:
         self._policy = policy
         self._dispatch: DispatchActor | None = None
         self._check_routing(build=policy.build)
-        self._actor = SystemActor(None, limits, keeps=self._keeps, owner=b"")
-        self._stack: AsyncExitStack | None = None
-        self._lease: LeaseActor | None = None
-        self._misfits: dict[bytes, MisfitRun] = {}
 
     def _check_routing(self, **given: object) -> None:
         """Refuse a build, a priority or a delay over a saver that would not store it."""
@@ -194,6 +196,26 @@ def _common_saver(graphs: Mapping[str, Any]) -> Any:
             do="pass saver= to ActorSystem; all graphs run over it",
         )
     return own[0] if own else InMemorySaver()
+
+
+def policy_of(role: Role, build: str, builds: Sequence[str], reserve: int) -> DispatchPolicy:
+    """Make the policy of a system: it runs the runs of its own build too."""
+    own = (build,) if build else ()
+    return DispatchPolicy(role, build, tuple(dict.fromkeys((*own, *builds))), reserve)
+
+
+def checked_loop_limit(loop_limit_s: float | None) -> float | None:
+    """Return the limit for blocked event loops.
+
+    Raises:
+        InvalidConfigError: it is not positive.
+    """
+    if loop_limit_s is not None and not loop_limit_s > 0:
+        raise InvalidConfigError(
+            f"loop_limit_s must be > 0 or None, got {loop_limit_s!r}",
+            do="use seconds, such as 0.1",
+        )
+    return loop_limit_s
 
 
 def _check_dispatch(

@@ -17,7 +17,7 @@ from actorgraph.ports import Dispatcher
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.mailbox import Mailbox, wait_shielded
 from actorgraph.runtime.saver.hosting import Host, host_of, living_host
-from actorgraph.runtime.system.dispatch import DispatchActor
+from actorgraph.runtime.system.dispatch_actor import DispatchActor
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.peers import CancelWatch, TurnWatch

@@ -144,10 +144,10 @@ class RecoveryMethods(SystemBase):
         outcomes = await self._host.writer.store_each(*requests)
         adopted, failed = set[bytes](), list[BaseException]()
         for row, outcome in zip(rows, outcomes, strict=True):
-            if isinstance(outcome, StorageBusyError):  # the owner is blocked in the middle of a save
-                log_event(
-                    "warning", "run.not_taken", run_id=as_text(row.run), error=repr(outcome)
-                )
+            if isinstance(
+                outcome, StorageBusyError
+            ):  # the owner is blocked in the middle of a save
+                log_event("warning", "run.not_taken", run_id=as_text(row.run), error=repr(outcome))
             elif isinstance(outcome, Committed):
                 adopted.add(row.run)
             elif not isinstance(outcome, LeaseLostError):
@@ -226,8 +226,6 @@ class RecoveryMethods(SystemBase):
             await self._next_offset(row) if call.resumable else (_fresh_offset(row), True)
         )
         job = self._job(call, row, first=first)
-        if row.attempts == 1 and not row.claimed:  # no system has run it
-            return job
         values = await self._values(call.name, call.thread_id)
         job.journal.values = values
         if call.resumable and call.modes and not in_order:

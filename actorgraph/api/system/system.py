@@ -20,17 +20,18 @@ import anyio
 import msgspec
 import uuid_utils
 
+from actorgraph.api.system.base import checked_loop_limit, policy_of
 from actorgraph.api.system.lifecycle import CLOSING, LifecycleMethods
 from actorgraph.api.system.run_arguments import StartCall, StartOptions, checked_call
 from actorgraph.api.system.run_handle import Run, RunFeed, StoredRun
 from actorgraph.errors import InvalidConfigError, RunNotFoundError, SystemClosedError, did_you_mean
 from actorgraph.ports import Dispatcher, Saver, Store
 from actorgraph.runtime.system.capacity import SystemLimits, too_busy
-from actorgraph.runtime.system.dispatch import DispatchPolicy
+from actorgraph.runtime.system.dispatch_actor import DispatchStatistics
 from actorgraph.runtime.system.journal import RING_EVENTS
 from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
-from actorgraph.runtime.system.stored_reader import POLL_S
 from actorgraph.runtime.system.stored_events import EventRetention, read_page
+from actorgraph.runtime.system.stored_reader import POLL_S
 from actorgraph.superstep.scheduling import replacement_reason
 from actorgraph.values.commands import Command
 from actorgraph.values.dispatch import Role
@@ -134,29 +135,17 @@ class ActorSystem(LifecycleMethods):
             lease_s=lease_s,
             attempts_max=attempts_max,
         )
+        kept = EventRetention(keep_events, keep_events_s)
         self._set_up(
-            graphs,
-            saver,
-            store,
-            limits,
+            *(graphs, saver, store, limits),
             max_threads=max_threads,
-            kept=EventRetention(keep_events, keep_events_s),
+            kept=kept,
             ring=keep_events_in_memory,
             gc_threshold=gc_threshold,
             dispatcher=dispatcher,
-            policy=DispatchPolicy(
-                role=role,
-                build=build,
-                builds=tuple(dict.fromkeys([*([build] if build else []), *builds])),
-                reserve=reserve,
-            ),
+            policy=policy_of(role, build, builds, reserve),
         )
-        if loop_limit_s is not None and not loop_limit_s > 0:
-            raise InvalidConfigError(
-                f"loop_limit_s must be > 0 or None, got {loop_limit_s!r}",
-                do="use seconds, such as 0.1",
-            )
-        self._loop_limit_s = loop_limit_s
+        self._loop_limit_s = checked_loop_limit(loop_limit_s)
 
     async def __aenter__(self) -> Self:
         """Open the saver, take a lease, and accept runs.
@@ -259,9 +248,7 @@ class ActorSystem(LifecycleMethods):
             if_busy=if_busy,
         )
         row = self._free_row(call, options)
-        requests: list[PutRun | AskCancel] = [
-            PutRun(row, thread_id, len(row.payload), if_busy)
-        ]
+        requests: list[PutRun | AskCancel] = [PutRun(row, thread_id, len(row.payload), if_busy)]
         replaced: list[RunRow] = []
         if if_busy in ("interrupt", "rollback"):
             replaced = await self._host.reader.ask(ListRuns(open_of=(thread_id,)))
@@ -271,7 +258,7 @@ class ActorSystem(LifecycleMethods):
         await self._host.writer.store(*requests)
         for old in replaced:
             await self._end_row(old, replacement_reason(row.run))
-        if not self._dispatcher.in_commit:
+        if self._dispatcher is not None and not self._dispatcher.in_commit:
             await dispatch.hand_over([row])
         return self._stored(row)
 
@@ -385,6 +372,20 @@ class ActorSystem(LifecycleMethods):
     def statistics(self) -> SystemStatistics:
         """Return counts of runs, threads, queues and refusals."""
         return statistics_of(self._actor, misfits=len(self._misfits))
+
+    async def dispatch_statistics(self) -> DispatchStatistics:
+        """Return figures of the runs that wait for workers.
+
+        Raises:
+            InvalidConfigError: the system has no dispatcher.
+            StorageError: the saver can't be read.
+        """
+        if self._dispatch is None:
+            raise InvalidConfigError(
+                "the system has no dispatcher",
+                do="pass dispatcher=, such as actorgraph.dispatch.PGQueuerDispatcher()",
+            )
+        return await self._dispatch.statistics()
 
     async def drain(self, timeout_s: float | None = None) -> None:
         """Accept no more runs, let active ones finish their superstep, and leave the rest.

@@ -136,6 +136,11 @@ class Job:
         return keeper is None or (keeper.is_idle and not keeper.broken)
 
     @property
+    def rescued(self) -> bool:
+        """Whether it was adopted from a system that had begun it."""
+        return self.adopted and (self.row.claimed or self.row.attempts > 1)
+
+    @property
     def supersteps(self) -> int:
         """Number of supersteps that it has done here so far."""
         return 0 if self.supervisor is None else max(0, self.supervisor.step - self.first_step)

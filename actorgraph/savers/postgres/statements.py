@@ -454,4 +454,4 @@ SELECT count(*), coalesce(min(created), 0) FROM (
 SELECT_OPEN_OF: LiteralString = f"""{_SLIM_ROW}
 FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run
 WHERE s.thread_id = ANY(%s) AND s.{_OPEN} ORDER BY s.run
-"""  # noqa: S608 - the only thing put in is the constant above
+"""

@@ -130,7 +130,7 @@ WHERE s.status IN ('pending', 'running') AND coalesce(o.lease_until, 0) <= {_NOW
         SELECT 1 FROM system_runs e
         WHERE e.thread_id = s.thread_id AND e.run < s.run AND e.status IN ('pending', 'running'))
 ORDER BY s.run LIMIT :limit
-"""
+"""  # noqa: S608 - the only things put in are constants of this file
 COUNT_WAITING = """
 SELECT count(*), coalesce(min(created), 0) FROM (
     SELECT created FROM system_runs

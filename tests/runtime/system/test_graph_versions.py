@@ -91,13 +91,13 @@ class TestOtherVersions:
         await left_by(place, version(slow, "b"), slow)
         async with system_of(place, version(slow, "c"), lease_s=30.0) as system:
             adopted: list[int] = []
-            adopt = system._adopt  # noqa: SLF001
+            adopt = system._adopt_all  # noqa: SLF001
 
-            async def counted(row: Any, attempts: int) -> bool:
-                adopted.append(attempts)
-                return await adopt(row, attempts)
+            async def counted(rows: list[Any], *, another: int) -> set[bytes]:
+                adopted.extend(row.attempts + another for row in rows)
+                return await adopt(rows, another=another)
 
-            monkeypatch.setattr(system, "_adopt", counted)
+            monkeypatch.setattr(system, "_adopt_all", counted)
             for _ in range(5):
                 await system.recover()
             (known,) = system._misfits.values()  # noqa: SLF001

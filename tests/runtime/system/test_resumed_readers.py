@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -9,7 +10,7 @@ import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, SlowReaderError, StorageError
 from actorgraph.runtime.system import stored_reader as stored_readers
-from actorgraph.runtime.system.stored_reader import RemoteRun, StoredReader
+from actorgraph.runtime.system.stored_reader import POLL_S, RemoteRun, StoredReader
 from actorgraph.values.commits import CommitOutcome, Refused, Request
 from actorgraph.values.systems import RunEvent, StoreEvents
 from tests.support.every_saver import Store
@@ -277,6 +278,7 @@ class TestTheEndElsewhere:
             values=values,
             live=lambda _: None,
             draining=lambda: None,
+            pause=partial(anyio.sleep, POLL_S),
         )
         return StoredReader(elsewhere, 0)
 

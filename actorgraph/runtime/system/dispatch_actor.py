@@ -30,6 +30,8 @@ from actorgraph.superstep.dispatching import BATCH_MAX, claimable, following, qu
 from actorgraph.values.dispatch import News, Role, hint_of
 from actorgraph.values.systems import CountWaiting, ListRuns, ListWaiting, RunRow, WaitingCount
 
+TAKEN_MAX = 32
+"""Hints that are taken at once: few, so that workers share a burst of runs."""
 NEWS_S = 0.02
 """Shortest time between two publications; readers of other processes are behind by that."""
 LOOK_S = 2.0
@@ -43,14 +45,14 @@ RETRY_S = 1.0
 RECENT_MAX = 10_000
 """Runs whose last news are remembered, for readers that are just looking into the saver."""
 DEPTH_S = 0.5
-"""How long a count of the waiting runs is used."""
+"""Seconds for which a count of the waiting runs is used."""
 
 K = TypeVar("K")
 TakeUp = Callable[[Sequence[RunRow]], Awaitable[Sequence[Job]]]
 
 
 class DispatchPolicy(msgspec.Struct, frozen=True):
-    """How a system takes part in the dispatch; see `ActorSystem`.
+    """The part of a system in the dispatch; see `ActorSystem`.
 
     Attributes:
         role: what the system does.
@@ -73,6 +75,22 @@ class DispatchPolicy(msgspec.Struct, frozen=True):
     def works(self) -> bool:
         """Whether the system runs runs."""
         return self.role != "accept"
+
+
+class DispatchStatistics(msgspec.Struct, frozen=True):
+    """Figures of the dispatch.
+
+    Attributes:
+        waiting: runs that no system has accepted yet, at most `max_queued` + 1.
+        oldest_s: seconds for which the oldest of them waits; 0 without any.
+        claimed: runs that this system has claimed.
+        announced_again: hints that this system has sent for runs without a living system.
+    """
+
+    waiting: int
+    oldest_s: float
+    claimed: int
+    announced_again: int
 
 
 class DispatchActor:
@@ -155,7 +173,7 @@ class DispatchActor:
                 await self._freed.wait()
                 continue
             queues = queues_of(self._graphs, self._policy.builds, rescue_only=not new)
-            hints = await self._link.take(queues, min(new or all_kinds, BATCH_MAX))
+            hints = await self._link.take(queues, min(new or all_kinds, TAKEN_MAX))
             if self._actor.draining is not None:
                 return  # not settled: they come again, to others
             await self._claim(tuple(dict.fromkeys(hint.run for hint in hints)))
@@ -163,8 +181,9 @@ class DispatchActor:
         await anyio.sleep_forever()
 
     def _room(self) -> tuple[int, int]:
-        limits = self._actor.limits
-        return room(len(self._actor.jobs), limits.max_runs, self._policy.reserve)
+        jobs, reserve = self._actor.jobs, self._policy.reserve
+        rescued = sum(job.rescued for job in jobs.values()) if reserve else 0
+        return room(len(jobs), rescued, self._actor.limits.max_runs, reserve)
 
     async def _claim(self, runs: tuple[bytes, ...]) -> None:
         if not runs:
@@ -192,8 +211,8 @@ class DispatchActor:
 
     async def _serve_threads(self) -> None:
         """Claim the next run of each thread that has become free here."""
-        # Needed, because the hint of a run that had to wait for its thread is settled: whoever
-        # ends the run before it knows best that its turn has come.
+        # Needed, because the hint of a run that had to wait for its thread is settled: the system
+        # that ends the run before it is the first to know that its turn has come.
         while True:
             if not self._ended:
                 self._some_ended = Gate()
@@ -246,6 +265,17 @@ class DispatchActor:
             self._counted_at = time.monotonic()
             (self._count,) = await self._host.reader.ask(CountWaiting(limit))
         return self._count
+
+    async def statistics(self) -> DispatchStatistics:
+        """Return the figures of the dispatch.
+
+        Raises:
+            StorageError: the saver can't be read.
+        """
+        self._counted_at = float("-inf")
+        count = await self.depth(self._actor.limits.max_queued + 1)
+        oldest_s = max(0.0, (_now() - count.oldest) / 1e6) if count.oldest else 0.0
+        return DispatchStatistics(count.runs, oldest_s, self.claimed, self.swept)
 
     # --- news ---
 

@@ -1,0 +1,1 @@
+"""Two accepting processes, three workers and PostgreSQL, while workers are killed and replaced."""

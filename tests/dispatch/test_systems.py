@@ -1,0 +1,252 @@
+"""ActorSystems with roles, builds, priorities and limits, over the dispatcher in memory."""
+
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError, SqliteSaver, SystemBusyError
+from actorgraph.dispatch import InMemoryDispatcher, PGQueuerDispatcher
+from actorgraph.values.dispatch import Hint
+from tests.support.gates import PATIENCE_S, Turnstile, settled
+from tests.support.graphs import in_a_row, writer
+
+
+class Fleet:
+    """Systems over one saver in memory and one dispatcher."""
+
+    def __init__(self, saver: InMemorySaver) -> None:
+        self.saver = saver
+        self.dispatcher = InMemoryDispatcher()
+        self.began: list[str] = []
+
+    def system(self, role: Any = "both", node: Any = None, **options: Any) -> ActorSystem:
+        """Make a system of one graph, "g"."""
+        graph = in_a_row({"a": node or writer("a")})
+        return ActorSystem(
+            {"g": graph}, saver=self.saver, dispatcher=self.dispatcher, role=role, **options
+        )
+
+
+@pytest.fixture
+async def fleet():
+    """
+    An empty fleet.
+    """
+    async with InMemorySaver() as saver:
+        yield Fleet(saver)
+
+
+@asynccontextmanager
+async def soon():
+    """Fail a block that takes too long."""
+    with anyio.fail_after(PATIENCE_S):
+        yield
+
+
+class TestRoles:
+    async def test_an_accepting_system_runs_nothing(self, fleet):
+        """
+        A run that it starts is stored without an owner, and its handle follows it to the worker.
+        """
+        async with fleet.system("accept") as web:
+            run = await web.start("g", "t", {"bar": []})
+            assert (web.statistics().active, run.status, run.attempt) == (0, "pending", 0)
+            async with fleet.system("work"), soon():
+                assert (await run.result())["bar"] == ["a"]
+                kinds = [event.kind async for event in run.events()]
+            assert (kinds[0], kinds[-1]) == ("metadata", "end")
+            assert run.attempt == 1
+
+    async def test_a_worker_starts_nothing(self, fleet):
+        """
+        `start` says which role to use instead.
+        """
+        async with fleet.system("work") as worker:
+            with pytest.raises(InvalidConfigError, match='role="accept" or "both"'):
+                await worker.start("g", "t", {"bar": []})
+
+    async def test_a_full_system_leaves_runs_to_others(self, fleet):
+        """
+        With both roles a system runs what it starts, until its slots are taken.
+        """
+        slow = Turnstile({"bar": ["slow"]})
+        async with fleet.system("both", slow, max_runs=1) as first:
+            mine = await first.start("g", "t1", {"bar": []})
+            await slow.entered.wait()
+            other = await first.start("g", "t2", {"bar": []})
+            assert (mine.status, other.status) == ("running", "pending")
+            async with fleet.system("work"), soon():
+                assert (await other.result())["bar"] == ["a"]
+            slow.out.set()
+            async with soon():
+                assert (await mine.result())["bar"] == ["slow"]
+
+
+class TestRouting:
+    async def test_a_build_runs_its_own_runs(self, fleet):
+        """
+        Workers of another build leave a run alone; one that is compatible takes it.
+        """
+        async with fleet.system("accept", build="v1") as web, fleet.system("work", build="v2"):
+            run = await web.start("g", "t", {"bar": []})
+            other = await web.dispatch_statistics()
+            await settled()
+            assert (run.status, other.waiting) == ("pending", 1)
+            async with fleet.system("work", build="v3", builds=["v1"]), soon():
+                assert (await run.result())["bar"] == ["a"]
+
+    async def test_higher_priorities_go_first(self, fleet):
+        """
+        A worker that comes later runs the waiting runs by priority, then by age.
+        """
+        began: list[str] = []
+
+        async def node(state: Any) -> dict[str, Any]:
+            began.append(state["bar"][0])
+            return {"bar": []}
+
+        async with fleet.system("accept") as web:
+            runs = [
+                await web.start("g", None, {"bar": [f"p{p}"]}, priority=p) for p in (0, 5, 1, 9)
+            ]
+            async with fleet.system("work", node, max_runs=1), soon():
+                for run in runs:
+                    await run.wait()
+        assert began == ["p9", "p5", "p1", "p0"]
+
+    async def test_a_delayed_run_waits(self, fleet):
+        """
+        No worker begins it before its time, and a sweep does not announce it either.
+        """
+        async with fleet.system("accept") as web, fleet.system("work", lease_s=0.3) as worker:
+            run = await web.start("g", "t", {"bar": []}, delay_s=0.8)
+            before = anyio.current_time()
+            async with soon():
+                await run.wait()
+            assert anyio.current_time() - before >= 0.7
+            assert (await worker.dispatch_statistics()).claimed == 1
+
+    async def test_savers_without_routing_refuse_it(self, tmp_path):
+        """
+        SQLite's tables have no builds: the options are refused before anything runs.
+        """
+        graph = in_a_row({"a": writer("a")})
+        saver = SqliteSaver(tmp_path / "x.db")
+        with pytest.raises(InvalidConfigError, match="build= needs"):
+            ActorSystem({"g": graph}, saver=saver, dispatcher=InMemoryDispatcher(), build="v1")
+        async with ActorSystem({"g": graph}, saver=saver) as system:
+            with pytest.raises(InvalidConfigError, match="priority= needs"):
+                await system.start("g", "t", {"bar": []}, priority=1)
+
+    def test_bad_arguments_are_refused(self):
+        """
+        Roles, reserves and dispatchers that can't work are named.
+        """
+        graphs = {"g": in_a_row({"a": writer("a")})}
+        with pytest.raises(InvalidConfigError, match="unknown role='accpet'"):
+            ActorSystem(graphs, dispatcher=InMemoryDispatcher(), role="accpet")
+        with pytest.raises(InvalidConfigError, match="need a dispatcher"):
+            ActorSystem(graphs, role="work")
+        with pytest.raises(InvalidConfigError, match="reserve must be"):
+            ActorSystem(graphs, dispatcher=InMemoryDispatcher(), max_runs=5, reserve=5)
+
+
+class TestLimits:
+    async def test_too_many_waiting_runs_are_refused(self, fleet):
+        """
+        An accepting system counts the runs without a worker, and says when to retry.
+        """
+        async with fleet.system("accept", max_queued=2, retry_after_s=7.0) as web:
+            for _ in range(3):
+                await web.start("g", None, {"bar": []})
+            assert (await web.dispatch_statistics()).waiting == 3
+            with pytest.raises(SystemBusyError, match="3 runs wait for a worker") as error:
+                await web.start("g", None, {"bar": []})
+            assert error.value.retry_after_s == 7.0
+            assert web.statistics().refused == 1
+
+    async def test_reserved_slots_are_for_lost_runs(self, fleet):
+        """
+        New runs leave the reserve free; a run that was left by another worker gets it at once.
+        """
+        slow = Turnstile({"bar": ["slow"]})
+        async with fleet.system("accept") as web:
+            stuck = Turnstile({})
+            async with fleet.system("work", stuck, drain_timeout_s=0.1):
+                left = await web.start("g", "left", {"bar": []})
+                await stuck.entered.wait()
+            new = [await web.start("g", None, {"bar": []}) for _ in range(3)]
+            async with fleet.system("work", slow, max_runs=2, reserve=1) as worker, soon():
+                while slow.calls < 2:
+                    await settled()
+                assert worker.statistics().active == 2
+                slow.out.set()
+                for run in [left, *new]:
+                    await run.wait()
+
+
+class TestLostHints:
+    async def test_a_run_without_a_hint_is_found(self, fleet, monkeypatch):
+        """
+        A sweep announces a run whose hint never came.
+        """
+        monkeypatch.setattr("actorgraph.runtime.system.dispatch_actor.NEW_S", 0.0)
+        async with fleet.system("accept") as web:
+            run = await web.start("g", "t", {"bar": []})
+            fleet.dispatcher.queues.clear()
+            fleet.dispatcher.waiting.clear()
+            async with fleet.system("work", lease_s=0.3) as worker, soon():
+                await run.wait()
+                assert (await worker.dispatch_statistics()).announced_again == 1
+
+    async def test_hints_of_nothing_are_settled(self, fleet):
+        """
+        Hints of unknown, ended and doubled runs do no harm.
+        """
+        async with fleet.system("accept") as web, fleet.system("work") as worker, soon():
+            run = await web.start("g", "t", {"bar": []})
+            await run.wait()
+            again = [Hint(b"?" * 16, "g"), Hint(web._actor.owner, "g")]  # noqa: SLF001
+            fleet.dispatcher.put(again)
+            last = await web.start("g", "t2", {"bar": []})
+            await last.wait()
+            assert (await worker.dispatch_statistics()).claimed == 2
+
+    async def test_a_dispatcher_must_fit_the_saver(self, fleet):
+        """
+        PGQueuer over a saver in memory is refused when the system opens.
+        """
+        graph = in_a_row({"a": writer("a")})
+        system = ActorSystem({"g": graph}, saver=fleet.saver, dispatcher=PGQueuerDispatcher())
+        with pytest.raises(InvalidConfigError, match="needs a PostgresSaver"):
+            async with system:
+                raise AssertionError
+
+
+class TestBusyThreads:
+    @pytest.mark.parametrize("if_busy", ["interrupt", "rollback"])
+    async def test_a_run_takes_the_place_of_another_workers(self, fleet, if_busy):
+        """
+        The run that a worker has is cancelled by what an accepting system has stored.
+        """
+        slow = Turnstile({"bar": ["slow"]})
+        async with fleet.system("accept") as web, fleet.system("work", slow, lease_s=0.3):
+            first = await web.start("g", "t", {"bar": []})
+            await slow.entered.wait()
+            second = await web.start("g", "t", {"bar": []}, if_busy=if_busy)
+            async with soon():
+                assert await first.wait() == "cancelled"
+                slow.out.set()
+                assert await second.wait() == "success"
+
+    async def test_a_busy_thread_refuses(self, fleet):
+        """
+        "reject" is decided on the stored runs.
+        """
+        async with fleet.system("accept") as web:
+            await web.start("g", "t", {"bar": []})
+            with pytest.raises(Exception, match="thread 't' has run"):
+                await web.start("g", "t", {"bar": []})
+            assert len(await web.runs(thread_id="t")) == 1

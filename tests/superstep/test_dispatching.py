@@ -1,0 +1,108 @@
+"""Decisions of the dispatch: which runs a worker claims, and how many."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actorgraph.superstep.dispatching import claimable, following, queues_of, room
+from actorgraph.values.dispatch import RESCUE, hint_of, queue_of
+from actorgraph.values.systems import RunRow
+
+OWNER = b"o" * 16
+
+
+def row(number: int, thread_id: str = "t", **changes) -> RunRow:
+    """A run that no system has."""
+    plain = RunRow(
+        run=bytes([number]) * 16,
+        thread_id=thread_id,
+        graph="g",
+        status="pending",
+        attempts=0,
+        claimed=False,
+        owner=None,
+        created=number,
+        metadata="{}",
+        payload=b"",
+    )
+    return msgspec.structs.replace(plain, **changes)
+
+
+class TestClaimable:
+    @pytest.mark.parametrize(
+        ("changes", "claimed"),
+        [
+            ({}, True),
+            ({"status": "running", "claimed": True, "owner": OWNER}, True),
+            ({"status": "success"}, False),
+            ({"status": "parked"}, False),
+            ({"owner": OWNER, "alive": True}, False),
+            ({"graph": "other"}, False),
+            ({"build": "v1"}, True),
+            ({"build": "v3"}, False),
+            ({"due": 100}, True),
+            ({"due": 101}, False),
+        ],
+        ids=str,
+    )
+    def test_one_run(self, changes, claimed):
+        """
+        A run is claimed if it is open, due, of the worker's graphs and builds, and nobody's.
+        """
+        one = row(1, **changes)
+        found = claimable([one], [one], graphs={"g"}, builds=("v1", "v2"), now=100)
+        assert found == ([one] if claimed else [])
+
+    @given(
+        st.lists(st.tuples(st.integers(1, 40), st.sampled_from("abc")), unique_by=lambda x: x[0])
+    )
+    def test_at_most_the_oldest_of_each_thread(self, pairs):
+        """
+        Of the open runs of a thread only the oldest is claimed, however hints come.
+        """
+        rows = [row(number, thread) for number, thread in pairs]
+        found = claimable(rows, rows, graphs={"g"}, builds=(), now=0)
+        oldest = {t: min(n for n, other in pairs if other == t) for _, t in pairs}
+        assert {one.thread_id: one.run[0] for one in found} == oldest
+        assert {one.run for one in following(rows)} == {one.run for one in found}
+
+    def test_a_thread_that_a_living_system_has(self):
+        """
+        The runs behind a run that is going on elsewhere wait.
+        """
+        first, second = row(1, owner=OWNER, alive=True), row(2)
+        assert claimable([second], [first, second], graphs={"g"}, builds=(), now=0) == []
+        assert following([second, first]) == []
+
+
+class TestRoom:
+    @pytest.mark.parametrize(
+        ("taken", "rescued", "expected"),
+        [(0, 0, (10, 7)), (7, 0, (3, 0)), (8, 3, (2, 2)), (10, 0, (0, 0)), (12, 0, (0, 0))],
+    )
+    def test_the_reserve_is_for_lost_runs(self, taken, rescued, expected):
+        """
+        New runs leave three of ten slots free, less those that lost runs have already.
+        """
+        assert room(taken, rescued, 10, 3) == expected
+
+
+class TestQueues:
+    def test_each_run_has_a_queue_that_its_workers_take_from(self):
+        """
+        Queues of lost runs come first; builds have queues of their own.
+        """
+        queues = queues_of(["g"], ["v1"])
+        assert queues == ("g!", "g@v1!", "g", "g@v1")
+        assert queues_of(["g"], [], rescue_only=True) == ("g!",)
+        assert queue_of("g", "v1") in queues
+
+    def test_a_lost_run_goes_first(self):
+        """
+        The hint of a run that had a system is urgent; that of a new one has the run's priority.
+        """
+        new = hint_of(row(1, priority=7, due=5))
+        lost = hint_of(row(1, priority=7, owner=OWNER, attempts=1))
+        assert (new.queue, new.priority, new.due) == ("g", 7, 5)
+        assert (lost.queue, lost.priority) == ("g!", RESCUE)
