@@ -36,6 +36,7 @@ DOCUMENTED_PATHS = {
     "actorgraph.channels": "BaseChannel Channel DeltaChannel EphemeralValue LastValue "
     "UntrackedValue",
     "actorgraph.cli.codemod": "main",
+    "actorgraph.dispatch": "InMemoryDispatcher NATSDispatcher PGQueuerDispatcher",
     "actorgraph.messages": "AIMessage _messages_delta_reducer",
     "actorgraph.migrate": "migrate",
     "actorgraph.ports": "Saver",
@@ -44,7 +45,8 @@ DOCUMENTED_PATHS = {
     "actorgraph.savers.memory.saver": "MemoryBackend",
     "actorgraph.sessions": "Checkpoint CheckpointSaver SessionSaver session",
     "actorgraph.stores": "BaseStore GetOp InMemoryStore PutOp SqliteStore",
-    "actorgraph.testing": "CHECKS FaultySaver check_saver session_saver_checks store_checks",
+    "actorgraph.testing": "CHECKS DispatchPlace FaultySaver check_saver dispatcher_checks "
+    "session_saver_checks store_checks",
     "actorgraph.values.commits": "Commit",
     "actorgraph.values.retention": "",
     "actorgraph.web": "ACTIONS EventStream GraphRoutes running serve",

@@ -240,8 +240,8 @@ class _PGQueuerLink:
 
     async def _execute(self, *statements: tuple[Any, ...]) -> None:
         queries = await self._connected()
-        for text, *values in statements:
-            await queries.driver.execute(text, *values)
+        for statement, *values in statements:
+            await queries.driver.execute(statement, *values)
 
     async def _enqueue(self, hints: Sequence[Hint]) -> None:
         queries = await self._connected()
@@ -309,9 +309,8 @@ class _PGQueuerLink:
         from psycopg.sql import SQL, Identifier
 
         async with await self._connect() as connection:
-            listen = SQL("LISTEN {}")
             for channel in (self._channel, self._hints_channel):
-                await connection.execute(listen.format(Identifier(channel)))
+                await connection.execute(SQL("LISTEN ") + Identifier(channel))
             # Also wakes `take`: hints may have been sent while nothing listened.
             self._fresh_event().set()
             yield connection

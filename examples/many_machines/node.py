@@ -1,7 +1,7 @@
 """One process of the example: `python -m many_machines.node accept|work URL`.
 
 It writes a line of JSON with its figures twice a second. "accept" starts an order ten times per
-second on average; "work" runs orders until SIGTERM, then hands over what is left.
+second on average; "work" runs orders until SIGTERM, then hands the rest over.
 """
 
 import json

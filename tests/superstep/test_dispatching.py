@@ -48,15 +48,13 @@ class TestClaimable:
     )
     def test_one_run(self, changes, claimed):
         """
-        A run is claimed if it is open, due, of the worker's graphs and builds, and nobody's.
+        A run is claimed if it is open, due, of the worker's graphs and builds, and no system's.
         """
         one = row(1, **changes)
         found = claimable([one], [one], graphs={"g"}, builds=("v1", "v2"), now=100)
         assert found == ([one] if claimed else [])
 
-    @given(
-        st.lists(st.tuples(st.integers(1, 40), st.sampled_from("abc")), unique_by=lambda x: x[0])
-    )
+    @given(st.dictionaries(st.integers(1, 40), st.sampled_from("abc")).map(lambda d: [*d.items()]))
     def test_at_most_the_oldest_of_each_thread(self, pairs):
         """
         Of the open runs of a thread only the oldest is claimed, however hints come.

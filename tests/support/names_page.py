@@ -14,7 +14,7 @@ PAGE = ROOT / "docs" / "reference" / "names.md"
 HOMES = (
     *("types", "graph", "functional", "streams", "checkpoints", "systems", "errors"),
     *("channels", "messages", "codec", "caches", "stores", "sessions", "prebuilt", "web"),
-    *("testing", "testing.conformance", "migrate", "compat"),
+    *("testing", "testing.conformance", "migrate", "compat", "dispatch"),
 )
 """The modules that programs import from, besides the root."""
 

@@ -27,7 +27,7 @@ from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.job import Job
 from actorgraph.superstep.dispatching import BATCH_MAX, claimable, following, queues_of, room
-from actorgraph.values.dispatch import News, Role, hint_of
+from actorgraph.values.dispatch import Hint, News, Role, hint_of
 from actorgraph.values.systems import CountWaiting, ListRuns, ListWaiting, RunRow, WaitingCount
 
 TAKEN_MAX = 32
@@ -173,12 +173,35 @@ class DispatchActor:
                 await self._freed.wait()
                 continue
             queues = queues_of(self._graphs, self._policy.builds, rescue_only=not new)
-            hints = await self._link.take(queues, min(new or all_kinds, TAKEN_MAX))
+            hints = await self._take(queues, min(new or all_kinds, TAKEN_MAX), new=bool(new))
             if self._actor.draining is not None:
-                return  # not settled: they come again, to others
+                break  # not settled: they come again, to others
+            if not hints:
+                continue
             await self._claim(tuple(dict.fromkeys(hint.run for hint in hints)))
             await self._link.settle(hints)
         await anyio.sleep_forever()
+
+    async def _take(self, queues: Sequence[str], limit: int, *, new: bool) -> Sequence[Hint]:
+        """Take hints; none if there is room for new runs at last.
+
+        Args:
+            new: whether there is room for new runs already.
+        """
+        if new:
+            return await self._link.take(queues, limit)
+        found: Sequence[Hint] = ()
+        self._freed = freed = Gate()
+
+        async def until_freed(scope: anyio.CancelScope) -> None:
+            await freed.wait()
+            scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(until_freed, group.cancel_scope)
+            found = await self._link.take(queues, limit)
+            group.cancel_scope.cancel()
+        return found
 
     def _room(self) -> tuple[int, int]:
         jobs, reserve = self._actor.jobs, self._policy.reserve
