@@ -42,6 +42,8 @@ HEADS = {
     "canaries": "what | store | mode | event loop | inputs | words found that must not be stored",
     "web": "what | server | figures",
     "OpenAPI": "what | store | figures",
+    "runs dispatched to four workers": "event loop and figures",
+    "ten thousand runs without a system": "event loop and figures",
     "removals during runs": "store | event loop | interleavings | runs that ended | refused "
     "| rows after delete | checkpoints that can't be read",
 }
