@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
 
 T = TypeVar("T")
+ANSWER_S = 15.0
+"""Seconds for an answer of the server about a stream or a consumer."""
 
 
 class _Message(msgspec.Struct, array_like=True, frozen=True):
@@ -185,7 +187,7 @@ class _NATSLink:
     @property
     def _jetstream(self) -> "JetStreamContext":
         assert self._client is not None
-        return self._client.jetstream()
+        return self._client.jetstream(timeout=ANSWER_S)
 
     def _subject(self, queue: str) -> str:
         return f"{self._stream}.hints.{queue.encode().hex()}"

@@ -1,0 +1,140 @@
+"""Adapters with a planted fault: the contract finds each of them."""
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from actorgraph.testing import DispatchPlace, dispatcher_checks
+from tests.dispatch.places import memory_place, nats_place, nats_server, pgqueuer_place
+
+MODULE = import_module("actorgraph.testing.dispatcher_checks")
+CHECKS = {check.__name__: check for check in dispatcher_checks()}
+
+
+class _Loses:
+    """Every third hint is lost."""
+
+    def __init__(self, link: Any) -> None:
+        self._link = link
+        self._count = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._link, name)
+
+    async def announce(self, hints: Any) -> None:
+        kept = []
+        for hint in hints:
+            self._count += 1
+            if self._count % 3:
+                kept.append(hint)
+        await self._link.announce(kept)
+
+
+class _Doubles(_Loses):
+    """Each hint is delivered to two systems."""
+
+    delivered: list[Any]
+
+    async def announce(self, hints: Any) -> None:
+        await self._link.announce(hints)
+
+    async def take(self, queues: Any, limit: int) -> Any:
+        if self.delivered:
+            again, self.delivered[:] = [*self.delivered], []
+            return again[:limit]
+        found = await self._link.take(queues, limit)
+        self.delivered.extend(found)
+        return found
+
+    async def settle(self, hints: Any) -> None:
+        pass
+
+
+class _SettlesEarly(_Loses):
+    """A hint is over when it is taken."""
+
+    async def announce(self, hints: Any) -> None:
+        await self._link.announce(hints)
+
+    async def take(self, queues: Any, limit: int) -> Any:
+        found = await self._link.take(queues, limit)
+        await self._link.settle(found)
+        return found
+
+    async def settle(self, hints: Any) -> None:
+        pass
+
+
+class _Planted:
+    """A dispatcher whose links have a fault."""
+
+    def __init__(self, inner: Any, fault: type[_Loses]) -> None:
+        self._inner = inner
+        self._fault = fault
+        self.in_commit = inner.in_commit
+
+    async def open(self, saver: Any, heard: Any) -> Any:
+        return self._fault(await self._inner.open(saver, heard))
+
+
+def planted(place: DispatchPlace, fault: type[_Loses]) -> DispatchPlace:
+    """The same place with a fault in each link."""
+    return DispatchPlace(lambda: _Planted(place.dispatcher(), fault), place.saver, place.again_s)
+
+
+@pytest.fixture(scope="session")
+def nats():
+    """
+    The address of a NATS server.
+    """
+    with nats_server() as address:
+        yield address
+
+
+@pytest.fixture(params=["memory", "pgqueuer", "nats"])
+async def place(request, postgres, schema):
+    """
+    Each adapter without a fault.
+    """
+    if request.param == "memory":
+        async with memory_place() as made:
+            yield made
+    elif request.param == "pgqueuer":
+        yield pgqueuer_place(postgres.url, schema)
+    elif (address := request.getfixturevalue("nats")) is None:
+        pytest.skip("nats-server is not installed")
+    else:
+        yield nats_place(address, f"p{schema.replace('_', '')}", postgres.url, schema)
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        (_Loses, "hints_reach_a_taker_of_their_queue"),
+        (_Doubles, "two_takers_share_the_hints"),
+        (_SettlesEarly, "an_unsettled_hint_comes_again"),
+    ],
+    ids=["lost hints", "doubled hints", "early completion"],
+)
+async def test_a_planted_fault_is_found(place, fault, check, monkeypatch):
+    """
+    The check that names what the fault breaks fails, over each adapter.
+    """
+    monkeypatch.setattr(MODULE, "PATIENCE_S", 2.0)
+    fault.delivered = []
+
+    with pytest.raises((AssertionError, TimeoutError)):
+        await CHECKS[check](planted(place, fault))
+
+
+@pytest.mark.parametrize("fault", [_Loses, _Doubles], ids=["lost hints", "doubled hints"])
+async def test_systems_survive_lost_and_doubled_hints(fault, monkeypatch):
+    """
+    Whole systems run each run once all the same: hints only say where to look.
+    """
+    monkeypatch.setattr("actorgraph.runtime.system.dispatch_actor.NEW_S", 0.2)
+    fault.delivered = []
+    async with memory_place() as place:
+        await CHECKS["every_accepted_run_is_run_once"](planted(place, fault))
+        await CHECKS["runs_of_a_thread_are_run_in_order"](planted(place, fault))
