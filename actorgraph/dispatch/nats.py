@@ -218,7 +218,6 @@ class _NATSLink:
                 return found
 
     async def _fetch(self, queue: str, limit: int) -> list[Any]:
-        from nats.errors import TimeoutError as NothingYet
         from nats.js.api import ConsumerConfig
 
         if queue not in self._queues:
@@ -231,7 +230,7 @@ class _NATSLink:
         while True:
             try:
                 return await self._queues[queue].fetch(limit, timeout=self._again_s)
-            except NothingYet:
+            except TimeoutError:  # nothing yet
                 continue
 
     async def _hint(self, message: Any, queue: str) -> Hint | None:
