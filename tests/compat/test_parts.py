@@ -1,7 +1,11 @@
 """Small parts of the layer, each beside LangGraph's own: configs, runnables, UI messages."""
 
+import inspect
+from importlib import import_module
+
 import pytest
 
+from actorgraph.compat.modules import MODULES
 from tests.support.layer import both_ways
 
 RUNNABLES = """
@@ -123,3 +127,23 @@ def test_a_program_prints_the_same_over_the_layer_and_natively(program):
     ours, theirs = both_ways(program)
 
     assert ours == theirs
+
+
+OTHER_NAMES = {"Pregel", "PregelProtocol", "JsonPlusSerializer"}
+"""Base classes of compiled graphs, which programs only check against; the library's own Codec."""
+
+
+def test_classes_have_the_names_that_programs_import():
+    """
+    A class that replaces one of another name calls itself as that, as texts of errors do.
+    """
+    replaced = [
+        (public, getattr(import_module(home), name))
+        for names in MODULES.values()
+        for public, (home, name) in ((key, place.rsplit(".", 1)) for key, place in names.items())
+        if public != name and not public.startswith("_") and public not in OTHER_NAMES
+    ]
+    classes = [(public, thing.__name__) for public, thing in replaced if inspect.isclass(thing)]
+
+    assert ("ToolNode", "ToolNode") in classes
+    assert [pair for pair in classes if pair[0] != pair[1]] == []

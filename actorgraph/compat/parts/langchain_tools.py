@@ -50,6 +50,10 @@ class LangChainToolNode(ToolNode):
         super().__init__([_langchain_tool(tool) for tool in tools], **options)
 
 
+# Texts and reprs have the name that the program has imported.
+LangChainToolNode.__name__ = LangChainToolNode.__qualname__ = "ToolNode"
+
+
 def _langchain_tool(given: Any) -> Any:
     """Make LangChain's tool of a function; a tool is returned as it is."""
     if hasattr(given, "invoke") or not callable(given):
