@@ -200,6 +200,14 @@ class DispatchLink(Protocol):
         """
         ...
 
+    async def release(self, hints: Sequence[Hint]) -> None:
+        """Give back hints that were taken: they are delivered again, at once.
+
+        Raises:
+            StorageError: the engine can't be reached; they come later.
+        """
+        ...
+
     async def publish(self, news: News) -> None:
         """Send news to all systems that are connected now.
 

@@ -108,6 +108,11 @@ class _MemoryLink:
         for hint in hints:
             self._taken.pop(hint.run, None)
 
+    async def release(self, hints: Sequence[Hint]) -> None:
+        """See `ports.DispatchLink`."""
+        await self.settle(hints)
+        self._exchange.put(hints)
+
     async def publish(self, news: News) -> None:
         """See `ports.DispatchLink`."""
         for link in tuple(self._exchange.links):

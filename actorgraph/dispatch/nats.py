@@ -134,6 +134,10 @@ class _NATSLink:
         """See `ports.DispatchLink`."""
         await self._thread.call(self._guarded, partial(self._acknowledge, hints))
 
+    async def release(self, hints: Sequence[Hint]) -> None:
+        """See `ports.DispatchLink`."""
+        await self._thread.call(self._guarded, partial(self._refuse, hints))
+
     async def publish(self, news: News) -> None:
         """See `ports.DispatchLink`."""
         await self._thread.call(self._guarded, partial(self._tell, news))
@@ -180,7 +184,9 @@ class _NATSLink:
     async def _disconnect(self) -> None:
         for task in self._fetching:
             task.cancel()
-        await asyncio.gather(*self._fetching, return_exceptions=True)
+        for found in await asyncio.gather(*self._fetching, return_exceptions=True):
+            for message in found if isinstance(found, list) else ():
+                await message.nak()
         if self._client is not None:
             await self._client.close()
 
@@ -244,6 +250,10 @@ class _NATSLink:
     async def _acknowledge(self, hints: Sequence[Hint]) -> None:
         for hint in hints:
             await hint.receipt.ack()
+
+    async def _refuse(self, hints: Sequence[Hint]) -> None:
+        for hint in hints:
+            await hint.receipt.nak()
 
     async def _tell(self, news: News) -> None:
         assert self._client is not None

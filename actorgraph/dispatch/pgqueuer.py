@@ -37,6 +37,10 @@ NOTIFIED_MAX = 300
 RECONNECT_S = 1.0
 _CREATE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS %s"
 _DELETE = "DELETE FROM %s WHERE id = ANY($1)"
+_REQUEUE = """
+UPDATE %s SET status = 'queued', queue_manager_id = NULL, updated = now()
+WHERE id = ANY($1) AND status = 'picked'
+"""
 _PRUNE = "DELETE FROM %s WHERE created < now() - $1::interval"
 LISTEN_S = 5.0
 """The longest wait of a system that opens for its listening connection."""
@@ -155,7 +159,7 @@ class _PGQueuerLink:
     async def close(self) -> None:
         """See `ports.DispatchLink`."""
         self.end_hints()
-        await self._thread.stop(self._disconnect)
+        await self._thread.stop(self._leave)
 
     async def announce(self, hints: Sequence[Hint]) -> None:
         """See `ports.DispatchLink`."""
@@ -172,6 +176,10 @@ class _PGQueuerLink:
         jobs = [hint.receipt for hint in hints]
         text = _DELETE % self._table
         await self._thread.call(self._guarded, partial(self._execute, (text, jobs)))
+
+    async def release(self, hints: Sequence[Hint]) -> None:
+        """See `ports.DispatchLink`."""
+        await self._thread.call(self._guarded, partial(self._requeue, hints))
 
     async def publish(self, news: News) -> None:
         """See `ports.DispatchLink`."""
@@ -242,6 +250,16 @@ class _PGQueuerLink:
         queries = await self._connected()
         for statement, *values in statements:
             await queries.driver.execute(statement, *values)
+
+    async def _requeue(self, hints: Sequence[Hint]) -> None:
+        await self._execute((_REQUEUE % self._table, [hint.receipt for hint in hints]))
+
+    async def _leave(self) -> None:
+        """Disconnect; hints that no call of `take` has got are free for others."""
+        if self._kept:
+            with suppress(StorageError):
+                await self._guarded(partial(self._requeue, self._kept))
+        await self._disconnect()
 
     async def _enqueue(self, hints: Sequence[Hint]) -> None:
         queries = await self._connected()

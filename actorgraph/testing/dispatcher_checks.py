@@ -158,6 +158,22 @@ async def an_unsettled_hint_comes_again(place: DispatchPlace) -> None:
 
 
 @_in("link")
+async def a_released_hint_comes_again_at_once(place: DispatchPlace) -> None:
+    """A hint that its taker gives back is delivered to another system, long before `again_s`."""
+    sent = _hints(3)
+    async with _linked(place) as one, _linked(place) as other:
+        await one.link.announce(sent)
+        taken: list[Hint] = []
+        with anyio.fail_after(PATIENCE_S):
+            while len(taken) < 3:
+                taken += await other.link.take(["g"], 3)
+        await other.link.release(taken)
+        with anyio.fail_after(place.again_s):
+            found = await _take(one.link, ["g"], 3)
+        assert {h.run for h in found} == {h.run for h in sent}
+
+
+@_in("link")
 async def a_run_is_announced_again_after_it_was_settled(place: DispatchPlace) -> None:
     """A run that loses its system gets a hint in another queue, however soon after the first."""
     async with _linked(place) as one:

@@ -11,7 +11,7 @@ from actorgraph import InMemorySaver, PostgresSaver
 from actorgraph.dispatch import InMemoryDispatcher, NATSDispatcher, PGQueuerDispatcher
 from actorgraph.testing import DispatchPlace
 
-AGAIN_S = 1.0
+AGAIN_S = 2.0
 
 
 @asynccontextmanager

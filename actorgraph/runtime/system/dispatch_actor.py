@@ -19,7 +19,6 @@ from typing import TypeVar
 import anyio
 import msgspec
 
-from actorgraph.errors import CheckpointError
 from actorgraph.ports import DispatchLink
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
@@ -158,7 +157,7 @@ class DispatchActor:
         while True:
             try:
                 await work()
-            except CheckpointError as error:
+            except Exception as error:  # noqa: BLE001 - an adapter of others may raise anything
                 name = work.__name__.removeprefix("_")
                 log_event("warning", "dispatch.failed", where=name, error=repr(error))
                 await anyio.sleep(RETRY_S)
@@ -175,7 +174,8 @@ class DispatchActor:
             queues = queues_of(self._graphs, self._policy.builds, rescue_only=not new)
             hints = await self._take(queues, min(new or all_kinds, TAKEN_MAX), new=bool(new))
             if self._actor.draining is not None:
-                break  # not settled: they come again, to others
+                await self._link.release(hints)
+                break
             if not hints:
                 continue
             await self._claim(tuple(dict.fromkeys(hint.run for hint in hints)))
@@ -269,7 +269,7 @@ class DispatchActor:
         """
         try:
             await self._link.announce([hint_of(row) for row in rows])
-        except CheckpointError as error:
+        except Exception as error:  # noqa: BLE001 - the runs are stored
             log_event("warning", "dispatch.failed", where="announce", error=repr(error))
 
     async def hand_over_left(self) -> None:
@@ -311,7 +311,7 @@ class DispatchActor:
         """Publish that a run's cancellation is requested; its system looks for it anyway."""
         try:
             await self._link.publish(News(cancelled=(run,)))
-        except CheckpointError as error:
+        except Exception as error:  # noqa: BLE001 - the request is stored
             log_event("warning", "dispatch.failed", where="publish", error=repr(error))
 
     async def _publish(self) -> None:
