@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 
 from actorgraph.compat.modules import MODULES
-from tests.support.layer import both_ways
+from tests.support.layer import both_ways, over_layer
 
 RUNNABLES = """
 import asyncio
@@ -43,6 +43,24 @@ for wrong in (lambda: RunnableCallable(None), lambda: RunnableCallable(None, awa
         wrong()
     except (ValueError, TypeError) as error:
         print(type(error).__name__, str(error)[:38])
+"""
+
+EDGES = """
+import asyncio
+import threading
+from langgraph._internal._runnable import RunnableCallable
+
+def tools_to_model(state):
+    return threading.current_thread() is threading.main_thread()
+
+def of(module, name):
+    made = lambda state: tools_to_model(state)
+    made.__module__, made.__qualname__ = module, name
+    return RunnableCallable(made, trace=False)
+
+factory, edge = "langchain.agents.factory", "_make_tools_to_model_edge.<locals>.tools_to_model"
+for made in (of(factory, edge), of("program", edge), of(factory, "other")):
+    print(asyncio.run(made.ainvoke({})))
 """
 
 CONFIGS = """
@@ -147,3 +165,10 @@ def test_classes_have_the_names_that_programs_import():
 
     assert ("ToolNode", "ToolNode") in classes
     assert [pair for pair in classes if pair[0] != pair[1]] == []
+
+
+def test_edges_of_agents_are_called_on_the_event_loop():
+    """
+    The edges of LangChain's agents take no worker thread, and other sync functions do.
+    """
+    assert over_layer(EDGES) == ["True", "False", "False"]

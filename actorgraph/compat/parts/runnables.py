@@ -16,6 +16,28 @@ from actorgraph.runtime.task.hops import hop
 RunnableLike = Runnable[Any, Any] | Callable[..., Any]
 """Anything that a node may be made of."""
 
+_AGENT_EDGES = "langchain.agents.factory"
+QUICK_EDGES = frozenset(
+    {
+        "_make_tools_to_model_edge.<locals>.tools_to_model",
+        "_make_model_to_tools_edge.<locals>.model_to_tools",
+        "_make_model_to_model_edge.<locals>.model_to_model",
+        "_add_middleware_edge.<locals>.jump_edge",
+    }
+)
+"""The edges of `create_agent`: they read messages and the names of tools, and never wait.
+
+A worker thread for each costs a fifth of a conversation. A proof by their text fails at the objects
+of LangChain that they look into.
+"""
+
+
+def is_quick_edge(function: Callable[..., Any]) -> bool:
+    """Whether a sync function is an edge of LangChain's agents, which may run on the event loop."""
+    if getattr(function, "__module__", None) != _AGENT_EDGES:
+        return False
+    return getattr(function, "__qualname__", None) in QUICK_EDGES
+
 
 class RunnableCallable(Runnable[Any, Any]):
     """A Runnable of functions: `invoke` calls the sync one, `ainvoke` the async one.
@@ -61,6 +83,7 @@ class RunnableCallable(Runnable[Any, Any]):
         self.explode_args = explode_args
         self.kwargs = kwargs
         self._filled = injected(some)
+        self._quick = func is not None and is_quick_edge(func)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Call the sync function.
@@ -88,13 +111,15 @@ class RunnableCallable(Runnable[Any, Any]):
         return self._call_with_config(cast("Any", call), input, self._tagged(config))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Call the async function, or the sync one in a worker thread."""
+        """Call the async function, or the sync one: in a worker thread, unless it is quick."""
         function, plain = self.afunc, self.func
 
         async def call(given: Any, config: RunnableConfig) -> Any:
             args, named = self._arguments(given, config, kwargs)
             if function is not None:
                 result = await function(*args, **named)
+            elif self._quick:
+                result = cast("Any", plain)(*args, **named)
             else:
                 assert plain is not None
                 result = await hop(partial(plain, *args, **named), thread_limiter())
