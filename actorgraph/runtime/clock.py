@@ -18,6 +18,11 @@ class SystemClock:
         return time.time_ns() // 100 + GREGORIAN_OFFSET
 
 
+def microseconds_now() -> int:
+    """Microseconds since 1970-01-01 UTC: the unit of times in the rows of runs."""
+    return time.time_ns() // 1000
+
+
 class IdSource:
     """Makes checkpoint and run ids; thread-safe.
 

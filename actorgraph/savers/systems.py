@@ -9,6 +9,7 @@ from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,
+    CountWaiting,
     ListWaiting,
     OpenRun,
     PutRun,
@@ -38,6 +39,11 @@ def is_offered(row: RunRow, query: ListWaiting) -> bool:
     """Whether an open run is due, and of the graphs and builds that a worker runs."""
     fits = row.graph in query.graphs and row.build in ("", *query.builds)
     return fits and row.due <= query.now and (row.owner is not None or not query.owned)
+
+
+def is_counted(row: RunRow, query: CountWaiting) -> bool:
+    """Whether an open run is due, of the counted builds, and no system has had it."""
+    return row.owner is None and row.due <= query.now and row.build in ("", *query.builds)
 
 
 def is_asked(row: RunRow, owner: bytes) -> bool:

@@ -4,8 +4,9 @@ A worker gets hints, reads the rows of their runs and the open runs of their thr
 here. The saver then compares and sets the owner: of two workers that decide alike one gets the run.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
+from actorgraph.superstep.scheduling import Share, misfit_of
 from actorgraph.values.dispatch import queue_of
 from actorgraph.values.systems import OPEN_STATUSES, RunRow
 
@@ -45,9 +46,7 @@ def room(taken: int, rescued: int, max_runs: int, reserve: int) -> tuple[int, in
 def claimable(
     rows: Sequence[RunRow],
     open_rows: Iterable[RunRow],
-    *,
-    graphs: Collection[str],
-    builds: Collection[str],
+    share: Share,
     now: int,
 ) -> list[RunRow]:
     """The runs that may be claimed: open, due, without a living owner, and first of their thread.
@@ -55,7 +54,7 @@ def claimable(
     Args:
         rows: the hinted runs, as stored.
         open_rows: all open runs of their threads.
-        graphs, builds: that the worker runs.
+        share: of the worker.
         now: microseconds since 1970-01-01 UTC.
     """
     first: dict[str, bytes] = {}
@@ -66,9 +65,8 @@ def claimable(
         for row in rows
         if row.status in OPEN_STATUSES
         and not row.alive
-        and row.graph in graphs
-        and row.build in ("", *builds)
         and row.due <= now
+        and not misfit_of(row, share)
         and first.get(row.thread_id, row.run) == row.run
     ]
 

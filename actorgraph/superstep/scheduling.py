@@ -240,18 +240,44 @@ class LeaveRun(msgspec.Struct, frozen=True):
     reason: str
 
 
-def decide_takeover(
-    row: RunRow, graphs: Collection[str], attempts_max: int
-) -> TakeOver | ParkRun | LeaveRun:
+class Share(msgspec.Struct, frozen=True):
+    """The runs that a system may run.
+
+    Attributes:
+        graphs: names of the graphs that it has.
+        builds: whose runs it runs, besides those of every build.
+        works: whether it runs any; a system that only accepts runs doesn't.
+    """
+
+    graphs: Collection[str]
+    builds: Collection[str] = ()
+    works: bool = True
+
+
+def misfit_of(row: RunRow, share: Share) -> str:
+    """Return why a run can't be run by a system; "" if it can.
+
+    Each way on which a run is taken up asks this: hints, sweeps, recovery, the next of a thread.
+    """
+    if not share.works:
+        return "waits for a worker"
+    if row.graph not in share.graphs:
+        return f"waits for a process that has the graph {row.graph!r}"
+    if row.build and row.build not in share.builds:
+        return f"waits for a process of the build {row.build!r}"
+    return ""
+
+
+def decide_takeover(row: RunRow, share: Share, attempts_max: int) -> TakeOver | ParkRun | LeaveRun:
     """Decide about an orphan.
 
     Args:
         row: its stored row.
-        graphs: names of the graphs that this system has.
+        share: of this system.
         attempts_max: processes that may die while they run it.
     """
-    if row.graph not in graphs:
-        return LeaveRun(f"waits for a process that has the graph {row.graph!r}")
+    if reason := misfit_of(row, share):
+        return LeaveRun(reason)
     if row.attempts >= attempts_max:
         return ParkRun(f"{row.attempts} processes have ended while they ran it")
     return TakeOver(row.claimed)

@@ -286,13 +286,17 @@ class ListWaiting(msgspec.Struct, frozen=True):
 
 
 class CountWaiting(msgspec.Struct, frozen=True):
-    """Count the open runs that no system has accepted yet: a list with one `WaitingCount`.
+    """Count the open runs that are due and that no system has had: a list with one `WaitingCount`.
 
     Attributes:
         limit: counting stops there.
+        now: microseconds since 1970-01-01 UTC.
+        builds: only runs of these builds; "" is every build's.
     """
 
     limit: int
+    now: int
+    builds: tuple[str, ...] = ()
 
 
 class WaitingCount(msgspec.Struct, frozen=True):

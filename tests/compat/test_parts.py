@@ -127,7 +127,8 @@ builder = MessageGraph()
 builder.add_node("say", lambda messages: ("ai", f"{len(messages)} heard"))
 builder.add_edge(START, "say")
 graph = builder.compile()
-print([m.content for m in graph.invoke([("user", "hi")])], isinstance(graph, Pregel), __version__[:4])
+print([m.content for m in graph.invoke([("user", "hi")])], isinstance(graph, Pregel))
+print(__version__[:4])
 print(LangGraphDeprecatedSinceV10("x."))
 """
 

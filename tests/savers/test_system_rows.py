@@ -367,9 +367,23 @@ class TestWaitingRuns:
         """
         await port.commit([put(), *(free(n, created=100 - n) for n in range(1, 6))])
 
-        assert await port.query([CountWaiting(9)]) == [[WaitingCount(5, 95)]]
-        ((some,),) = await port.query([CountWaiting(2)])
+        assert await port.query([CountWaiting(9, 100)]) == [[WaitingCount(5, 95)]]
+        ((some,),) = await port.query([CountWaiting(2, 100)])
         assert some.runs == 2
+
+    async def test_free_runs_that_no_worker_may_begin_are_not_counted(self, port):
+        """
+        Those of another build and those that are not due yet wait for something else.
+        """
+        if not getattr(port, "routes_runs", False):
+            pytest.skip("its tables have no builds and no times")
+        waits = [free(1, build="v1"), free(2, build="v2"), free(3, due=101, created=50)]
+        await port.commit([*waits, free(4, created=60)])
+
+        assert await port.query([CountWaiting(9, 100)]) == [[WaitingCount(1, 60)]]
+        assert await port.query([CountWaiting(9, 101)]) == [[WaitingCount(2, 60)]]
+        ((both,),) = await port.query([CountWaiting(9, 101, ("v1", "v2"))])
+        assert both.runs == 4
 
     async def test_many_runs_are_adopted_at_once(self, port):
         """

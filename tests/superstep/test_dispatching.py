@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actorgraph.superstep.dispatching import claimable, following, queues_of, room
+from actorgraph.superstep.scheduling import Share
 from actorgraph.values.dispatch import RESCUE, hint_of, queue_of
 from actorgraph.values.systems import RunRow
 
@@ -51,7 +52,7 @@ class TestClaimable:
         A run is claimed if it is open, due, of the worker's graphs and builds, and no system's.
         """
         one = row(1, **changes)
-        found = claimable([one], [one], graphs={"g"}, builds=("v1", "v2"), now=100)
+        found = claimable([one], [one], Share({"g"}, ("v1", "v2")), 100)
         assert found == ([one] if claimed else [])
 
     @given(st.dictionaries(st.integers(1, 40), st.sampled_from("abc")).map(lambda d: [*d.items()]))
@@ -60,7 +61,7 @@ class TestClaimable:
         Of the open runs of a thread only the oldest is claimed, however hints come.
         """
         rows = [row(number, thread) for number, thread in pairs]
-        found = claimable(rows, rows, graphs={"g"}, builds=(), now=0)
+        found = claimable(rows, rows, Share({"g"}), 0)
         oldest = {t: min(n for n, other in pairs if other == t) for _, t in pairs}
         assert {one.thread_id: one.run[0] for one in found} == oldest
         assert {one.run for one in following(rows)} == {one.run for one in found}
@@ -70,7 +71,7 @@ class TestClaimable:
         The runs behind a run that is going on elsewhere wait.
         """
         first, second = row(1, owner=OWNER, alive=True), row(2)
-        assert claimable([second], [first, second], graphs={"g"}, builds=(), now=0) == []
+        assert claimable([second], [first, second], Share({"g"}), 0) == []
         assert following([second, first]) == []
 
 

@@ -13,6 +13,7 @@ from actorgraph.superstep.scheduling import (
     ParkRun,
     RefuseBusy,
     RefuseFull,
+    Share,
     TakeOver,
     action_on_rival,
     arrived,
@@ -258,6 +259,8 @@ class TestTakenOver:
             (row(), TakeOver(go_on=True)),
             (row(claimed=False, status="pending"), TakeOver(go_on=False)),
             (row(attempts=2), TakeOver(go_on=True)),
+            (row(build="v1"), TakeOver(go_on=True)),
+            (row(build="v2"), LeaveRun("waits for a process of the build 'v2'")),
             (row(graph="other"), LeaveRun("waits for a process that has the graph 'other'")),
             (row(attempts=3), ParkRun("3 processes have ended while they ran it")),
         ],
@@ -266,7 +269,7 @@ class TestTakenOver:
         """
         It goes on, begins, is parked after too many deaths, or waits for who has its graph.
         """
-        assert decide_takeover(orphan, {"g"}, 3) == verdict
+        assert decide_takeover(orphan, Share({"g"}, ["v1"]), 3) == verdict
 
 
 class TestReasonsOfRuns:
@@ -298,4 +301,6 @@ class TestReasonsOfRuns:
         """
         A run whose graph is missing, or that has ended too many processes, has a reason.
         """
-        assert decide_takeover(row(graph=graph_name, attempts=attempts), {"g"}, 2) == decision
+        assert (
+            decide_takeover(row(graph=graph_name, attempts=attempts), Share({"g"}), 2) == decision
+        )

@@ -21,7 +21,7 @@ from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.stored_events import EventRetention, Keeper
-from actorgraph.superstep.scheduling import LeaveRun, MisfitRun, decide_takeover
+from actorgraph.superstep.scheduling import LeaveRun, MisfitRun, Share, decide_takeover
 from actorgraph.values.dispatch import Role
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
 
@@ -90,6 +90,7 @@ class SystemBase:
         self._routes: bool = getattr(self.saver, "routes_runs", False)
         self._dispatcher = dispatcher
         self._policy = policy
+        self._share = Share(frozenset(self.graphs), policy.builds, policy.works)
         self._dispatch: DispatchActor | None = None
         self._check_routing(build=policy.build)
 
@@ -124,7 +125,7 @@ class SystemBase:
         known = self._misfits.get(row.run)
         if known is not None:
             return msgspec.structs.replace(row, reason=known.reason)
-        verdict = decide_takeover(row, self.graphs, self._limits.attempts_max)
+        verdict = decide_takeover(row, self._share, self._limits.attempts_max)
         reason = verdict.reason if isinstance(verdict, LeaveRun) else row.reason
         return msgspec.structs.replace(row, reason=reason)
 

@@ -88,7 +88,7 @@ class LifecycleMethods(RecoveryMethods):
             link,
             heard,
             self._policy,
-            graphs=tuple(self.graphs),
+            share=self._share,
             take_up=self._take_up_all,
             look_for_cancels=watch.look,
         )

@@ -4,7 +4,7 @@ A run is taken over in the saver first; then this system runs it, parks it or gi
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import anyio
 
@@ -13,6 +13,7 @@ from actorgraph.api.system.run_arguments import StartCall, stored_call
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import CheckpointError, LeaseLostError, StorageBusyError
 from actorgraph.errors.texts import storable
+from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.job import Job, give_back_request
 from actorgraph.runtime.system.peers import delete_replaced_runs
@@ -29,14 +30,19 @@ from actorgraph.superstep.scheduling import (
 from actorgraph.values.commits import Committed
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
+    NO_OWNER,
     AdoptRun,
     AskCancel,
     EventRow,
     ListRuns,
+    ListWaiting,
     ReadEvents,
     RunRow,
     SetRun,
 )
+
+RETRY_S = 1.0
+"""Pause between two tries to give runs back."""
 
 
 class RecoveryMethods(SystemBase):
@@ -54,21 +60,32 @@ class RecoveryMethods(SystemBase):
 
         Other systems on the same saver may call this at the same time; each run goes to one of
         them. A dead process's runs are orphaned once its lease expires, `lease_s` after its last
-        renewal.
+        renewal. With a dispatcher, runs that no system has had are left to its hints, and a system
+        with role "accept" recovers nothing.
 
         Returns: the runs that this system has taken over, oldest first.
         Raises:
             SystemClosedError: the system is not open.
             StorageError: the saver can't be read.
         """
-        if not self._keeps:
+        if not self._keeps or not self._policy.works:
             return []
-        found: list[RunRow] = await self._host.reader.ask(ListRuns(orphaned=True))
+        found = await self._orphans()
         self._misfits = {r.run: self._misfits[r.run] for r in found if r.run in self._misfits}
         jobs: list[Job] = []
         for start in range(0, len(found), BATCH_MAX):
             jobs += await self._take_up_all(found[start : start + BATCH_MAX])
         return [Run(job, self._actor.cancel) for job in jobs]
+
+    async def _orphans(self) -> list[RunRow]:
+        """Read the runs that `recover` looks at; with a dispatcher as many as one sweep does."""
+        if self._dispatch is None:
+            return await self._host.reader.ask(ListRuns(orphaned=True))
+        share = self._share
+        query = ListWaiting(
+            tuple(share.graphs), tuple(share.builds), microseconds_now(), BATCH_MAX, owned=True
+        )
+        return await self._host.reader.ask(query)
 
     async def _take_up(self, row: RunRow) -> Job | None:
         """Take over one orphaned run; None if it isn't run here."""
@@ -85,25 +102,67 @@ class RecoveryMethods(SystemBase):
             if row.cancel is not None:
                 await self._end_orphan(row, row.cancel)
         wanted = self._wanted(rows)
-        adopted = await self._adopt_all([row for row, _ in wanted], another=1)
-        if not adopted:
-            return []
-        # From here on these rows belong to this system, which must run them, park them or give them
-        # back. Read again: with their payloads, as they are stored now.
+        # A row that may be this system's has to be run, parked or given back. After an error, or
+        # when this is cancelled, those without any of that are given back later: while this system
+        # lives, no other one would look at them.
+        owed = {row.run: row for row, _ in wanted}
+        try:
+            adopted = await self._adopt_all(list(owed.values()), another=1, owed=owed)
+            return await self._run_adopted(adopted, wanted, owed) if adopted else []
+        finally:
+            self._return_later(owed)
+
+    async def _run_adopted(
+        self,
+        adopted: Collection[bytes],
+        wanted: Sequence[tuple[RunRow, TakeOver | ParkRun]],
+        owed: dict[bytes, RunRow],
+    ) -> list[Job]:
+        """Run, park or give back adopted runs; each that is settled so leaves `owed`."""
+        # Read again: with their payloads, as they are stored now.
         stored: list[RunRow] = await self._host.reader.ask(ListRuns(among=tuple(sorted(adopted))))
         now = {row.run: row for row in stored}
         mine = [(now.get(row.run, row), verdict) for row, verdict in wanted if row.run in adopted]
-        made = await self._prepare_all([r for r, verdict in mine if isinstance(verdict, TakeOver)])
+        going = [row for row, verdict in mine if isinstance(verdict, TakeOver)]
+        made = await self._prepare_all(going, owed)
         for row, verdict in mine:
             if isinstance(verdict, ParkRun):
                 await self._park(row, verdict.reason)
+                owed.pop(row.run, None)
         jobs: list[Job] = []
         for job in made:  # in the order of their ids, which is that of their threads
             if self._actor.take_up(job):
                 jobs.append(job)
             else:
                 await self._host.writer.store(give_back_request(job.row))
+            owed.pop(job.id, None)
         return jobs
+
+    def _return_later(self, owed: Mapping[bytes, RunRow]) -> None:
+        """Give runs back that may belong to this system without being run by it."""
+        group, owner = self._actor.group, self._actor.owner
+        if owed and group is not None and not group.cancel_scope.cancel_called:
+            group.start_soon(self._return, tuple(owed.values()), owner)
+
+    async def _return(self, rows: Sequence[RunRow], owner: bytes) -> None:
+        """Give runs back, again and again until that is stored or refused, or the lease is lost.
+
+        Args:
+            rows: as they were before they were adopted, if they were.
+            owner: this system's id at that time.
+        """
+        left = {row.run: row for row in rows}
+        while left and self._actor.owner == owner:
+            requests = [
+                AdoptRun(row.run, row.thread_id, NO_OWNER, owner, row.attempts)
+                for row in left.values()
+            ]
+            outcomes = await self._host.writer.store_each(*requests)
+            for run, outcome in zip(tuple(left), outcomes, strict=True):
+                if isinstance(outcome, Committed | LeaseLostError):  # else it was another system's
+                    del left[run]
+            if left:
+                await anyio.sleep(RETRY_S)
 
     def _wanted(self, rows: Sequence[RunRow]) -> list[tuple[RunRow, TakeOver | ParkRun]]:
         """The orphans that this system can adopt, each with what to do with it."""
@@ -114,7 +173,9 @@ class RecoveryMethods(SystemBase):
             if actor.admission_error("enqueue", row.thread_id, more=len(found)):
                 continue
             known = self._misfits.get(row.run)
-            verdict = decide_takeover(row, self.graphs, self._limits.attempts_max)
+            if row.due > microseconds_now():
+                continue
+            verdict = decide_takeover(row, self._share, self._limits.attempts_max)
             if isinstance(verdict, LeaveRun):
                 self._note_misfit(row, verdict.reason)
             elif known is None or known.until <= time.monotonic():
@@ -130,28 +191,38 @@ class RecoveryMethods(SystemBase):
         misfit = next_misfit(known, reason, now, self._limits.lease_s / 3)
         self._misfits[row.run] = misfit
 
-    async def _adopt_all(self, rows: Sequence[RunRow], *, another: int) -> set[bytes]:
+    async def _adopt_all(
+        self, rows: Sequence[RunRow], *, another: int, owed: dict[bytes, RunRow] | None = None
+    ) -> set[bytes]:
         """Make this system the owner of orphaned runs; return those for which that succeeded.
 
         Args:
             another: attempts to add to each row.
+            owed: loses the rows that were certainly not adopted.
         """
+        if not rows:
+            return set()
         owner = self._actor.owner
         requests = [
             AdoptRun(row.run, row.thread_id, owner, row.owner, row.attempts + another)
             for row in rows
         ]
         outcomes = await self._host.writer.store_each(*requests)
-        adopted, failed = set[bytes](), list[BaseException]()
+        adopted, refused, failed = set[bytes](), list[bytes](), list[BaseException]()
         for row, outcome in zip(rows, outcomes, strict=True):
             if isinstance(
                 outcome, StorageBusyError
             ):  # the owner is blocked in the middle of a save
                 log_event("warning", "run.not_taken", run_id=as_text(row.run), error=repr(outcome))
+                refused.append(row.run)
             elif isinstance(outcome, Committed):
                 adopted.add(row.run)
-            elif not isinstance(outcome, LeaseLostError):
+            elif isinstance(outcome, LeaseLostError):
+                refused.append(row.run)
+            else:  # a connection that breaks in a commit leaves open whether it was stored
                 failed.append(outcome)
+        for run in refused:
+            (owed or {}).pop(run, None)
         if failed and not adopted:
             raise failed[0]
         return adopted
@@ -182,8 +253,12 @@ class RecoveryMethods(SystemBase):
         )
         await self._host.writer.store(request)
 
-    async def _prepare_all(self, rows: Sequence[RunRow]) -> list[Job]:
-        """Make the runs of adopted rows, in their order; without those parked or given back."""
+    async def _prepare_all(self, rows: Sequence[RunRow], owed: dict[bytes, RunRow]) -> list[Job]:
+        """Make the runs of adopted rows, in their order; without those parked or given back.
+
+        Args:
+            owed: loses the rows that were parked or given back.
+        """
         made: dict[bytes, Job] = {}
         failed: list[CheckpointError] = []
 
@@ -195,6 +270,8 @@ class RecoveryMethods(SystemBase):
             else:
                 if job is not None:
                     made[row.run] = job
+                else:
+                    owed.pop(row.run, None)
 
         async with anyio.create_task_group() as group:  # their reads are answered together
             for row in rows:

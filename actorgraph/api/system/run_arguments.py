@@ -46,8 +46,9 @@ class StartOptions(CallOptions, total=False):
         resumable: store the run's events, so that a late reader gets all of them, even after a
             restart of the process. Default False: the newest are kept in memory; True in a system
             with role "accept", whose readers are never where the run is.
-        priority: of the run among those that wait for a worker; higher ones go first. Default 0.
-        delay_s: seconds before which no worker begins the run. Default 0.
+        priority: of the run among those that wait for a worker, -1000 to 99; higher ones go
+            first. Default 0.
+        delay_s: seconds before which no worker begins the run, at most ten years. Default 0.
     """
 
     config: Mapping[str, Any] | None
@@ -57,6 +58,32 @@ class StartOptions(CallOptions, total=False):
     resumable: bool
     priority: int
     delay_s: float
+
+
+PRIORITIES = range(-1000, 100)
+"""The priorities of runs; those of runs that have lost their system are above them."""
+DELAY_MAX_S = 10 * 365 * 86_400
+
+
+def check_routing(options: StartOptions) -> None:
+    """Refuse a priority or a delay that no store could keep.
+
+    Raises:
+        InvalidConfigError: it has another type, or is out of range.
+    """
+    priority, delay_s = options.get("priority", 0), options.get("delay_s", 0.0)
+    if type(priority) is not int or priority not in PRIORITIES:
+        raise InvalidConfigError(
+            f"priority must be an integer from {PRIORITIES[0]} to {PRIORITIES[-1]}, "
+            f"got {priority!r}",
+            do="leave it out for 0; runs with a higher one go first",
+        )
+    if type(delay_s) not in (int, float) or not 0 <= delay_s <= DELAY_MAX_S:  # nor nan
+        raise InvalidConfigError(
+            f"delay_s must be a number of seconds from 0 to {DELAY_MAX_S} (ten years), "
+            f"got {delay_s!r}",
+            do="use seconds from now, such as 60",
+        )
 
 
 class StartCall(msgspec.Struct, frozen=True):

@@ -22,17 +22,17 @@ import uuid_utils
 
 from actorgraph.api.system.base import checked_loop_limit, policy_of
 from actorgraph.api.system.lifecycle import CLOSING, LifecycleMethods
-from actorgraph.api.system.run_arguments import StartCall, StartOptions, checked_call
+from actorgraph.api.system.run_arguments import StartCall, StartOptions, check_routing, checked_call
 from actorgraph.api.system.run_handle import Run, RunFeed, StoredRun
 from actorgraph.errors import InvalidConfigError, RunNotFoundError, SystemClosedError, did_you_mean
 from actorgraph.ports import Dispatcher, Saver, Store
-from actorgraph.runtime.system.capacity import SystemLimits, too_busy
-from actorgraph.runtime.system.dispatch_actor import DispatchStatistics
+from actorgraph.runtime.system.capacity import SystemLimits, full, too_busy
+from actorgraph.runtime.system.dispatch_actor import DispatchActor, DispatchStatistics
 from actorgraph.runtime.system.journal import RING_EVENTS
 from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
 from actorgraph.runtime.system.stored_events import EventRetention, read_page
 from actorgraph.runtime.system.stored_reader import POLL_S
-from actorgraph.superstep.scheduling import replacement_reason
+from actorgraph.superstep.scheduling import RefuseFull, replacement_reason
 from actorgraph.values.commands import Command
 from actorgraph.values.dispatch import Role
 from actorgraph.values.from_langgraph import from_langgraph
@@ -202,18 +202,22 @@ class ActorSystem(LifecycleMethods):
         self._graph(graph)
         text = str(uuid_utils.uuid7()) if thread_id is None else str(thread_id)
         if self._is_for_others(options):
-            return await self._start_elsewhere(graph, text, input, if_busy, options)
+            new = thread_id is None
+            return await self._start_elsewhere(graph, text, input, if_busy, options, new=new)
         # Validating and encoding a call takes time on the event loop. Callers take turns, so that
         # a burst of them doesn't starve active runs; a full system refuses before that work.
         await self._actor.turn(if_busy, text)
         job = self._job(
             checked_call(graph, text, input, options, keeps=self._keeps, if_busy=if_busy)
         )
+        if self._routes and self._dispatch is not None:  # another system may go on with it
+            job.row = self._routed(job.row, options)
         await self._actor.submit(job, if_busy)
         return Run(job, self._actor.cancel)
 
     def _is_for_others(self, options: StartOptions) -> bool:
         """Whether a run that is started now is stored for any worker."""
+        check_routing(options)
         self._check_routing(priority=options.get("priority"), delay_s=options.get("delay_s"))
         if self._dispatch is None:
             return False
@@ -228,17 +232,24 @@ class ActorSystem(LifecycleMethods):
         return self._policy.role == "accept" or full or delayed
 
     async def _start_elsewhere(
-        self, graph: str, thread_id: str, given: Any, if_busy: IfBusy, options: StartOptions
+        self,
+        graph: str,
+        thread_id: str,
+        given: Any,
+        if_busy: IfBusy,
+        options: StartOptions,
+        *,
+        new: bool,
     ) -> Run:
-        """Store a run that no system has; returns once it is durable."""
+        """Store a run that no system has; returns once it is durable.
+
+        Args:
+            new: whether the thread has just got its id, so that no other run can have it.
+        """
         dispatch, actor = self._dispatch, self._actor
         assert dispatch is not None
         await actor.turn("enqueue", thread_id)
-        limits = actor.limits
-        waiting = await dispatch.depth(limits.max_queued + 1)
-        if waiting.runs > limits.max_queued:
-            actor.refused += 1
-            raise too_busy(f"{waiting.runs} runs wait for a worker", "raise max_queued", limits)
+        before = await self._room_elsewhere(dispatch, "" if new else thread_id, if_busy)
         call = checked_call(
             graph,
             thread_id,
@@ -251,7 +262,7 @@ class ActorSystem(LifecycleMethods):
         requests: list[PutRun | AskCancel] = [PutRun(row, thread_id, len(row.payload), if_busy)]
         replaced: list[RunRow] = []
         if if_busy in ("interrupt", "rollback"):
-            replaced = await self._host.reader.ask(ListRuns(open_of=(thread_id,)))
+            replaced = before
             reason = replacement_reason(row.run)
             requests += [AskCancel(old.run, thread_id, reason) for old in replaced]
         # Handed over at once, so that they are one transaction.
@@ -262,18 +273,41 @@ class ActorSystem(LifecycleMethods):
             await dispatch.hand_over([row])
         return self._stored(row)
 
+    async def _room_elsewhere(
+        self, dispatch: DispatchActor, thread_id: str, if_busy: IfBusy
+    ) -> list[RunRow]:
+        """Refuse a run if too many wait for workers, or for its thread.
+
+        Args:
+            thread_id: "" for a new thread.
+        Returns: the open runs of the thread.
+        """
+        limits = self._actor.limits
+        waiting = await dispatch.depth(limits.max_queued + 1)
+        if waiting.runs > limits.max_queued:
+            self._actor.refused += 1
+            raise too_busy(f"{waiting.runs} runs wait for a worker", "raise max_queued", limits)
+        dispatch.stored_since += 1
+        if not thread_id:
+            return []
+        before: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(thread_id,)))
+        if if_busy == "enqueue" and len(before) > limits.max_waiting:
+            self._actor.refused += 1
+            raise full(thread_id, RefuseFull(len(before) - 1), limits)
+        return before
+
     def _free_row(self, call: StartCall, options: StartOptions) -> RunRow:
         """Make the row of a run that any worker may claim."""
         row = self._job(call).row
         delay_s = options.get("delay_s", 0.0)
-        return msgspec.structs.replace(
-            row,
-            owner=None,
-            attempts=0,
-            build=self._policy.build,
-            priority=options.get("priority", 0),
-            due=row.created + int(delay_s * 1e6) if delay_s else 0,
-        )
+        due = row.created + int(delay_s * 1e6) if delay_s else 0
+        row = self._routed(row, options)
+        return msgspec.structs.replace(row, owner=None, attempts=0, due=due)
+
+    def _routed(self, row: RunRow, options: StartOptions) -> RunRow:
+        """Return a row with the build and the priority of its run."""
+        priority = options.get("priority", 0)
+        return msgspec.structs.replace(row, build=self._policy.build, priority=priority)
 
     def _pause_of(self, run: bytes) -> Callable[[], Awaitable[None]]:
         """Make a function that waits until a run of another process may have changed."""

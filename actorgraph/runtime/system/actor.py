@@ -12,6 +12,7 @@ Ends       `drain`: runs finish their superstep, within a deadline; the rest is 
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, cast
 
 import anyio
@@ -87,7 +88,8 @@ class SystemActor:
         on_held: functions to call with each run that another system keeps from its thread.
         limiter: limits the worker threads of sync nodes; None without `max_threads`.
         watchdog: of the event loop; None without `loop_limit_s`.
-        lease: waits before a task begins if the system's lease is over; None without a lease.
+        lease: waits before a task begins if the lease of its run's owner is over; None without a
+            lease.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class SystemActor:
         self.on_held: list[Callable[[Job], None]] = []
         self.limiter: anyio.CapacityLimiter | None = None
         self.watchdog: LoopWatchdog | None = None
-        self.lease: Callable[[], Awaitable[None]] | None = None
+        self.lease: Callable[[bytes], Awaitable[None]] | None = None
         self._keeping: Host | None = None  # the saver's host, if the saver keeps runs
         self._held: dict[str, None] = {}
         self._idle: Waiting = []
@@ -364,7 +366,9 @@ class SystemActor:
     def _enter(self, job: Job) -> None:
         """Set up a run's context, from which those of its nodes are copied."""
         SYSTEM_LIMITER.set(self.limiter)
-        SYSTEM_LEASE.set(self.lease)
+        SYSTEM_LEASE.set(
+            None if self.lease is None else partial(self.lease, job.row.owner or self.owner)
+        )
         if CURRENT.get(None) is not None:  # a node has submitted it: it isn't a subgraph of that
             CURRENT.set(cast("Any", None))
 

@@ -20,12 +20,14 @@ import anyio
 import msgspec
 
 from actorgraph.ports import DispatchLink
+from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.job import Job
 from actorgraph.superstep.dispatching import BATCH_MAX, claimable, following, queues_of, room
+from actorgraph.superstep.scheduling import Share
 from actorgraph.values.dispatch import Hint, News, Role, hint_of
 from actorgraph.values.systems import CountWaiting, ListRuns, ListWaiting, RunRow, WaitingCount
 
@@ -98,13 +100,14 @@ class DispatchActor:
     Args:
         link: to the other systems.
         heard: the news that `link` brings.
-        graphs: names of the graphs that the system runs.
+        share: the runs that the system runs.
         take_up: adopts runs, and submits those that were adopted.
         look_for_cancels: reads the requests to cancel runs of this system.
 
     Attributes:
         claimed: number of runs that it has claimed.
         swept: number of runs that it has announced again.
+        stored_since: runs that this system has stored for workers since the last count.
     """
 
     def __init__(
@@ -115,7 +118,7 @@ class DispatchActor:
         heard: Mailbox[News],
         policy: DispatchPolicy,
         *,
-        graphs: Sequence[str],
+        share: Share,
         take_up: TakeUp,
         look_for_cancels: Callable[[], Awaitable[None]],
     ) -> None:
@@ -123,7 +126,8 @@ class DispatchActor:
         self._actor = actor
         self._link = link
         self._policy = policy
-        self._graphs = tuple(graphs)
+        self._share = share
+        self._graphs = tuple(share.graphs)
         self._take_up = take_up
         self._look_for_cancels = look_for_cancels
         self._period_s = min(SWEEP_S, actor.limits.lease_s / 3)
@@ -138,6 +142,7 @@ class DispatchActor:
         self._recent: OrderedDict[bytes, float] = OrderedDict()
         self._counted_at = float("-inf")
         self._count = WaitingCount(0, 0)
+        self.stored_since = 0
         self.claimed = 0
         self.swept = 0
         actor.on_left.append(self._on_left)
@@ -217,8 +222,7 @@ class DispatchActor:
             await self._claim_of(rows, await self._host.reader.ask(ListRuns(open_of=threads)))
 
     async def _claim_of(self, rows: Sequence[RunRow], open_rows: Sequence[RunRow]) -> None:
-        builds = self._policy.builds
-        fits = claimable(rows, open_rows, graphs=self._graphs, builds=builds, now=_now())
+        fits = claimable(rows, open_rows, self._share, microseconds_now())
         if fits and self._actor.draining is None:
             self.claimed += len(await self._take_up(fits))
 
@@ -227,19 +231,27 @@ class DispatchActor:
         self._changed[job.id] = None
         self._some_changed.open()
         if job.requeued:
-            self._left.append(job.row)
+            self._leave(job.row)
         if not job.elsewhere:
             self._ended[job.thread_id] = None
             self._some_ended.open()
+
+    def _leave(self, row: RunRow) -> None:
+        """Announce a run that this system has given back; while it drains, all at its end."""
+        row = msgspec.structs.replace(row, payload=b"", metadata="{}")  # hints don't need them
+        if self._actor.draining is not None:
+            self._left.append(row)
+        elif self._actor.group is not None:
+            self._actor.group.start_soon(self.hand_over, [row])
 
     async def _serve_threads(self) -> None:
         """Claim the next run of each thread that has become free here."""
         # Needed, because the hint of a run that had to wait for its thread is settled: the system
         # that ends the run before it is the first to know that its turn has come.
         while True:
+            self._some_ended = gate = Gate()
             if not self._ended:
-                self._some_ended = Gate()
-                await self._some_ended.wait()
+                await gate.wait()
             threads = _taken(self._ended)
             open_rows = await self._host.reader.ask(ListRuns(open_of=threads))
             due = following(open_rows)
@@ -251,11 +263,17 @@ class DispatchActor:
     async def _sweep(self) -> None:
         while True:
             await anyio.sleep(self._period_s * (0.75 + 0.5 * random()))  # noqa: S311 - spread only
-            now = _now()
-            query = ListWaiting(self._graphs, self._policy.builds, now, BATCH_MAX)
-            rows: list[RunRow] = await self._host.reader.ask(query)
+            now = microseconds_now()
+            # Orphans first and on their own: behind more new runs than one query reads they would
+            # not be seen.
+            await self._announce(await self._waiting(now, owned=True))
             lost = now - int(NEW_S * 1e6)
-            await self._announce([r for r in rows if r.owner or max(r.created, r.due) < lost])
+            new = [row for row in await self._waiting(now, owned=False) if not row.owner]
+            await self._announce([row for row in new if max(row.created, row.due) < lost])
+
+    async def _waiting(self, now: int, *, owned: bool) -> list[RunRow]:
+        query = ListWaiting(self._graphs, self._policy.builds, now, BATCH_MAX, owned)
+        return await self._host.reader.ask(query)
 
     async def _announce(self, rows: Sequence[RunRow]) -> None:
         if rows:
@@ -279,15 +297,20 @@ class DispatchActor:
             await self.hand_over(left)
 
     async def depth(self, limit: int) -> WaitingCount:
-        """Count the runs that wait for a worker, at most twice per second.
+        """Count the due runs of this system's builds that wait for a worker.
+
+        They are read at most twice per second; between two reads those that this system has stored
+        since the last one are added.
 
         Args:
             limit: counting stops there.
         """
         if time.monotonic() - self._counted_at > DEPTH_S:
             self._counted_at = time.monotonic()
-            (self._count,) = await self._host.reader.ask(CountWaiting(limit))
-        return self._count
+            self.stored_since = 0
+            query = CountWaiting(limit, microseconds_now(), self._policy.builds)
+            (self._count,) = await self._host.reader.ask(query)
+        return WaitingCount(self._count.runs + self.stored_since, self._count.oldest)
 
     async def statistics(self) -> DispatchStatistics:
         """Return the figures of the dispatch.
@@ -297,7 +320,7 @@ class DispatchActor:
         """
         self._counted_at = float("-inf")
         count = await self.depth(self._actor.limits.max_queued + 1)
-        oldest_s = max(0.0, (_now() - count.oldest) / 1e6) if count.oldest else 0.0
+        oldest_s = max(0.0, (microseconds_now() - count.oldest) / 1e6) if count.oldest else 0.0
         return DispatchStatistics(count.runs, oldest_s, self.claimed, self.swept)
 
     # --- news ---
@@ -316,9 +339,11 @@ class DispatchActor:
 
     async def _publish(self) -> None:
         while True:
+            # The gate is replaced before the look: a change from another thread in between opens
+            # the new one.
+            self._some_changed = gate = Gate()
             if not self._changed:
-                self._some_changed = Gate()
-                await self._some_changed.wait()
+                await gate.wait()
             runs = _taken(self._changed)
             await self._link.publish(News(stored=runs))
             await anyio.sleep(NEWS_S)
@@ -372,7 +397,3 @@ def _taken(keys: dict[K, None]) -> tuple[K, ...]:
     for key in found:
         keys.pop(key, None)
     return found
-
-
-def _now() -> int:
-    return time.time_ns() // 1000

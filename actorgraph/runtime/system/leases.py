@@ -162,14 +162,19 @@ class LeaseActor:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(heartbeat.stop, limiter=anyio.CapacityLimiter(1))
 
-    async def hold(self) -> None:
-        """Return at once while the lease holds; else give it up, and wait to be cancelled.
+    async def hold(self, owner: bytes) -> None:
+        """Return at once while the lease of a run's owner holds; else wait to be cancelled.
 
         Called before each task of the system's runs: after a pause of the whole process, tasks may
-        be ready to begin before `serve` has had its turn.
+        be ready to begin before `serve` has had its turn. The first of them gives the lease up.
+
+        Args:
+            owner: the system's id when the run began. Once the system goes on under another one,
+                the run's tasks that are still ready must not begin either.
         """
-        if time.monotonic() - self._heartbeat.held_from > self._lease_s:
+        if owner == self._owner and time.monotonic() - self._heartbeat.held_from > self._lease_s:
             self._give_up()
+        if owner != self._owner:
             await anyio.sleep_forever()
 
     def _give_up(self) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from actorgraph.savers.integrity import event_sum, system_sum
 from actorgraph.savers.systems import (
     is_asked,
+    is_counted,
     is_leased,
     is_offered,
     is_orphan,
@@ -186,7 +187,7 @@ class MemorySystems:
             wanted = places[-1:] if query.newest else places[: query.limit]
             return [events[place] for place in wanted]
         if isinstance(query, CountWaiting):
-            return [self._count_waiting(query.limit)]
+            return [self._count_waiting(query)]
         if isinstance(query, ListWaiting):
             return self._waiting(query)
         rows = self._found(query)
@@ -209,9 +210,10 @@ class MemorySystems:
     def _is_waiting(self, row: RunRow, query: ListWaiting) -> bool:
         return is_offered(row, query) and not self.is_alive(row.owner)
 
-    def _count_waiting(self, limit: int) -> WaitingCount:
+    def _count_waiting(self, query: CountWaiting) -> WaitingCount:
         rows = (self._runs[run] for runs in self._open.values() for run in runs)
-        times = [row.created for row in islice((r for r in rows if r.owner is None), limit)]
+        counted = (row for row in rows if is_counted(row, query))
+        times = [max(row.created, row.due) for row in islice(counted, query.limit)]
         return WaitingCount(len(times), min(times, default=0))
 
     def _change(self, request: SetRun | AdoptRun | StoreEvents) -> CommitOutcome:

@@ -448,8 +448,9 @@ UNION ALL
 ORDER BY 1 LIMIT %(limit)s
 """  # noqa: S608 - the only things put in are constants
 COUNT_WAITING: LiteralString = f"""
-SELECT count(*), coalesce(min(created), 0) FROM (
-    SELECT created FROM system_runs WHERE owner IS NULL AND {_OPEN} ORDER BY run LIMIT %s) AS w
+SELECT count(*), coalesce(min(since), 0) FROM (
+    SELECT greatest(created, due) AS since FROM system_runs
+    WHERE owner IS NULL AND {_OPEN} AND due <= %s AND build = ANY(%s) ORDER BY run LIMIT %s) AS w
 """  # noqa: S608
 SELECT_OPEN_OF: LiteralString = f"""{_SLIM_ROW}
 FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run

@@ -258,7 +258,8 @@ def answer(ask: Callable[[Statement], list[_Row]], query: SystemQuery) -> list[A
         values = (query.run, Int8(query.after), Int8(query.limit))
         return [check_event(query, row[:-1], row[-1]) for row in ask((text, values))]
     if isinstance(query, CountWaiting):
-        return [WaitingCount(*row) for row in ask((sql.COUNT_WAITING, (Int8(query.limit),)))]
+        values = (Int8(query.now), Texts(("", *query.builds)), Int8(query.limit))
+        return [WaitingCount(*row) for row in ask((sql.COUNT_WAITING, values))]
     rows = ((RunRow(*row[:11], *row[12:]), row[11]) for row in ask(_selected(query)))
     return sound_runs(rows, one=isinstance(query, ListRuns) and query.run is not None)
 
