@@ -93,9 +93,9 @@ class TestOtherVersions:
             adopted: list[int] = []
             adopt = system._adopt_all  # noqa: SLF001
 
-            async def counted(rows: list[Any], *, another: int) -> set[bytes]:
+            async def counted(rows: list[Any], *, another: int, owed: Any) -> set[bytes]:
                 adopted.extend(row.attempts + another for row in rows)
-                return await adopt(rows, another=another)
+                return await adopt(rows, another=another, owed=owed)
 
             monkeypatch.setattr(system, "_adopt_all", counted)
             for _ in range(5):
