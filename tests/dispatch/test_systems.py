@@ -8,7 +8,10 @@ import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError, SqliteSaver, SystemBusyError
 from actorgraph.dispatch import InMemoryDispatcher, PGQueuerDispatcher
+from actorgraph.errors import StorageBusyError
 from actorgraph.values.dispatch import Hint
+from actorgraph.values.ids import as_bytes
+from actorgraph.values.systems import ListRuns
 from tests.support.gates import PATIENCE_S, Turnstile, settled
 from tests.support.graphs import in_a_row, writer
 
@@ -97,6 +100,70 @@ class TestRouting:
             async with fleet.system("work", build="v3", builds=["v1"]), soon():
                 assert (await run.result())["bar"] == ["a"]
 
+    @pytest.mark.parametrize(
+        ("role", "build", "taken"), [("accept", "v1", 0), ("work", "v2", 0), ("work", "v1", 1)]
+    )
+    async def test_recovery_asks_what_hints_ask(self, fleet, role, build, taken):
+        """
+        `recover` takes up an orphan only in a worker of its build.
+        """
+        stuck = Turnstile({})
+        async with fleet.system("accept", build="v1") as web:
+            async with fleet.system("work", stuck, build="v1", drain_timeout_s=0.1):
+                run = await web.start("g", "t", {"bar": []})
+                await stuck.entered.wait()
+            fleet.dispatcher.queues.clear()
+            async with fleet.system(role, build=build, lease_s=60.0) as other, soon():
+                found = await other.recover()
+                assert [one.id for one in found] == [run.id] * taken
+
+    async def test_recovery_waits_for_a_runs_time(self, fleet):
+        """
+        `recover` of a worker leaves a run alone that no worker may begin yet.
+        """
+        async with fleet.system("accept") as web:
+            run = await web.start("g", "t", {"bar": []}, delay_s=600)
+            async with fleet.system("work") as worker:
+                assert await worker.recover() == []
+            assert run.status == "pending"
+
+    async def test_own_runs_have_a_build_and_a_priority(self, fleet):
+        """
+        A run that a system starts itself is stored with both, for the worker that goes on with it.
+        """
+        slow = Turnstile({"bar": ["slow"]})
+        async with fleet.system("both", slow, build="v1") as system:
+            run = await system.start("g", "t", {"bar": []}, priority=7)
+            row = await system._row(as_bytes(run.id))  # noqa: SLF001 - no public view of it
+            slow.out.set()
+        assert (row.build, row.priority) == ("v1", 7)
+
+    @pytest.mark.parametrize(
+        "option",
+        [
+            {"priority": 100},
+            {"priority": -1001},
+            {"priority": 1.5},
+            {"priority": True},
+            {"priority": "9"},
+            {"delay_s": -1},
+            {"delay_s": float("nan")},
+            {"delay_s": float("inf")},
+            {"delay_s": "60"},
+            {"delay_s": True},
+        ],
+    )
+    async def test_bad_priorities_and_delays_are_refused(self, fleet, option):
+        """
+        The error names the argument, its value and its range; nothing is stored.
+        """
+        (name, value) = next(iter(option.items()))
+        async with fleet.system("accept") as web:
+            with pytest.raises(InvalidConfigError, match=f"{name} must be") as error:
+                await web.start("g", "t", {"bar": []}, **option)
+            assert repr(value) in str(error.value)
+            assert await web.runs() == []
+
     async def test_higher_priorities_go_first(self, fleet):
         """
         A worker that comes later runs the waiting runs by priority, then by age.
@@ -167,6 +234,45 @@ class TestLimits:
             assert error.value.retry_after_s == 7.0
             assert web.statistics().refused == 1
 
+    async def test_a_burst_is_counted_before_it_is_stored(self, fleet):
+        """
+        Of runs that are started at once, no more than the limit are accepted.
+        """
+        refused = []
+        async with fleet.system("accept", max_queued=4) as web, soon():
+
+            async def start() -> None:
+                try:
+                    await web.start("g", None, {"bar": []})
+                except SystemBusyError as error:
+                    refused.append(error)
+
+            async with anyio.create_task_group() as group:
+                for _ in range(20):
+                    group.start_soon(start)
+            assert len(await web.runs()) == 5
+        assert len(refused) == 15
+
+    async def test_too_many_runs_of_a_thread_are_refused(self, fleet):
+        """
+        The runs that wait for one thread are limited where nothing runs too.
+        """
+        async with fleet.system("accept", max_waiting=2) as web:
+            for _ in range(3):
+                await web.start("g", "t", {"bar": []}, if_busy="enqueue")
+            with pytest.raises(SystemBusyError, match="2 runs wait for thread 't'"):
+                await web.start("g", "t", {"bar": []}, if_busy="enqueue")
+            await web.start("g", "other", {"bar": []}, if_busy="enqueue")
+            assert len(await web.runs()) == 4
+
+    async def test_delayed_runs_are_no_queue(self, fleet):
+        """
+        A run that no worker may begin yet takes no place of one that may.
+        """
+        async with fleet.system("accept", max_queued=0) as web:
+            await web.start("g", None, {"bar": []}, delay_s=600)
+            assert (await web.dispatch_statistics()).waiting == 0
+
     async def test_reserved_slots_are_for_lost_runs(self, fleet):
         """
         New runs leave the reserve free; a run that was left by another worker gets it at once.
@@ -185,6 +291,44 @@ class TestLimits:
                 slow.out.set()
                 for run in [left, *new]:
                     await run.wait()
+
+
+class Unreadable(InMemorySaver):
+    """Fails one read of adopted runs."""
+
+    fails = False
+
+    def query_now(self, queries: Any) -> list[Any]:
+        """Read, or fail."""
+        adopted = any(isinstance(q, ListRuns) and q.among for q in queries)
+        if self.fails and adopted:
+            self.fails = False
+            raise StorageBusyError("the rows can't be read now", do="try again")
+        return super().query_now(queries)
+
+
+class TestAdoptedRuns:
+    async def test_an_error_after_the_adoption_gives_them_back(self):
+        """
+        A system that has adopted a run and can't read it does not keep it: the next recovery, of
+        any system, takes it up.
+        """
+        stuck = Turnstile({})
+        async with Unreadable() as saver:
+            async with ActorSystem(
+                {"g": in_a_row({"a": stuck})}, saver=saver, drain_timeout_s=0.1
+            ) as first:
+                run = await first.start("g", "t", {"bar": []})
+                await stuck.entered.wait()
+            graphs = {"g": in_a_row({"a": writer("a")})}
+            async with ActorSystem(graphs, saver=saver) as living, soon():
+                saver.fails = True
+                with pytest.raises(StorageBusyError, match="can't be read now"):
+                    await living.recover()
+                await settled()
+                async with ActorSystem(graphs, saver=saver) as other:
+                    (found,) = await other.recover()
+                    assert (found.id, await found.wait()) == (run.id, "success")
 
 
 class TestLostHints:

@@ -186,6 +186,33 @@ class TestFencing:
         assert "lease.lost" in [entry["event"] for entry in logs]
         assert rows == [("pending", 1)]
 
+    async def test_no_task_of_an_old_lease_begins(self, monkeypatch):
+        """
+        When a lease is lost, all tasks of its runs that are ready wait, not only the first; those
+        of runs that begin under the new owner go on.
+        """
+        clock, began, new = Clock(), list[str](), b"n" * 16
+        monkeypatch.setattr(leases, "time", clock)
+
+        async def task(owner: bytes, name: str) -> None:
+            await lease.hold(owner)
+            began.append(name)
+
+        async with (
+            GatedSaver(InMemorySaver(), is_open=True) as saver,
+            patient_group(saver) as group,
+        ):
+            lease = LeaseActor(host_of(saver), OWNER, 1.0, lambda: new)
+            await task(OWNER, "before")
+            clock.now += 1.5
+            group.start_soon(task, OWNER, "first")
+            group.start_soon(task, OWNER, "second")
+            await settled()
+            await task(new, "after")
+            group.cancel_scope.cancel()
+
+        assert began == ["before", "after"]
+
     async def test_a_renewal_counts_from_when_it_was_handed_over(self, monkeypatch):
         """
         However late it is acknowledged: the store may have counted from then on.
