@@ -29,8 +29,8 @@ class Saver(Protocol):
         routes_runs: True if it stores the build, the priority and the time of a run; only then
             can they be given. Default False.
         hint_in_commit(make): calls `make` with the rows of each batch's new runs, and executes
-            the statement that it returns in the batch's transaction; None ends that. A dispatcher
-            whose hints are rows of the same database uses it.
+            the statements that it returns in the batch's transaction; returns a function that
+            ends that. A dispatcher whose hints are rows of the same database uses it.
         renew_beside(renewals): stores `RenewOwner` requests as `commit` does, blocking, from any
             thread and during a `commit`. Leases are then renewed however long saves take.
         reads_at_once: how many calls of `query` may run at the same time; default 1.

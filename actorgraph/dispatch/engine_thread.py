@@ -4,7 +4,7 @@ So the adapters run under trio too, and a busy event loop of the program doesn't
 heartbeats.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from functools import partial
@@ -14,6 +14,7 @@ import anyio.to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.values.dispatch import Hint
 
 T = TypeVar("T")
 
@@ -69,3 +70,41 @@ class EngineThread:
             future.cancel()
             raise
         return future.result()
+
+
+class Parcel:
+    """The hints on their way from an engine to a call of `take` that may be cancelled.
+
+    A call that is cancelled at the moment of its answer drops it: what it was handed stays here
+    until the system's side has said that it has it.
+    """
+
+    def __init__(self) -> None:
+        self._kept: list[Hint] = []
+        self._handed: list[Hint] = []
+
+    def put(self, hints: Iterable[Hint]) -> None:
+        """Keep hints for the next call."""
+        self._kept.extend(hints)
+
+    def hand_over(self, queues: Sequence[str], limit: int) -> list[Hint]:
+        """Return up to `limit` hints of these queues; those of a cancelled call come first."""
+        every = [*self._handed, *self._kept]
+        self._handed = [hint for hint in every if hint.queue in queues][:limit]
+        gone = {id(hint) for hint in self._handed}
+        self._kept = [hint for hint in every if id(hint) not in gone]
+        return list(self._handed)
+
+    def remove(self, is_gone: Callable[[Hint], bool]) -> list[Hint]:
+        """Take out the kept hints for which a function says so."""
+        gone = [hint for hint in self._kept if is_gone(hint)]
+        self._kept = [hint for hint in self._kept if not is_gone(hint)]
+        return gone
+
+    def received(self) -> None:
+        """Forget what was handed over: the caller has it."""
+        self._handed = []
+
+    def all(self) -> list[Hint]:
+        """Return the hints that no caller has got."""
+        return [*self._handed, *self._kept]

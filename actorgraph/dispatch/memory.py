@@ -28,7 +28,7 @@ class InMemoryDispatcher:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.queues: dict[str, list[_Entry]] = {}
-        self.waiting: set[bytes] = set()
+        self.waiting: set[tuple[bytes, str]] = set()
         self.numbers = count()
         self.more = Gate()
         self.links: list[_MemoryLink] = []
@@ -40,11 +40,11 @@ class InMemoryDispatcher:
         return link
 
     def put(self, hints: Sequence[Hint]) -> None:
-        """Queue hints, but for those of runs that have one already."""
+        """Queue hints, but for those of runs that have one in the same queue already."""
         with self.lock:
             for hint in hints:
-                if hint.run not in self.waiting:
-                    self.waiting.add(hint.run)
+                if (hint.run, hint.queue) not in self.waiting:
+                    self.waiting.add((hint.run, hint.queue))
                     entry = (-hint.priority, next(self.numbers), hint)
                     heapq.heappush(self.queues.setdefault(hint.queue, []), entry)
             more, self.more = self.more, Gate()
@@ -65,7 +65,7 @@ class InMemoryDispatcher:
                     hint = entry[2]
                     if hint.due <= now:
                         found.append(hint)
-                        self.waiting.discard(hint.run)
+                        self.waiting.discard((hint.run, hint.queue))
                     else:
                         later.append(entry)
                         next_due = min(next_due or hint.due, hint.due)
@@ -80,7 +80,7 @@ class _MemoryLink:
 
     def __init__(self, exchange: InMemoryDispatcher, heard: Callable[[News], None]) -> None:
         self._exchange = exchange
-        self._taken: dict[bytes, Hint] = {}
+        self._taken: dict[tuple[bytes, str], Hint] = {}
         self.heard = heard
 
     async def close(self) -> None:
@@ -98,7 +98,7 @@ class _MemoryLink:
         while True:
             found, more, wait_s = self._exchange.take(queues, limit)
             if found:
-                self._taken.update((hint.run, hint) for hint in found)
+                self._taken.update(((hint.run, hint.queue), hint) for hint in found)
                 return found
             with anyio.move_on_after(wait_s):
                 await more.wait()
@@ -106,7 +106,7 @@ class _MemoryLink:
     async def settle(self, hints: Sequence[Hint]) -> None:
         """See `ports.DispatchLink`."""
         for hint in hints:
-            self._taken.pop(hint.run, None)
+            self._taken.pop((hint.run, hint.queue), None)
 
     async def release(self, hints: Sequence[Hint]) -> None:
         """See `ports.DispatchLink`."""

@@ -1,8 +1,9 @@
 """NATSDispatcher: hints by NATS JetStream, news by NATS itself.
 
 A hint is a message of a work queue stream, acknowledged when its run is adopted; one that isn't
-comes again after `again_s`. The stream is not in the saver's transaction: a hint that is lost
-between the two costs a sweep.
+comes again after `again_s`. Each run has a subject of its own in each queue, with one message at
+most: a second hint of a run that has one is left out by the server. The stream is not in the
+saver's transaction: a hint that is lost between the two costs a sweep.
 
 https://docs.nats.io/nats-concepts/jetstream
 """
@@ -10,13 +11,14 @@ https://docs.nats.io/nats-concepts/jetstream
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import msgspec
 
-from actorgraph.dispatch.engine_thread import EngineThread
+from actorgraph.dispatch.engine_thread import EngineThread, Parcel
 from actorgraph.errors import InvalidConfigError, MissingExtraError, StorageError
 from actorgraph.values.dispatch import Hint, News
 
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ANSWER_S = 15.0
 """Seconds for an answer of the server about a stream or a consumer."""
+HINTS_KEPT_S = 86_400.0
+"""Age at which the server drops a hint: a run that still waits is announced again by sweeps."""
+_HAS_ONE = 10077
+"""JetStream's error code of a subject that has its message already."""
+_NAME_IN_USE = 10058
+"""JetStream's error code of a stream that exists with other settings."""
 
 
 class _Message(msgspec.Struct, array_like=True, frozen=True):
@@ -109,6 +117,7 @@ class _NATSLink:
         self._client: Client | None = None
         self._queues: dict[str, Any] = {}
         self._fetching: dict[asyncio.Task[list[Any]], str] = {}
+        self._parcel = Parcel()
 
     # --- called in the system's event loop ---
 
@@ -127,7 +136,9 @@ class _NATSLink:
 
     async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         """See `ports.DispatchLink`."""
-        found: Any = await self._thread.call(self._guarded, partial(self._receive, queues, limit))
+        work = partial(self._receive, queues, limit)
+        found: Any = await self._thread.call(self._guarded, work)
+        self._parcel.received()
         return found
 
     async def settle(self, hints: Sequence[Hint]) -> None:
@@ -163,23 +174,46 @@ class _NATSLink:
 
     async def _connect(self) -> None:
         import nats
-        from nats.js.api import RetentionPolicy, StreamConfig
 
         self._client = await nats.connect(
             servers=self._servers, max_reconnect_attempts=-1, connect_timeout=5
         )
-        await self._jetstream.add_stream(
-            StreamConfig(
-                name=self._stream,
-                subjects=[f"{self._stream}.hints.*"],
-                retention=RetentionPolicy.WORK_QUEUE,
-                # Sweeps announce a waiting run again and again: once per window is enough.
-                duplicate_window=self._again_s,
-                num_replicas=self._replicas,
-            )
-        )
+        await self._make_stream()
         await self._client.subscribe(f"{self._stream}.news", cb=self._note)
         await self._client.flush()  # the server has it now
+
+    async def _make_stream(self) -> None:
+        """Make the stream, or give it these settings.
+
+        Raises:
+            InvalidConfigError: the server has a stream of this name for something else.
+        """
+        from nats.js.api import DiscardPolicy, RetentionPolicy, StreamConfig
+        from nats.js.errors import APIError
+
+        wanted = StreamConfig(
+            name=self._stream,
+            subjects=[f"{self._stream}.hints.*.*"],
+            retention=RetentionPolicy.WORK_QUEUE,
+            max_msgs_per_subject=1,
+            discard=DiscardPolicy.NEW,
+            discard_new_per_subject=True,
+            max_age=HINTS_KEPT_S,
+            num_replicas=self._replicas,
+        )
+        try:
+            await self._jetstream.add_stream(wanted)
+        except APIError as error:
+            if error.err_code != _NAME_IN_USE:
+                raise
+            there = (await self._jetstream.stream_info(self._stream)).config
+            if there.subjects != wanted.subjects or there.retention != wanted.retention:
+                raise InvalidConfigError(
+                    f"the NATS server has a stream {self._stream!r} with the subjects "
+                    f"{there.subjects}, which is not one of hints",
+                    do="pass another stream=, or remove that stream",
+                ) from error
+            await self._jetstream.update_stream(wanted)
 
     async def _disconnect(self) -> None:
         for task in self._fetching:
@@ -187,6 +221,8 @@ class _NATSLink:
         for found in await asyncio.gather(*self._fetching, return_exceptions=True):
             for message in found if isinstance(found, list) else ():
                 await message.nak()
+        with suppress(Exception):  # else they come again after `again_s`
+            await self._refuse(self._parcel.all())
         if self._client is not None:
             await self._client.close()
 
@@ -195,33 +231,38 @@ class _NATSLink:
         assert self._client is not None
         return self._client.jetstream(timeout=ANSWER_S)
 
-    def _subject(self, queue: str) -> str:
-        return f"{self._stream}.hints.{queue.encode().hex()}"
+    def _subject(self, queue: str, run: str = "*") -> str:
+        return f"{self._stream}.hints.{queue.encode().hex()}.{run}"
 
     async def _send(self, hints: Sequence[Hint]) -> None:
-        window = int(time.time() / self._again_s)
+        from nats.js.errors import APIError, NoStreamResponseError
+
         stream = self._jetstream
         for hint in hints:
             body = msgspec.json.encode(_Message(hint.run, hint.priority, hint.due))
-            # The queue is part of it: a run that loses its system changes the queue.
-            mark = f"{hint.run.hex()} {hint.queue} {window}"
-            await stream.publish(self._subject(hint.queue), body, headers={"Nats-Msg-Id": mark})
+            subject = self._subject(hint.queue, hint.run.hex())
+            try:
+                await stream.publish(subject, body)
+            except NoStreamResponseError:  # somebody has removed the stream
+                await self._make_stream()
+                await stream.publish(subject, body)
+            except APIError as error:
+                if error.err_code != _HAS_ONE:
+                    raise
 
     async def _receive(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         while True:
+            if found := self._parcel.hand_over(queues, limit):
+                return found
             for name in queues:
                 if name not in self._fetching.values():
                     self._fetching[asyncio.create_task(self._fetch(name, limit))] = name
             wanted = [task for task, name in self._fetching.items() if name in queues]
             done, _ = await asyncio.wait(wanted, return_when=asyncio.FIRST_COMPLETED)
-            found: list[Hint] = []
             for task in sorted(done, key=lambda task: queues.index(self._fetching[task])):
-                if len(found) >= limit:
-                    break  # the others keep their messages for the next call
                 name = self._fetching.pop(task)
-                found += [hint for m in task.result() if (hint := await self._hint(m, name))]
-            if found:
-                return found
+                self._parcel.put([_hint(message, name) for message in task.result()])
+            await self._put_off()
 
     async def _fetch(self, queue: str, limit: int) -> list[Any]:
         from nats.js.api import ConsumerConfig
@@ -236,16 +277,25 @@ class _NATSLink:
         while True:
             try:
                 return await self._queues[queue].fetch(limit, timeout=self._again_s)
-            except TimeoutError:  # nothing yet
-                continue
+            except TimeoutError:  # nothing yet, or nothing that it could come from
+                await self._check_queue(queue)
 
-    async def _hint(self, message: Any, queue: str) -> Hint | None:
-        body = msgspec.json.decode(message.data, type=_Message)
-        wait_s = body.due / 1e6 - time.time() if body.due else 0.0
-        if wait_s > 0:
-            await message.nak(delay=wait_s)
-            return None
-        return Hint(body.run, queue, body.priority, body.due, receipt=message)
+    async def _check_queue(self, queue: str) -> None:
+        """Make a stream or a consumer anew that has been removed on the server."""
+        from nats.js.errors import NotFoundError
+
+        try:
+            await self._queues[queue].consumer_info()
+        except NotFoundError:
+            del self._queues[queue]
+            await self._make_stream()
+            raise  # the next call of `take` subscribes again
+
+    async def _put_off(self) -> None:
+        """Send hints back whose time has not come."""
+        now = time.time()
+        for hint in self._parcel.remove(lambda hint: hint.due / 1e6 > now):
+            await hint.receipt.nak(delay=hint.due / 1e6 - now)
 
     async def _acknowledge(self, hints: Sequence[Hint]) -> None:
         for hint in hints:
@@ -261,3 +311,8 @@ class _NATSLink:
 
     async def _note(self, message: Any) -> None:
         self._heard(msgspec.json.decode(message.data, type=News))
+
+
+def _hint(message: Any, queue: str) -> Hint:
+    body = msgspec.json.decode(message.data, type=_Message)
+    return Hint(body.run, queue, body.priority, body.due, receipt=message)

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from actorgraph.dispatch.engine_thread import EngineThread
+from actorgraph.dispatch.engine_thread import EngineThread, Parcel
 from actorgraph.errors import InvalidConfigError, MissingExtraError, StorageError
 from actorgraph.runtime.log import event as log_event
+from actorgraph.storage.postgres.parameters import CONNECTION_DEFAULTS
 from actorgraph.values.dispatch import Hint, News, hint_of
 from actorgraph.values.systems import RunRow
 
@@ -35,6 +36,7 @@ T = TypeVar("T")
 NOTIFIED_MAX = 300
 """Ids in one notification: its payload has at most 8,000 bytes."""
 RECONNECT_S = 1.0
+_NAME = {"application_name": "actorgraph-dispatch"}
 _CREATE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS %s"
 _DELETE = "DELETE FROM %s WHERE id = ANY($1)"
 _REQUEUE = """
@@ -98,8 +100,7 @@ class PGQueuerDispatcher:
             with anyio.CancelScope(shield=True):
                 await link.close()
             raise
-        link.end_hints = partial(add_hints, None)
-        add_hints(link.statements)
+        link.end_hints = add_hints(link.statements)
         return link
 
 
@@ -127,7 +128,7 @@ class _PGQueuerLink:
         self._thread = EngineThread()
         self._queries: Queries | None = None
         self._used: AsyncConnection[Any] | None = None
-        self._kept: list[Hint] = []  # dequeued for a call of `take` that was cancelled
+        self._parcel = Parcel()
         self._fresh: Any = None  # an asyncio.Event of the thread
         self.end_hints: Callable[[], object] = lambda: None
         try:
@@ -167,7 +168,9 @@ class _PGQueuerLink:
 
     async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         """See `ports.DispatchLink`."""
-        found: Any = await self._thread.call(self._guarded, partial(self._dequeue, queues, limit))
+        work = partial(self._dequeue, queues, limit)
+        found: Any = await self._thread.call(self._guarded, work)
+        self._parcel.received()
         return found
 
     async def settle(self, hints: Sequence[Hint]) -> None:
@@ -226,10 +229,11 @@ class _PGQueuerLink:
 
     async def _connect(self) -> "AsyncConnection[Any]":
         from psycopg import AsyncConnection
+        from psycopg.conninfo import conninfo_to_dict
 
-        made = await AsyncConnection.connect(
-            self._conn, autocommit=True, application_name="actorgraph-dispatch"
-        )
+        # A server that has gone silent ends the connection: hints would not come any more.
+        parameters: Any = {**CONNECTION_DEFAULTS, **_NAME, **conninfo_to_dict(self._conn)}
+        made = await AsyncConnection.connect(autocommit=True, **parameters)
         await made.execute("SELECT set_config('search_path', %s, false)", (self._search_path,))
         return made
 
@@ -256,9 +260,9 @@ class _PGQueuerLink:
 
     async def _leave(self) -> None:
         """Disconnect; hints that no call of `take` has got are free for others."""
-        if self._kept:
+        if left := self._parcel.all():
             with suppress(StorageError):
-                await self._guarded(partial(self._requeue, self._kept))
+                await self._guarded(partial(self._requeue, left))
         await self._disconnect()
 
     async def _enqueue(self, hints: Sequence[Hint]) -> None:
@@ -270,23 +274,24 @@ class _PGQueuerLink:
 
         asked = {cast("Any", name): EntrypointExecutionParameter(0) for name in queues}
         while True:
+            if found := self._parcel.hand_over(queues, limit):
+                return found
             fresh = self._fresh_event()
             fresh.clear()
             # Shielded: a cancelled query breaks its connection, and its jobs would come much later.
             with anyio.CancelScope(shield=True):
                 queries = await self._connected()
                 me = cast("Any", self._me)
-                self._kept += [
+                jobs = await queries.dequeue(limit, asked, me, None, self._again)
+                self._parcel.put(
                     Hint(job.payload, job.entrypoint, job.priority, receipt=job.id)
-                    for job in await queries.dequeue(limit, asked, me, None, self._again)
+                    for job in jobs
                     if job.payload is not None
-                ]
+                )
             await anyio.lowlevel.checkpoint()
-            if self._kept:
-                found, self._kept = self._kept[:limit], self._kept[limit:]
-                return found
-            with anyio.move_on_after(self._poll_s):
-                await fresh.wait()
+            if not jobs:
+                with anyio.move_on_after(self._poll_s):
+                    await fresh.wait()
 
     async def _wait_listening(self) -> None:
         with anyio.move_on_after(LISTEN_S):  # else news come later, and looks replace them
@@ -363,7 +368,8 @@ def _columns(hints: Sequence[Hint]) -> tuple[Any, ...]:
         [hint.run for hint in hints],
         [hint.priority for hint in hints],
         [timedelta(microseconds=max(0, hint.due - now)) if hint.due else None for hint in hints],
-        [hint.run.hex() for hint in hints],
+        # With the queue: an old hint among the new runs must not keep one of a rescue away.
+        [f"{hint.run.hex()} {hint.queue}" for hint in hints],
     )
 
 

@@ -26,6 +26,7 @@ from actorgraph.graph import StateGraph
 from actorgraph.ports import Dispatcher, DispatchLink
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.values.dispatch import Hint, News
+from actorgraph.values.ids import as_bytes
 
 PATIENCE_S = 30.0
 """Seconds after which a check gives up."""
@@ -185,6 +186,27 @@ async def a_run_is_announced_again_after_it_was_settled(place: DispatchPlace) ->
 
 
 @_in("link")
+async def a_rescue_has_a_hint_beside_an_old_one(place: DispatchPlace) -> None:
+    """A hint that still waits in one queue does not keep the same run's out of another one."""
+    async with _linked(place) as one:
+        (sent,) = _hints(1)
+        await one.link.announce([sent])
+        await one.link.announce([msgspec.structs.replace(sent, queue="g!", priority=100)])
+        assert [h.run for h in await _take(one.link, ["g!"], 1)] == [sent.run]
+
+
+@_in("link")
+async def a_settled_run_is_announced_again_in_its_queue(place: DispatchPlace) -> None:
+    """A run that had to wait for its thread gets a second hint at once, however soon it is."""
+    async with _linked(place) as one:
+        (sent,) = _hints(1)
+        for _ in range(3):
+            await one.link.announce([sent])
+            with anyio.fail_after(place.again_s):
+                assert [h.run for h in await _take(one.link, ["g"], 1)] == [sent.run]
+
+
+@_in("link")
 async def a_hint_waits_for_its_time(place: DispatchPlace) -> None:
     """A hint with a time is not delivered before that."""
     async with _linked(place) as one:
@@ -206,6 +228,20 @@ async def a_cancelled_take_loses_no_hint(place: DispatchPlace) -> None:
         (sent,) = _hints(1)
         await one.link.announce([sent])
         assert [h.run for h in await _take(one.link, ["g"], 1)] == [sent.run]
+
+
+@_in("link")
+async def a_take_cancelled_at_its_answer_loses_no_hint(place: DispatchPlace) -> None:
+    """Hints of calls that are cancelled when they come are delivered at once, not by `again_s`."""
+    async with _linked(place) as one:
+        sent, found = _hints(30), set[bytes]()
+        for number, hint in enumerate(sent):
+            await one.link.announce([hint])
+            with anyio.move_on_after(0.0004 * number):
+                found |= {h.run for h in await one.link.take(["g"], 30)}
+        with anyio.fail_after(place.again_s / 2):
+            while len(found) < len(sent):
+                found |= {h.run for h in await one.link.take(["g"], 30)}
 
 
 @_in("link")
@@ -278,9 +314,12 @@ class _Workers:
         return graph.compile()
 
     @asynccontextmanager
-    async def system(self, number: int, role: Any, **options: Any) -> AsyncGenerator[ActorSystem]:
-        """Open a system."""
-        saver, dispatcher = self._place.saver(), self._place.dispatcher()
+    async def system(
+        self, number: int, role: Any, saver: Any = None, **options: Any
+    ) -> AsyncGenerator[ActorSystem]:
+        """Open a system, over a saver of its own unless one is given."""
+        dispatcher = self._place.dispatcher()
+        saver = saver or self._place.saver()
         graphs = {"g": self._graph(number)}
         async with ActorSystem(
             graphs, saver=saver, dispatcher=dispatcher, role=role, lease_s=6.0, **options
@@ -363,3 +402,16 @@ async def a_waiting_run_can_be_cancelled(place: DispatchPlace) -> None:
         async with made.system(1, "work"):
             await _ended([await web.start("g", None, {"log": ["other"]})])
     assert [name for _, name in made.began] == ["other"]
+
+
+@_in("systems")
+async def a_system_that_closes_leaves_others_in_order(place: DispatchPlace) -> None:
+    """Of two systems on one saver, the one that stays gets the hints of what it accepts sent."""
+    made, saver = _Workers(place), place.saver()
+    async with made.system(0, "accept", saver) as stays:
+        async with made.system(0, "accept", saver):
+            pass
+        async with _linked(place) as other:
+            run = await stays.start("g", None, {"log": ["x"]})
+            with anyio.fail_after(place.again_s):
+                assert [h.run for h in await _take(other.link, ["g"], 1)] == [as_bytes(run.id)]

@@ -68,6 +68,7 @@ class PostgresBackend:
         self.schema = schema
         self.conninfo: str | None = conn if isinstance(conn, str) else None
         self.reads_at_once = read_connections
+        self._makers: list[MakeHints] = []
         self._engine = _engine(
             conn,
             schema=schema,
@@ -105,9 +106,18 @@ class PostgresBackend:
             self._broken = error
             raise
 
-    def hint_in_commit(self, make: "MakeHints | None") -> None:
+    def hint_in_commit(self, make: "MakeHints") -> Callable[[], None]:
         """See `ports.Saver`."""
-        self._engine.hint(make)
+        # Several systems may share this saver: their hints are the same, so one of them makes
+        # those of all, and the next one does when it has left.
+        self._makers.append(make)
+        self._engine.hint(self._makers[0])
+
+        def end() -> None:
+            self._makers.remove(make)
+            self._engine.hint(self._makers[0] if self._makers else None)
+
+        return end
 
     @property
     def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[CommitOutcome]] | None:

@@ -26,21 +26,11 @@ from actorgraph.errors import (
     SaverClosedError,
     StorageBusyError,
 )
+from actorgraph.storage.postgres.parameters import CONNECT_TIMEOUT_S, CONNECTION_DEFAULTS
 from actorgraph.storage.postgres.watchdog import AnswerWatchdog, Link
 
 Prepare = Callable[[Link], None]
 """Called with each connection before it is used, e.g. to register dumpers."""
-CONNECT_TIMEOUT_S = 10
-_DEFAULTS: dict[str, Any] = {
-    "application_name": "actorgraph",
-    "connect_timeout": CONNECT_TIMEOUT_S,
-    "keepalives": 1,
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 30_000,
-}
-"""Connection parameters that the connection string may override."""
 
 
 class ConnectionSource(Protocol):
@@ -103,7 +93,7 @@ class OwnConnections:
     ) -> None:
         given = conninfo_to_dict(conninfo)
         connect_s = max(1, min(CONNECT_TIMEOUT_S, round(answer_timeout_s)))
-        defaults = {**_DEFAULTS, "connect_timeout": connect_s}
+        defaults = {**CONNECTION_DEFAULTS, "connect_timeout": connect_s}
         self._parameters: dict[str, Any] = {**defaults, **given}
         self._prepare = prepare
         self._slots = _Slots(connections_max, answer_timeout_s)
