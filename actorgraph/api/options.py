@@ -99,6 +99,21 @@ _OLD_DURABILITY = "checkpoint_during"
 """LangGraph's argument before `durability`: True is "async", False is "exit"."""
 
 
+_PASSED_ON = {
+    "invoke": ("stream_mode", "version"),
+    "stream": ("stream_mode",),
+    "abatch": (),
+    "aresume": (),
+    "aresume_from": (),
+    "aretry": (),
+    "resume": (),
+    "resume_from": (),
+    "retry": (),
+    "batch": ("return_exceptions", "stream_mode", "version"),
+}
+"""Methods that pass their options on -> the named arguments among them."""
+
+
 def call_options(method: str, options: Mapping[str, Any]) -> CallOptions:
     """Check that a method has these options.
 
@@ -118,6 +133,21 @@ def invoke_options(options: Mapping[str, Any]) -> tuple[CallOptions, bool]:
     known: dict[str, Any] = dict(_known("ainvoke", options, (*_CALL, "subgraphs")))
     subgraphs, call = bool(known.pop("subgraphs", False)), cast("CallOptions", known)
     return call, subgraphs
+
+
+def check_names(method: str, options: Mapping[str, Any]) -> None:
+    """Refuse an argument that a method lacks, for a method that passes its options on to another.
+
+    Without this the error would name the other one, such as `ainvoke()` for a blocking `invoke()`.
+
+    Raises:
+        InvalidConfigError: the method has no such argument.
+    """
+    if options.keys() <= CALL_NAMES:
+        return
+    own = _PASSED_ON[method]
+    known = (*_CALL, *(_READING if method == "stream" else ("subgraphs",)), *own)
+    _known(method, {name: value for name, value in options.items() if name not in own}, known)
 
 
 def stream_options(options: Mapping[str, Any]) -> tuple[CallOptions, ReadingOptions]:

@@ -278,6 +278,7 @@ class _PGQueuerLink:
                 return found
             fresh = self._fresh_event()
             fresh.clear()
+            jobs: Sequence[Any] = ()
             # Shielded: a cancelled query breaks its connection, and its jobs would come much later.
             with anyio.CancelScope(shield=True):
                 queries = await self._connected()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from actorgraph import Latest
 from actorgraph.errors import InvalidConfigError
 from tests.support.graphs import ab, at, count, in_a_row, writer
 
@@ -81,3 +82,43 @@ class TestUnknownOptions:
 
         assert "did you mean 'durability'?" in refused.value.do
         assert log == []
+
+
+CALLS = {
+    "ainvoke": lambda graph, **options: graph.ainvoke({}, **options),
+    "astream": lambda graph, **options: graph.astream({}, **options),
+    "abatch": lambda graph, **options: graph.abatch([{}], **options),
+    "aresume": lambda graph, **options: graph.aresume("t", **options),
+    "aresume_from": lambda graph, **options: graph.aresume_from("t", Latest, **options),
+    "aretry": lambda graph, **options: graph.aretry("t", **options),
+    "invoke": lambda graph, **options: graph.invoke({}, **options),
+    "stream": lambda graph, **options: graph.stream({}, **options),
+    "batch": lambda graph, **options: graph.batch([{}], **options),
+    "resume": lambda graph, **options: graph.resume("t", **options),
+    "resume_from": lambda graph, **options: graph.resume_from("t", Latest, **options),
+    "retry": lambda graph, **options: graph.retry("t", **options),
+}
+
+
+class TestMisspeltNames:
+    @pytest.mark.parametrize("method", [name for name in CALLS if name[0] == "a"])
+    async def test_of_async_methods(self, method):
+        """
+        The error names the method that was called, and the argument that was meant.
+        """
+        with pytest.raises(
+            InvalidConfigError, match=f"^{method}\\(\\) has no .*durabilty"
+        ) as error:
+            await CALLS[method](ab(), durabilty="sync")
+        assert "durability" in error.value.do
+
+    @pytest.mark.parametrize("method", [name for name in CALLS if name[0] != "a"])
+    def test_of_blocking_methods(self, method):
+        """
+        The error of a blocking method names that method, not the async one behind it.
+        """
+        with pytest.raises(
+            InvalidConfigError, match=f"^{method}\\(\\) has no .*durabilty"
+        ) as error:
+            CALLS[method](ab(), durabilty="sync")
+        assert "durability" in error.value.do

@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError, SqliteSaver, SystemBusyError
+from actorgraph.api.system.prometheus import exposition
 from actorgraph.dispatch import InMemoryDispatcher, PGQueuerDispatcher
 from actorgraph.errors import StorageBusyError
 from actorgraph.values.dispatch import Hint
@@ -367,6 +368,46 @@ class TestLostHints:
         with pytest.raises(InvalidConfigError, match="needs a PostgresSaver"):
             async with system:
                 raise AssertionError
+
+
+class TestEnds:
+    async def test_the_end_of_a_run_without_a_worker_wakes_its_readers(self, fleet, monkeypatch):
+        """
+        A waiting run that is cancelled ends for those who wait for it without a look at the store,
+        and its thread's next run is announced.
+        """
+        monkeypatch.setattr("actorgraph.runtime.system.dispatch_actor.LOOK_S", 600.0)
+        async with fleet.system("accept") as web, soon():
+            first = await web.start("g", "t", {"bar": []})
+            second = await web.start("g", "t", {"bar": []}, if_busy="enqueue")
+            fleet.dispatcher.queues.clear()
+            fleet.dispatcher.waiting.clear()
+            async with anyio.create_task_group() as group:
+                group.start_soon(first.wait)
+                await settled()
+                await web.cancel(first.id)
+            async with fleet.system("work", lease_s=600.0):
+                assert await second.wait() == "success"
+
+
+class TestMetrics:
+    async def test_waiting_runs_are_metrics(self, fleet, monkeypatch):
+        """
+        Prometheus gets the number and the age of the waiting runs, and what was claimed.
+        """
+        monkeypatch.setattr("actorgraph.runtime.system.dispatch_actor.COUNT_S", 0.01)
+        async with fleet.system("accept") as web, soon():
+            for _ in range(3):
+                run = await web.start("g", None, {"bar": []})
+            while web.statistics().dispatch.waiting < 3:  # noqa: ASYNC110 - counted by a task
+                await anyio.sleep(0.01)
+            text = exposition(web)[0].decode()
+            assert "actorgraph_dispatch_waiting 3.0" in text
+            assert "actorgraph_dispatch_oldest_seconds " in text
+            async with fleet.system("work") as worker:
+                await run.wait()
+                text = exposition(worker)[0].decode()
+                assert "actorgraph_dispatch_claimed_total 3.0" in text
 
 
 class TestBusyThreads:

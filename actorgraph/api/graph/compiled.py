@@ -17,6 +17,7 @@ from actorgraph.api.graph.invoke import RunMethods
 from actorgraph.api.graph.runnable import adopt, borrowed, imported_runnable
 from actorgraph.api.graph.setup import Config, renamed
 from actorgraph.api.graph.state import StateMethods
+from actorgraph.api.options import check_names
 from actorgraph.api.pages import Pages
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.api.streams.stream import ChunkStream
@@ -47,12 +48,14 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
 
     def invoke(self, input: Any, config: Config | None = None, **options: Any) -> Any:
         """Blocking version of `ainvoke`, with the same options. Refused inside an event loop."""
+        check_names("invoke", options)
         graph = self.blocking_form()
         return graph.block_on("ainvoke", lambda: graph.ainvoke(input, config, **options))
 
     def stream(self, input: Any, config: Config | None = None, **options: Any) -> Iterator[Any]:
         """Blocking version of `astream`, with the same options. Refused inside an event loop."""
         refuse_in_loop("astream")
+        check_names("stream", options)
         return _blocking_stream(self.blocking_form(), input, config, options)
 
     @overload
@@ -144,6 +147,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         **options: Any,
     ) -> Any:
         """Blocking version of `aresume_from`, with the same options."""
+        check_names("resume_from", options)
         return self.block_on(
             "aresume_from", lambda: self.aresume_from(thread, target, command, **options)
         )
@@ -152,10 +156,12 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         self, thread: Config | str, command: Command[Any] | None = None, **options: Any
     ) -> Any:
         """Blocking version of `aresume`, with the same options."""
+        check_names("resume", options)
         return self.block_on("aresume", lambda: self.aresume(thread, command, **options))
 
     def retry(self, thread: Config | str, **options: Any) -> Any:
         """Blocking version of `aretry`, with the same options."""
+        check_names("retry", options)
         return self.block_on("aretry", lambda: self.aretry(thread, **options))
 
     # --- changed copies; the graph itself stays as it is ---

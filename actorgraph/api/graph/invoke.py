@@ -18,6 +18,7 @@ from actorgraph.api.options import (
     CallOptions,
     InvokeOptions,
     StreamOptions,
+    check_names,
     invoke_options,
     stream_options,
 )
@@ -225,6 +226,7 @@ class RunMethods(CompiledBase):
             InvalidConfigError: the number of configs is not that of the inputs; nothing ran.
             Exception: as `ainvoke`; bad arguments of any input before the first run starts.
         """
+        check_names("abatch", options)
         given = _one_each(inputs, config)
         bound = self._bound(given[0]) if given else None
         # Prepared here, in input order: in a node a nested run is identified by the order of
@@ -238,6 +240,7 @@ class RunMethods(CompiledBase):
 
     def batch(self, inputs: Sequence[Any], config: Any = None, **options: Any) -> list[Any]:
         """Blocking version of `abatch`."""
+        check_names("batch", options)
         alone = len(inputs) == 1
         graph = self.blocking_form()
         return graph.block_on(

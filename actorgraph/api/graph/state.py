@@ -21,7 +21,7 @@ from actorgraph.api.graph.editing import (
 )
 from actorgraph.api.graph.invoke import RunMethods
 from actorgraph.api.graph.setup import AddressedGraph, Config
-from actorgraph.api.options import CallOptions
+from actorgraph.api.options import CallOptions, check_names
 from actorgraph.api.pages import Pages
 from actorgraph.codec import Codec
 from actorgraph.codec.records import decode_metadata, encode_json
@@ -262,6 +262,7 @@ class StateMethods(RunMethods):
         Returns: as `ainvoke`.
         Raises: as `ainvoke`.
         """
+        check_names("aresume_from", options)
         return await self.ainvoke(command, config_of(thread, None, target.checkpoint_id), **options)
 
     async def aresume(
@@ -271,6 +272,7 @@ class StateMethods(RunMethods):
         **options: Unpack[CallOptions],
     ) -> Any:
         """Resume a thread from its newest checkpoint; see `aresume_from`."""
+        check_names("aresume", options)
         return await self.aresume_from(thread, Latest, command, **options)
 
     async def aretry(self, thread: Config | str, **options: Unpack[CallOptions]) -> Any:
@@ -287,6 +289,7 @@ class StateMethods(RunMethods):
             EmptyInputError: the thread has no pending task.
             Exception: as `ainvoke`.
         """
+        check_names("aretry", options)
         config = config_of(thread)
         found = await self.aget_state(config)
         if not found.next:

@@ -15,6 +15,7 @@ from typing import Any
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import MissingExtraError
 from actorgraph.runtime.saver.statistics import Distribution, PersistenceStatistics
+from actorgraph.runtime.system.dispatch_actor import DispatchStatistics
 from actorgraph.runtime.system.statistics import SystemStatistics
 
 _Figure = tuple[str, str, float]
@@ -37,9 +38,17 @@ class _Figures:
         for status, count in sorted(now.left.items()):
             left.add_metric([status], count)
         yield left
-        for name, text, value in (*_counters(now), *(_counters_of(saver) if saver else ())):
+        for name, text, value in (
+            *_counters(now),
+            *(_counters_of(saver) if saver else ()),
+            *(_dispatch_counters(now.dispatch) if now.dispatch else ()),
+        ):
             yield core.CounterMetricFamily(f"actorgraph_{name}", text, value=value)
-        for name, text, value in (*_gauges(now), *(_gauges_of(saver) if saver else ())):
+        for name, text, value in (
+            *_gauges(now),
+            *(_gauges_of(saver) if saver else ()),
+            *(_dispatch_gauges(now.dispatch) if now.dispatch else ()),
+        ):
             yield core.GaugeMetricFamily(f"actorgraph_{name}", text, value=value)
         if saver is not None:
             for name, text, found in _histograms_of(saver):
@@ -67,6 +76,21 @@ def _gauges(now: SystemStatistics) -> Iterator[_Figure]:
     yield "unsaved_bytes", "Bytes that wait to be durable.", now.unsaved_bytes
     if now.worker_threads is not None:
         yield "worker_threads", "Worker threads in use by sync nodes.", now.worker_threads
+
+
+def _dispatch_counters(found: DispatchStatistics) -> Iterator[_Figure]:
+    yield "dispatch_claimed", "Runs of other systems that this one has claimed.", found.claimed
+    again = "Hints sent again for runs without a living system."
+    yield "dispatch_announced_again", again, found.announced_again
+
+
+def _dispatch_gauges(found: DispatchStatistics) -> Iterator[_Figure]:
+    yield (
+        "dispatch_waiting",
+        "Due runs that wait for a worker, at most one more than max_queued.",
+        found.waiting,
+    )
+    yield "dispatch_oldest_seconds", "Time for which the oldest of them has waited.", found.oldest_s
 
 
 def _counters_of(saver: PersistenceStatistics) -> Iterator[_Figure]:

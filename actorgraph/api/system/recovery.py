@@ -233,6 +233,8 @@ class RecoveryMethods(SystemBase):
             owner = self._actor.owner
             request = SetRun(row.run, row.thread_id, owner, "cancelled", storable(reason))
             await self._host.writer.store(request)
+            if self._dispatch is not None:
+                await self._dispatch.ended_unrun(row)
 
     async def _end_row(self, row: RunRow, reason: str) -> None:
         """Request the cancellation of a run from its owner; cancel an orphaned one."""

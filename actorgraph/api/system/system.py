@@ -405,10 +405,11 @@ class ActorSystem(LifecycleMethods):
 
     def statistics(self) -> SystemStatistics:
         """Return counts of runs, threads, queues and refusals."""
-        return statistics_of(self._actor, misfits=len(self._misfits))
+        dispatch = None if self._dispatch is None else self._dispatch.known_statistics()
+        return statistics_of(self._actor, misfits=len(self._misfits), dispatch=dispatch)
 
     async def dispatch_statistics(self) -> DispatchStatistics:
-        """Return figures of the runs that wait for workers.
+        """Return figures of the runs that wait for workers, counted now.
 
         Raises:
             InvalidConfigError: the system has no dispatcher.

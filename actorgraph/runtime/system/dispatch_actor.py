@@ -46,7 +46,9 @@ RETRY_S = 1.0
 RECENT_MAX = 10_000
 """Runs whose last news are remembered, for readers that are just looking into the saver."""
 DEPTH_S = 0.5
-"""Seconds for which a count of the waiting runs is used."""
+"""Seconds for which a count of the waiting runs is used to accept others."""
+COUNT_S = 5.0
+"""Seconds between two counts of the waiting runs for metrics."""
 
 K = TypeVar("K")
 TakeUp = Callable[[Sequence[RunRow]], Awaitable[Sequence[Job]]]
@@ -152,6 +154,7 @@ class DispatchActor:
         async with anyio.create_task_group() as group:
             group.start_soon(self._repeat, self._publish)
             group.start_soon(self._repeat, self._listen)
+            group.start_soon(self._repeat, self._keep_counting)
             if self._policy.works:
                 group.start_soon(self._repeat, self._serve_hints)
                 group.start_soon(self._repeat, self._serve_threads)
@@ -296,6 +299,18 @@ class DispatchActor:
         if left:
             await self.hand_over(left)
 
+    async def ended_unrun(self, row: RunRow) -> None:
+        """Wake the readers of a run that has ended without a worker; announce its thread's next.
+
+        An error is only logged: readers look, and sweeps find the next run.
+        """
+        self.changed(row.run)
+        try:
+            open_rows = await self._host.reader.ask(ListRuns(open_of=(row.thread_id,)))
+            await self._announce(following(open_rows))
+        except Exception as error:  # noqa: BLE001 - the end is stored
+            log_event("warning", "dispatch.failed", where="announce", error=repr(error))
+
     async def depth(self, limit: int) -> WaitingCount:
         """Count the due runs of this system's builds that wait for a worker.
 
@@ -319,9 +334,19 @@ class DispatchActor:
             StorageError: the saver can't be read.
         """
         self._counted_at = float("-inf")
-        count = await self.depth(self._actor.limits.max_queued + 1)
+        await self.depth(self._actor.limits.max_queued + 1)
+        return self.known_statistics()
+
+    def known_statistics(self) -> DispatchStatistics:
+        """Return the figures of the dispatch, those of waiting runs at most `COUNT_S` old."""
+        count = self._count
         oldest_s = max(0.0, (microseconds_now() - count.oldest) / 1e6) if count.oldest else 0.0
         return DispatchStatistics(count.runs, oldest_s, self.claimed, self.swept)
+
+    async def _keep_counting(self) -> None:
+        while True:
+            await self.statistics()
+            await anyio.sleep(COUNT_S)
 
     # --- news ---
 

@@ -4,6 +4,7 @@ import msgspec
 
 from actorgraph.runtime.saver.statistics import PersistenceStatistics
 from actorgraph.runtime.system.actor import SystemActor
+from actorgraph.runtime.system.dispatch_actor import DispatchStatistics
 
 _FLOWS = ("started", "supersteps")
 
@@ -31,6 +32,7 @@ class SystemStatistics(msgspec.Struct, frozen=True):
         loop_held_by: the node, or the place in the code, that did so last; "" for none.
         unsaved_bytes: bytes that wait to be committed.
         persistence: figures of the saver's actor; None without a saver.
+        dispatch: figures of the dispatch, a few seconds old; None without a dispatcher.
     """
 
     active: int
@@ -52,13 +54,16 @@ class SystemStatistics(msgspec.Struct, frozen=True):
     loop_held_by: str
     unsaved_bytes: int
     persistence: PersistenceStatistics | None
+    dispatch: DispatchStatistics | None = None
 
 
-def statistics_of(actor: SystemActor, *, misfits: int) -> SystemStatistics:
+def statistics_of(
+    actor: SystemActor, *, misfits: int, dispatch: DispatchStatistics | None = None
+) -> SystemStatistics:
     """The figures of a system.
 
     Args:
-        misfits: see `SystemStatistics`.
+        misfits, dispatch: see `SystemStatistics`.
     """
     limits, writer = actor.limits, None if actor.host is None else actor.host.writer
     unsaved = 0 if writer is None else writer.waiting_bytes
@@ -84,4 +89,5 @@ def statistics_of(actor: SystemActor, *, misfits: int) -> SystemStatistics:
         loop_held_by="" if watch is None else watch.culprit,
         unsaved_bytes=unsaved,
         persistence=None if writer is None else writer.statistics(),
+        dispatch=dispatch,
     )
