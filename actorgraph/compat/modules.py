@@ -1,7 +1,7 @@
 """The modules of LangGraph 1.2 that the layer answers for: module -> name -> its home here.
 
-Public names that the codemod moves too are in `cli/name_map.py`. Here are the rest: what only
-packages import, and private names, each with the packages that need it.
+Public names that the codemod moves too are in `cli/name_map.py`: look there first. Here are the
+rest: what only packages import, and private names, each with the packages that need it.
 """
 
 from collections.abc import Mapping

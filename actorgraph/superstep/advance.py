@@ -6,6 +6,9 @@ functions that it calls. Events may arrive in any order and late; each is legal 
 A superstep: `_start_due` starts its tasks, `_on_success` takes each result, `_end_superstep` folds
 them all and makes the next checkpoint. `leave` ends the run: it stops what runs, `go_on` then sends
 the final save and, when everything sent is durable, `Finish`.
+
+A task's writes arrive with its `TaskSucceeded`, all at once. So a cancelled task, which reports
+`TaskCancelled`, leaves none; one that succeeds although the run is leaving is stored as finished.
 """
 
 from typing import assert_never

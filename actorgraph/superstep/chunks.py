@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from actorgraph.channels import EMPTY
 from actorgraph.errors.texts import error_repr
@@ -28,7 +28,7 @@ from actorgraph.superstep.untracked import storable_chunk
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import INTERRUPT, ROOT
 from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
-from actorgraph.values.policies import Durability
+from actorgraph.values.policies import Durability, StreamMode
 from actorgraph.values.run import Effect, Emit, Task, TaskResult, Write
 from actorgraph.values.stream_items import StreamItem, namespace_of
 
@@ -51,7 +51,7 @@ _SHOW_TASKS: Final = frozenset({"tasks", "debug"})
 _SHOW_CHECKPOINTS: Final = frozenset({"checkpoints", "debug"})
 
 
-def hold(state: RunState, mode: str, chunk: Any) -> None:
+def hold(state: RunState, mode: StreamMode, chunk: Any) -> None:
     """Queue a chunk for the readers of its mode, behind the newest save where it must wait."""
     # Chunks are stored with the run's events there; untracked values must not reach a store.
     if state.policy.stored_stream and state.plan.untracked:
@@ -79,7 +79,7 @@ def deliver(state: RunState) -> list[Effect]:
     return [Emit(tuple(ready))] if ready else []
 
 
-def wants(state: RunState, mode: str) -> bool:
+def wants(state: RunState, mode: StreamMode) -> bool:
     """Whether this stream mode has a reader."""
     return mode in state.policy.modes
 
@@ -362,12 +362,17 @@ def below_config(thread_id: str, task: Task) -> dict[str, Any]:
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": task.namespace}}
 
 
-def hold_debug(state: RunState, mode: str, kind: str, payload: dict[str, Any], step: int) -> None:
+def hold_debug(
+    state: RunState,
+    mode: Literal["tasks", "checkpoints"],
+    kind: Literal["task", "task_result", "checkpoint"],
+    payload: dict[str, Any],
+    step: int,
+) -> None:
     """Queue a payload for the readers of `mode` and, wrapped, for those of `debug`.
 
     Args:
-        mode: "tasks" or "checkpoints".
-        kind: its `type` in `debug`: "task", "task_result" or "checkpoint".
+        kind: its `type` in `debug`.
     """
     if wants(state, mode):
         hold(state, mode, payload)

@@ -137,6 +137,7 @@ def save(
 def flush(state: RunState, next_tasks: list[Task], ends: str) -> Save:
     """Make the final save: all that has not been sent, and the run's status.
 
+    `advance.go_on` sends it once: when the run has an outcome and its last task has ended.
     In exit mode that is the last checkpoint, whose parent is the last one stored, and the
     writes of its unfinished superstep; its values contain those of complete supersteps.
 

@@ -1,10 +1,11 @@
 """Failures: retries, error handlers, and the input of a run whose save was refused.
 
 A failed attempt is retried by the node's policies (`next_delay`), or after the wait that a server
-asks for with its error (`retry_after`). The last failure goes to the
-node's error handler, if it has one: it becomes a task in the same superstep. The failed task counts
-as finished without writes; the handler's writes take their place. The failure is stored before the
-handler starts: after a crash the handler runs again, not the node.
+asks for with its error (`retry_after`); `runtime.run.attempts` waits and calls again. Only the last
+failure is an event of the run. It goes to the node's error handler, if it has one, which becomes a
+task in the same superstep. The failed task counts as finished without writes; the handler's writes
+take their place. The failure is stored before the handler starts: after a crash the handler runs
+again, not the node.
 """
 
 import re

@@ -11,13 +11,15 @@ import copy
 import dataclasses
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, cast
+from typing import Any, Final, Never, cast
 
 import msgspec
 
+from actorgraph.errors import ActorGraphError
 from actorgraph.superstep.results import fields_of
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import NO_WRITES, START, TASKS
+from actorgraph.values.policies import StreamMode
 from actorgraph.values.run import LedgerEntry, NewCheckpoint, Save, Write
 
 ChannelNames = AbstractSet[str]
@@ -77,8 +79,14 @@ def storable_send(names: ChannelNames, send: Send) -> Send:
     return send if kept is arg else dataclasses.replace(send, arg=kept)
 
 
-def storable_chunk(names: ChannelNames, mode: str, chunk: Any) -> Any:
-    """Strip a chunk of a stored stream of the values of these channels."""
+def storable_chunk(names: ChannelNames, mode: StreamMode, chunk: Any) -> Any:
+    """Strip a chunk of a stored stream of the values of these channels.
+
+    Each mode has a case: a chunk of an unknown one may hold such a value anywhere.
+
+    Raises:
+        ActorGraphError: the mode, or the type of a `debug` chunk, has no case.
+    """
     match mode:
         case "values":
             return storable_update(names, chunk)
@@ -91,10 +99,34 @@ def storable_chunk(names: ChannelNames, mode: str, chunk: Any) -> Any:
             tasks = [storable_chunk(names, "tasks", task) for task in chunk["tasks"]]
             return {**chunk, "values": storable_update(names, chunk["values"]), "tasks": tasks}
         case "debug":
-            inner = "checkpoints" if chunk["type"] == "checkpoint" else "tasks"
+            inner = _WRAPPED.get(chunk["type"])
+            if inner is None:
+                raise _no_case_error(f"debug chunks of type {chunk['type']!r}", "_WRAPPED")
             return {**chunk, "payload": storable_chunk(names, inner, chunk["payload"])}
+        case "custom" | "messages" | "tools":
+            return chunk  # what a program sends of its own accord is stored as it is
         case _:
-            return chunk
+            raise _unknown_mode_error(mode)
+
+
+_WRAPPED: Final[Mapping[str, StreamMode]] = {
+    "checkpoint": "checkpoints",
+    "task": "tasks",
+    "task_result": "tasks",
+}
+"""The type of a `debug` chunk -> the mode of its payload."""
+
+
+def _unknown_mode_error(mode: Never) -> ActorGraphError:
+    # Never: the type checker refuses a new mode for as long as it has no case.
+    return _no_case_error(f"chunks of stream mode {mode!r}", "storable_chunk")
+
+
+def _no_case_error(chunks: str, place: str) -> ActorGraphError:
+    return ActorGraphError(
+        f"{chunks} can't be stored: no rule says where they show values of untracked channels",
+        do=f"add them to {place} in actorgraph/superstep/untracked.py",
+    )
 
 
 def _storable_entry(names: ChannelNames, entry: LedgerEntry) -> LedgerEntry:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
@@ -173,16 +173,7 @@ DurabilityMode = Literal["sync", "async", "exit"]
 StreamMode = Literal[
     "values", "updates", "messages", "custom", "checkpoints", "tasks", "debug", "tools"
 ]
-STREAM_MODES: tuple[StreamMode, ...] = (
-    "values",
-    "updates",
-    "messages",
-    "custom",
-    "checkpoints",
-    "tasks",
-    "debug",
-    "tools",
-)
+STREAM_MODES: tuple[StreamMode, ...] = get_args(StreamMode)
 All = Literal["*"]
 
 

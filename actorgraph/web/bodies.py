@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from actorgraph.values.policies import StreamMode
+
 Json = dict[str, Any]
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
 """A thread's id: text without control characters, at most 255 bytes of UTF-8."""
@@ -23,11 +25,10 @@ Key = Annotated[str, Meta(pattern=r"^[^\x00]*$")]
 Page = Annotated[int, Meta(ge=1, le=1000)]
 Offset = Annotated[int, Meta(ge=0, le=2**31)]
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
-StreamMode = Literal[
-    "values", "messages", "updates", "events", "tasks", "checkpoints", "debug", "custom",
-    "messages-tuple", "tools", "lifecycle",
-]  # fmt: skip
-Modes = StreamMode | list[StreamMode]
+ServerMode = StreamMode | Literal["messages-tuple", "events", "lifecycle"]
+"""The modes of graphs, and those that only LangGraph's server has."""
+
+Modes = ServerMode | list[ServerMode]
 Names = Literal["*"] | list[str]
 
 

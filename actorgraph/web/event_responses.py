@@ -24,12 +24,13 @@ from actorgraph.errors import ActorGraphError, SlowReaderError
 from actorgraph.errors.texts import error_text
 from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
+from actorgraph.values.policies import STREAM_MODES
 from actorgraph.values.stream_items import Namespace, WhenFull
 from actorgraph.values.systems import RunEvent
 from actorgraph.web.jsonable import dumps, encode_plain, to_plain
 from actorgraph.web.problems import Unprocessable, public_reason, public_text
 
-_SAME = ("values", "updates", "tasks", "checkpoints", "debug", "custom", "tools")
+_SAME = tuple(mode for mode in STREAM_MODES if mode != "messages")
 _SAME_AND_TUPLES = (*_SAME, "messages-tuple")
 _CHUNKS = frozenset((*_SAME, "messages"))
 MESSAGES_MAX = 256

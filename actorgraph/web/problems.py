@@ -1,5 +1,8 @@
 """Errors as HTTP responses: `{"detail": ...}` with the matching status.
 
+`_STATUS` maps the library's errors to statuses, the first match counts; handlers raise an
+`HttpProblem`. An error with `retry_after_s` is a 429, any other one a 500.
+
 The library's own errors are sent with their text, which names the culprit and says what to do. Any
 other exception is sent as "Internal server error", because its text may hold a secret; the log has
 it.

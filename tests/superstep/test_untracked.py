@@ -7,6 +7,8 @@ import msgspec
 import pytest
 from pydantic import BaseModel, Field
 
+from actorgraph.errors import ActorGraphError
+from actorgraph.runtime.task.live import LIVE_MODES
 from actorgraph.superstep.untracked import (
     is_storable,
     storable_chunk,
@@ -18,6 +20,7 @@ from actorgraph.superstep.untracked import (
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import NO_WRITES, START, TASKS
 from actorgraph.values.ids import TaskId
+from actorgraph.values.policies import STREAM_MODES
 from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Save
 
 NAMES = frozenset({"key", "conn"})
@@ -335,3 +338,36 @@ class TestChunks:
         Each mode's chunk loses the values where it shows the state; a program's own chunk stays.
         """
         assert storable_chunk(NAMES, mode, chunk) == kept
+
+    @pytest.mark.parametrize("mode", STREAM_MODES)
+    def test_of_every_mode_have_a_case(self, mode):
+        """
+        Each mode's chunk of the state loses the value; only what nodes send is stored as it is.
+        """
+        chunk = {
+            "values": SECRET,
+            "updates": {"a": SECRET},
+            "tasks": TASK,
+            "checkpoints": POINT,
+            "debug": {"type": "task_result", "step": 1, "payload": ENDED},
+        }.get(mode, SECRET)
+
+        kept = storable_chunk(NAMES, mode, chunk)
+
+        assert ("secret" in repr(kept)) == (mode in LIVE_MODES)
+
+    @pytest.mark.parametrize(
+        ("mode", "chunk", "culprit"),
+        [
+            ("versions", SECRET, "stream mode 'versions'"),
+            ("debug", {"type": "superstep", "payload": SECRET}, "debug chunks of type 'superstep'"),
+        ],
+    )
+    def test_of_an_unknown_kind_are_refused(self, mode, chunk, culprit):
+        """
+        A mode or a type of `debug` chunks without a rule is an error that says where to add it.
+        """
+        with pytest.raises(ActorGraphError, match=culprit) as raised:
+            storable_chunk(NAMES, mode, chunk)
+
+        assert "actorgraph/superstep/untracked.py" in raised.value.do

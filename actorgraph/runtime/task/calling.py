@@ -1,5 +1,9 @@
 """Call a node: with its injected arguments, in its own context, in a thread if it is sync.
 
+`call_function` chooses the thread of a plain function: that of a blocking call that runs its graph
+itself (`runtime.caller`), or of one of its helpers; else a worker thread (`runtime.task.hops`), of
+which `thread_limiter` allows some at once.
+
 An exception group of a node counts as its interrupts if it holds nothing else; otherwise as its
 other errors. Cached nodes: the node's own writes are cached, and its conditional edges are
 evaluated anew, with the graph and the state of the run that uses them.

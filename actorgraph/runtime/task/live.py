@@ -9,7 +9,7 @@ Messages   any object with a `content`, an `id` and a `type`; one without an id 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args
 from uuid import uuid4
 
 import anyio
@@ -21,7 +21,10 @@ from actorgraph.values.constants import TAG_NOSTREAM
 from actorgraph.values.run import Task, Write
 from actorgraph.values.stream_items import Namespace, namespace_of
 
-LIVE_MODES = frozenset({"custom", "messages", "tools"})
+LiveMode = Literal["custom", "messages", "tools"]
+"""The modes whose chunks are sent by nodes; `superstep.chunks` makes those of the others."""
+
+LIVE_MODES: frozenset[LiveMode] = frozenset(get_args(LiveMode))
 _FRAMEWORK_TAGS = ("langsmith:", "seq:", "map:", "graph:")
 """Prefixes of tags that frameworks set; readers get only the user's own tags."""
 
@@ -51,12 +54,12 @@ class LiveStream:
         self._broadcast = broadcast
         self._namespace = namespace
 
-    def offer(self, mode: str, chunk: Any) -> None:
+    def offer(self, mode: LiveMode, chunk: Any) -> None:
         """Send a chunk, if its mode is read; see `Broadcast.offer`."""
         if mode in self.modes:
             self._broadcast.offer((self._namespace, mode, chunk))
 
-    async def send(self, mode: str, chunk: Any) -> None:
+    async def send(self, mode: LiveMode, chunk: Any) -> None:
         """Send a chunk, if its mode is read, once there is room for it."""
         if mode in self.modes:
             await self._broadcast.send((self._namespace, mode, chunk))
@@ -104,7 +107,7 @@ class Writer:
     def __init__(self, live: LiveStream | None) -> None:
         self._live = live
 
-    def offer(self, mode: str, chunk: Any) -> None:
+    def offer(self, mode: LiveMode, chunk: Any) -> None:
         """Send a chunk of another live mode, if it is read."""
         if self._live is not None:
             self._live.offer(mode, chunk)
