@@ -102,7 +102,7 @@ class Parcel:
         return gone
 
     def received(self) -> None:
-        """Forget what was handed over: the caller has it."""
+        """Forget the hints that were handed over: the caller has it."""
         self._handed = []
 
     def all(self) -> list[Hint]:

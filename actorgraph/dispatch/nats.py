@@ -243,7 +243,7 @@ class _NATSLink:
             subject = self._subject(hint.queue, hint.run.hex())
             try:
                 await stream.publish(subject, body)
-            except NoStreamResponseError:  # somebody has removed the stream
+            except NoStreamResponseError:  # the stream was removed
                 await self._make_stream()
                 await stream.publish(subject, body)
             except APIError as error:
@@ -298,8 +298,8 @@ class _NATSLink:
             await hint.receipt.nak(delay=hint.due / 1e6 - now)
 
     async def _acknowledge(self, hints: Sequence[Hint]) -> None:
-        for hint in hints:
-            await hint.receipt.ack()
+        # Each with an answer: until then the server refuses a second hint of the run.
+        await asyncio.gather(*(hint.receipt.ack_sync() for hint in hints))
 
     async def _refuse(self, hints: Sequence[Hint]) -> None:
         for hint in hints:

@@ -1,4 +1,4 @@
-"""NATSDispatcher beside a server whose streams somebody else changes."""
+"""NATSDispatcher beside a server whose streams another client changes."""
 
 import asyncio
 import os
@@ -48,7 +48,7 @@ async def of_server(address, work):
 
 async def test_a_removed_stream_is_made_anew(address, stream):
     """
-    When somebody removes the stream of hints, the next hint makes it again, and is taken.
+    When another client removes the stream of hints, the next hint makes it again, and is taken.
     """
     dispatcher = NATSDispatcher(address, stream=stream, again_s=0.5)
     link = await dispatcher.open(InMemorySaver(), lambda _: None)

@@ -266,7 +266,7 @@ class TestLimits:
             await web.start("g", "other", {"bar": []}, if_busy="enqueue")
             assert len(await web.runs()) == 4
 
-    async def test_delayed_runs_are_no_queue(self, fleet):
+    async def test_delayed_runs_are_not_counted(self, fleet):
         """
         A run that no worker may begin yet takes no place of one that may.
         """
