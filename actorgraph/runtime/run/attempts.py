@@ -40,12 +40,12 @@ class AttemptStream(LiveStream):
         self.seen: set[Any] = set() if inner is None else inner.seen
         self.step = (lambda: 0) if inner is None else inner.step
 
-    def offer(self, mode: str, chunk: Any) -> None:
+    def offer(self, mode: LiveMode, chunk: Any) -> None:
         """See `LiveStream.offer`."""
         if self._goes_on() and self._inner is not None:
             self._inner.offer(mode, chunk)
 
-    async def send(self, mode: str, chunk: Any) -> None:
+    async def send(self, mode: LiveMode, chunk: Any) -> None:
         """See `LiveStream.send`."""
         if self._goes_on() and self._inner is not None:
             await self._inner.send(mode, chunk)
