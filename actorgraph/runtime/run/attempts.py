@@ -20,7 +20,7 @@ from actorgraph.errors import NodeTimeoutError
 from actorgraph.errors.texts import error_repr
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.task.live import LiveStream, Writer
+from actorgraph.runtime.task.live import LiveMode, LiveStream, Writer
 from actorgraph.runtime.task.log_context import task_log_ids
 from actorgraph.runtime.task.scope import TaskScope
 from actorgraph.superstep.task_failures import next_delay
