@@ -22,8 +22,10 @@ from actorgraph.savers.postgres import statements as system_statements
 from actorgraph.values.commits import Claim, Commit, Committed
 from actorgraph.values.systems import (
     AdoptRun,
+    CountWaiting,
     EventRow,
     ListRuns,
+    ListWaiting,
     PutRun,
     ReadEvents,
     RunRow,
@@ -40,7 +42,7 @@ SELECT (SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_user_tables WHERE sch
      + (SELECT coalesce(sum(idx_tup_read), 0) FROM pg_stat_user_indexes WHERE schemaname = %(s)s)
 """
 OPEN = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'actorgraph'"
-MORE = """
+MORE = r"""
 INSERT INTO threads (thread_id, head)
     SELECT 'more' || n, decode(md5(n::text), 'hex') FROM generate_series(1, 1000) n;
 INSERT INTO points (thread, namespace, seq, id, step, source, next, created, metadata, record)
@@ -53,6 +55,10 @@ INSERT INTO runs (run, thread, namespace, mode, status)
     SELECT head, thread, '', 'sync', 'success' FROM threads;
 INSERT INTO system_runs SELECT head, thread_id, 'g', 'success', 1, true, NULL, 0, '{}', '', ''
     FROM threads;
+INSERT INTO system_runs
+    SELECT head || '\x01', thread_id, 'g', 'running', 1, true, '\xff', 0, '{}', '', ''
+    FROM threads;
+INSERT INTO owners VALUES ('\xff', now() + interval '1 day');
 INSERT INTO events SELECT head, 1, 0, '' FROM threads;
 """
 NEVER_ANALYZED = """
@@ -150,6 +156,10 @@ async def everything(saver) -> None:
         ListRuns(thread_id="s"),
         ListRuns(open_of=("s",)),
         ListRuns(among=(b"\3" * 16,)),
+        ListRuns(orphaned=True),
+        ListWaiting(("g",), (), 1, 9),
+        ListWaiting(("g",), (), 1, 9, owned=True),
+        CountWaiting(9, 1),
         ReadEvents(b"\3" * 16, "s", 0, 9),
     ):
         await saver.query([query])

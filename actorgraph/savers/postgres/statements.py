@@ -417,9 +417,27 @@ SELECT_RUN: LiteralString = f"{_ROW} WHERE s.run = %(run)s AND {_FITS}"
 SELECT_RUNS_OF_THREAD: LiteralString = f"{_ROW} WHERE s.thread_id = %(thread_id)s AND {_FITS}"
 SELECT_RUNS: LiteralString = f"{_ROW} WHERE {_FITS}"
 """Three texts, since a generic plan can use an index for `=`, but not for `IS NULL OR =`."""
-SELECT_ORPHANS: LiteralString = f"""{_ROW}
-WHERE s.{_OPEN} AND (o.lease_until IS NULL OR o.lease_until <= clock_timestamp()) ORDER BY s.run
-"""
+# The owners of open runs, one step of the index for each, then those without a lease. PostgreSQL
+# has no skip scan of its own before version 18: https://wiki.postgresql.org/wiki/Loose_indexscan
+_DEAD_OWNERS: LiteralString = f"""
+WITH RECURSIVE owning(owner) AS (
+    (SELECT owner FROM system_runs WHERE owner IS NOT NULL AND {_OPEN} ORDER BY owner LIMIT 1)
+    UNION ALL
+    SELECT (SELECT r.owner FROM system_runs r
+            WHERE r.owner > owning.owner AND r.{_OPEN} ORDER BY r.owner LIMIT 1)
+    FROM owning WHERE owning.owner IS NOT NULL),
+dead AS (
+    SELECT h.owner FROM owning h LEFT JOIN owners o ON o.owner = h.owner
+    WHERE h.owner IS NOT NULL
+        AND (o.lease_until IS NULL OR o.lease_until <= clock_timestamp()))
+"""  # noqa: S608 - the only things put in are constants
+SELECT_ORPHANS: LiteralString = f"""{_DEAD_OWNERS}
+SELECT s.* FROM (
+    {_ROW} WHERE s.owner IS NULL AND s.{_OPEN}
+    UNION ALL
+    SELECT r.* FROM dead CROSS JOIN LATERAL ({_ROW} WHERE s.owner = dead.owner AND s.{_OPEN}) AS r
+) AS s ORDER BY 1
+"""  # noqa: S608
 SELECT_ASKED: LiteralString = f"""{_ROW}
 WHERE c.reason IS NOT NULL AND s.owner = %(owner)s AND s.{_OPEN} ORDER BY s.run
 """
@@ -433,24 +451,25 @@ _OFFERED: LiteralString = f"""s.{_OPEN} AND s.graph = ANY(%(graphs)s)
     AND NOT EXISTS (
         SELECT FROM system_runs e
         WHERE e.thread_id = s.thread_id AND e.run < s.run AND e.{_OPEN})"""
-# Two branches, each by an index of open runs alone: those that no system has had, which may be
+# Two branches, each by the index of open runs by owner: those that no system has had, which may be
 # many, and those of the few owners that are gone.
-SELECT_WAITING: LiteralString = f"""
+SELECT_WAITING: LiteralString = f"""{_DEAD_OWNERS}
 (SELECT * FROM (
     {_SLIM_ROW} FROM system_runs s LEFT JOIN owners o ON false LEFT JOIN cancels c ON c.run = s.run
-    WHERE NOT %(owned)s AND s.owner IS NULL AND {_OFFERED} ORDER BY s.run LIMIT %(limit)s) AS free)
+    WHERE NOT %(owned)s AND s.owner IS NULL AND {_OFFERED}
+    ORDER BY s.owner, s.run LIMIT %(limit)s) AS free)
 UNION ALL
-(SELECT * FROM (
+(SELECT r.* FROM dead CROSS JOIN LATERAL (
     {_SLIM_ROW} FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner
     LEFT JOIN cancels c ON c.run = s.run
-    WHERE s.owner IS NOT NULL AND (o.lease_until IS NULL OR o.lease_until <= clock_timestamp())
-        AND {_OFFERED} ORDER BY s.run LIMIT %(limit)s) AS orphaned)
+    WHERE s.owner = dead.owner AND {_OFFERED} ORDER BY s.run LIMIT %(limit)s) AS r)
 ORDER BY 1 LIMIT %(limit)s
-"""  # noqa: S608 - the only things put in are constants
+"""  # noqa: S608
 COUNT_WAITING: LiteralString = f"""
 SELECT count(*), coalesce(min(since), 0) FROM (
     SELECT greatest(created, due) AS since FROM system_runs
-    WHERE owner IS NULL AND {_OPEN} AND due <= %s AND build = ANY(%s) ORDER BY run LIMIT %s) AS w
+    WHERE owner IS NULL AND {_OPEN} AND due <= %s AND build = ANY(%s)
+    ORDER BY owner, run LIMIT %s) AS w
 """  # noqa: S608
 SELECT_OPEN_OF: LiteralString = f"""{_SLIM_ROW}
 FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run
