@@ -15,7 +15,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypedDict
 
 import anyio
@@ -23,7 +23,7 @@ import msgspec
 
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.graph import StateGraph
-from actorgraph.ports import Dispatcher, DispatchLink
+from actorgraph.ports import Dispatcher, DispatchLink, Saver
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.values.dispatch import Hint, News
 from actorgraph.values.ids import as_bytes
@@ -285,6 +285,34 @@ async def news_reach_all_systems(place: DispatchPlace) -> None:
             assert sorted(seen) == sorted(wanted)
 
 
+class _Fed:
+    """A dispatcher whose system takes the hints that a check gives it, and no others.
+
+    Attributes:
+        given: hints for the next calls of `take`.
+    """
+
+    in_commit = False
+
+    def __init__(self, inner: Dispatcher) -> None:
+        self._inner = inner
+        self.given: Mailbox[Sequence[Hint]] = Mailbox()
+
+    async def open(self, saver: Saver, heard: Callable[[News], None]) -> DispatchLink:
+        link = await self._inner.open(saver, heard)
+        self.close, self.announce, self.publish = link.close, link.announce, link.publish
+        return self
+
+    async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
+        return await self.given.get()
+
+    async def settle(self, hints: Sequence[Hint]) -> None:
+        pass
+
+    async def release(self, hints: Sequence[Hint]) -> None:
+        pass
+
+
 class _State(TypedDict):
     log: list[str]
 
@@ -318,7 +346,7 @@ class _Workers:
         self, number: int, role: Any, saver: Any = None, **options: Any
     ) -> AsyncGenerator[ActorSystem]:
         """Open a system, over a saver of its own unless one is given."""
-        dispatcher = self._place.dispatcher()
+        dispatcher = options.pop("dispatcher", None) or self._place.dispatcher()
         saver = saver or self._place.saver()
         graphs = {"g": self._graph(number)}
         async with ActorSystem(
@@ -345,6 +373,28 @@ async def every_accepted_run_is_run_once(place: DispatchPlace) -> None:
         runs = [await web.start("g", None, {"log": [str(n)]}) for n in range(60)]
         await _ended(runs)
     assert sorted(int(name) for _, name in made.began) == list(range(60))
+
+
+@_in("systems")
+async def workers_that_race_for_a_run_claim_it_once(place: DispatchPlace) -> None:
+    """Of workers that get a hint of one run at the same time, one claims it."""
+    made, fed = _Workers(place), [_Fed(place.dispatcher()) for _ in range(3)]
+    async with made.system(0, "accept") as web, AsyncExitStack() as stack:
+        runs = [await web.start("g", None, {"log": [str(n)]}) for n in range(40)]
+        one = await stack.enter_async_context(_linked(place))
+        hints = await _take(one.link, ["g"], len(runs))
+        workers = [
+            await stack.enter_async_context(made.system(n, "work", dispatcher=dispatcher))
+            for n, dispatcher in enumerate(fed, start=1)
+        ]
+        for start in range(0, len(hints), 5):
+            for dispatcher in fed:
+                dispatcher.given.put(hints[start : start + 5])
+        await _ended(runs)
+        claims = sum([(await worker.dispatch_statistics()).claimed for worker in workers])
+    twice = [name for name, count in Counter(name for _, name in made.began).items() if count > 1]
+    assert not twice, f"runs {twice} were begun twice"
+    assert claims == len(runs), f"{len(runs)} runs were claimed {claims} times"
 
 
 @_in("systems")

@@ -1,11 +1,15 @@
 """Adapters with a planted fault: the contract finds each of them."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+import msgspec
 import pytest
 
+from actorgraph import PostgresSaver
 from actorgraph.testing import DispatchPlace, dispatcher_checks
+from actorgraph.values.systems import NO_OWNER, AdoptRun, ListRuns, RunRow
 from tests.dispatch.places import memory_place, nats_place, nats_server, pgqueuer_place
 
 MODULE = import_module("actorgraph.testing.dispatcher_checks")
@@ -83,6 +87,31 @@ def planted(place: DispatchPlace, fault: type[_Loses]) -> DispatchPlace:
     return DispatchPlace(lambda: _Planted(place.dispatcher(), fault), place.saver, place.again_s)
 
 
+def owners_now(rows: list[RunRow], batch: Sequence[Any]) -> list[Any]:
+    """The same requests, but that claims expect the owner that the run has now."""
+    owners = {row.run: row.owner for row in rows}
+    return [
+        msgspec.structs.replace(request, was=owners[request.run])
+        if request in claims_of(batch) and request.run in owners
+        else request
+        for request in batch
+    ]
+
+
+def claims_of(batch: Sequence[Any]) -> list[AdoptRun]:
+    """The claims among the requests; giving a run back is none."""
+    return [r for r in batch if isinstance(r, AdoptRun) and r.owner != NO_OWNER]
+
+
+class _BlindPostgres(PostgresSaver):
+    """A store that sets the owner of a run without comparing it with the one that was read."""
+
+    async def commit(self, batch: Sequence[Any]) -> list[Any]:
+        runs = tuple(claim.run for claim in claims_of(batch))
+        rows = (await self.query([ListRuns(among=runs)]))[0] if runs else []
+        return await super().commit(owners_now(rows, batch))
+
+
 @pytest.fixture(scope="session")
 def nats():
     """
@@ -126,6 +155,19 @@ async def test_a_planted_fault_is_found(place, fault, check, monkeypatch):
 
     with pytest.raises((AssertionError, TimeoutError)):
         await CHECKS[check](planted(place, fault))
+
+
+async def test_claims_without_compare_and_set_are_found(place, postgres, schema):
+    """
+    Over each adapter, a store that gives a run to each worker that asks fails the check of races.
+    """
+    # Never over the store in memory: it answers at once, so that two claims never overlap in it.
+    blind = DispatchPlace(
+        place.dispatcher, lambda: _BlindPostgres(postgres.url, schema=schema), place.again_s
+    )
+
+    with pytest.raises(AssertionError, match=r"claimed|begun twice"):
+        await CHECKS["workers_that_race_for_a_run_claim_it_once"](blind)
 
 
 @pytest.mark.parametrize("fault", [_Loses, _Doubles], ids=["lost hints", "doubled hints"])
