@@ -178,7 +178,8 @@ def _options(body: bodies.RunBody) -> dict[str, Any]:
         "metadata": {**(body.metadata or {}), KEPT: kept},
         "stream_mode": graph_modes(modes),
         "subgraphs": body.stream_subgraphs,
-        "resumable": body.stream_resumable,
+        # Not False: a system that runs nothing itself has to store the events of its runs.
+        "resumable": body.stream_resumable or None,
         "interrupt_before": body.interrupt_before,
         "interrupt_after": body.interrupt_after,
         "strict_resume": body.strict_resume,
