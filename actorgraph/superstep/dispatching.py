@@ -4,7 +4,7 @@ A worker gets hints, reads the rows of their runs and the open runs of their thr
 here. The saver then compares and sets the owner: of two workers that decide alike one gets the run.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from actorgraph.superstep.scheduling import Share, misfit_of
 from actorgraph.values.dispatch import queue_of
@@ -41,6 +41,16 @@ def room(taken: int, rescued: int, max_runs: int, reserve: int) -> tuple[int, in
     """
     free = max(0, max_runs - taken)
     return free, max(0, free - max(0, reserve - rescued))
+
+
+def graph_room(max_runs_of: Mapping[str, int], taken: Mapping[str, int]) -> dict[str, int]:
+    """Count the runs that a worker may claim in addition, of each graph that has a limit.
+
+    Args:
+        max_runs_of: graph -> runs that it may have.
+        taken: graph -> runs that it has, or is about to have.
+    """
+    return {graph: max(0, most - taken.get(graph, 0)) for graph, most in max_runs_of.items()}
 
 
 def claimable(

@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actorgraph.superstep.dispatching import claimable, following, queues_of, room
+from actorgraph.superstep.dispatching import (
+    claimable,
+    following,
+    graph_room,
+    queues_of,
+    room,
+)
 from actorgraph.superstep.scheduling import Share
 from actorgraph.values.dispatch import RESCUE, hint_of, queue_of
 from actorgraph.values.systems import RunRow
@@ -105,3 +111,14 @@ class TestQueues:
         lost = hint_of(row(1, priority=7, owner=OWNER, attempts=1))
         assert (new.queue, new.priority, new.due) == ("g", 7, 5)
         assert (lost.queue, lost.priority) == ("g!", RESCUE)
+
+
+def test_the_room_of_a_graph():
+    """
+    Of each graph with a limit so many more may be claimed; more than the limit is no debt.
+    """
+    assert graph_room({"a": 3, "b": 1, "c": 2}, {"a": 1, "b": 2, "d": 9}) == {
+        "a": 2,
+        "b": 0,
+        "c": 2,
+    }

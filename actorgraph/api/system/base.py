@@ -1,7 +1,8 @@
 """The base of an ActorSystem: its construction, the rows of its runs, the making of a run."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any, cast
 
 import msgspec
@@ -21,6 +22,7 @@ from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.stored_events import EventRetention, Keeper
+from actorgraph.superstep.dispatching import graph_room
 from actorgraph.superstep.scheduling import LeaveRun, MisfitRun, Share, decide_takeover
 from actorgraph.values.dispatch import Role
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
@@ -51,6 +53,7 @@ class SystemBase:
     ) -> None:
         _check(limits, max_threads, ring, gc_threshold)
         _check_dispatch(dispatcher, policy, limits)
+        _check_graph_limits(dispatcher, policy.max_runs_of, graphs)
         if not graphs:
             raise InvalidConfigError(
                 "graphs must not be empty", do='use ActorSystem({"name": graph}, ...)'
@@ -103,6 +106,27 @@ class SystemBase:
                 do="pass dispatcher= to ActorSystem, and use PostgresSaver, JsonlSaver or "
                 "InMemorySaver",
             )
+
+    def _graph_room(self) -> dict[str, int]:
+        """Count the runs that this system may take, of each graph that has a limit."""
+        limits = self._policy.max_runs_of
+        return graph_room(limits, self._actor.runs_by_graph()) if limits else {}
+
+    @contextmanager
+    def _coming(self, graphs: Iterable[str]) -> Generator[None]:
+        """Count runs as taken while they are made ready, so that no more than the limit begin.
+
+        Args:
+            graphs: of each of the runs.
+        """
+        count = Counter(graphs)
+        self._actor.coming.update(count)
+        try:
+            yield
+        finally:
+            self._actor.coming.subtract(count)
+            if self._dispatch is not None:
+                self._dispatch.freed()
 
     @property
     def lease_s(self) -> float:
@@ -199,10 +223,17 @@ def _common_saver(graphs: Mapping[str, Any]) -> Any:
     return own[0] if own else InMemorySaver()
 
 
-def policy_of(role: Role, build: str, builds: Sequence[str], reserve: int) -> DispatchPolicy:
+def policy_of(
+    role: Role,
+    build: str,
+    builds: Sequence[str],
+    reserve: int,
+    max_runs_of: Mapping[str, int] | None,
+) -> DispatchPolicy:
     """Make the policy of a system: it runs the runs of its own build too."""
     own = (build,) if build else ()
-    return DispatchPolicy(role, build, tuple(dict.fromkeys((*own, *builds))), reserve)
+    every = tuple(dict.fromkeys((*own, *builds)))
+    return DispatchPolicy(role, build, every, reserve, dict(max_runs_of or {}))
 
 
 def checked_loop_limit(loop_limit_s: float | None) -> float | None:
@@ -238,6 +269,27 @@ def _check_dispatch(
             f"got {policy.reserve!r}",
             do="keep a tenth of max_runs free, or so",
         )
+
+
+def _check_graph_limits(
+    dispatcher: Dispatcher | None, max_runs_of: Mapping[str, int], graphs: Mapping[str, Any]
+) -> None:
+    if max_runs_of and dispatcher is None:
+        raise InvalidConfigError(
+            "max_runs_of= needs a dispatcher, with which runs above the limit wait",
+            do="pass dispatcher=, such as actorgraph.dispatch.PGQueuerDispatcher()",
+        )
+    for graph, most in max_runs_of.items():
+        if graph not in graphs:
+            raise InvalidConfigError(
+                f"max_runs_of has {graph!r}, which is not a graph of the system",
+                do=did_you_mean(graph, list(graphs)),
+            )
+        if type(most) is not int or most < 1:
+            raise InvalidConfigError(
+                f"max_runs_of[{graph!r}] must be an integer >= 1, got {most!r}",
+                do="leave a graph that this system must not run out of graphs",
+            )
 
 
 def _check(

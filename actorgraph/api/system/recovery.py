@@ -89,28 +89,31 @@ class RecoveryMethods(SystemBase):
 
     async def _take_up(self, row: RunRow) -> Job | None:
         """Take over one orphaned run; None if it isn't run here."""
-        return next(iter(await self._take_up_all([row])), None)
+        # Above the limit of its graph too: a run of this system waits behind it, and counts.
+        return next(iter(await self._take_up_all([row], limited=False)), None)
 
-    async def _take_up_all(self, rows: Sequence[RunRow]) -> list[Job]:
+    async def _take_up_all(self, rows: Sequence[RunRow], *, limited: bool = True) -> list[Job]:
         """Take over orphaned runs, in one transaction; end those whose cancellation is requested.
 
         Args:
             rows: at most `BATCH_MAX`, oldest first.
+            limited: leave runs that are above the limit of their graph.
         Returns: those that this system runs now.
         """
         for row in rows:
             if row.cancel is not None:
                 await self._end_orphan(row, row.cancel)
-        wanted = self._wanted(rows)
+        wanted = self._wanted(rows, self._graph_room() if limited else {})
         # A row that may be this system's has to be run, parked or given back. After an error, or
         # when this is cancelled, those without any of that are given back later: while this system
         # lives, no other one would look at them.
         owed = {row.run: row for row, _ in wanted}
-        try:
-            adopted = await self._adopt_all(list(owed.values()), another=1, owed=owed)
-            return await self._run_adopted(adopted, wanted, owed) if adopted else []
-        finally:
-            self._return_later(owed)
+        with self._coming(row.graph for row, _ in wanted):
+            try:
+                adopted = await self._adopt_all(list(owed.values()), another=1, owed=owed)
+                return await self._run_adopted(adopted, wanted, owed) if adopted else []
+            finally:
+                self._return_later(owed)
 
     async def _run_adopted(
         self,
@@ -164,8 +167,15 @@ class RecoveryMethods(SystemBase):
             if left:
                 await anyio.sleep(RETRY_S)
 
-    def _wanted(self, rows: Sequence[RunRow]) -> list[tuple[RunRow, TakeOver | ParkRun]]:
-        """The orphans that this system can adopt, each with what to do with it."""
+    def _wanted(
+        self, rows: Sequence[RunRow], room: dict[str, int]
+    ) -> list[tuple[RunRow, TakeOver | ParkRun]]:
+        """The orphans that this system can adopt, each with what to do with it.
+
+        Args:
+            rows: the orphans.
+            room: graph -> runs that may be taken, for each graph that has a limit; changed.
+        """
         actor, found = self._actor, list[tuple[RunRow, TakeOver | ParkRun]]()
         for row in rows:
             if row.cancel is not None or row.run in actor.jobs:
@@ -173,13 +183,15 @@ class RecoveryMethods(SystemBase):
             if actor.admission_error("enqueue", row.thread_id, more=len(found)):
                 continue
             known = self._misfits.get(row.run)
-            if row.due > microseconds_now():
+            if row.due > microseconds_now() or room.get(row.graph) == 0:
                 continue
             verdict = decide_takeover(row, self._share, self._limits.attempts_max)
             if isinstance(verdict, LeaveRun):
                 self._note_misfit(row, verdict.reason)
             elif known is None or known.until <= time.monotonic():
                 found.append((row, verdict))
+                if row.graph in room:
+                    room[row.graph] -= 1
             # Else it failed to start here a moment ago: wait before the next attempt.
         return found
 

@@ -92,6 +92,8 @@ class ActorSystem(LifecycleMethods):
             build alone; default of all builds.
         builds: other builds whose runs this system runs too.
         reserve: slots of `max_runs` that are kept for runs whose system has died or left them.
+        max_runs_of: graph -> the most runs of it that this system has at a time. Those above it
+            wait, until this system or another one has room.
         loop_limit_s: log a warning, with the node's name, if the event loop is blocked for longer.
     Raises:
         InvalidConfigError: an argument is out of range, or the saver is a GuardedSaver.
@@ -123,6 +125,7 @@ class ActorSystem(LifecycleMethods):
         build: str = "",
         builds: Sequence[str] = (),
         reserve: int = 0,
+        max_runs_of: Mapping[str, int] | None = None,
     ) -> None:
         limits = SystemLimits(
             max_runs=max_runs,
@@ -143,7 +146,7 @@ class ActorSystem(LifecycleMethods):
             ring=keep_events_in_memory,
             gc_threshold=gc_threshold,
             dispatcher=dispatcher,
-            policy=policy_of(role, build, builds, reserve),
+            policy=policy_of(role, build, builds, reserve, max_runs_of),
         )
         self._loop_limit_s = checked_loop_limit(loop_limit_s)
 
@@ -201,21 +204,21 @@ class ActorSystem(LifecycleMethods):
             )
         self._graph(graph)
         text = str(uuid_utils.uuid7()) if thread_id is None else str(thread_id)
-        if self._is_for_others(options):
+        if self._is_for_others(graph, options):
             new = thread_id is None
             return await self._start_elsewhere(graph, text, input, if_busy, options, new=new)
         # Validating and encoding a call takes time on the event loop. Callers take turns, so that
         # a burst of them doesn't starve active runs; a full system refuses before that work.
-        await self._actor.turn(if_busy, text)
-        job = self._job(
-            checked_call(graph, text, input, options, keeps=self._keeps, if_busy=if_busy)
-        )
+        with self._coming([graph]):
+            await self._actor.turn(if_busy, text)
+            call = checked_call(graph, text, input, options, keeps=self._keeps, if_busy=if_busy)
+            job = self._job(call)
         if self._routes and self._dispatch is not None:  # another system may go on with it
             job.row = self._routed(job.row, options)
         await self._actor.submit(job, if_busy)
         return Run(job, self._actor.cancel)
 
-    def _is_for_others(self, options: StartOptions) -> bool:
+    def _is_for_others(self, graph: str, options: StartOptions) -> bool:
         """Whether a run that is started now is stored for any worker."""
         check_routing(options)
         self._check_routing(priority=options.get("priority"), delay_s=options.get("delay_s"))
@@ -228,6 +231,8 @@ class ActorSystem(LifecycleMethods):
             )
         actor = self._actor
         full = len(actor.jobs) >= actor.limits.max_runs - self._policy.reserve
+        if graph in self._policy.max_runs_of:
+            full = full or not self._graph_room()[graph]
         delayed = options.get("delay_s", 0) > 0
         return self._policy.role == "accept" or full or delayed
 

@@ -77,6 +77,7 @@ class SystemActor:
         begin_pace: paces the start of runs; None until then.
         draining: why the system takes no more runs; None while it does.
         jobs: run id -> open run.
+        coming: graph -> runs that are about to be in `jobs`.
         ended: run id -> run that has ended, the newest `keep_ended`.
         lanes: thread id -> the runs that have the thread or wait for it; without free threads.
         ready: runs that have their thread and wait for a slot.
@@ -104,6 +105,7 @@ class SystemActor:
         self.begin_pace: Pace | None = None
         self.draining: str | None = None
         self.jobs: dict[bytes, Job] = {}
+        self.coming: Counter[str] = Counter()
         self.ended: OrderedDict[bytes, Job] = OrderedDict()
         self.lanes: dict[str, Lane] = {}
         self.ready: deque[Job] = deque()
@@ -240,6 +242,10 @@ class SystemActor:
     def _refuse(self, error: Exception) -> None:
         self.refused += not isinstance(error, SystemClosedError)
         raise error
+
+    def runs_by_graph(self) -> Counter[str]:
+        """Count the open runs of each graph, with those that are about to be taken."""
+        return Counter(job.row.graph for job in self.jobs.values()) + self.coming
 
     @property
     def queued(self) -> int:

@@ -12,7 +12,7 @@ Bounds     `reserve` slots are for runs that have lost their system
 
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import random
 from typing import TypeVar
 
@@ -26,7 +26,14 @@ from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.job import Job
-from actorgraph.superstep.dispatching import BATCH_MAX, claimable, following, queues_of, room
+from actorgraph.superstep.dispatching import (
+    BATCH_MAX,
+    claimable,
+    following,
+    graph_room,
+    queues_of,
+    room,
+)
 from actorgraph.superstep.scheduling import Share
 from actorgraph.values.dispatch import Hint, News, Role, hint_of
 from actorgraph.values.systems import CountWaiting, ListRuns, ListWaiting, RunRow, WaitingCount
@@ -62,12 +69,14 @@ class DispatchPolicy(msgspec.Struct, frozen=True):
         build: of the program; "" for none.
         builds: whose runs it runs: its own and those of other builds that it is compatible with.
         reserve: slots kept free for runs that have lost their system.
+        max_runs_of: graph -> the most runs of it that the system has.
     """
 
     role: Role = "both"
     build: str = ""
     builds: tuple[str, ...] = ()
     reserve: int = 0
+    max_runs_of: Mapping[str, int] = {}
 
     @property
     def accepts(self) -> bool:
@@ -175,28 +184,33 @@ class DispatchActor:
     async def _serve_hints(self) -> None:
         while self._actor.draining is None:
             all_kinds, new = self._room()
-            if not all_kinds:
+            full = self._full_graphs()
+            graphs = [graph for graph in self._graphs if graph not in full]
+            if not all_kinds or not graphs:
                 self._freed = Gate()
                 await self._freed.wait()
                 continue
-            queues = queues_of(self._graphs, self._policy.builds, rescue_only=not new)
-            hints = await self._take(queues, min(new or all_kinds, TAKEN_MAX), new=bool(new))
+            queues = queues_of(graphs, self._policy.builds, rescue_only=not new)
+            limit = min(new or all_kinds, TAKEN_MAX)
+            hints = await self._take(queues, limit, of_all=bool(new) and not full)
             if self._actor.draining is not None:
                 await self._link.release(hints)
                 break
             if not hints:
                 continue
-            await self._claim(tuple(dict.fromkeys(hint.run for hint in hints)))
-            await self._link.settle(hints)
+            over = await self._claim(tuple(dict.fromkeys(hint.run for hint in hints)))
+            await self._link.settle([hint for hint in hints if hint.run not in over])
+            if over:  # other systems may have room for them, and this one has later
+                await self._link.release([hint for hint in hints if hint.run in over])
         await anyio.sleep_forever()
 
-    async def _take(self, queues: Sequence[str], limit: int, *, new: bool) -> Sequence[Hint]:
-        """Take hints; none if there is room for new runs at last.
+    async def _take(self, queues: Sequence[str], limit: int, *, of_all: bool) -> Sequence[Hint]:
+        """Take hints; none if there is room for runs of more queues at last.
 
         Args:
-            new: whether there is room for new runs already.
+            of_all: whether these are all queues of the system.
         """
-        if new:
+        if of_all:
             return await self._link.take(queues, limit)
         found: Sequence[Hint] = ()
         self._freed = freed = Gate()
@@ -216,18 +230,36 @@ class DispatchActor:
         rescued = sum(job.rescued for job in jobs.values()) if reserve else 0
         return room(len(jobs), rescued, self._actor.limits.max_runs, reserve)
 
-    async def _claim(self, runs: tuple[bytes, ...]) -> None:
-        if not runs:
-            return
+    def _full_graphs(self) -> set[str]:
+        """The graphs of which the system has as many runs as it may."""
+        if not self._policy.max_runs_of:
+            return set()
+        left = graph_room(self._policy.max_runs_of, self._actor.runs_by_graph())
+        return {graph for graph, count in left.items() if not count}
+
+    async def _claim(self, runs: tuple[bytes, ...]) -> set[bytes]:
+        """Claim hinted runs; return those that fit, but for the limit of their graph."""
         rows: list[RunRow] = await self._host.reader.ask(ListRuns(among=runs))
         threads = tuple(dict.fromkeys(row.thread_id for row in rows))
-        if threads:
-            await self._claim_of(rows, await self._host.reader.ask(ListRuns(open_of=threads)))
+        if not threads:
+            return set()
+        open_rows = await self._host.reader.ask(ListRuns(open_of=threads))
+        fits = await self._claim_of(rows, open_rows)
+        full = self._full_graphs()
+        return {row.run for row in fits if row.graph in full} - self._actor.jobs.keys()
 
-    async def _claim_of(self, rows: Sequence[RunRow], open_rows: Sequence[RunRow]) -> None:
+    async def _claim_of(
+        self, rows: Sequence[RunRow], open_rows: Sequence[RunRow]
+    ) -> Sequence[RunRow]:
+        """Claim those of the runs that may be claimed; return these, claimed or not."""
         fits = claimable(rows, open_rows, self._share, microseconds_now())
         if fits and self._actor.draining is None:
             self.claimed += len(await self._take_up(fits))
+        return fits
+
+    def freed(self) -> None:
+        """Look again whether there is room for runs."""
+        self._freed.open()
 
     def _on_left(self, job: Job) -> None:
         self._freed.open()
