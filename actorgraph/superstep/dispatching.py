@@ -4,6 +4,7 @@ A worker gets hints, reads the rows of their runs and the open runs of their thr
 here. The saver then compares and sets the owner: of two workers that decide alike one gets the run.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from actorgraph.superstep.scheduling import Share, misfit_of
@@ -51,6 +52,23 @@ def graph_room(max_runs_of: Mapping[str, int], taken: Mapping[str, int]) -> dict
         taken: graph -> runs that it has, or is about to have.
     """
     return {graph: max(0, most - taken.get(graph, 0)) for graph, most in max_runs_of.items()}
+
+
+def within_room(
+    rows: Iterable[RunRow], left: Mapping[str, int]
+) -> tuple[list[RunRow], list[RunRow]]:
+    """Split runs into those that the limits of their graphs allow, and those above; in order.
+
+    Args:
+        rows: runs that may be claimed.
+        left: graph -> runs that may be claimed of it; absent for no limit.
+    """
+    within, above, count = list[RunRow](), list[RunRow](), Counter[str]()
+    for row in rows:
+        count[row.graph] += 1
+        fits = count[row.graph] <= left.get(row.graph, count[row.graph])
+        (within if fits else above).append(row)
+    return within, above
 
 
 def claimable(

@@ -318,16 +318,26 @@ class _State(TypedDict):
 
 
 class _Workers:
-    """ActorSystems over one place: an acceptor and workers, with a record of what they ran."""
+    """ActorSystems over one place: an acceptor and workers, with a record of what they ran.
+
+    Attributes:
+        began: each start of a run: the number of its system, and its name.
+        active, most: number of a system -> runs in their first node, now and at most.
+    """
 
     def __init__(self, place: DispatchPlace) -> None:
         self._place = place
         self.began: list[tuple[int, str]] = []
+        self.active: Counter[int] = Counter()
+        self.most: Counter[int] = Counter()
 
     def _graph(self, number: int) -> Any:
         async def first(state: _State) -> dict[str, Any]:
             self.began.append((number, state["log"][0]))
+            self.active[number] += 1
+            self.most[number] = max(self.most[number], self.active[number])
             await anyio.sleep(0.01)
+            self.active[number] -= 1
             return {"log": [*state["log"], "first"]}
 
         async def second(state: _State) -> dict[str, Any]:
@@ -427,6 +437,21 @@ async def runs_wait_for_a_worker(place: DispatchPlace) -> None:
         runs = [await web.start("g", None, {"log": [str(n)]}) for n in range(5)]
         async with made.system(1, "work"):
             await _ended(runs)
+
+
+@_in("systems")
+async def workers_keep_the_limit_of_a_graph(place: DispatchPlace) -> None:
+    """Workers with a limit give back the hints that they have no room for, and run all runs."""
+    made, limit = _Workers(place), {"max_runs_of": {"g": 2}}
+    async with (
+        made.system(0, "accept") as web,
+        made.system(1, "work", **limit),
+        made.system(2, "work", **limit),
+    ):
+        runs = [await web.start("g", None, {"log": [str(n)]}) for n in range(40)]
+        await _ended(runs)
+    assert sorted(int(name) for _, name in made.began) == list(range(40))
+    assert max(made.most.values()) <= 2, f"systems had {made.most} runs of a graph at a time"
 
 
 @_in("systems")

@@ -11,6 +11,7 @@ from actorgraph.superstep.dispatching import (
     graph_room,
     queues_of,
     room,
+    within_room,
 )
 from actorgraph.superstep.scheduling import Share
 from actorgraph.values.dispatch import RESCUE, hint_of, queue_of
@@ -122,3 +123,14 @@ def test_the_room_of_a_graph():
         "b": 0,
         "c": 2,
     }
+
+
+def test_runs_above_the_limit_of_their_graph():
+    """
+    The first runs of a graph are allowed, and all of a graph without a limit; the order stays.
+    """
+    rows = [row(n, graph=graph) for n, graph in enumerate("abaab")]
+
+    within, above = within_room(rows, {"a": 1})
+
+    assert ([r.created for r in within], [r.created for r in above]) == ([0, 1, 4], [2, 3])

@@ -33,6 +33,7 @@ from actorgraph.superstep.dispatching import (
     graph_room,
     queues_of,
     room,
+    within_room,
 )
 from actorgraph.superstep.scheduling import Share
 from actorgraph.values.dispatch import Hint, News, Role, hint_of
@@ -232,30 +233,30 @@ class DispatchActor:
 
     def _full_graphs(self) -> set[str]:
         """The graphs of which the system has as many runs as it may."""
-        if not self._policy.max_runs_of:
-            return set()
-        left = graph_room(self._policy.max_runs_of, self._actor.runs_by_graph())
-        return {graph for graph, count in left.items() if not count}
+        return {graph for graph, count in self._graph_room().items() if not count}
+
+    def _graph_room(self) -> dict[str, int]:
+        limits = self._policy.max_runs_of
+        return graph_room(limits, self._actor.runs_by_graph()) if limits else {}
 
     async def _claim(self, runs: tuple[bytes, ...]) -> set[bytes]:
-        """Claim hinted runs; return those that fit, but for the limit of their graph."""
+        """Claim hinted runs; return those that are left because of the limit of their graph."""
         rows: list[RunRow] = await self._host.reader.ask(ListRuns(among=runs))
         threads = tuple(dict.fromkeys(row.thread_id for row in rows))
         if not threads:
             return set()
         open_rows = await self._host.reader.ask(ListRuns(open_of=threads))
-        fits = await self._claim_of(rows, open_rows)
-        full = self._full_graphs()
-        return {row.run for row in fits if row.graph in full} - self._actor.jobs.keys()
+        return {row.run for row in await self._claim_of(rows, open_rows)}
 
     async def _claim_of(
         self, rows: Sequence[RunRow], open_rows: Sequence[RunRow]
     ) -> Sequence[RunRow]:
-        """Claim those of the runs that may be claimed; return these, claimed or not."""
+        """Claim those of the runs that may be claimed; return those above their graph's limit."""
         fits = claimable(rows, open_rows, self._share, microseconds_now())
+        fits, above = within_room(fits, self._graph_room())
         if fits and self._actor.draining is None:
             self.claimed += len(await self._take_up(fits))
-        return fits
+        return above
 
     def freed(self) -> None:
         """Look again whether there is room for runs."""
