@@ -116,7 +116,7 @@ class TestQueues:
 
 def test_the_room_of_a_graph():
     """
-    Of each graph with a limit so many more may be claimed; more than the limit is no debt.
+    Of each graph with a limit so many more may be claimed; one above its limit has no room.
     """
     assert graph_room({"a": 3, "b": 1, "c": 2}, {"a": 1, "b": 2, "d": 9}) == {
         "a": 2,
