@@ -1,15 +1,66 @@
-"""Workers in processes of their own, killed, stopped and drained: a small form of `make faults`."""
+"""Workers in processes of their own, killed, stopped and drained: small forms of `make faults`."""
 
-from tests.faults.dispatching import Place, churn
+import pytest
+
+from tests.faults import dispatch_scenarios as scenarios
+from tests.faults.dispatching import Place
+from tests.support.dispatch_worker import WorkerOptions
 
 
-async def test_runs_survive_their_workers(postgres, schema, tmp_path, anyio_backend):
+@pytest.fixture
+def place(postgres, schema, tmp_path, anyio_backend):
+    """
+    An empty schema, and a log that is not there yet.
+    """
+    return Place(postgres, schema, tmp_path / "log", anyio_backend)
+
+
+async def test_runs_survive_their_workers(place):
     """
     While one of three workers is killed, one stopped past its lease and one drained, every run
     ends with each of its steps once, and no worker begins a step after it has lost its lease.
     """
-    place = Place(postgres.url, schema, tmp_path / "log", anyio_backend, 1.5, 0.2, 40)
-    verdict = await churn(place, runs=40, count=8, workers=3)
+    options = WorkerOptions(pause_s=0.1, lease_s=1.0, max_runs=40, reserve=8)
+    found = await scenarios.churn(place, options, runs=40, count=8, workers=3, webs=2)
 
-    assert (verdict.lost, verdict.stale) == (0, 0), verdict
-    assert verdict.drained_s < 5
+    assert (found.lost, found.stale, found.late, found.again) == (0, 0, 0, 0), found
+    assert found.drained_s < 5
+
+
+async def test_runs_of_a_killed_worker_go_on_in_full_ones(place):
+    """
+    Workers that are full take over what a killed one had, in the slots that they reserve.
+    """
+    options = WorkerOptions(pause_s=60.0, lease_s=1.0, max_runs=20, reserve=10)
+    first_s, last_s = await scenarios.fill_and_kill(place, options, runs=30)
+
+    assert first_s <= options.lease_s + 2
+    assert last_s <= options.lease_s + 5
+
+
+async def test_workers_share_runs_and_a_joiner_gets_some(place):
+    """
+    Runs of one accepting process spread over the workers, and over one that joins later.
+    """
+    options = WorkerOptions(pause_s=0.2, max_runs=20)
+    shares, joined_s = await scenarios.shares_of(place, options, runs=80)
+
+    assert len(shares) == 4
+    assert joined_s <= 2
+
+
+async def test_a_rolling_deploy_parks_no_run(place):
+    """
+    Workers of a new build that may run the old one's runs end those too.
+    """
+    options = WorkerOptions(pause_s=0.1, lease_s=1.0)
+    statuses = await scenarios.roll(place, options, runs=10, count=5)
+
+    assert statuses == ["success"] * 20
+
+
+async def test_the_runs_of_a_thread_keep_their_order_over_workers(place):
+    """
+    Three workers run each thread's runs in the order in which they were accepted.
+    """
+    assert await scenarios.in_order(place, WorkerOptions(), threads=10, runs=5) == 0

@@ -1,180 +1,263 @@
-"""Runs that are dispatched to worker processes, while these are killed, stopped and replaced."""
+"""Worker processes over one schema of PostgreSQL: their nodes' calls, and their leases."""
 
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any, Self
 
 import anyio
 import anyio.to_thread
 import msgspec
+import psycopg
 
-from tests.support.dispatch_worker import GRAPH, steps, system_of
+from actorgraph import ActorSystem, StorageError, ThreadBusyError
+from tests.support.dispatch_worker import GRAPH, WorkerOptions, steps, system_of
 
 PATIENCE_S = 300.0
+POLL_S = 0.02
+AT_ONCE = 50
+"""Runs that are accepted at once."""
+
+in_thread = anyio.to_thread.run_sync
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A database, and the log of the workers' nodes."""
+    """A schema of a PostgreSQL server, and the log of the workers' nodes."""
 
-    url: str
+    server: Any
     schema: str
     log: Path
     loop: str
-    lease_s: float
-    pause_s: float
-    max_runs: int
 
 
-@contextmanager
-def worker(place: Place) -> Iterator[subprocess.Popen[str]]:
-    """Start a worker; it is killed at the end of the block if it still runs."""
-    numbers = map(str, (place.pause_s, place.lease_s, place.max_runs))
-    module = [sys.executable, "-m", "tests.support.dispatch_worker"]
-    where = [place.loop, place.url, place.schema, str(place.log)]
-    process = subprocess.Popen([*module, *where, *numbers], stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        yield process
-    finally:
-        if process.poll() is None:
-            process.send_signal(signal.SIGCONT)
-            process.kill()
-        process.communicate()
+class Call(msgspec.Struct, frozen=True):
+    """One call of the node.
 
-
-class Begun(msgspec.Struct, frozen=True):
-    """One call of the node."""
+    Attributes:
+        owner: the lease under which it was made.
+        pid: of the worker.
+        name: of the run.
+        step: how many steps the thread had before.
+        at: seconds since 1970.
+    """
 
     owner: str
+    pid: int
     name: str
     step: int
     at: float
 
 
-def begun(place: Place) -> list[Begun]:
-    """The calls of nodes so far, in their order."""
-    lines = place.log.read_text().splitlines() if place.log.exists() else []
-    return [Begun(o, n, int(s), float(t)) for o, n, s, t in map(str.split, lines)]
+class Fleet:
+    """The workers of a place; use it as `async with`, which kills those that are left."""
+
+    def __init__(self, place: Place, options: WorkerOptions) -> None:
+        self._place = place
+        self._options = options
+        self._started: list[subprocess.Popen[str]] = []
+        self._read = 0
+        self._calls: list[Call] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for process in self._started:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+            process.communicate()
+
+    async def start(self, count: int = 1, **changes: Any) -> list[subprocess.Popen[str]]:
+        """Start workers, and wait until they take runs.
+
+        Args:
+            changes: of the fleet's options.
+        """
+        options = msgspec.structs.replace(self._options, **changes)
+        made = [self._spawn(options) for _ in range(count)]
+        for process in made:
+            assert process.stdout is not None
+            assert await in_thread(process.stdout.readline) == "ready\n"
+        return made
+
+    def _spawn(self, options: WorkerOptions) -> subprocess.Popen[str]:
+        place = self._place
+        module = [sys.executable, "-m", "tests.support.dispatch_worker"]
+        where = [place.loop, place.server.url, place.schema, str(place.log)]
+        text = msgspec.json.encode(options).decode()
+        process = subprocess.Popen([*module, *where, text], stdout=subprocess.PIPE, text=True)
+        self._started.append(process)
+        return process
+
+    def calls(self) -> list[Call]:
+        """The calls of nodes so far, in their order."""
+        if self._place.log.exists():
+            with self._place.log.open() as file:
+                file.seek(self._read)
+                text = file.read()
+            text = text[: text.rfind("\n") + 1]
+            self._read += len(text)
+            for o, pid, name, step, at in map(str.split, text.splitlines()):
+                self._calls.append(Call(o, int(pid), name, int(step), float(at)))
+        return self._calls
+
+    def begun(self, start: str = "") -> set[str]:
+        """The names of the runs that were begun, of those whose name starts so."""
+        return {call.name for call in self.calls() if call.name.startswith(start)}
+
+    async def until(self, is_so: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
+        """Wait until processes have done something."""
+        with anyio.fail_after(patience_s):
+            while not is_so():  # noqa: ASYNC110 - in other processes
+                await anyio.sleep(POLL_S)
 
 
-class Verdict(msgspec.Struct):
-    """The result of a scenario.
-
-    Attributes:
-        runs: number of runs.
-        lost: runs that did not end with all of their steps, each once.
-        repeated: calls of a step beyond its first.
-        stale: calls by an owner whose run another owner had taken over before.
-        killed: runs that the killed worker had begun and not ended.
-        first_s: seconds from the kill to the first of their calls elsewhere.
-        last_s: to the last of their first calls elsewhere.
-        drained_s: seconds that the drained worker took to end.
-        wall_s: seconds in all.
-        shares: owner -> runs that it began.
-    """
-
-    runs: int
-    lost: int = 0
-    repeated: int = 0
-    stale: int = 0
-    killed: int = 0
-    first_s: float = 0.0
-    last_s: float = 0.0
-    drained_s: float = 0.0
-    wall_s: float = 0.0
-    shares: list[int] = []
+@asynccontextmanager
+async def accepting(place: Place, count: int = 1, **options: Any) -> AsyncGenerator[Any]:
+    """Open systems that accept runs; with the first one come the tables and the `LeaseBook`."""
+    async with AsyncExitStack() as stack:
+        opened: list[ActorSystem] = []
+        for _ in range(count):
+            url, schema = place.server.url, place.schema
+            system = system_of(url, schema, "accept", steps(), **options)
+            opened.append(await stack.enter_async_context(system))
+            if len(opened) == 1:
+                await in_thread(LeaseBook(place).open)
+        yield opened
 
 
-async def churn(place: Place, runs: int, count: int, workers: int) -> Verdict:
-    """Accept runs for workers; meanwhile kill one, stop one past its lease, drain one.
-
-    Args:
-        runs: threads, of one run each.
-        count: steps of a run.
-        workers: at least 3; the drained one is replaced.
-    """
-    verdict, start = Verdict(runs), time.monotonic()
-    thread = anyio.to_thread.run_sync
-    with ExitStack() as stack:
-        made = [await thread(stack.enter_context, worker(place)) for _ in range(workers)]
-        async with system_of(place.url, place.schema, "accept", steps(), lease_s=5.0) as web:
-            started = [
-                await web.start(
-                    GRAPH, f"t{n}", {"name": f"t{n}", "count": count, "done": []}, stream_mode=()
-                )
-                for n in range(runs)
-            ]
-            await _some_begun(place, runs // 2)
-            killed_at = time.time()
-            made[0].kill()
-            made[1].send_signal(signal.SIGSTOP)
-            await anyio.sleep(place.lease_s * 2.5)
-            made[1].send_signal(signal.SIGCONT)
-            drain_at = time.monotonic()
-            made[2].send_signal(signal.SIGTERM)
-            await thread(made[2].wait, 60)
-            verdict.drained_s = time.monotonic() - drain_at
-            await thread(stack.enter_context, worker(place))
-            with anyio.fail_after(PATIENCE_S):
-                for run in started:
-                    await run.wait()
-            values = {run.thread_id: await run.result() for run in started}
-    verdict.wall_s = time.monotonic() - start
-    verdict.lost = sum(v["done"] != list(range(count)) for v in values.values())
-    _judge(verdict, begun(place), killed_at)
-    return verdict
+async def accept(web: ActorSystem, name: str, count: int = 1, **options: Any) -> Any:
+    """Start a run on the thread of its name; again when the store has failed in between."""
+    given = {"name": name, "count": count, "done": []}
+    options = {"stream_mode": (), **options}
+    while True:
+        try:
+            return await web.start(GRAPH, name, given, **options)
+        except (StorageError, ThreadBusyError):
+            # It may be stored: then it must not be started twice.
+            await anyio.sleep(0.1)
+            found = await patiently(partial(web.runs, thread_id=name))
+            if found:
+                return found[0]
 
 
-async def _some_begun(place: Place, runs: int) -> None:
+async def accept_all(
+    webs: list[ActorSystem], names: Iterable[str], count: int = 1, **options: Any
+) -> dict[str, Any]:
+    """Start a run for each name, by the systems in turn, `AT_ONCE` at a time; name -> run."""
+    limiter, started = anyio.Semaphore(AT_ONCE), dict[str, Any]()
+
+    async def one(number: int, name: str) -> None:
+        async with limiter:
+            started[name] = await accept(webs[number % len(webs)], name, count, **options)
+
+    async with anyio.create_task_group() as group:
+        for number, name in enumerate(names):
+            group.start_soon(one, number, name)
+    return started
+
+
+async def patiently(work: Callable[[], Awaitable[Any]]) -> Any:
+    """Await something, again while the store fails."""
     with anyio.fail_after(PATIENCE_S):
-        while len({call.name for call in begun(place)}) < runs:  # noqa: ASYNC110 - in processes
-            await anyio.sleep(0.05)
+        while True:
+            try:
+                return await work()
+            except StorageError:
+                await anyio.sleep(0.1)
 
 
-def _judge(verdict: Verdict, calls: list[Begun], killed_at: float) -> None:
-    by_name: dict[str, list[Begun]] = defaultdict(list)
+async def ended(runs: Iterable[Any]) -> list[str]:
+    """Wait for runs; return their statuses."""
+    return [await patiently(run.wait) for run in runs]
+
+
+class LeaseBook:
+    """Notes each renewal of a lease, by a trigger: which system had a lease, and when."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def open(self) -> None:
+        """Create the trigger; the tables are there."""
+        schema = self._place.schema
+        with self._place.server.connect(schema) as db:
+            db.execute(_BOOK.replace("SCHEMA", schema))
+
+    def owners(self) -> set[str]:
+        """The owners that had a lease: more than systems were opened if one has lost its own."""
+        return set(self._leases())
+
+    def late(self, calls: Iterable[Call]) -> list[Call]:
+        """The calls that were begun when their owner's lease was over."""
+        leases = self._leases()
+        return [call for call in calls if not _holds(leases.get(call.owner, []), call.at)]
+
+    def _leases(self) -> dict[str, list[tuple[float, float]]]:
+        """Owner -> (moment of the renewal, end of the lease), by time."""
+        found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        with self._place.server.connect(self._place.schema) as db:
+            query = "SELECT encode(owner, 'hex'), moment, until FROM lease_book ORDER BY moment"
+            for owner, moment, until in db.execute(query).fetchall():
+                found[owner].append((moment, until))
+        return found
+
+
+def _holds(leases: list[tuple[float, float]], at: float) -> bool:
+    newest = bisect_right(leases, (at, float("inf"))) - 1
+    return newest >= 0 and leases[newest][1] > at
+
+
+_BOOK: Any = """
+CREATE TABLE IF NOT EXISTS SCHEMA.lease_book (owner bytea, moment float8, until float8);
+CREATE OR REPLACE FUNCTION SCHEMA.note_lease() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' THEN
+        INSERT INTO SCHEMA.lease_book VALUES (OLD.owner, extract(epoch FROM clock_timestamp()), 0);
+    ELSE
+        INSERT INTO SCHEMA.lease_book VALUES (NEW.owner, extract(epoch FROM clock_timestamp()),
+            extract(epoch FROM NEW.lease_until));
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE OR REPLACE TRIGGER note_lease AFTER INSERT OR UPDATE OR DELETE ON SCHEMA.owners
+    FOR EACH ROW EXECUTE FUNCTION SCHEMA.note_lease();
+"""
+
+
+def stale(calls: Iterable[Call]) -> int:
+    """Count calls of owners that another owner had followed on the same run."""
+    left: dict[str, set[str]] = defaultdict(set)
+    current: dict[str, str] = {}
+    count = 0
     for call in calls:
-        by_name[call.name].append(call)
-    seen = Counter((call.name, call.step) for call in calls)
-    verdict.repeated = sum(count - 1 for count in seen.values())
-    verdict.stale = sum(map(_stale, by_name.values()))
-    verdict.shares = sorted(Counter(c[0].owner for c in by_name.values()).values())
-    last_owner = {}
-    gone = _owner_that_ended(calls, killed_at)
-    taken = []
-    for name, mine in by_name.items():
-        before = [c for c in mine if c.at <= killed_at]
-        last_owner[name] = before[-1].owner if before else ""
-        after = [c.at - killed_at for c in mine if c.at > killed_at and c.owner != gone]
-        if last_owner[name] == gone and after:
-            taken.append(min(after))
-    verdict.killed = len(taken)
-    verdict.first_s, verdict.last_s = min(taken, default=0.0), max(taken, default=0.0)
+        if call.owner in left[call.name]:
+            count += 1
+        elif call.owner != current.get(call.name, call.owner):
+            left[call.name].add(current[call.name])
+        current[call.name] = call.owner
+    return count
 
 
-def _owner_that_ended(calls: list[Begun], killed_at: float) -> str:
-    """The owner that made no call after the kill, of those that made most before it."""
-    before = Counter(c.owner for c in calls if c.at <= killed_at)
-    after = {c.owner for c in calls if c.at > killed_at + 0.05}
-    gone = [owner for owner, _ in before.most_common() if owner not in after]
-    # The stopped worker makes none either for a while, and comes back as another owner.
-    return gone[0] if gone else ""
+def restart(place: Place) -> None:
+    """Stop PostgreSQL, and start it again."""
+    place.server.stop()
+    place.server.start()
 
 
-def _stale(calls: list[Begun]) -> int:
-    """Count calls of owners that had been followed by another."""
-    left: set[str] = set()
-    stale, current = 0, ""
-    for call in calls:
-        if call.owner in left:
-            stale += 1
-        elif call.owner != current:
-            left.add(current)
-            current = call.owner
-    return stale
+def transactions(place: Place) -> int:
+    """The transactions that the server has committed so far in the tests' database."""
+    with psycopg.connect(place.server.url, autocommit=True) as db:
+        # Each session reports its own at most once per second.
+        time.sleep(1.2)
+        query = "SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()"
+        (count,) = db.execute(query).fetchone() or (0,)
+    return count

@@ -1,7 +1,7 @@
 """A worker of dispatched runs, to be killed or stopped; tests start it as a process.
 
 It runs "steps": `count` times the same node, which appends a line to a log before it waits:
-"owner thread step time". It prints "ready" when it takes runs, and drains at SIGTERM.
+"owner pid name step time". It prints "ready" when it takes runs, and drains at SIGTERM.
 """
 
 import os
@@ -11,6 +11,7 @@ from operator import add
 from typing import Annotated, Any, TypedDict
 
 import anyio
+import msgspec
 
 from actorgraph import END, START, ActorSystem, PostgresSaver, StateGraph
 from actorgraph.dispatch import PGQueuerDispatcher
@@ -26,6 +27,23 @@ class Steps(TypedDict, total=False):
     done: Annotated[list[int], add]
 
 
+class WorkerOptions(msgspec.Struct, frozen=True):
+    """The part of a worker that a test chooses; all but `pause_s` as for `ActorSystem`.
+
+    Attributes:
+        pause_s: of each call of the node.
+    """
+
+    pause_s: float = 0.0
+    lease_s: float = 4.0
+    max_runs: int = 500
+    reserve: int = 0
+    build: str = ""
+    builds: tuple[str, ...] = ()
+    drain_timeout_s: float = 30.0
+    attempts_max: int = 10
+
+
 def steps(log: int | None = None, owner: Any = None, pause_s: float = 0.0) -> Any:
     """A loop of one node.
 
@@ -38,7 +56,7 @@ def steps(log: int | None = None, owner: Any = None, pause_s: float = 0.0) -> An
     async def step(state: Steps) -> dict[str, Any]:
         number = len(state["done"])
         if log is not None:
-            line = f"{owner().hex()} {state['name']} {number} {time.time()}\n"
+            line = f"{owner().hex()} {os.getpid()} {state['name']} {number} {time.time()}\n"
             os.write(log, line.encode())
         await anyio.sleep(pause_s)
         return {"done": [number]}
@@ -61,14 +79,14 @@ def system_of(url: str, schema: str, role: Any, graph: Any, **options: Any) -> A
     return ActorSystem({GRAPH: graph}, saver=saver, dispatcher=dispatcher, role=role, **options)
 
 
-async def main(url: str, schema: str, path: str, *numbers: float) -> None:
-    """Work until SIGTERM; the numbers are seconds of a call, seconds of a lease, runs at once."""
-    pause_s, lease_s, runs = numbers
+async def main(url: str, schema: str, path: str, given: WorkerOptions) -> None:
+    """Work until SIGTERM."""
     log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     made: list[ActorSystem] = []
-    graph = steps(log, lambda: made[0]._actor.owner, pause_s)  # noqa: SLF001 - ids of leases
-    slots = {"max_runs": int(runs), "reserve": int(runs / 5)}
-    system = system_of(url, schema, "work", graph, lease_s=lease_s, attempts_max=10, **slots)
+    graph = steps(log, lambda: made[0]._actor.owner, given.pause_s)  # noqa: SLF001 - ids of leases
+    options = msgspec.structs.asdict(given)
+    del options["pause_s"]
+    system = system_of(url, schema, "work", graph, **options)
     made.append(system)
     async with system:
         sys.stdout.write("ready\n")
@@ -77,5 +95,6 @@ async def main(url: str, schema: str, path: str, *numbers: float) -> None:
 
 
 if __name__ == "__main__":
-    loop, url, schema, path, *numbers = sys.argv[1:]
-    anyio.run(main, url, schema, path, *map(float, numbers), backend=loop)
+    loop, url, schema, path, options = sys.argv[1:]
+    decoded = msgspec.json.decode(options, type=WorkerOptions)
+    anyio.run(main, url, schema, path, decoded, backend=loop)

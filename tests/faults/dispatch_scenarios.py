@@ -1,0 +1,223 @@
+"""Scenarios of runs that are dispatched to worker processes; large and small by their parameters.
+
+Each returns figures. The large forms are tests/faults/test_dispatch.py, the small ones
+tests/dispatch/test_processes.py.
+"""
+
+import signal
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from subprocess import Popen
+from typing import Any
+
+import anyio
+import msgspec
+
+from tests.faults.dispatching import (
+    Call,
+    Fleet,
+    LeaseBook,
+    Place,
+    accept_all,
+    accepting,
+    ended,
+    in_thread,
+    patiently,
+    restart,
+    stale,
+)
+from tests.support.dispatch_worker import GRAPH, WorkerOptions
+
+
+class Churned(msgspec.Struct):
+    """The result of `churn`.
+
+    Attributes:
+        lost: runs that did not end with all of their steps, each once.
+        repeated: calls of a step beyond its first.
+        again: calls of a step by an owner that had called it, or a later one, before.
+        stale: calls by an owner whose run another owner had taken over before.
+        late: calls that were begun when their owner's lease was over.
+        drained_s: seconds that the drained worker took to end.
+        wall_s: seconds in all.
+        shares: runs that each owner began.
+    """
+
+    lost: int
+    repeated: int
+    again: int
+    stale: int
+    late: int
+    drained_s: float
+    wall_s: float
+    shares: list[int]
+
+
+async def churn(
+    place: Place,
+    options: WorkerOptions,
+    *,
+    runs: int,
+    count: int,
+    workers: int,
+    webs: int = 1,
+    with_restart: bool = False,
+) -> Churned:
+    """Accept runs for workers; meanwhile kill one, stop one for 2.5 leases, drain one.
+
+    Args:
+        runs: threads, of one run each.
+        count: steps of a run.
+        workers: at least 3; the drained one is replaced.
+        with_restart: of PostgreSQL, after the stopped worker has gone on.
+    """
+    begun = time.monotonic()
+    names = [f"t{number}" for number in range(runs)]
+    async with (
+        accepting(place, webs, lease_s=options.lease_s) as accepts,
+        Fleet(place, options) as fleet,
+    ):
+        made = await fleet.start(workers)
+        started = await accept_all(accepts, names, count)
+        await fleet.until(lambda: len(fleet.begun()) >= runs // 2)
+        made[0].kill()
+        made[1].send_signal(signal.SIGSTOP)
+        await anyio.sleep(options.lease_s * 2.5)
+        made[1].send_signal(signal.SIGCONT)
+        if with_restart:
+            await in_thread(restart, place)
+        drained_s = await _drained(made[2])
+        await fleet.start()
+        await ended(started.values())
+        values = [await patiently(run.result) for run in started.values()]
+        calls = fleet.calls()
+        late = await in_thread(LeaseBook(place).late, calls)
+    lost = sum(value["done"] != list(range(count)) for value in values)
+    seen = Counter((call.name, call.step) for call in calls)
+    firsts = {call.name: call.owner for call in reversed(calls)}
+    return Churned(
+        lost=lost,
+        repeated=sum(number - 1 for number in seen.values()),
+        again=_again(calls),
+        stale=stale(calls),
+        late=len(late),
+        drained_s=drained_s,
+        wall_s=time.monotonic() - begun,
+        shares=sorted(Counter(firsts.values()).values()),
+    )
+
+
+def _again(calls: Iterable[Call]) -> int:
+    """Count calls of a step by an owner that had called it, or a later one of its run, before."""
+    highest: dict[tuple[str, str], int] = defaultdict(lambda: -1)
+    count = 0
+    for call in calls:
+        key = (call.owner, call.name)
+        count += call.step <= highest[key]
+        highest[key] = max(highest[key], call.step)
+    return count
+
+
+async def _drained(process: Popen[str]) -> float:
+    """Send SIGTERM; return the seconds until the process has ended."""
+    begun = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    await in_thread(process.wait, 60)
+    return time.monotonic() - begun
+
+
+async def fill_and_kill(place: Place, options: WorkerOptions, runs: int) -> tuple[float, float]:
+    """Kill one of three workers while the two others are full, but for what they reserve.
+
+    Args:
+        options: `max_runs - reserve` is a third of the runs, and `pause_s` is longer than a test.
+    Returns: seconds from the kill to the first and to the last of its runs that went on.
+    """
+    names = [f"t{number}" for number in range(runs)]
+    async with accepting(place, lease_s=options.lease_s) as webs, Fleet(place, options) as fleet:
+        made = await fleet.start(3)
+        await accept_all(webs, names)
+        await fleet.until(lambda: len(fleet.begun()) == runs)
+        gone = {call.name for call in fleet.calls() if call.pid == made[0].pid}
+        made[0].kill()
+        killed_at = time.time()
+        alive = {made[1].pid, made[2].pid}
+
+        def moved() -> dict[str, float]:
+            calls = [c for c in fleet.calls() if c.name in gone and c.pid in alive]
+            return {c.name: c.at - killed_at for c in reversed(calls) if c.at > killed_at}
+
+        assert gone
+        await fleet.until(lambda: len(moved()) == len(gone))
+        waits = moved().values()
+        for process in made[1:]:
+            process.kill()
+    return min(waits), max(waits)
+
+
+async def shares_of(place: Place, options: WorkerOptions, runs: int) -> tuple[list[int], float]:
+    """Accept runs of nodes that wait for four workers; then more of them, which a fifth joins.
+
+    Returns: the runs of each of the four, and the seconds until the fifth worked.
+    """
+    async with accepting(place, lease_s=options.lease_s) as webs, Fleet(place, options) as fleet:
+        await fleet.start(4)
+        await accept_all(webs, [f"a{number}" for number in range(runs)])
+        await fleet.until(lambda: len(fleet.begun("a")) == runs)
+        shares = Counter(call.pid for call in fleet.calls())
+        await accept_all(webs, [f"b{number}" for number in range(runs)], 20)
+        (joiner,) = await fleet.start()
+        ready = time.monotonic()
+        more = await accept_all(webs, [f"c{number}" for number in range(runs)])
+        await fleet.until(lambda: any(call.pid == joiner.pid for call in fleet.calls()))
+        joined_s = time.monotonic() - ready
+        await ended(more.values())
+    return sorted(shares.values()), joined_s
+
+
+async def roll(place: Place, options: WorkerOptions, runs: int, count: int) -> list[str]:
+    """Replace workers of one build by those of another while runs of both are accepted.
+
+    Returns: the statuses of all runs.
+    """
+    async with (
+        accepting(place, build="one", lease_s=options.lease_s) as old,
+        accepting(place, build="two", lease_s=options.lease_s) as new,
+        Fleet(place, options) as fleet,
+    ):
+        made = await fleet.start(2, build="one")
+        first = await accept_all(old, [f"old{number}" for number in range(runs)], count)
+        await fleet.until(lambda: len(fleet.begun("old")) == runs)
+        for process in made:
+            await fleet.start(build="two", builds=("one",))
+            await _drained(process)
+        second = await accept_all(new, [f"new{number}" for number in range(runs)], count)
+        return await ended([*first.values(), *second.values()])
+
+
+async def in_order(place: Place, options: WorkerOptions, threads: int, runs: int) -> int:
+    """Put runs into the queue of each thread; three workers run them.
+
+    Returns: runs that began before an earlier one of their thread had ended.
+    """
+    async with accepting(place, lease_s=options.lease_s) as webs, Fleet(place, options) as fleet:
+        await fleet.start(3)
+        started: list[Any] = []
+
+        async def fill(thread: str) -> None:
+            for number in range(runs):
+                given = {"name": f"{thread}-{number}", "count": 0, "done": []}
+                options = {"if_busy": "enqueue", "stream_mode": ()}
+                started.append(await webs[0].start(GRAPH, thread, given, **options))
+
+        async with anyio.create_task_group() as group:
+            for number in range(threads):
+                group.start_soon(fill, f"t{number}")
+        assert set(await ended(started)) == {"success"}
+        begun: dict[str, list[int]] = defaultdict(list)
+        for call in fleet.calls():
+            thread, _, number = call.name.partition("-")
+            begun[thread].append(int(number))
+    assert len(begun) == threads
+    return sum(numbers != list(range(runs)) for numbers in begun.values())
