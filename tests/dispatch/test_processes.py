@@ -64,3 +64,41 @@ async def test_the_runs_of_a_thread_keep_their_order_over_workers(place):
     Three workers run each thread's runs in the order in which they were accepted.
     """
     assert await scenarios.in_order(place, WorkerOptions(), threads=10, runs=5) == 0
+
+
+DOUBLED = """INSERT INTO HINTS
+    (priority, created, updated, heartbeat, execute_after, status, entrypoint, payload)
+    SELECT priority, created, updated, heartbeat, execute_after, status, entrypoint, payload
+    FROM HINTS"""
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM HINTS", DOUBLED], ids=["deleted", "doubled"])
+async def test_runs_end_once_whatever_happens_to_their_hints(place, statement):
+    """
+    Runs whose hints were deleted or doubled end within a lease and a sweep, each step once.
+    """
+    options = WorkerOptions(lease_s=1.5)
+    wait_s = await scenarios.lose_hints(place, options, 30, statement)
+
+    assert wait_s <= options.lease_s * 4 / 3 + 1
+
+
+async def test_a_run_of_another_process_is_cancelled_soon(place):
+    """
+    The cancellation of a worker's run is pushed to it: it doesn't wait for the next sweep.
+    """
+    waits = await scenarios.cancel_remotely(place, WorkerOptions(pause_s=60.0, lease_s=15.0), 20)
+
+    assert waits[-1] <= 1, waits
+
+
+async def test_no_accepted_run_ends_because_its_thread_was_busy(place):
+    """
+    Two processes start runs on the same threads in each way of `if_busy`: a run is refused when
+    it is started, or it is run, or a later one replaces it.
+    """
+    found = await scenarios.crowd(place, WorkerOptions(), runs=80, threads=5)
+
+    assert found.total() == 80
+    assert set(found) <= {"success", "cancelled", "refused"}, found
+    assert found["success"] >= 5

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from actorgraph import ThreadBusyError
 from tests.faults.dispatching import (
     Call,
     Fleet,
@@ -93,7 +94,11 @@ async def churn(
         values = [await patiently(run.result) for run in started.values()]
         calls = fleet.calls()
         late = await in_thread(LeaseBook(place).late, calls)
-    lost = sum(value["done"] != list(range(count)) for value in values)
+    full = list(range(count))
+    return _churned(calls, sum(v["done"] != full for v in values), len(late), drained_s, begun)
+
+
+def _churned(calls: list[Call], lost: int, late: int, drained_s: float, begun: float) -> Churned:
     seen = Counter((call.name, call.step) for call in calls)
     firsts = {call.name: call.owner for call in reversed(calls)}
     return Churned(
@@ -101,7 +106,7 @@ async def churn(
         repeated=sum(number - 1 for number in seen.values()),
         again=_again(calls),
         stale=stale(calls),
-        late=len(late),
+        late=late,
         drained_s=drained_s,
         wall_s=time.monotonic() - begun,
         shares=sorted(Counter(firsts.values()).values()),
@@ -221,3 +226,72 @@ async def in_order(place: Place, options: WorkerOptions, threads: int, runs: int
             begun[thread].append(int(number))
     assert len(begun) == threads
     return sum(numbers != list(range(runs)) for numbers in begun.values())
+
+
+async def lose_hints(place: Place, options: WorkerOptions, runs: int, statement: str) -> float:
+    """Accept runs, change the hints by a statement, then start two workers.
+
+    Args:
+        statement: with "HINTS" for the table of the engine.
+    Returns: seconds until the last run had ended, of workers that were ready.
+    """
+    async with accepting(place, lease_s=options.lease_s) as webs, Fleet(place, options) as fleet:
+        started = await accept_all(webs, [f"t{number}" for number in range(runs)])
+        with place.server.connect(place.schema) as db:
+            changed = db.execute(statement.replace("HINTS", f"{place.schema}.pgqueuer")).rowcount
+        assert changed == runs
+        await fleet.start(2)
+        ready = time.monotonic()
+        assert set(await ended(started.values())) == {"success"}
+        assert {call.step for call in fleet.calls()} == {0}
+        assert len(fleet.calls()) == runs
+    return time.monotonic() - ready
+
+
+async def cancel_remotely(place: Place, options: WorkerOptions, runs: int) -> list[float]:
+    """Cancel runs that workers have, from the process that accepted them; return seconds, sorted.
+
+    Args:
+        options: `pause_s` is longer than a test.
+    """
+    waits: list[float] = []
+    async with accepting(place, lease_s=options.lease_s) as webs, Fleet(place, options) as fleet:
+        made = await fleet.start(2)
+        started = await accept_all(webs, [f"t{number}" for number in range(runs)])
+        await fleet.until(lambda: len(fleet.begun()) == runs)
+        for run in started.values():
+            begun = time.monotonic()
+            assert await run.cancel() == "cancelled"
+            waits.append(time.monotonic() - begun)
+        for process in made:
+            process.kill()
+    return sorted(waits)
+
+
+async def crowd(place: Place, options: WorkerOptions, runs: int, threads: int) -> Counter[str]:
+    """Start runs on few threads by two systems at once, with each of the ways of `if_busy`.
+
+    Returns: status -> accepted runs; "refused" for runs that were not accepted.
+    """
+    modes = ("enqueue", "reject", "interrupt", "rollback")
+    found: Counter[str] = Counter()
+    started: list[Any] = []
+    async with accepting(place, 2, lease_s=options.lease_s) as webs, Fleet(place, options) as fleet:
+        await fleet.start(2)
+
+        async def one(number: int) -> None:
+            thread = f"t{number % threads}"
+            given = {"name": thread, "count": 0, "done": []}
+            mode = modes[number // threads % 4]
+            try:
+                web = webs[number % 2]
+                run = await web.start(GRAPH, thread, given, if_busy=mode, stream_mode=())
+                started.append(run)
+            except ThreadBusyError:
+                found["refused"] += 1
+
+        async with anyio.create_task_group() as group:
+            for number in range(runs):
+                group.start_soon(one, number)
+        found.update(await ended(started))
+    return found

@@ -48,7 +48,9 @@ LOOK_S = 2.0
 SWEEP_S = 1.0
 """Longest time between two sweeps; a third of the lease if that is shorter."""
 NEW_S = 5.0
-"""Age at which a run that no system has had is announced again: its hint may be on its way."""
+"""Age at which a run that no system has had is announced again: its hint may be on its way.
+
+The lease, if that is shorter."""
 RETRY_S = 1.0
 """Pause after an error of the dispatcher or the saver."""
 RECENT_MAX = 10_000
@@ -303,7 +305,7 @@ class DispatchActor:
             # Orphans first and on their own: behind more new runs than one query reads they would
             # not be seen.
             await self._announce(await self._waiting(now, owned=True))
-            lost = now - int(NEW_S * 1e6)
+            lost = now - int(min(NEW_S, self._actor.limits.lease_s) * 1e6)
             new = [row for row in await self._waiting(now, owned=False) if not row.owner]
             await self._announce([row for row in new if max(row.created, row.due) < lost])
 
