@@ -66,14 +66,14 @@ async def test_the_runs_of_a_thread_keep_their_order_over_workers(place):
     assert await scenarios.in_order(place, WorkerOptions(), threads=10, runs=5) == 0
 
 
-DOUBLED = """INSERT INTO HINTS
+DOUBLED = """INSERT INTO pgqueuer
     (priority, created, updated, heartbeat, execute_after, status, entrypoint, payload)
     SELECT priority, created, updated, heartbeat, execute_after, status, entrypoint, payload
-    FROM HINTS"""
+    FROM pgqueuer"""
 
 
-@pytest.mark.parametrize("statement", ["DELETE FROM HINTS", DOUBLED], ids=["deleted", "doubled"])
-async def test_runs_end_once_whatever_happens_to_their_hints(place, statement):
+@pytest.mark.parametrize("statement", ["DELETE FROM pgqueuer", DOUBLED], ids=["deleted", "doubled"])
+async def test_runs_end_once_without_their_hints_and_with_two(place, statement):
     """
     Runs whose hints were deleted or doubled end within a lease and a sweep, each step once.
     """

@@ -228,17 +228,17 @@ async def in_order(place: Place, options: WorkerOptions, threads: int, runs: int
     return sum(numbers != list(range(runs)) for numbers in begun.values())
 
 
-async def lose_hints(place: Place, options: WorkerOptions, runs: int, statement: str) -> float:
+async def lose_hints(place: Place, options: WorkerOptions, runs: int, statement: Any) -> float:
     """Accept runs, change the hints by a statement, then start two workers.
 
     Args:
-        statement: with "HINTS" for the table of the engine.
+        statement: on the table `pgqueuer` of the engine.
     Returns: seconds until the last run had ended, of workers that were ready.
     """
     async with accepting(place, lease_s=options.lease_s) as webs, Fleet(place, options) as fleet:
         started = await accept_all(webs, [f"t{number}" for number in range(runs)])
         with place.server.connect(place.schema) as db:
-            changed = db.execute(statement.replace("HINTS", f"{place.schema}.pgqueuer")).rowcount
+            changed = db.execute(statement).rowcount
         assert changed == runs
         await fleet.start(2)
         ready = time.monotonic()
