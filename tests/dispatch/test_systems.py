@@ -10,9 +10,10 @@ from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError, SqliteSav
 from actorgraph.api.system.prometheus import exposition
 from actorgraph.dispatch import InMemoryDispatcher, PGQueuerDispatcher
 from actorgraph.errors import StorageBusyError
+from actorgraph.runtime.system.stored_events import read_page
 from actorgraph.values.dispatch import Hint
 from actorgraph.values.ids import as_bytes
-from actorgraph.values.systems import ListRuns
+from actorgraph.values.systems import ListRuns, RunEvent
 from tests.support.gates import PATIENCE_S, Turnstile, settled
 from tests.support.graphs import in_a_row, writer
 
@@ -491,6 +492,44 @@ class TestLostHints:
         with pytest.raises(InvalidConfigError, match="needs a PostgresSaver"):
             async with system:
                 raise AssertionError
+
+
+class TestReaders:
+    async def test_readers_of_one_handle_do_not_take_each_others_news(self, fleet, monkeypatch):
+        """
+        News that come while a reader looks are for it too, although another one was woken by them.
+        """
+        monkeypatch.setattr("actorgraph.runtime.system.dispatch_actor.LOOK_S", 600.0)
+        looked, out = anyio.Event(), anyio.Event()
+
+        async def slow_once(*place: Any) -> Any:
+            page = await read_page(*place)
+            if not looked.is_set():
+                looked.set()
+                await out.wait()
+            return page
+
+        monkeypatch.setattr("actorgraph.api.system.system.read_page", slow_once)
+        slow, found = Turnstile({"bar": ["slow"]}), dict[str, RunEvent]()
+        async with fleet.system("accept") as web, soon(), anyio.create_task_group() as group:
+            run = await web.start("g", "t", {"bar": []})
+
+            async def read(name: str) -> None:
+                async with run.events() as events:
+                    found[name] = await anext(events)
+
+            group.start_soon(read, "late")
+            await looked.wait()
+            async with fleet.system("work", slow), anyio.create_task_group() as other:
+                other.start_soon(read, "early")
+                await slow.entered.wait()
+                while "early" not in found:  # noqa: ASYNC110 - read by a task
+                    await anyio.sleep(0.01)
+                out.set()
+                while "late" not in found:  # noqa: ASYNC110 - read by a task
+                    await anyio.sleep(0.01)
+                slow.out.set()
+        assert found["late"] == found["early"]
 
 
 class TestEnds:

@@ -196,7 +196,7 @@ class StoredRun(Run):
         ask_cancel: Callable[[RunRow, str], Awaitable[None]],
         taken_up: Callable[[], Run | None],
         draining: Callable[[], str | None],
-        pause: Callable[[], Awaitable[None]],
+        make_pause: Callable[[], Callable[[], Awaitable[None]]],
     ) -> None:
         self._row = row
         self._metadata = metadata
@@ -206,7 +206,8 @@ class StoredRun(Run):
         self._ask_cancel = ask_cancel
         self._taken_up = taken_up
         self._draining = draining
-        self._pause = pause
+        # One for each that waits: it remembers up to which news that one has looked.
+        self._make_pause = make_pause
 
     @property
     def id(self) -> str:
@@ -275,15 +276,16 @@ class StoredRun(Run):
             values=self._values,
             live=live,
             draining=self._draining,
-            pause=self._pause,
+            pause=self._make_pause(),
         )
         return StoredReader(elsewhere, after)
 
     async def wait(self, timeout_s: float | None = None) -> Any:
         """See `Run.wait`; polls the saver."""
+        pause = self._make_pause()
         with anyio.move_on_after(timeout_s):
             while not await self._is_over():
-                await self._pause()
+                await pause()
             return self.status
         raise ResultTimeoutError(
             f"run {self.id} is still active after {timeout_s} s",
@@ -331,7 +333,7 @@ class StoredRun(Run):
         """
         if (own := self._taken_up()) is not None:
             return await own.cancel(reason, wait=wait)
-        asked = False
+        asked, pause = False, self._make_pause()
         while not await self._is_over():
             # Asked once of a living owner; again when the owner died, and then done here.
             if not asked or not self._row.alive:
@@ -341,7 +343,7 @@ class StoredRun(Run):
                     await self._is_over()
                     break
             else:
-                await self._pause()
+                await pause()
         return self.status
 
     async def _is_over(self) -> bool:

@@ -518,5 +518,5 @@ class ActorSystem(LifecycleMethods):
             ask_cancel=self._end_row,
             taken_up=lambda: self._live(row.run),
             draining=lambda: self._actor.draining,
-            pause=self._pause_of(row.run),
+            make_pause=lambda: self._pause_of(row.run),
         )
