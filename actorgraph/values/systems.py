@@ -127,12 +127,17 @@ class AdoptRun(msgspec.Struct, frozen=True):
 
 
 class AskCancel(msgspec.Struct, frozen=True):
-    """Ask the owner of an open run to cancel it; a run that has ended stays as it is."""
+    """Ask the owner of an open run to cancel it; a run that has ended stays as it is.
+
+    Attributes:
+        earlier: ask the owners of all open runs of the thread that are older than `run` instead.
+    """
 
     run: bytes
     thread_id: str
     reason: str
     size: int = 0
+    earlier: bool = False
 
 
 class RenewOwner(msgspec.Struct, frozen=True):

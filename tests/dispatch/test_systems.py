@@ -4,16 +4,18 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError, SqliteSaver, SystemBusyError
 from actorgraph.api.system.prometheus import exposition
 from actorgraph.dispatch import InMemoryDispatcher, PGQueuerDispatcher
 from actorgraph.errors import StorageBusyError
+from actorgraph.runtime.saver.persistence import PersistenceActor
 from actorgraph.runtime.system.stored_events import read_page
 from actorgraph.values.dispatch import Hint
-from actorgraph.values.ids import as_bytes
-from actorgraph.values.systems import ListRuns, RunEvent
+from actorgraph.values.ids import as_bytes, as_text
+from actorgraph.values.systems import ListRuns, PutRun, RunEvent
 from tests.support.gates import PATIENCE_S, Turnstile, settled
 from tests.support.graphs import in_a_row, writer
 
@@ -587,6 +589,32 @@ class TestBusyThreads:
                 assert await first.wait() == "cancelled"
                 slow.out.set()
                 assert await second.wait() == "success"
+
+    @pytest.mark.parametrize("if_busy", ["interrupt", "rollback"])
+    async def test_runs_accepted_meanwhile_are_replaced_too(self, fleet, monkeypatch, if_busy):
+        """
+        An older run that another process has stored shortly before the one that replaces it is
+        cancelled too.
+        """
+        real = PersistenceActor.store
+
+        async def after_another(writer: Any, *requests: Any) -> Any:
+            monkeypatch.setattr(PersistenceActor, "store", real)
+            (row,) = await web._host.reader.ask(ListRuns(open_of=("t",)))  # noqa: SLF001
+            between = (int.from_bytes(row.run) + 1).to_bytes(16)
+            await writer.store(PutRun(msgspec.structs.replace(row, run=between), "t"))
+            older.extend([row.run, between])
+            return await writer.store(*requests)
+
+        older: list[Any] = []
+        async with fleet.system("accept") as web, soon():
+            await web.start("g", "t", {"bar": []})
+            monkeypatch.setattr(PersistenceActor, "store", after_another)
+            last = await web.start("g", "t", {"bar": []}, if_busy=if_busy)
+            async with fleet.system("work"):
+                assert await last.wait() == "success"
+            found = [await web.run(as_text(identity)) for identity in older]
+        assert [run.status for run in found] == ["cancelled", "cancelled"]
 
     async def test_a_busy_thread_refuses(self, fleet):
         """

@@ -170,6 +170,21 @@ class TestRunsOfSystems:
         await port.commit([adopt()])
         assert [r.cancel for r in await runs(port, asked_of=TWO)] == ["a"]
 
+    async def test_a_run_that_replaces_others_asks_for_all_older_ones(self, port):
+        """
+        Open runs of its thread that are older are asked, in one transaction with its row; neither
+        it, nor younger ones, nor ended ones, nor those of other threads.
+        """
+        older, ended, mine = b"q" * 16, b"p" * 16, AskCancel(LATER, "t", "why", earlier=True)
+        await port.commit([put(older), put(RUN, TWO), put(ended), put(b"z" * 16)])
+        elsewhere = PutRun(msgspec.structs.replace(row(b"o" * 16), thread_id="u"), "u")
+        await port.commit([elsewhere, SetRun(ended, "t", ONE, "success")])
+
+        assert kinds(await port.commit([put(LATER), mine])) == [Committed] * 2
+
+        asked = [(r.run, r.cancel) for r in await runs(port) if r.cancel is not None]
+        assert asked == [(older, "why"), (RUN, "why")]
+
 
 class TestLeases:
     async def test_an_owner_is_alive_while_its_lease_holds(self, port):

@@ -254,7 +254,7 @@ class ActorSystem(LifecycleMethods):
         dispatch, actor = self._dispatch, self._actor
         assert dispatch is not None
         await actor.turn("enqueue", thread_id)
-        before = await self._room_elsewhere(dispatch, "" if new else thread_id, if_busy)
+        await self._check_room_elsewhere(dispatch, "" if new else thread_id, if_busy)
         call = checked_call(
             graph,
             thread_id,
@@ -265,27 +265,32 @@ class ActorSystem(LifecycleMethods):
         )
         row = self._free_row(call, options)
         requests: list[PutRun | AskCancel] = [PutRun(row, thread_id, len(row.payload), if_busy)]
-        replaced: list[RunRow] = []
-        if if_busy in ("interrupt", "rollback"):
-            replaced = before
+        replaces = if_busy in ("interrupt", "rollback") and not new
+        if replaces:
             reason = replacement_reason(row.run)
-            requests += [AskCancel(old.run, thread_id, reason) for old in replaced]
+            requests.append(AskCancel(row.run, thread_id, reason, earlier=True))
         # Handed over at once, so that they are one transaction.
         await self._host.writer.store(*requests)
-        for old in replaced:
-            await self._end_row(old, replacement_reason(row.run))
+        if replaces:
+            await self._end_earlier(row)
         if self._dispatcher is not None and not self._dispatcher.in_commit:
             await dispatch.hand_over([row])
         return self._stored(row)
 
-    async def _room_elsewhere(
+    async def _end_earlier(self, row: RunRow) -> None:
+        """End the runs that a stored run replaces: wake their systems, or end them here."""
+        rows: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(row.thread_id,)))
+        for old in rows:
+            if old.run < row.run:
+                await self._end_row(old, replacement_reason(row.run))
+
+    async def _check_room_elsewhere(
         self, dispatch: DispatchActor, thread_id: str, if_busy: IfBusy
-    ) -> list[RunRow]:
+    ) -> None:
         """Refuse a run if too many wait for workers, or for its thread.
 
         Args:
             thread_id: "" for a new thread.
-        Returns: the open runs of the thread.
         """
         limits = self._actor.limits
         waiting = await dispatch.depth(limits.max_queued + 1)
@@ -293,13 +298,12 @@ class ActorSystem(LifecycleMethods):
             self._actor.refused += 1
             raise too_busy(f"{waiting.runs} runs wait for a worker", "raise max_queued", limits)
         dispatch.stored_since += 1
-        if not thread_id:
-            return []
+        if not thread_id or if_busy != "enqueue":
+            return
         before: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(thread_id,)))
-        if if_busy == "enqueue" and len(before) > limits.max_waiting:
+        if len(before) > limits.max_waiting:
             self._actor.refused += 1
             raise full(thread_id, RefuseFull(len(before) - 1), limits)
-        return before
 
     def _free_row(self, call: StartCall, options: StartOptions) -> RunRow:
         """Make the row of a run that any worker may claim."""

@@ -129,10 +129,12 @@ class MemorySystems:
                 self._leases[owner] = time.monotonic() + lease_s
             case DropOwner(owner):
                 self._leases.pop(owner, None)
+            case AskCancel(run, thread_id, _, _, True):
+                for other in sorted(self._open.get(thread_id, ())):
+                    if other < run:
+                        self._ask_cancel(other, request.reason)
             case AskCancel(run, _, reason):
-                row = self._runs.get(run)
-                if row is not None and row.status in OPEN_STATUSES and row.cancel is None:
-                    self._write(msgspec.structs.replace(row, cancel=reason))
+                self._ask_cancel(run, reason)
             case SealRun():
                 self._seal(request)
             case TrimRuns(older_than):  # like ForgetRun it leaves open runs
@@ -143,6 +145,11 @@ class MemorySystems:
             case _:
                 return self._change(request)
         return Committed()
+
+    def _ask_cancel(self, run: bytes, reason: str) -> None:
+        row = self._runs.get(run)
+        if row is not None and row.status in OPEN_STATUSES and row.cancel is None:
+            self._write(msgspec.structs.replace(row, cancel=reason))
 
     def _put(self, request: PutRun) -> CommitOutcome:
         row = request.row

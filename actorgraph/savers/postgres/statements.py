@@ -355,6 +355,10 @@ ASK_CANCEL: LiteralString = f"""
 INSERT INTO cancels SELECT run, %s FROM system_runs WHERE run = %s AND {_OPEN}
 ON CONFLICT DO NOTHING
 """  # noqa: S608 - the only thing put in is a constant
+ASK_CANCEL_EARLIER: LiteralString = f"""
+INSERT INTO cancels SELECT run, %s FROM system_runs WHERE thread_id = %s AND run < %s AND {_OPEN}
+ON CONFLICT DO NOTHING
+"""  # noqa: S608 - the only thing put in is a constant
 SELECT_SEALED: LiteralString = "SELECT graph, created, metadata FROM system_runs WHERE run = %s"
 SEAL_RUN: LiteralString = "UPDATE system_runs SET payload = %s, crc = %s WHERE run = %s"
 SEAL_EVENTS: LiteralString = """

@@ -221,6 +221,8 @@ def apply_request(connection: Connection[Any], request: RareRequest) -> CommitOu
             run(sql.RENEW, (owner, lease_s))
         case DropOwner(owner):
             run(sql.DROP, (owner,))
+        case AskCancel(asked, thread_id, reason, _, True):
+            run(sql.ASK_CANCEL_EARLIER, (reason, thread_id, asked))
         case AskCancel(asked, _, reason):
             run(sql.ASK_CANCEL, (reason, asked))
         case SealRun():

@@ -55,6 +55,10 @@ ASK_CANCEL = """
 INSERT OR IGNORE INTO cancels SELECT run, ? FROM system_runs
 WHERE run = ? AND status IN ('pending', 'running')
 """
+ASK_CANCEL_EARLIER = """
+INSERT OR IGNORE INTO cancels SELECT run, ? FROM system_runs
+WHERE thread_id = ? AND run < ? AND status IN ('pending', 'running')
+"""
 SELECT_OWNER = "SELECT owner FROM system_runs WHERE run = ?"
 RENEW = f"INSERT OR REPLACE INTO owners VALUES (?, {_NOW} + ?)"  # noqa: S608 - as above
 DROP = "DELETE FROM owners WHERE owner = ?"

@@ -116,6 +116,8 @@ def apply(connection: sqlite3.Connection, request: SystemRequest) -> CommitOutco
             connection.execute(sql.RENEW, (owner, lease_s))
         case DropOwner(owner):
             connection.execute(sql.DROP, (owner,))
+        case AskCancel(run, thread_id, reason, _, True):
+            connection.execute(sql.ASK_CANCEL_EARLIER, (reason, thread_id, run))
         case AskCancel(run, _, reason):
             connection.execute(sql.ASK_CANCEL, (reason, run))
         case TrimRuns(older_than):
