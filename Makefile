@@ -101,7 +101,7 @@ behaviour: $(DEV)
 		-n $(WORKERS) --dist worksteal $(ARGS)
 
 faults: $(DEV)
-	$(BIN)/python -m pytest tests/faults -o faulthandler_timeout=3600 $(ARGS)
+	$(BIN)/python -m pytest tests/faults $(ARGS)
 
 promises: $(DEV)
 	$(BIN)/python -m tests.support.promises

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support import saver_markers
+from tests.support.hang_guard import HangGuard
 from tests.support.known_types import same_types_afterwards
 from tests.support.postgres_server import postgres, schema
 
@@ -54,6 +55,12 @@ def types_as_before():
     """
     with same_types_afterwards():
         yield
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch the tests of this process; pytest-xdist's first one runs none."""
+    if hasattr(config, "workerinput") or config.getoption("dist", "no") == "no":
+        config.pluginmanager.register(HangGuard(), "hang-guard")
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
