@@ -32,21 +32,22 @@ async def test_runs_of_a_killed_worker_go_on_in_full_ones(place):
     Workers that are full take over what a killed one had, in the slots that they reserve.
     """
     options = WorkerOptions(pause_s=60.0, lease_s=1.0, max_runs=20, reserve=10)
-    first_s, last_s = await scenarios.fill_and_kill(place, options, runs=30)
+    found = await scenarios.fill_and_kill(place, options, runs=30)
 
-    assert first_s <= options.lease_s + 2
-    assert last_s <= options.lease_s + 5
+    assert found.first_s <= options.lease_s + 2
+    assert found.last_s <= options.lease_s + 5
 
 
 async def test_workers_share_runs_and_a_joiner_gets_some(place):
     """
-    Runs of one accepting process spread over the workers, and over one that joins later.
+    Runs of one accepting process spread over the workers, and over one that joins later; those
+    of a worker that gets SIGTERM go on elsewhere.
     """
     options = WorkerOptions(pause_s=0.2, max_runs=20)
-    shares, joined_s = await scenarios.shares_of(place, options, runs=80)
+    found = await scenarios.shares_of(place, options, runs=80)
 
-    assert len(shares) == 4
-    assert joined_s <= 2
+    assert len(found.shares) == 4
+    assert max(found.joined_s, found.drained_s, found.handed_s) <= 5, found
 
 
 async def test_a_rolling_deploy_parks_no_run(place):
@@ -54,9 +55,9 @@ async def test_a_rolling_deploy_parks_no_run(place):
     Workers of a new build that may run the old one's runs end those too.
     """
     options = WorkerOptions(pause_s=0.1, lease_s=1.0)
-    statuses = await scenarios.roll(place, options, runs=10, count=5)
+    statuses = await scenarios.roll(place, options, runs=5, count=5)
 
-    assert statuses == ["success"] * 20
+    assert statuses == ["success"] * 25
 
 
 async def test_the_runs_of_a_thread_keep_their_order_over_workers(place):
@@ -66,13 +67,9 @@ async def test_the_runs_of_a_thread_keep_their_order_over_workers(place):
     assert await scenarios.in_order(place, WorkerOptions(), threads=10, runs=5) == 0
 
 
-DOUBLED = """INSERT INTO pgqueuer
-    (priority, created, updated, heartbeat, execute_after, status, entrypoint, payload)
-    SELECT priority, created, updated, heartbeat, execute_after, status, entrypoint, payload
-    FROM pgqueuer"""
-
-
-@pytest.mark.parametrize("statement", ["DELETE FROM pgqueuer", DOUBLED], ids=["deleted", "doubled"])
+@pytest.mark.parametrize(
+    "statement", ["DELETE FROM pgqueuer", scenarios.DOUBLED], ids=["deleted", "doubled"]
+)
 async def test_runs_end_once_without_their_hints_and_with_two(place, statement):
     """
     Runs whose hints were deleted or doubled end within a lease and a sweep, each step once.

@@ -43,6 +43,7 @@ HEADS = {
     "web": "what | server | figures",
     "OpenAPI": "what | store | figures",
     "runs dispatched to four workers": "event loop and figures",
+    "dispatched runs": "what | event loop | figures",
     "ten thousand runs without a system": "event loop and figures",
     "removals during runs": "store | event loop | interleavings | runs that ended | refused "
     "| rows after delete | checkpoints that can't be read",

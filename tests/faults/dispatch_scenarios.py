@@ -132,21 +132,32 @@ async def _drained(process: Popen[str]) -> float:
     return time.monotonic() - begun
 
 
-async def fill_and_kill(place: Place, options: WorkerOptions, runs: int) -> tuple[float, float]:
+class TakenOver(msgspec.Struct):
+    """The result of `fill_and_kill`.
+
+    Attributes:
+        runs: that the killed worker had.
+        first_s: seconds from the kill until the first of them went on.
+        last_s: until the last of them did.
+    """
+
+    runs: int
+    first_s: float
+    last_s: float
+
+
+async def fill_and_kill(place: Place, options: WorkerOptions, runs: int) -> TakenOver:
     """Kill one of three workers while the two others are full, but for what they reserve.
 
     Args:
         options: `max_runs - reserve` is a third of the runs, and `pause_s` is longer than a test.
-    Returns: seconds from the kill to the first and to the last of its runs that went on.
     """
     names = [f"t{number}" for number in range(runs)]
     async with accepting(place, lease_s=options.lease_s) as webs, Fleet(place, options) as fleet:
         made = await fleet.start(3)
         await accept_all(webs, names)
         await fleet.until(lambda: len(fleet.begun()) == runs)
-        # A machine under load may have made a worker lose its lease, and runs, before.
-        newest = {call.name: call.pid for call in fleet.calls()}
-        gone = {name for name, pid in newest.items() if pid == made[0].pid}
+        gone = _had_by(fleet, made[0])
         made[0].kill()
         killed_at = time.time()
         alive = {made[1].pid, made[2].pid}
@@ -160,32 +171,76 @@ async def fill_and_kill(place: Place, options: WorkerOptions, runs: int) -> tupl
         waits = moved().values()
         for process in made[1:]:
             process.kill()
-    return min(waits), max(waits)
+    return TakenOver(len(gone), min(waits), max(waits))
 
 
-async def shares_of(place: Place, options: WorkerOptions, runs: int) -> tuple[list[int], float]:
-    """Accept runs of nodes that wait for four workers; then more of them, which a fifth joins.
+def _had_by(fleet: Fleet, process: Popen[str]) -> set[str]:
+    """The names of the runs whose newest call a worker has made."""
+    # A machine under load may have made a worker lose its lease, and runs, before.
+    newest = {call.name: call.pid for call in fleet.calls()}
+    return {name for name, pid in newest.items() if pid == process.pid}
 
-    Returns: the runs of each of the four, and the seconds until the fifth worked.
+
+class Shared(msgspec.Struct):
+    """The result of `shares_of`.
+
+    Attributes:
+        shares: runs that each of four workers began, sorted.
+        joined_s: seconds until a fifth one worked.
+        drained_s: seconds that one of them took to end after SIGTERM.
+        handed_s: seconds after SIGTERM until all of its runs went on elsewhere.
+    """
+
+    shares: list[int]
+    joined_s: float
+    drained_s: float
+    handed_s: float
+
+
+async def shares_of(place: Place, options: WorkerOptions, runs: int, count: int = 20) -> Shared:
+    """Accept runs of nodes that wait for four workers; then more, a fifth one joins, one leaves.
+
+    Args:
+        runs: of one step, and as many of `count` steps, and again of one step.
     """
     async with accepting(place, lease_s=options.lease_s) as webs, Fleet(place, options) as fleet:
-        await fleet.start(4)
+        made = await fleet.start(4)
         await accept_all(webs, [f"a{number}" for number in range(runs)])
         await fleet.until(lambda: len(fleet.begun("a")) == runs)
-        shares = Counter(call.pid for call in fleet.calls())
-        await accept_all(webs, [f"b{number}" for number in range(runs)], 20)
+        shares = Counter({c.name: c.pid for c in reversed(fleet.calls())}.values())
+        long = await accept_all(webs, [f"b{number}" for number in range(runs)], count)
         (joiner,) = await fleet.start()
-        ready = time.monotonic()
+        ready = time.time()
         more = await accept_all(webs, [f"c{number}" for number in range(runs)])
         await fleet.until(lambda: any(call.pid == joiner.pid for call in fleet.calls()))
-        joined_s = time.monotonic() - ready
-        await ended(more.values())
-    return sorted(shares.values()), joined_s
+        joined_s = min(c.at for c in fleet.calls() if c.pid == joiner.pid) - ready
+        left_at, drained_s = time.time(), await _drained(made[0])
+        statuses = await ended([*long.values(), *more.values()])
+        assert set(statuses) == {"success"}
+        handed_s = _handed_s(fleet.calls(), made[0].pid, left_at)
+    return Shared(sorted(shares.values()), joined_s, drained_s, handed_s)
 
 
-async def roll(place: Place, options: WorkerOptions, runs: int, count: int) -> list[str]:
+def _handed_s(calls: Iterable[Call], pid: int, left_at: float) -> float:
+    """Seconds until the last run of a worker that has left was begun by another one; 0 if none."""
+    had: set[str] = set()
+    last = left_at
+    for call in calls:
+        if call.pid == pid:
+            had.add(call.name)
+        elif call.name in had:
+            had.discard(call.name)
+            last = max(last, call.at)
+    return last - left_at
+
+
+async def roll(
+    place: Place, options: WorkerOptions, runs: int, count: int, workers: int = 2
+) -> list[str]:
     """Replace workers of one build by those of another while runs of both are accepted.
 
+    Args:
+        runs: that the old build accepts at first, and both builds after each replacement.
     Returns: the statuses of all runs.
     """
     async with (
@@ -193,14 +248,17 @@ async def roll(place: Place, options: WorkerOptions, runs: int, count: int) -> l
         accepting(place, build="two", lease_s=options.lease_s) as new,
         Fleet(place, options) as fleet,
     ):
-        made = await fleet.start(2, build="one")
-        first = await accept_all(old, [f"old{number}" for number in range(runs)], count)
+        made = await fleet.start(workers, build="one")
+        names = [f"old{number}" for number in range(runs)]
+        started = [*(await accept_all(old, names, count)).values()]
         await fleet.until(lambda: len(fleet.begun("old")) == runs)
-        for process in made:
+        for turn, process in enumerate(made):
             await fleet.start(build="two", builds=("one",))
             await _drained(process)
-        second = await accept_all(new, [f"new{number}" for number in range(runs)], count)
-        return await ended([*first.values(), *second.values()])
+            for webs, kind in ((old, "old"), (new, "new")):
+                names = [f"{kind}{turn}-{number}" for number in range(runs)]
+                started += (await accept_all(webs, names, count)).values()
+        return await ended(started)
 
 
 async def in_order(place: Place, options: WorkerOptions, threads: int, runs: int) -> int:
@@ -230,6 +288,13 @@ async def in_order(place: Place, options: WorkerOptions, threads: int, runs: int
     return sum(numbers != list(range(runs)) for numbers in begun.values())
 
 
+DOUBLED = """INSERT INTO pgqueuer
+    (priority, created, updated, heartbeat, execute_after, status, entrypoint, payload)
+    SELECT priority, created, updated, heartbeat, execute_after, status, entrypoint, payload
+    FROM pgqueuer"""
+"""Doubles each hint."""
+
+
 async def lose_hints(place: Place, options: WorkerOptions, runs: int, statement: Any) -> float:
     """Accept runs, change the hints by a statement, then start two workers.
 
@@ -240,14 +305,15 @@ async def lose_hints(place: Place, options: WorkerOptions, runs: int, statement:
     async with accepting(place, lease_s=options.lease_s) as webs, Fleet(place, options) as fleet:
         started = await accept_all(webs, [f"t{number}" for number in range(runs)])
         with place.server.connect(place.schema) as db:
-            changed = db.execute(statement).rowcount
-        assert changed == runs
+            assert db.execute("SELECT count(*) FROM pgqueuer").fetchone() == (runs,)
+            db.execute(statement)
         await fleet.start(2)
         ready = time.monotonic()
         assert set(await ended(started.values())) == {"success"}
+        wait_s = time.monotonic() - ready
         assert {call.step for call in fleet.calls()} == {0}
         assert len(fleet.calls()) == runs
-    return time.monotonic() - ready
+    return wait_s
 
 
 async def cancel_remotely(place: Place, options: WorkerOptions, runs: int) -> list[float]:
@@ -272,6 +338,8 @@ async def cancel_remotely(place: Place, options: WorkerOptions, runs: int) -> li
 
 async def crowd(place: Place, options: WorkerOptions, runs: int, threads: int) -> Counter[str]:
     """Start runs on few threads by two systems at once, with each of the ways of `if_busy`.
+
+    Two workers run them.
 
     Returns: status -> accepted runs; "refused" for runs that were not accepted.
     """

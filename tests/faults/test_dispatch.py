@@ -1,26 +1,42 @@
 """Many runs over many worker processes: the long form of tests/dispatch/test_processes.py."""
 
 import time
+from collections import Counter
+from typing import Any
 
 import anyio
+import pytest
 
 from actorgraph import ActorSystem, PostgresSaver
-from tests.faults.crashes import report
-from tests.faults.dispatch_scenarios import churn
+from tests.faults import dispatch_loads as loads
+from tests.faults import dispatch_scenarios as scenarios
+from tests.faults.crashes import report, row
 from tests.faults.dispatching import Place
 from tests.support.dispatch_worker import GRAPH, WorkerOptions, steps, system_of
 
 
-async def test_two_thousand_runs_over_four_workers(
-    postgres, schema, tmp_path, anyio_backend, request
-):
+@pytest.fixture
+def place(postgres, schema, tmp_path, anyio_backend):
+    """
+    An empty schema, and a log that is not there yet.
+    """
+    return Place(postgres, schema, tmp_path / "log", anyio_backend)
+
+
+def tell(request: Any, what: str, figures: Any) -> None:
+    """Keep the figures of a test for the end."""
+    loop = request.getfixturevalue("anyio_backend")
+    report(request.config, "dispatched runs", row(what, loop, figures))
+
+
+async def test_two_thousand_runs_over_four_workers(place, anyio_backend, request):
     """
     One of four workers is killed, one stopped for 2.5 leases, one drained and replaced, PostgreSQL
     restarted: nothing is lost, and no step begins after its worker has lost the lease.
     """
-    place = Place(postgres, schema, tmp_path / "log", anyio_backend)
     options = WorkerOptions(pause_s=0.5, lease_s=4.0, max_runs=700, reserve=200)
-    found = await churn(place, options, runs=2000, count=10, workers=4, webs=2, with_restart=True)
+    size = {"runs": 2000, "count": 10, "workers": 4, "webs": 2}
+    found = await scenarios.churn(place, options, **size, with_restart=True)
 
     report(request.config, "runs dispatched to four workers", f"{anyio_backend}: {found}")
     assert (found.lost, found.stale, found.late, found.again) == (0, 0, 0, 0), found
@@ -61,3 +77,135 @@ async def test_ten_thousand_orphans(postgres, schema, request, anyio_backend):
         f"{taken_cpu / count * 1000:.2f} ms CPU a run",
     )
     assert len(taken) == count
+
+
+async def test_takeover_of_a_thousand_runs_by_full_workers(place, request):
+    """
+    Two workers that are full take over the thousand runs of a killed one.
+    """
+    options = WorkerOptions(pause_s=1000.0, lease_s=4.0, max_runs=2000, reserve=1000)
+    found = await scenarios.fill_and_kill(place, options, runs=3000)
+
+    tell(request, "takeover by full workers", found)
+    assert found.first_s <= options.lease_s + 2
+    assert found.last_s <= options.lease_s + 5
+
+
+async def test_order_of_a_thousand_runs_of_threads(place, request):
+    """
+    Three workers run five runs of each of 200 threads, each thread's in their order.
+    """
+    wrong = await scenarios.in_order(place, WorkerOptions(), threads=200, runs=5)
+
+    tell(request, "200 threads of 5 runs: out of order", wrong)
+    assert wrong == 0
+
+
+async def test_two_thousand_runs_on_busy_threads(place, request):
+    """
+    No run that was accepted ends because its thread was busy, in any way of `if_busy`.
+    """
+    found = await scenarios.crowd(place, WorkerOptions(), runs=2000, threads=100)
+
+    tell(request, "2,000 runs on 100 threads, four ways of if_busy", dict(found))
+    assert set(found) <= {"success", "cancelled", "refused"}, found
+    assert found.total() == 2000
+
+
+async def test_shares_of_a_thousand_runs(place, request):
+    """
+    Each of four workers gets its part of a thousand runs, a fifth one soon gets some, and those
+    of one that leaves go on elsewhere.
+    """
+    options = WorkerOptions(pause_s=3.0, lease_s=10.0, max_runs=1000)
+    found = await scenarios.shares_of(place, options, runs=1000, count=6)
+
+    tell(request, "shares of 1,000 runs", found)
+    mean = sum(found.shares) / 4
+    assert len(found.shares) == 4
+    assert all(abs(share - mean) <= mean / 4 for share in found.shares)
+    assert found.joined_s <= 2
+    assert max(found.drained_s, found.handed_s) <= 5
+
+
+async def test_a_rolling_deploy_of_two_builds_under_load(place, request):
+    """
+    While four workers are replaced one by one, both builds' runs are accepted, and all end.
+    """
+    options = WorkerOptions(pause_s=0.3)
+    statuses = await scenarios.roll(place, options, runs=200, count=10, workers=4)
+
+    tell(request, "rolling deploy of four workers", dict(Counter(statuses)))
+    assert Counter(statuses) == {"success": 200 * 9}
+
+
+async def test_five_times_overload(place, request):
+    """
+    Under five times the runs that workers can run for a minute no lease is lost, starts are
+    refused, and all that was accepted has ended soon afterwards.
+    """
+    options = WorkerOptions(pause_s=0.1, lease_s=4.0, max_runs=8)
+    found = await loads.overload(place, options, queued=500, seconds=60)
+
+    tell(request, "five times overload", found)
+    assert found.leases_lost == 0
+    assert found.statuses == {"success": found.accepted}
+    assert found.refused > found.accepted
+    assert found.answers[429] > 0
+
+
+AS_THEY_ARE = "UPDATE pgqueuer SET priority = priority"
+HINTS = {"as they are": AS_THEY_ARE, "truncated": "TRUNCATE pgqueuer", "doubled": scenarios.DOUBLED}
+
+
+@pytest.mark.parametrize("what", HINTS)
+async def test_a_thousand_lost_and_doubled_hints(place, what, request):
+    """
+    A thousand runs end once, within a lease, a sweep and the time that they take.
+    """
+    options = WorkerOptions(lease_s=4.0)
+    wait_s = await scenarios.lose_hints(place, options, 1000, HINTS[what])
+
+    tell(request, f"1,000 hints {what}: seconds", f"{wait_s:.1f}")
+    assert wait_s <= options.lease_s * 4 / 3 + 3
+
+
+async def test_workers_stopped_with_hints(place, request):
+    """
+    Runs whose hints a stopped worker has taken end elsewhere within a lease and a sweep; when it
+    goes on, it deletes hints that others have had, and no run is lost or begun late.
+    """
+    options = WorkerOptions(lease_s=4.0)
+    found = await loads.stop_takers(place, options, runs=300, stops=9)
+
+    tell(request, "workers stopped with hints", found)
+    assert sum(found.held) > 0
+    assert (found.lost, found.stale, found.late, found.hints_left) == (0, 0, 0, 0), found
+    assert found.longest_s <= options.lease_s * 4 / 3 + 2
+
+
+async def test_a_thousand_remote_readers(place, request):
+    """
+    A thousand readers in an accepting process get each event of runs in three workers, soon and
+    by few transactions, also when a worker is killed.
+    """
+    options = WorkerOptions(pause_s=5.0, lease_s=4.0, max_runs=1000)
+    found = await loads.read_remotely(place, options, runs=1000, count=8)
+
+    tell(request, "1,000 remote readers", found)
+    assert found.wrong == 0
+    assert found.taken_over > 0
+    assert found.p99_ms <= 100
+    assert found.reads <= 50
+
+
+async def test_two_hundred_remote_cancels(place, request):
+    """
+    Runs of workers are cancelled soon by the process that accepted them.
+    """
+    options = WorkerOptions(pause_s=1000.0, lease_s=15.0)
+    waits = await scenarios.cancel_remotely(place, options, 200)
+
+    figures = f"p50 {waits[100] * 1000:.0f} ms, p99 {waits[197] * 1000:.0f} ms"
+    tell(request, "200 remote cancels", figures)
+    assert waits[197] <= 0.3

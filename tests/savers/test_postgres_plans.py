@@ -163,6 +163,7 @@ async def everything(saver) -> None:
         ReadEvents(b"\3" * 16, "s", 0, 9),
     ):
         await saver.query([query])
+    await saver.query([ReadEvents(run * 16, "s", 0, 9) for run in (b"\3", b"\4")])
     await rarely(saver)
 
 

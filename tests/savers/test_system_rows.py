@@ -44,7 +44,8 @@ def row(run: bytes = RUN, owner: bytes | None = ONE, **columns: Any) -> RunRow:
     """A run that was just accepted."""
     given = {"metadata": '{"a":"\\u0000"}', "payload": b"\x00\xff", "created": 1, **columns}
     given |= {"claimed": False, "owner": owner}
-    return RunRow(run=run, thread_id="t", graph="g", status="pending", attempts=1, **given)
+    given = {"thread_id": "t", **given}
+    return RunRow(run=run, graph="g", status="pending", attempts=1, **given)
 
 
 def put(run: bytes = RUN, owner: bytes | None = ONE, **columns: Any) -> PutRun:
@@ -73,6 +74,37 @@ async def told(port: Any, after: int = 0, limit: int = 10, **query: Any) -> list
 
 def kinds(outcomes: list[Any]) -> list[type]:
     return [type(o.error) if isinstance(o, Refused) else Committed for o in outcomes]
+
+
+async def test_reads_together_answer_as_alone(port):
+    """
+    Runs and events that are asked for at once are answered each in its place.
+    """
+    await port.commit([put(), put(LATER, thread_id="u")])
+    other = StoreEvents(LATER, "u", ONE, (EventRow(7, 1, b"x"),), 10, 0)
+    await port.commit([events(1, 2, 3), other])
+    asked = [
+        ReadEvents(RUN, "t", 1, 10),
+        ListRuns(run=LATER),
+        ReadEvents(LATER, "u", 0, 10),
+        ListRuns(run=b"x" * 16),
+        ReadEvents(RUN, "t", 0, 2),
+        ReadEvents(RUN, "t", 3, 10),
+        ListRuns(run=RUN),
+        ReadEvents(RUN, "t", 0, 9, newest=True),
+        ListRuns(run=LATER),
+    ]
+    together = await port.query(asked)
+
+    assert together == [(await port.query([query]))[0] for query in asked]
+    assert [[event.place for event in together[place]] for place in (0, 2, 4, 5, 7)] == [
+        [2, 3],
+        [7],
+        [1, 2],
+        [],
+        [3],
+    ]
+    assert [[row.run for row in together[place]] for place in (1, 3, 6)] == [[LATER], [], [RUN]]
 
 
 class TestRunsOfSystems:

@@ -6,13 +6,14 @@ Next       when a run has ended here, claims the next run of its thread
 Sweep      looks in the saver for runs that no living system has, and announces them again: a lost
            hint costs a sweep, never a run
 News       publishes, at most once per `NEWS_S`, of which runs events were stored; passes news of
-           others to readers and to the watch of cancellations
+           others to readers, at most once per `WAKE_S`, and to the watch of cancellations
 Bounds     `reserve` slots are for runs that have lost their system
 """
 
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from math import ceil
 from random import random
 from typing import TypeVar
 
@@ -43,8 +44,12 @@ TAKEN_MAX = 32
 """Hints that are taken at once: few, so that workers share a burst of runs."""
 NEWS_S = 0.02
 """Shortest time between two publications; readers of other processes are behind by that."""
+WAKE_S = 0.025
+"""Shortest time between two wake-ups of readers: those with news look in one transaction."""
 LOOK_S = 2.0
 """Seconds after which a reader looks into the saver without news."""
+LOOK_TOGETHER_S = 0.25
+"""Readers without news look at multiples of this time, so that they share transactions."""
 SWEEP_S = 1.0
 """Longest time between two sweeps; a third of the lease if that is shorter."""
 NEW_S = 5.0
@@ -152,6 +157,8 @@ class DispatchActor:
         self._heard = heard
         self._changed: dict[bytes, None] = {}
         self._some_changed = Gate()
+        self._noted: dict[bytes, None] = {}
+        self._some_noted = Gate()
         self._readers: dict[bytes, set[Gate]] = {}
         self._recent: OrderedDict[bytes, float] = OrderedDict()
         self._counted_at = float("-inf")
@@ -166,6 +173,7 @@ class DispatchActor:
         async with anyio.create_task_group() as group:
             group.start_soon(self._repeat, self._publish)
             group.start_soon(self._repeat, self._listen)
+            group.start_soon(self._repeat, self._wake_readers)
             group.start_soon(self._repeat, self._keep_counting)
             if self._policy.works:
                 group.start_soon(self._repeat, self._serve_hints)
@@ -411,16 +419,17 @@ class DispatchActor:
     async def _listen(self) -> None:
         while True:
             news = await self._heard.get()
-            for run in news.stored:
-                self._note(run)
+            if news.stored:
+                self._noted.update(dict.fromkeys(news.stored))
+                self._some_noted.open()
             if any(run in self._actor.jobs for run in news.cancelled):
                 await self._look_for_cancels()
 
     def pause_of(self, run: bytes) -> Callable[[], Awaitable[None]]:
         """Make a function that waits, between two looks at a run, until the run has news.
 
-        It returns at once if there was news since it has last returned, or was made, and after
-        `LOOK_S` in any case: news may be lost.
+        It returns at once if there was news since it has last returned, or was made, and about
+        `LOOK_S` later in any case: news may be lost.
         """
         since = time.monotonic()
 
@@ -431,7 +440,7 @@ class DispatchActor:
             gates.add(gate)
             try:
                 if self._recent.get(run, 0.0) < since:
-                    with anyio.move_on_after(LOOK_S):
+                    with anyio.move_on_after(_until_look(time.monotonic())):
                         await gate.wait()
             finally:
                 since = time.monotonic()
@@ -441,7 +450,16 @@ class DispatchActor:
 
         return pause
 
-    def _note(self, run: bytes) -> None:
+    async def _wake_readers(self) -> None:
+        while True:
+            self._some_noted = gate = Gate()
+            if not self._noted:
+                await gate.wait()
+            for run in _taken(self._noted):
+                self._wake(run)
+            await anyio.sleep(WAKE_S)
+
+    def _wake(self, run: bytes) -> None:
         """Wake the readers of a run, and those that are about to wait."""
         self._recent[run] = time.monotonic()
         self._recent.move_to_end(run)
@@ -449,6 +467,11 @@ class DispatchActor:
             self._recent.popitem(last=False)
         for gate in self._readers.get(run, ()):
             gate.open()
+
+
+def _until_look(now: float) -> float:
+    """Seconds until a reader looks that has no news: `LOOK_S` or a bit more, see above."""
+    return ceil((now + LOOK_S) / LOOK_TOGETHER_S) * LOOK_TOGETHER_S - now
 
 
 def _taken(keys: dict[K, None]) -> tuple[K, ...]:

@@ -13,6 +13,7 @@ import msgspec
 
 from actorgraph.runtime.broadcast import Closing
 from actorgraph.runtime.system.journal import gap
+from actorgraph.runtime.system.stored_events import EVENTS_PAGE
 from actorgraph.values.systems import RunEvent
 
 POLL_S = 0.2
@@ -70,6 +71,7 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
         self._events: deque[RunEvent] = deque()
         self._live: LiveReader | None = None
         self._ended = False
+        self._is_behind = True
         self._looks_left = LAST_LOOKS
 
     def __aiter__(self) -> Self:
@@ -98,25 +100,36 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
         return event
 
     async def _look(self) -> None:
-        """Read a page; if it is empty, wait, or add the end of a run that is over."""
+        """Read a page; if it is empty, wait, or add the end of a run that is over.
+
+        After a page that was not full it waits for news at once: a thousand readers that look a
+        second time would be a thousand reads more.
+        """
         elsewhere = self._elsewhere
-        # Asked before the page is read: an empty page after that means that all were read.
-        over = await elsewhere.is_over()
+        if not self._is_behind and elsewhere.draining() is None:
+            self._is_behind = True
+            await elsewhere.pause()
         await self._turn_page()
         if self._events:
             return
-        if over:
-            await self._look_for_the_end()
+        if await elsewhere.is_over():
+            # Read again, because the last events may have been stored in between.
+            await self._turn_page()
+            if not self._events:
+                await self._look_for_the_end()
         elif (reason := elsewhere.draining()) is not None:
             self._events.append(RunEvent(self.offset, "drain", {"reason": reason}))
             self._ended = True
         else:
-            await elsewhere.pause()
+            self._is_behind = False
 
     async def _turn_page(self) -> None:
         page = await self._elsewhere.page(self.offset)
         if page and page[0].offset > self.offset + 1:
             self._events.extend(gap(self.offset, page[0].offset, await self._elsewhere.values()))
+        if page and page[-1].ends:
+            await self._elsewhere.is_over()  # the handle's status is then the final one
+        self._is_behind = len(page) == EVENTS_PAGE
         self._events.extend(page)
 
     async def _look_for_the_end(self) -> None:

@@ -258,10 +258,13 @@ def _run(
     reader.ask((sql.BEGIN, ()), (sql.USE_SCHEMA, (*begin, *_joins(queries))))
     loads = [query for query in queries if isinstance(query, LoadCheckpoint)]
     loaded = iter(reader.load(loads)) if loads else iter(())
-    answers = [
-        next(loaded) if isinstance(query, LoadCheckpoint) else reader.answer(query)
-        for query in queries
-    ]
+    known = systems.answer_together(reader.ask, queries)
+    answers: list[Any] = []
+    for place, query in enumerate(queries):
+        if isinstance(query, LoadCheckpoint):
+            answers.append(next(loaded))
+        else:
+            answers.append(known[place] if place in known else reader.answer(query))
     reader.ask((sql.COMMIT, ()))
     return answers
 

@@ -403,6 +403,14 @@ SELECT_EVENTS: LiteralString = """
 SELECT place, created, payload, crc FROM events WHERE run = %s AND place > %s
 ORDER BY place LIMIT %s
 """
+SELECT_EVENTS_OF_RUNS: LiteralString = """
+SELECT a.number, e.place, e.created, e.payload, e.crc
+FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[]) WITH ORDINALITY AS a (run, after, most, number)
+CROSS JOIN LATERAL (
+    SELECT place, created, payload, crc FROM events WHERE run = a.run AND place > a.after
+    ORDER BY place LIMIT a.most
+) e ORDER BY a.number, e.place
+"""
 SELECT_NEWEST_EVENT: LiteralString = """
 SELECT place, created, payload, crc FROM events WHERE run = %s AND place > %s
 ORDER BY place DESC LIMIT least(%s, 1)

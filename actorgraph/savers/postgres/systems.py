@@ -20,7 +20,14 @@ from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import Binaries, Texts, arrays
 from actorgraph.savers.postgres.rows import BatchFacts, Statement
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
-from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
+from actorgraph.values.commits import (
+    Commit,
+    CommitOutcome,
+    Committed,
+    Query,
+    Refused,
+    Request,
+)
 from actorgraph.values.systems import (
     OPEN_STATUSES,
     AdoptRun,
@@ -264,6 +271,54 @@ def answer(ask: Callable[[Statement], list[_Row]], query: SystemQuery) -> list[A
         return [WaitingCount(*row) for row in ask((sql.COUNT_WAITING, values))]
     rows = ((RunRow(*row[:11], *row[12:]), row[11]) for row in ask(_selected(query)))
     return sound_runs(rows, one=isinstance(query, ListRuns) and query.run is not None)
+
+
+def answer_together(
+    ask: Callable[[Statement], list[_Row]], queries: Sequence[Query]
+) -> dict[int, list[Any]]:
+    """Answer the queries for events, and those for single runs, by one statement each.
+
+    A thousand readers of runs ask at the same moment.
+
+    Args:
+        ask: executes a statement and returns its rows.
+    Returns: place in `queries` -> answer; the other queries are not in it.
+    """
+    events = {p: q for p, q in enumerate(queries) if isinstance(q, ReadEvents) and not q.newest}
+    runs = {p: q.run for p, q in enumerate(queries) if isinstance(q, ListRuns) and _names_run(q)}
+    found: dict[int, list[Any]] = {}
+    if len(events) > 1:
+        found |= _answer_events(ask, events)
+    if len(runs) > 1:
+        found |= _answer_runs(ask, runs)
+    return found
+
+
+def _names_run(query: ListRuns) -> bool:
+    return bool(query.run) and query.thread_id is None and not query.statuses
+
+
+def _answer_events(
+    ask: Callable[[Statement], list[_Row]], queries: dict[int, ReadEvents]
+) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = {place: [] for place in queries}
+    places = list(queries)
+    asked = arrays((query.run, query.after, query.limit) for query in queries.values())
+    for number, *columns, crc in ask((sql.SELECT_EVENTS_OF_RUNS, asked)):
+        place = places[number - 1]
+        found[place].append(check_event(queries[place], tuple(columns), crc))
+    return found
+
+
+def _answer_runs(
+    ask: Callable[[Statement], list[_Row]], runs: dict[int, bytes | None]
+) -> dict[int, list[Any]]:
+    rows = ask((sql.SELECT_AMONG, (Binaries(set(runs.values())),)))
+    stored = {row[0]: (RunRow(*row[:11], *row[12:]), row[11]) for row in rows}
+    return {
+        place: sound_runs([stored[run]] if run in stored else [], one=True)
+        for place, run in runs.items()
+    }
 
 
 def _selected(query: ListRuns | ListWaiting) -> Statement:

@@ -293,3 +293,65 @@ class TestTheEndElsewhere:
 
         missing = ["metadata", "gap", "values", "end"]
         assert told == (["metadata", "end"] if alive and comes else missing)
+
+
+class TestLooks:
+    """How often a reader of a run in another process reads its events and its row."""
+
+    @pytest.fixture(autouse=True)
+    def nothing(self) -> None:
+        """Nothing was stored, read or waited for yet."""
+        self.stored = [RunEvent(1, "metadata", {})]
+        self.asked: list[str] = []
+        self.coming = [RunEvent(2, "updates", {}), RunEvent(3, "end", {})]
+
+    def reader(self, is_over: Any) -> StoredReader:
+        async def page(after: int) -> list[RunEvent]:
+            self.asked.append("page")
+            return [event for event in self.stored if event.offset > after]
+
+        async def over() -> bool:
+            self.asked.append("row")
+            return is_over()
+
+        async def pause() -> None:
+            self.asked.append("pause")
+            self.stored.append(self.coming.pop(0))
+
+        async def values() -> Any:
+            return {}
+
+        elsewhere = RemoteRun(
+            page=page,
+            is_over=over,
+            is_alive=lambda: False,
+            left=lambda: {"status": "success", "reason": ""},
+            values=values,
+            live=lambda _: None,
+            draining=lambda: None,
+            pause=pause,
+        )
+        return StoredReader(elsewhere, 0)
+
+    async def test_a_reader_reads_once_for_each_news(self):
+        """
+        After events it waits for news at once; it reads the row when the run has ended.
+        """
+        told = await kinds(self.reader(lambda: False))
+
+        assert told == ["metadata", "updates", "end"]
+        assert self.asked == ["page", "pause", "page", "pause", "page", "row"]
+
+    async def test_events_stored_just_before_the_end_are_read(self):
+        """
+        Events that were stored after an empty page, and before the row said that the run is over,
+        are not missing.
+        """
+        self.stored, self.coming = [], [RunEvent(1, "updates", {}), RunEvent(2, "end", {})]
+
+        def is_over() -> bool:
+            self.stored += self.coming
+            self.coming = []
+            return True
+
+        assert await kinds(self.reader(is_over)) == ["updates", "end"]
