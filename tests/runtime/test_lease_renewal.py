@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import partial
 
 import anyio
@@ -16,6 +17,7 @@ from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.runtime.saver.persistence import PersistenceActor, Receipts
 from actorgraph.runtime.system import leases
 from actorgraph.runtime.system.leases import LeaseActor
+from actorgraph.runtime.task.calling import InContext
 from actorgraph.testing import GatedSaver
 from actorgraph.values.commits import Claim, Commit, Committed
 from actorgraph.values.run import Saved, SaveFailed
@@ -267,3 +269,39 @@ class TestFencing:
             with anyio.fail_after(PATIENCE_S):
                 await lost.wait()
             group.cancel_scope.cancel()
+
+
+class TestTheCheckBeforeATask:
+    """The lease is asked for right before a task's first line, after all preparations."""
+
+    async def test_a_task_begins_when_the_lease_has_been_looked_at(self):
+        """
+        Nothing of the task has run before; its context is its own.
+        """
+        seen: list[str] = []
+
+        async def lease() -> None:
+            await checkpoint()
+            seen.append("lease")
+
+        async def task() -> str:
+            seen.append("task")
+            return "done"
+
+        assert await InContext(copy_context(), task(), None, lease) == "done"
+        assert seen == ["lease", "task"]
+
+    async def test_a_task_without_a_lease_never_begins(self):
+        """
+        It is cancelled while it waits, and closed: Python warns of coroutines that are not.
+        """
+        seen: list[str] = []
+
+        async def task() -> None:
+            seen.append("task")
+
+        with anyio.move_on_after(0.01) as scope:
+            await InContext(copy_context(), task(), None, anyio.sleep_forever)
+
+        assert scope.cancelled_caught
+        assert seen == []

@@ -276,8 +276,6 @@ class NodeActor:
         scope: TaskScope | None = None
         try:
             while True:
-                if (lease := SYSTEM_LEASE.get()) is not None:
-                    await lease()
                 scope, calling = self._begin_attempt(start, scope)
                 try:
                     made = (
@@ -344,7 +342,7 @@ class NodeActor:
         cached = node.cache is not None and environment.lineage.cache is not None
         calling = call_cached if cached else call_node
         call = calling(environment.plan, node, values, start.given, scope)
-        return scope, InContext(context, call, environment.live)
+        return scope, InContext(context, call, environment.live, SYSTEM_LEASE.get())
 
     async def _retries(self, scope: TaskScope, event: Event) -> bool:
         """Wait for the next attempt. Returns False after the last."""

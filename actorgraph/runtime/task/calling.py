@@ -94,20 +94,33 @@ class InContext(Generic[T]):
 
     An actor's task runs node after node; without this, a contextvar that one node sets would
     leak into the next, and a task started per call costs a third of the throughput.
-    With `live`, the coroutine resumes only when the reader of its chunks has caught up.
+    With `live`, the coroutine resumes only when the reader of its chunks has caught up. With
+    `lease`, it begins when that has returned, and with nothing in between: a process may be
+    stopped at any moment, and begins what it was about to begin when it goes on.
     """
 
-    __slots__ = ("_context", "_coroutine", "_live")
+    __slots__ = ("_context", "_coroutine", "_lease", "_live")
 
     def __init__(
-        self, context: Context, coroutine: Coroutine[Any, Any, T], live: LiveStream | None = None
+        self,
+        context: Context,
+        coroutine: Coroutine[Any, Any, T],
+        live: LiveStream | None = None,
+        lease: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._context = context
         self._coroutine = coroutine
+        self._lease = lease
         self._live = live
 
     def __await__(self) -> Generator[Any, Any, T]:
         run, coroutine, live = self._context.run, self._coroutine, self._live
+        if self._lease is not None:
+            try:
+                yield from self._lease().__await__()
+            except BaseException:
+                coroutine.close()
+                raise
         try:
             trap = run(coroutine.send, None)
         except StopIteration as done:  # the coroutine has returned without waiting
