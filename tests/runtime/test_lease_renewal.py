@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -305,3 +306,26 @@ class TestTheCheckBeforeATask:
 
         assert scope.cancelled_caught
         assert seen == []
+
+    async def test_a_task_that_is_next_after_a_pause_does_not_begin(self, monkeypatch):
+        """
+        The process was paused past its lease between two nodes: the second one never begins.
+        """
+        clock, began = Clock(), list[str]()
+        monkeypatch.setattr(leases, "time", clock)
+
+        async def first(_state: Any) -> dict[str, Any]:
+            began.append("first")
+            clock.now += 100.0
+            return {}
+
+        async def second(_state: Any) -> dict[str, Any]:
+            began.append("second")
+            return {}
+
+        graph = in_a_row({"first": first, "second": second})
+        async with ActorSystem({"g": graph}, saver=InMemorySaver(), lease_s=30.0) as system:
+            run = await system.start("g", "t", {"bar": []})
+            status = await run.wait()
+
+        assert (began, status) == (["first"], "pending")

@@ -31,6 +31,7 @@ from actorgraph.values.systems import (
     RunRow,
     SealRun,
     SetRun,
+    StoreEvents,
 )
 from tests.savers.test_growing_lists import growing
 from tests.support.gates import PATIENCE_S
@@ -262,6 +263,29 @@ class TestPlans:
         left_out = {n for text, n in listed(*modules).items() if text not in Noting.asked}
 
         assert left_out <= {"LOCK_FREE_THREADS", "SELECT_RUNS"}
+
+    async def test_readers_of_two_runs_share_a_statement(self, postgres, schema):
+        """
+        Their events come by one statement, and none of it has to be asked again for one of them.
+        """
+        runs = (b"\3" * 16, b"\4" * 16)
+        owner = b"o" * 16
+        columns = {"claimed": False, "owner": owner, "created": 1, "metadata": "{}", "payload": b""}
+        rows = [RunRow(run, "t", "g", "pending", 1, **columns) for run in runs]
+        event = EventRow(7, 1, b"e")
+        stored = [StoreEvents(row.run, "t", owner, (event,), 9, 0) for row in rows]
+
+        async def read(saver) -> None:
+            await saver.commit([PutRun(row, "t") for row in rows])
+            await saver.commit(stored)
+            Noting.asked = set()
+            found = await saver.query([ReadEvents(run, "t", 0, 9) for run in runs])
+            assert found == [[event], [event]]
+
+        await made(postgres, schema)
+        await counted(postgres, schema, read)
+
+        assert statements.SELECT_EVENTS not in Noting.asked
 
 
 class TestLongThreads:
