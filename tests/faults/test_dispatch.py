@@ -20,7 +20,9 @@ async def test_two_thousand_runs_over_four_workers(
     """
     place = Place(postgres, schema, tmp_path / "log", anyio_backend)
     options = WorkerOptions(pause_s=0.5, lease_s=4.0, max_runs=700, reserve=200)
-    found = await churn(place, options, runs=2000, count=10, workers=4, webs=2, with_restart=True)
+    found = await churn(
+        place, options, runs=2000, count=10, workers=4, webs=2, with_restart=True, limit_s=300.0
+    )
 
     report(request.config, "runs dispatched to four workers", f"{anyio_backend}: {found}")
     assert (found.lost, found.stale, found.late, found.again) == (0, 0, 0, 0), found
