@@ -113,18 +113,23 @@ class SystemBase:
         return graph_room(limits, self._actor.runs_by_graph()) if limits else {}
 
     @contextmanager
-    def _coming(self, graphs: Iterable[str]) -> Generator[None]:
+    def _coming(
+        self, graphs: Iterable[str], runs: frozenset[bytes] = frozenset()
+    ) -> Generator[None]:
         """Count runs as taken while they are made ready, so that no more than the limit begin.
 
         Args:
             graphs: of each of the runs.
+            runs: those that this system may own in the store before they are its runs.
         """
         count = Counter(graphs)
         self._actor.coming.update(count)
+        self._actor.adopting |= runs
         try:
             yield
         finally:
             self._actor.coming.subtract(count)
+            self._actor.adopting -= runs
             if self._dispatch is not None:
                 self._dispatch.freed()
 
