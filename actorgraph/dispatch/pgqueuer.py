@@ -7,6 +7,7 @@ after `again_s`. News are PostgreSQL notifications, with the ids of runs alone.
 https://pgqueuer.readthedocs.io
 """
 
+import asyncio
 import re
 import uuid
 import zlib
@@ -46,6 +47,10 @@ WHERE id = ANY($1) AND status = 'picked'
 _PRUNE = "DELETE FROM %s WHERE created < now() - $1::interval"
 LISTEN_S = 5.0
 """The longest wait of a system that opens for its listening connection."""
+INSTALL_S = 60.0
+"""Seconds for PGQueuer's tables: several systems that open for the first time wait in turn."""
+ANSWER_S = 15.0
+"""Seconds for an answer of the server; then the connection is made anew."""
 PRUNE_S = 3600.0
 LOG_KEPT = timedelta(days=1)
 """The time for which PGQueuer's log of hints is kept."""
@@ -128,6 +133,7 @@ class _PGQueuerLink:
         self._thread = EngineThread()
         self._queries: Queries | None = None
         self._used: AsyncConnection[Any] | None = None
+        self._connecting = asyncio.Lock()
         self._parcel = Parcel()
         self._fresh: Any = None  # an asyncio.Event of the thread
         self.end_hints: Callable[[], object] = lambda: None
@@ -152,7 +158,7 @@ class _PGQueuerLink:
     async def start(self) -> None:
         """Connect, create PGQueuer's tables if they are missing, listen."""
         await self._thread.start()
-        await self._thread.call(self._guarded, self._install)
+        await self._thread.call(self._guarded, self._install, INSTALL_S)
         self._thread.spawn(self._listen)
         await self._thread.call(self._wait_listening)
         self._thread.spawn(self._prune)
@@ -164,12 +170,12 @@ class _PGQueuerLink:
 
     async def announce(self, hints: Sequence[Hint]) -> None:
         """See `ports.DispatchLink`."""
-        await self._thread.call(self._guarded, partial(self._enqueue, hints))
+        await self._thread.call(self._answered, partial(self._enqueue, hints))
 
     async def take(self, queues: Sequence[str], limit: int) -> Sequence[Hint]:
         """See `ports.DispatchLink`."""
         work = partial(self._dequeue, queues, limit)
-        found: Any = await self._thread.call(self._guarded, work)
+        found: Any = await self._thread.call(self._guarded, work, None)
         self._parcel.received()
         return found
 
@@ -178,17 +184,17 @@ class _PGQueuerLink:
         # Deleted and not logged as successful: PGQueuer's log would get a row for each run.
         jobs = [hint.receipt for hint in hints]
         text = _DELETE % self._table
-        await self._thread.call(self._guarded, partial(self._execute, (text, jobs)))
+        await self._thread.call(self._answered, partial(self._execute, (text, jobs)))
 
     async def release(self, hints: Sequence[Hint]) -> None:
         """See `ports.DispatchLink`."""
-        await self._thread.call(self._guarded, partial(self._requeue, hints))
+        await self._thread.call(self._answered, partial(self._requeue, hints))
 
     async def publish(self, news: News) -> None:
         """See `ports.DispatchLink`."""
         parts = [*_parts("s", news.stored), *_parts("c", news.cancelled)]
         texts = [("SELECT pg_notify($1, $2)", self._channel, part) for part in parts]
-        await self._thread.call(self._guarded, partial(self._execute, *texts))
+        await self._thread.call(self._answered, partial(self._execute, *texts))
 
     def statements(self, rows: Sequence[RunRow]) -> list[tuple[Any, Any]]:
         """The statements that store the hints of new runs; called by the saver's writer."""
@@ -205,15 +211,26 @@ class _PGQueuerLink:
 
     # --- in the thread ---
 
-    async def _guarded(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _answered(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Call a function that uses the connection, as long as an answer may take."""
+        return await self._guarded(work, ANSWER_S)
+
+    async def _guarded(self, work: Callable[[], Awaitable[T]], limit_s: float | None) -> T:
+        """Call a function that uses the connection.
+
+        Args:
+            limit_s: seconds; None for one that has limits of its own.
+        """
         import psycopg
 
         try:
-            return await work()
+            with anyio.fail_after(limit_s):
+                return await work()
         except (psycopg.Error, OSError) as error:
-            await self._disconnect()
+            # A connection that broke is made anew at the next call. It is not closed here: others
+            # may be waiting on it.
             raise StorageError(
-                f"the dispatcher's connection failed: {error}",
+                f"the dispatcher's connection failed: {str(error) or 'no answer came'}",
                 do="check that PostgreSQL is reachable; runs are stored, and found by sweeps",
             ) from error
 
@@ -221,11 +238,13 @@ class _PGQueuerLink:
         from pgqueuer.db import PsycopgDriver
         from pgqueuer.queries import Queries
 
-        if self._queries is None or self._used is None or self._used.closed:
-            self._used = await self._connect()
-            driver = PsycopgDriver(self._used)
-            self._queries = Queries(driver, self._environment, self._builder)
-        return self._queries
+        async with self._connecting:  # several calls may find that the connection is gone
+            if self._queries is None or self._used is None or self._used.closed:
+                await self._disconnect()
+                self._used = await self._connect()
+                driver = PsycopgDriver(self._used)
+                self._queries = Queries(driver, self._environment, self._builder)
+            return self._queries
 
     async def _connect(self) -> "AsyncConnection[Any]":
         from psycopg import AsyncConnection
@@ -262,7 +281,7 @@ class _PGQueuerLink:
         """Disconnect; hints that no call of `take` has got are free for others."""
         if left := self._parcel.all():
             with suppress(StorageError):
-                await self._guarded(partial(self._requeue, left))
+                await self._answered(partial(self._requeue, left))
         await self._disconnect()
 
     async def _enqueue(self, hints: Sequence[Hint]) -> None:
@@ -280,7 +299,7 @@ class _PGQueuerLink:
             fresh.clear()
             jobs: Sequence[Any] = ()
             # Shielded: a cancelled query breaks its connection, and its jobs would come much later.
-            with anyio.CancelScope(shield=True):
+            with anyio.fail_after(ANSWER_S, shield=True):
                 queries = await self._connected()
                 me = cast("Any", self._me)
                 jobs = await queries.dequeue(limit, asked, me, None, self._again)
@@ -300,8 +319,6 @@ class _PGQueuerLink:
 
     def _fresh_event(self) -> Any:
         if self._fresh is None:
-            import asyncio
-
             self._fresh = asyncio.Event()
         return self._fresh
 
@@ -323,7 +340,7 @@ class _PGQueuerLink:
         text = _PRUNE % self._log
         while True:
             try:
-                await self._guarded(partial(self._execute, (text, LOG_KEPT)))
+                await self._answered(partial(self._execute, (text, LOG_KEPT)))
             except StorageError as error:
                 log_event("warning", "dispatch.failed", where="prune", error=repr(error))
             await anyio.sleep(PRUNE_S)

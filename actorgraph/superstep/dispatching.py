@@ -7,9 +7,9 @@ here. The saver then compares and sets the owner: of two workers that decide ali
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from actorgraph.superstep.scheduling import Share, misfit_of
-from actorgraph.values.dispatch import queue_of
-from actorgraph.values.systems import OPEN_STATUSES, RunRow
+from actorgraph.superstep.scheduling import Share, is_ready, misfit_of
+from actorgraph.values.dispatch import is_rescue, queue_of
+from actorgraph.values.systems import RunRow
 
 BATCH_MAX = 512
 """Runs that are claimed at once: as many as the saver stores in one transaction."""
@@ -42,6 +42,24 @@ def room(taken: int, rescued: int, max_runs: int, reserve: int) -> tuple[int, in
     """
     free = max(0, max_runs - taken)
     return free, max(0, free - max(0, reserve - rescued))
+
+
+def within_slots(rows: Iterable[RunRow], all_kinds: int, new: int) -> list[RunRow]:
+    """The first of the runs for which there are slots; see `room`.
+
+    Args:
+        rows: runs that may be claimed.
+        all_kinds: free slots.
+        new: how many of these are for new runs too.
+    """
+    found = list[RunRow]()
+    for row in rows:
+        rescue = is_rescue(row)
+        if all_kinds > 0 and (rescue or new > 0):
+            found.append(row)
+            all_kinds -= 1
+            new = min(new - (not rescue), all_kinds)
+    return found
 
 
 def graph_room(max_runs_of: Mapping[str, int], taken: Mapping[str, int]) -> dict[str, int]:
@@ -91,9 +109,7 @@ def claimable(
     return [
         row
         for row in rows
-        if row.status in OPEN_STATUSES
-        and not row.alive
-        and row.due <= now
+        if is_ready(row, now)
         and not misfit_of(row, share)
         and first.get(row.thread_id, row.run) == row.run
     ]

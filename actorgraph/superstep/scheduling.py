@@ -13,7 +13,7 @@ import msgspec
 
 from actorgraph.errors.texts import error_text
 from actorgraph.values.ids import as_text
-from actorgraph.values.systems import IfBusy, OpenRun, RunRow
+from actorgraph.values.systems import OPEN_STATUSES, IfBusy, OpenRun, RunRow
 
 
 class Lane(msgspec.Struct, frozen=True):
@@ -254,11 +254,21 @@ class Share(msgspec.Struct, frozen=True):
     works: bool = True
 
 
-def misfit_of(row: RunRow, share: Share) -> str:
-    """Return why a run can't be run by a system; "" if it can.
+def is_ready(row: RunRow, now: int) -> bool:
+    """Whether a run waits for a system: it is open and due, and no living system has it.
 
-    Each way on which a run is taken up asks this: hints, sweeps, recovery, the next of a thread.
+    Each way on which a run is taken up asks this and `misfit_of`: hints, sweeps, recovery, the next
+    of a thread.
+
+    Args:
+        row: as stored.
+        now: microseconds since 1970-01-01 UTC.
     """
+    return row.status in OPEN_STATUSES and not row.alive and row.due <= now
+
+
+def misfit_of(row: RunRow, share: Share) -> str:
+    """Return why a run can't be run by a system; "" if it can."""
     if not share.works:
         return "waits for a worker"
     if row.graph not in share.graphs:

@@ -58,8 +58,13 @@ def queue_of(graph: str, build: str, *, rescue: bool = False) -> str:
     return f"{named}!" if rescue else named
 
 
+def is_rescue(row: RunRow) -> bool:
+    """Whether an open run without a living system has had one: it has died, or left the run."""
+    return row.owner is not None or row.attempts > 0
+
+
 def hint_of(row: RunRow) -> Hint:
     """Make the hint of an open run that no living system has."""
-    rescue = row.owner is not None or row.attempts > 0
+    rescue = is_rescue(row)
     queue = queue_of(row.graph, row.build, rescue=rescue)
     return Hint(row.run, queue, RESCUE if rescue else row.priority, row.due)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ SELECT count(*) FILTER (WHERE status IN ('pending', 'running')),
 FROM machines.system_runs
 """
 ENDED = "SELECT thread_id FROM machines.system_runs WHERE status = 'success'"
+END_S = 45.0
+"""Seconds for a process to end after a SIGTERM; longer than a drain takes."""
 
 
 class Process:
@@ -49,17 +51,34 @@ class Process:
             text=True,
             cwd=Path(__file__).parents[1],
         )
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         assert self.child.stdout is not None
-        for line in self.child.stdout:
-            self.shown = json.loads(line)
+        with self.child.stdout as lines:
+            for line in lines:
+                self.shown = json.loads(line)
 
     def end(self, number: signal.Signals, fate: str) -> None:
         """Send a signal that ends it."""
         self.child.send_signal(number)
         self.fate = fate
+
+    def wait(self) -> None:
+        """Wait until it has ended; one that doesn't is killed."""
+        try:
+            self.child.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self.fate = f"killed: it had not ended {END_S:.0f} s after a SIGTERM"
+
+    def kill(self) -> None:
+        """Kill it, unless it has ended."""
+        if self.child.poll() is None:
+            self.child.kill()
+            self.child.wait()
+        self._reader.join()
 
 
 class Machines:
@@ -105,14 +124,19 @@ class Machines:
         for one in ending:
             one.end(signal.SIGTERM, "drained")
         for one in ending:
-            one.child.wait()
+            one.wait()
+
+    def close(self) -> None:
+        """Kill the processes that are left, after an error."""
+        for one in self.processes:
+            one.kill()
 
 
 def run(url: str, seconds: float, console: Console) -> int:
     """Run the example. Returns the number of orders that were lost or wrong."""
     machines, start = Machines(url), time.monotonic()
     accidents = [(0.3, signal.SIGKILL, "killed -9"), (0.6, signal.SIGTERM, "drained")]
-    with Live(console=console, refresh_per_second=4) as live:
+    with closing(machines), Live(console=console, refresh_per_second=4) as live:
         while (now := time.monotonic() - start) < seconds:
             if accidents and now > accidents[0][0] * seconds:
                 _, number, fate = accidents.pop(0)

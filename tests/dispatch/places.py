@@ -59,7 +59,7 @@ def nats_server():
             _wait_for(port)
             yield f"nats://127.0.0.1:{port}"
         finally:
-            process.terminate()
+            process.kill()  # nothing of its folder is read again
             process.wait()
 
 

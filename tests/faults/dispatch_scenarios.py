@@ -16,6 +16,7 @@ import msgspec
 
 from actorgraph import ThreadBusyError
 from tests.faults.dispatching import (
+    PATIENCE_S,
     Call,
     Fleet,
     LeaseBook,
@@ -64,6 +65,7 @@ async def churn(
     workers: int,
     webs: int = 1,
     with_restart: bool = False,
+    limit_s: float = PATIENCE_S,
 ) -> Churned:
     """Accept runs for workers; meanwhile kill one, stop one for 2.5 leases, drain one.
 
@@ -72,6 +74,7 @@ async def churn(
         count: steps of a run.
         workers: at least 3; the drained one is replaced.
         with_restart: of PostgreSQL, after the stopped worker has gone on.
+        limit_s: seconds for half of the runs to begin, and for all of them to end.
     """
     begun = time.monotonic()
     names = [f"t{number}" for number in range(runs)]
@@ -81,7 +84,7 @@ async def churn(
     ):
         made = await fleet.start(workers)
         started = await accept_all(accepts, names, count)
-        await fleet.until(lambda: len(fleet.begun()) >= runs // 2)
+        await fleet.until(lambda: len(fleet.begun()) >= runs // 2, limit_s)
         made[0].kill()
         made[1].send_signal(signal.SIGSTOP)
         await anyio.sleep(options.lease_s * 2.5)
@@ -90,7 +93,7 @@ async def churn(
             await in_thread(restart, place)
         drained_s = await _drained(made[2])
         await fleet.start()
-        await ended(started.values())
+        await ended(started.values(), limit_s)
         values = [await patiently(run.result) for run in started.values()]
         calls = fleet.calls()
         late = await in_thread(LeaseBook(place).late, calls)

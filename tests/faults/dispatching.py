@@ -3,11 +3,12 @@
 import signal
 import subprocess
 import sys
+import threading
 import time
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -20,12 +21,23 @@ import psycopg
 from actorgraph import ActorSystem, StorageError, ThreadBusyError
 from tests.support.dispatch_worker import GRAPH, WorkerOptions, steps, system_of
 
-PATIENCE_S = 300.0
+PATIENCE_S = 60.0
+"""Seconds for anything that workers do in the small forms; the large ones pass more."""
+READY_S = 30.0
+"""Seconds for a worker to start."""
 POLL_S = 0.02
 AT_ONCE = 50
 """Runs that are accepted at once."""
 
 in_thread = anyio.to_thread.run_sync
+
+
+@contextmanager
+def within(limit_s: float, what: str) -> Generator[None]:
+    """Fail with a message if a block takes longer."""
+    with anyio.move_on_after(limit_s) as scope:
+        yield
+    assert not scope.cancelled_caught, f"after {limit_s:.0f} s there was still no {what}"
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -84,8 +96,8 @@ class Fleet:
         options = msgspec.structs.replace(self._options, **changes)
         made = [self._spawn(options) for _ in range(count)]
         for process in made:
-            assert process.stdout is not None
-            assert await in_thread(process.stdout.readline) == "ready\n"
+            line = await in_thread(first_line, process)
+            assert line == "ready\n", f"a worker wrote {line!r} and not that it is ready"
         return made
 
     def _spawn(self, options: WorkerOptions) -> subprocess.Popen[str]:
@@ -113,11 +125,22 @@ class Fleet:
         """The names of the runs that were begun, of those whose name starts so."""
         return {call.name for call in self.calls() if call.name.startswith(start)}
 
-    async def until(self, is_so: Callable[[], object], patience_s: float = PATIENCE_S) -> None:
+    async def until(self, is_so: Callable[[], object], limit_s: float = PATIENCE_S) -> None:
         """Wait until processes have done something."""
-        with anyio.fail_after(patience_s):
+        with within(limit_s, "end of a wait for workers"):
             while not is_so():  # noqa: ASYNC110 - in other processes
                 await anyio.sleep(POLL_S)
+
+
+def first_line(process: "subprocess.Popen[str]", limit_s: float = READY_S) -> str:
+    """Read the first line of a process's output; "" of one that has ended, or is killed for it."""
+    assert process.stdout is not None
+    limit = threading.Timer(limit_s, process.kill)
+    limit.start()
+    try:
+        return process.stdout.readline()
+    finally:
+        limit.cancel()
 
 
 @asynccontextmanager
@@ -138,15 +161,17 @@ async def accept(web: ActorSystem, name: str, count: int = 1, **options: Any) ->
     """Start a run on the thread of its name; again when the store has failed in between."""
     given = {"name": name, "count": count, "done": []}
     options = {"stream_mode": (), **options}
-    while True:
-        try:
-            return await web.start(GRAPH, name, given, **options)
-        except (StorageError, ThreadBusyError):
-            # It may be stored: then it must not be started twice.
-            await anyio.sleep(0.1)
-            found = await patiently(partial(web.runs, thread_id=name))
-            if found:
-                return found[0]
+    with within(PATIENCE_S, f"accepted run {name}"):
+        while True:
+            try:
+                return await web.start(GRAPH, name, given, **options)
+            except (StorageError, ThreadBusyError):
+                # It may be stored: then it must not be started twice.
+                await anyio.sleep(0.1)
+                found = await patiently(partial(web.runs, thread_id=name))
+                if found:
+                    return found[0]
+    raise AssertionError
 
 
 async def accept_all(
@@ -165,19 +190,22 @@ async def accept_all(
     return started
 
 
-async def patiently(work: Callable[[], Awaitable[Any]]) -> Any:
+async def patiently(work: Callable[[], Awaitable[Any]], limit_s: float = PATIENCE_S) -> Any:
     """Await something, again while the store fails."""
-    with anyio.fail_after(PATIENCE_S):
+    with within(limit_s, f"answer to {work}"):
         while True:
             try:
                 return await work()
             except StorageError:
                 await anyio.sleep(0.1)
+    raise AssertionError
 
 
-async def ended(runs: Iterable[Any]) -> list[str]:
-    """Wait for runs; return their statuses."""
-    return [await patiently(run.wait) for run in runs]
+async def ended(runs: Iterable[Any], limit_s: float = PATIENCE_S) -> list[str]:
+    """Wait for runs, for all of them no longer than the limit; return their statuses."""
+    with within(limit_s, "end of all runs"):
+        return [await patiently(run.wait, limit_s) for run in runs]
+    raise AssertionError
 
 
 class LeaseBook:

@@ -36,7 +36,7 @@ async def test_two_thousand_runs_over_four_workers(place, anyio_backend, request
     """
     options = WorkerOptions(pause_s=0.5, lease_s=4.0, max_runs=700, reserve=200)
     size = {"runs": 2000, "count": 10, "workers": 4, "webs": 2}
-    found = await scenarios.churn(place, options, **size, with_restart=True)
+    found = await scenarios.churn(place, options, **size, with_restart=True, limit_s=300.0)
 
     report(request.config, "runs dispatched to four workers", f"{anyio_backend}: {found}")
     assert (found.lost, found.stale, found.late, found.again) == (0, 0, 0, 0), found

@@ -12,6 +12,7 @@ from actorgraph.superstep.dispatching import (
     queues_of,
     room,
     within_room,
+    within_slots,
 )
 from actorgraph.superstep.scheduling import Share
 from actorgraph.values.dispatch import RESCUE, hint_of, queue_of
@@ -92,6 +93,23 @@ class TestRoom:
         New runs leave three of ten slots free, less those that lost runs have already.
         """
         assert room(taken, rescued, 10, 3) == expected
+
+    @pytest.mark.parametrize(
+        ("free", "claimed"),
+        [
+            ((9, 9), [1, 2, 3, 4]),
+            ((2, 2), [1, 2]),
+            ((3, 1), [1, 2, 3]),
+            ((9, 0), [2, 3]),
+            ((0, 0), []),
+        ],
+    )
+    def test_new_runs_take_no_reserved_slot(self, free, claimed):
+        """
+        The next runs of threads get free slots in their order; new ones only those of new runs.
+        """
+        rows = [row(1), row(2, owner=OWNER), row(3, attempts=1), row(4)]
+        assert [one.run[0] for one in within_slots(rows, *free)] == claimed
 
 
 class TestQueues:

@@ -5,6 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -43,6 +44,15 @@ def lines_until(process: Any, acks: int, *, started: bool = False) -> list[list[
     Args:
         started: whether also all runs must have been accepted.
     """
+    limit = threading.Timer(PATIENCE_S, process.kill)  # else one that hangs is waited for forever
+    limit.start()
+    try:
+        return _lines_until(process, acks, started=started)
+    finally:
+        limit.cancel()
+
+
+def _lines_until(process: Any, acks: int, *, started: bool) -> list[list[str]]:
     said: list[list[str]] = []
     while sum(words[0] == "ack" for words in said) < acks or (started and ["started"] not in said):
         line = process.stdout.readline()

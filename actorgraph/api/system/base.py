@@ -12,6 +12,7 @@ from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.api.savers.hosted import InMemorySaver
 from actorgraph.api.system.run_arguments import StartCall, job_of
 from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
 from actorgraph.plan.schema import check_graph_name
 from actorgraph.ports import Dispatcher, Saver
 from actorgraph.runtime.saver.hosting import Host
@@ -113,18 +114,23 @@ class SystemBase:
         return graph_room(limits, self._actor.runs_by_graph()) if limits else {}
 
     @contextmanager
-    def _coming(self, graphs: Iterable[str]) -> Generator[None]:
+    def _coming(
+        self, graphs: Iterable[str], runs: frozenset[bytes] = frozenset()
+    ) -> Generator[None]:
         """Count runs as taken while they are made ready, so that no more than the limit begin.
 
         Args:
             graphs: of each of the runs.
+            runs: those that this system may own in the store before they are its runs.
         """
         count = Counter(graphs)
         self._actor.coming.update(count)
+        self._actor.adopting |= runs
         try:
             yield
         finally:
             self._actor.coming.subtract(count)
+            self._actor.adopting -= runs
             if self._dispatch is not None:
                 self._dispatch.freed()
 
@@ -258,6 +264,12 @@ def _check_dispatch(
             f"unknown role={policy.role!r}; expected one of {', '.join(_ROLES)}",
             do=did_you_mean(policy.role, _ROLES),
         )
+    for build in (policy.build, *policy.builds):
+        if not isinstance(build, str) or not is_storable_name(build or "-"):
+            raise InvalidConfigError(
+                f"{build!r} can't be the name of a build: {NAME_REFUSED}",
+                do="use e.g. a version or the start of a digest",
+            )
     if dispatcher is None and (policy.role != "both" or policy.reserve):
         raise InvalidConfigError(
             "role= and reserve= need a dispatcher",

@@ -57,6 +57,7 @@ class LifecycleMethods(RecoveryMethods):
             # this system can write any more.
             stack.push_async_callback(self._drop_lease, host)
             group = await stack.enter_async_context(anyio.create_task_group())
+            actor.on_left.append(self._on_left)
             actor.open(host, owner, group)
             if self._dispatch is not None:
                 group.start_soon(self._dispatch.serve)

@@ -24,13 +24,16 @@ from actorgraph.superstep.scheduling import (
     ParkRun,
     TakeOver,
     decide_takeover,
+    is_ready,
     misfit_reason,
     next_misfit,
 )
 from actorgraph.values.commits import Committed
 from actorgraph.values.ids import as_text
+from actorgraph.values.run import Failed
 from actorgraph.values.systems import (
     NO_OWNER,
+    OPEN_STATUSES,
     AdoptRun,
     AskCancel,
     EventRow,
@@ -43,6 +46,8 @@ from actorgraph.values.systems import (
 
 RETRY_S = 1.0
 """Pause between two tries to give runs back."""
+MISFITS_MAX = 10_000
+"""Runs that this system can't run and remembers; the oldest are forgotten, and tried again."""
 
 
 class RecoveryMethods(SystemBase):
@@ -108,7 +113,7 @@ class RecoveryMethods(SystemBase):
         # when this is cancelled, those without any of that are given back later: while this system
         # lives, no other one would look at them.
         owed = {row.run: row for row, _ in wanted}
-        with self._coming(row.graph for row, _ in wanted):
+        with self._coming([row.graph for row, _ in wanted], frozenset(owed)):
             try:
                 adopted = await self._adopt_all(list(owed.values()), another=1, owed=owed)
                 return await self._run_adopted(adopted, wanted, owed) if adopted else []
@@ -125,7 +130,14 @@ class RecoveryMethods(SystemBase):
         # Read again: with their payloads, as they are stored now.
         stored: list[RunRow] = await self._host.reader.ask(ListRuns(among=tuple(sorted(adopted))))
         now = {row.run: row for row in stored}
-        mine = [(now.get(row.run, row), verdict) for row, verdict in wanted if row.run in adopted]
+        for row in stored:
+            if row.status not in OPEN_STATUSES:  # its system has ended it just before
+                owed.pop(row.run, None)
+        mine = [
+            (now.get(row.run, row), verdict)
+            for row, verdict in wanted
+            if row.run in adopted and row.run in owed
+        ]
         going = [row for row, verdict in mine if isinstance(verdict, TakeOver)]
         made = await self._prepare_all(going, owed)
         for row, verdict in mine:
@@ -177,14 +189,15 @@ class RecoveryMethods(SystemBase):
             room: graph -> runs that may be taken, for each graph that has a limit; changed.
         """
         actor, found = self._actor, list[tuple[RunRow, TakeOver | ParkRun]]()
+        now = microseconds_now()
         for row in rows:
             if row.cancel is not None or row.run in actor.jobs:
+                continue
+            if not is_ready(row, now) or room.get(row.graph) == 0:
                 continue
             if actor.admission_error("enqueue", row.thread_id, more=len(found)):
                 continue
             known = self._misfits.get(row.run)
-            if row.due > microseconds_now() or room.get(row.graph) == 0:
-                continue
             verdict = decide_takeover(row, self._share, self._limits.attempts_max)
             if isinstance(verdict, LeaveRun):
                 self._note_misfit(row, verdict.reason)
@@ -202,6 +215,15 @@ class RecoveryMethods(SystemBase):
             log_event("warning", "run.misfit", **ids, reason=reason)
         misfit = next_misfit(known, reason, now, self._limits.lease_s / 3)
         self._misfits[row.run] = misfit
+        while len(self._misfits) > MISFITS_MAX:
+            self._misfits.pop(next(iter(self._misfits)))
+
+    def _on_left(self, job: Job) -> None:
+        """Note a run that could not be read after it had begun; forget one that could."""
+        if job.misfit and isinstance(job.outcome, Failed):
+            self._note_misfit(job.row, misfit_reason(job.outcome.error))
+        elif not job.elsewhere:
+            self._misfits.pop(job.id, None)
 
     async def _adopt_all(
         self, rows: Sequence[RunRow], *, another: int, owed: dict[bytes, RunRow] | None = None
@@ -240,13 +262,21 @@ class RecoveryMethods(SystemBase):
         return adopted
 
     async def _end_orphan(self, row: RunRow, reason: str) -> None:
-        """Cancel an orphaned run, unless another system has taken it over."""
-        if await self._adopt_all([row], another=0):
-            owner = self._actor.owner
-            request = SetRun(row.run, row.thread_id, owner, "cancelled", storable(reason))
-            await self._host.writer.store(request)
-            if self._dispatch is not None:
-                await self._dispatch.ended_unrun(row)
+        """Cancel an orphaned run, unless another system has taken it over, or it has ended."""
+        owed, owner = {row.run: row}, self._actor.owner
+        try:
+            if not await self._adopt_all([row], another=0, owed=owed):
+                return
+            # Read again: its system may have ended it just before.
+            found: list[RunRow] = await self._host.reader.ask(ListRuns(among=(row.run,)))
+            if any(now.status in OPEN_STATUSES for now in found):
+                request = SetRun(row.run, row.thread_id, owner, "cancelled", storable(reason))
+                await self._host.writer.store(request)
+            owed.clear()
+        finally:
+            self._return_later(owed)
+        if self._dispatch is not None:
+            await self._dispatch.ended_unrun(row)
 
     async def _end_row(self, row: RunRow, reason: str) -> None:
         """Request the cancellation of a run from its owner; cancel an orphaned one."""
@@ -305,7 +335,7 @@ class RecoveryMethods(SystemBase):
             job.adopted = True
             if job.if_busy == "rollback" and not row.claimed:
                 await delete_replaced_runs(self._host, job)
-        except CheckpointError as error:
+        except Exception as error:  # noqa: BLE001 - reading a thread calls the graph's own code
             self._note_misfit(row, misfit_reason(error))
             await self._host.writer.store(give_back_request(row))
             return None

@@ -24,8 +24,15 @@ from actorgraph.api.system.base import checked_loop_limit, policy_of
 from actorgraph.api.system.lifecycle import CLOSING, LifecycleMethods
 from actorgraph.api.system.run_arguments import StartCall, StartOptions, check_routing, checked_call
 from actorgraph.api.system.run_handle import Run, RunFeed, StoredRun
-from actorgraph.errors import InvalidConfigError, RunNotFoundError, SystemClosedError, did_you_mean
+from actorgraph.errors import (
+    CheckpointError,
+    InvalidConfigError,
+    RunNotFoundError,
+    SystemClosedError,
+    did_you_mean,
+)
 from actorgraph.ports import Dispatcher, Saver, Store
+from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.capacity import SystemLimits, full, too_busy
 from actorgraph.runtime.system.dispatch_actor import DispatchActor, DispatchStatistics
 from actorgraph.runtime.system.journal import RING_EVENTS
@@ -278,11 +285,17 @@ class ActorSystem(LifecycleMethods):
         return self._stored(row)
 
     async def _end_earlier(self, row: RunRow) -> None:
-        """End the runs that a stored run replaces: wake their systems, or end them here."""
-        rows: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(row.thread_id,)))
-        for old in rows:
-            if old.run < row.run:
-                await self._end_row(old, replacement_reason(row.run))
+        """End the runs that a stored run replaces: wake their systems, or end them here.
+
+        An error is only logged: the run is stored, and so is that these are to be cancelled.
+        """
+        try:
+            rows: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(row.thread_id,)))
+            for old in rows:
+                if old.run < row.run:
+                    await self._end_row(old, replacement_reason(row.run))
+        except CheckpointError as error:
+            log_event("warning", "dispatch.failed", where="end_earlier", error=repr(error))
 
     async def _check_room_elsewhere(
         self, dispatch: DispatchActor, thread_id: str, if_busy: IfBusy

@@ -78,6 +78,7 @@ class SystemActor:
         draining: why the system takes no more runs; None while it does.
         jobs: run id -> open run.
         coming: graph -> runs that are about to be in `jobs`.
+        adopting: runs that this system may own in the store, and that are not in `jobs` yet.
         ended: run id -> run that has ended, the newest `keep_ended`.
         lanes: thread id -> the runs that have the thread or wait for it; without free threads.
         ready: runs that have their thread and wait for a slot.
@@ -106,6 +107,7 @@ class SystemActor:
         self.draining: str | None = None
         self.jobs: dict[bytes, Job] = {}
         self.coming: Counter[str] = Counter()
+        self.adopting: set[bytes] = set()
         self.ended: OrderedDict[bytes, Job] = OrderedDict()
         self.lanes: dict[str, Lane] = {}
         self.ready: deque[Job] = deque()
@@ -454,7 +456,8 @@ class SystemActor:
             self.cancel(job, reason)
         elif (job := self.ended.get(run)) is not None:
             store_status(job, self._keeping, self.owner)
-        return job is not None
+        # A run that is just being adopted is cancelled at the next look: it is not over.
+        return job is not None or run in self.adopting
 
     async def drain(self, reason: str, timeout_s: float) -> None:
         """Take no more runs; let active ones finish their superstep; leave the rest to `recover`.

@@ -35,6 +35,7 @@ from actorgraph.superstep.dispatching import (
     queues_of,
     room,
     within_room,
+    within_slots,
 )
 from actorgraph.superstep.scheduling import Share
 from actorgraph.values.dispatch import Hint, News, Role, hint_of
@@ -276,7 +277,7 @@ class DispatchActor:
         self._freed.open()
         self._changed[job.id] = None
         self._some_changed.open()
-        if job.requeued:
+        if job.requeued and not job.misfit:  # that one is given back later; sweeps find it
             self._leave(job.row)
         if not job.elsewhere:
             self._ended[job.thread_id] = None
@@ -301,8 +302,7 @@ class DispatchActor:
             threads = _taken(self._ended)
             open_rows = await self._host.reader.ask(ListRuns(open_of=threads))
             due = following(open_rows)
-            room_left, _ = self._room()
-            await self._claim_of(due[:room_left], open_rows)
+            await self._claim_of(within_slots(due, *self._room()), open_rows)
             left = {row.run for row in due} - self._actor.jobs.keys()
             await self._announce([row for row in due if row.run in left])
 
@@ -318,7 +318,13 @@ class DispatchActor:
             await self._announce([row for row in new if max(row.created, row.due) < lost])
 
     async def _waiting(self, now: int, *, owned: bool) -> list[RunRow]:
-        query = ListWaiting(self._graphs, self._policy.builds, now, BATCH_MAX, owned)
+        # Without the graphs of which this system may have no more: more of their runs than one
+        # query reads would hide those of other graphs. Systems with room for them find them.
+        full = self._full_graphs()
+        graphs = tuple(graph for graph in self._graphs if graph not in full)
+        if not graphs:
+            return []
+        query = ListWaiting(graphs, self._policy.builds, now, BATCH_MAX, owned)
         return await self._host.reader.ask(query)
 
     async def _announce(self, rows: Sequence[RunRow]) -> None:

@@ -1,0 +1,61 @@
+"""PGQueuerDispatcher whose server falls silent, or breaks its connections."""
+
+import os
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from actorgraph import PostgresSaver, StorageError
+from actorgraph.dispatch import PGQueuerDispatcher
+from actorgraph.values.dispatch import Hint
+from tests.support.gates import PATIENCE_S
+from tests.support.tcp_proxy import proxied
+
+
+@asynccontextmanager
+async def linked(postgres, schema):
+    """A link over a proxy, and the proxy."""
+    async with PostgresSaver(postgres.url, schema=schema) as saver:
+        with proxied(postgres.socket) as proxy:
+            dispatcher = PGQueuerDispatcher(proxy.url, again_s=0.5, poll_s=0.05)
+            link = await dispatcher.open(saver, lambda _: None)
+            try:
+                yield link, proxy
+            finally:
+                with anyio.fail_after(PATIENCE_S, shield=True):
+                    await link.close()
+
+
+def one() -> list[Hint]:
+    """A hint."""
+    return [Hint(os.urandom(16), "g")]
+
+
+async def test_a_silent_server_holds_up_no_call(postgres, schema, monkeypatch):
+    """
+    Calls without an answer end with an error, and closing ends too.
+    """
+    async with linked(postgres, schema) as (link, proxy):
+        monkeypatch.setattr("actorgraph.dispatch.pgqueuer.ANSWER_S", 0.1)
+        proxy.stall(refuses=True)
+        with anyio.fail_after(PATIENCE_S), pytest.raises(StorageError, match="connection failed"):
+            await link.announce(one())
+        with anyio.fail_after(PATIENCE_S), pytest.raises(StorageError, match="connection failed"):
+            await link.take(["g"], 1)
+
+
+async def test_calls_at_once_make_one_connection(postgres, schema, monkeypatch):
+    """
+    Calls that find their connection broken at the same time make one new one.
+    """
+    monkeypatch.setattr("actorgraph.dispatch.pgqueuer.RECONNECT_S", 600.0)
+    async with linked(postgres, schema) as (link, proxy):
+        await link.announce(one())
+        proxy.reset()
+        with pytest.raises(StorageError):
+            await link.announce(one())
+        async with anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(link.announce, one())
+        assert len(proxy._pairs) == 1  # noqa: SLF001 - the connections since the reset
