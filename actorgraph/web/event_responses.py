@@ -373,6 +373,7 @@ class ResultResponse(Response):
     Args:
         on_disconnect: "cancel" stops the run when the client disconnects; "continue" doesn't.
         shows: whether to send the output; else null.
+        shape: makes the response of the output; default: the output itself.
         ping_s: seconds between blanks.
     """
 
@@ -384,6 +385,7 @@ class ResultResponse(Response):
         *,
         on_disconnect: Literal["continue", "cancel"] = "continue",
         shows: bool = True,
+        shape: Callable[[Any], Any] = lambda output: output,
         ping_s: float = PING_S,
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store"})
@@ -391,6 +393,7 @@ class ResultResponse(Response):
         self._run = run
         self._cancels = on_disconnect == "cancel"
         self._shows = shows
+        self._shape = shape
         self._ping_s = ping_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -413,4 +416,4 @@ class ResultResponse(Response):
             name, text = type(error).__name__, error_text(error)
             text = text.replace(self._run.reason, public_reason(self._run.reason))
             output = {"__error__": {"error": name, "message": public_text(name, text)}}
-        yield dumps(output if self._shows else None)
+        yield dumps(self._shape(output) if self._shows else None)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from actorgraph.web.agent_runs import ENDPOINTS as AGENT_RUNS
+from actorgraph.web.agents import ENDPOINTS as AGENTS
 from actorgraph.web.assistants import ENDPOINTS as ASSISTANTS
 from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.meta import ENDPOINTS as META
@@ -20,7 +22,8 @@ async def openapi(_: ApiCall) -> Any:
 
 
 ENDPOINTS = (
-    *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *RUNS, *ASSISTANTS, *STORE, *META),
+    *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *RUNS, *AGENT_RUNS, *ASSISTANTS, *AGENTS),
+    *(*STORE, *META),
     Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="Get this document"),
 )
 

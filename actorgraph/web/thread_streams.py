@@ -26,7 +26,7 @@ from actorgraph.web.event_responses import (
 )
 from actorgraph.web.jsonable import to_plain
 from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.run_start import KEPT
+from actorgraph.web.run_start import KEPT, modes_in
 from actorgraph.web.thread_registry import StoredThread
 from actorgraph.web.thread_state import config_of
 
@@ -46,7 +46,7 @@ class StreamQuery(Struct):
 async def thread_stream(call: ApiCall) -> Response:
     """Stream the events of all runs of a thread, as they come."""
     asked = call.request.query_params.getlist("stream_mode")
-    modes = [mode for text in asked for mode in text.split(",") if mode] or [MODES[0]]
+    modes = modes_in(asked) or [MODES[0]]
     for mode in modes:
         if mode not in MODES:
             served = ", ".join(MODES)

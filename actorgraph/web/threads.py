@@ -81,7 +81,7 @@ async def read(call: ApiCall) -> response_types.Thread:
 
 
 async def patch(call: ApiCall) -> response_types.Thread:
-    """Merge metadata into a thread's."""
+    """Merge metadata into a thread's, and values into its state."""
     body: bodies.ThreadPatch = call.body
     thread = _thread(call)
     said = {**(body.metadata or {}), **call.wanted}
@@ -90,7 +90,19 @@ async def patch(call: ApiCall) -> response_types.Thread:
         call.principal, "threads.update", thread.thread_id, will_be
     )
     merged = {**said, **wanted}
+    await _merge_values(call, thread, body)
     return await thread_response(call, await call.server.threads.merge(thread, merged))
+
+
+async def _merge_values(call: ApiCall, thread: StoredThread, body: bodies.ThreadPatch) -> None:
+    values = dict(body.values or {})
+    if body.messages is not None:
+        values["messages"] = body.messages
+    if body.values is None and body.messages is None:
+        return
+    config = config_of(call.thread_id, checkpoint_config(body.checkpoint))
+    with graph_errors_as_problems():
+        await with_graph(call, thread, lambda graph: graph.aupdate_state(config, values))
 
 
 async def delete(call: ApiCall) -> None:
