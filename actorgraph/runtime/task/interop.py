@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
+from traceback import walk_tb
 from typing import Any, cast
 
-from actorgraph.errors import GraphDrained, InvalidUpdateError, ParentCommand
+from actorgraph.errors import GraphDrained, InvalidUpdateError, OtherLoopError, ParentCommand
 from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan
@@ -102,9 +103,13 @@ def runnable_here(node: NodePlan) -> NodePlan:
 def translated(error: BaseException, name: str = "") -> BaseException:
     """A node's error, with LangGraph's interrupts and commands, also in groups, made ours.
 
+    On trio, the error of code that needs asyncio becomes one that names the code's library.
+
     Args:
         name: of the node, for errors; default the running task's.
     """
+    if isinstance(error, (TypeError, RuntimeError)) and on_trio() and _asks_for_asyncio(error):
+        return _needs_asyncio(error, name)
     theirs = langgraph_module("langgraph.errors")
     if theirs is None:
         return error
@@ -135,6 +140,35 @@ def translated(error: BaseException, name: str = "") -> BaseException:
         add_note(error, _MIXED)
     if ours is not error:
         ours.__cause__ = error
+    return ours
+
+
+_NO_ASYNCIO = (
+    "trio.run received unrecognized yield message",  # trio's, about an awaited object
+    "no running event loop",
+    "There is no current event loop",
+)
+
+
+def _asks_for_asyncio(error: Exception) -> bool:
+    return str(error).startswith(_NO_ASYNCIO)
+
+
+def _needs_asyncio(error: Exception, name: str) -> OtherLoopError:
+    """Return the error of a node on trio that has called code that needs asyncio."""
+    modules = [
+        str(frame.f_globals.get("__name__", "")) for frame, _ in walk_tb(error.__traceback__)
+    ]
+    libraries = [module.partition(".")[0] for module in modules]
+    known = [library for library in libraries if library not in ("asyncio", "trio", "outcome", "")]
+    library = known[-1] if known else "a library"
+    ours = OtherLoopError(
+        f"node {name!r} runs on trio and awaits code of {library} that needs asyncio",
+        do="make the node a plain function that calls the library's sync method, such as "
+        "model.invoke() or model.stream(): it is called in a thread, and its messages are "
+        "streamed; or run the graph on asyncio",
+    )
+    ours.__cause__ = error
     return ours
 
 
