@@ -4,7 +4,11 @@ from typing import Any
 
 import httpx
 import pytest
-from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.language_models.fake_chat_models import (
+    FakeListChatModel,
+    GenericFakeChatModel,
+)
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
 from actorgraph import ActorSystem, InMemorySaver, MessagesState, StateGraph
@@ -29,6 +33,12 @@ def streamed(state: MessagesState) -> dict[str, Any]:
 async def awaited(state: MessagesState) -> dict[str, Any]:
     """Await the model."""
     return {"messages": [await MODEL.ainvoke(state["messages"])]}
+
+
+async def awaited_stream(state: MessagesState) -> dict[str, Any]:
+    """Await the pieces of a model that has none of its own."""
+    model = GenericFakeChatModel(messages=iter([AIMessage("Hi", id="1")]))
+    return {"messages": [await model.ainvoke(state["messages"])]}
 
 
 CHAIN = RunnableLambda(lambda state: state["messages"]) | MODEL | (lambda m: {"messages": [m]})
@@ -64,12 +74,13 @@ async def test_a_models_pieces_are_streamed(node, mode):
     assert (names[0], names[-1], "error" in names) == ("metadata", "end", False)
 
 
+@pytest.mark.parametrize("node", [awaited, awaited_stream])
 @pytest.mark.parametrize("mode", ["messages", "messages-tuple"])
-async def test_a_model_that_needs_asyncio_is_named_on_trio(mode):
+async def test_a_model_that_needs_asyncio_is_named_on_trio(node, mode):
     """
     A model's async methods need asyncio: on trio the run's error names node, library and fix.
     """
-    names, text = await events(awaited, mode)
+    names, text = await events(node, mode)
 
     if not on_trio():
         assert "error" not in names

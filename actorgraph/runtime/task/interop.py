@@ -150,18 +150,23 @@ _NO_ASYNCIO = (
 )
 
 
+_PASSED_BY = ("", "actorgraph", "anyio", "asyncio", "contextlib", "outcome", "trio")
+"""Packages in a traceback that are not the code that needs asyncio."""
+
+
 def _asks_for_asyncio(error: Exception) -> bool:
     return str(error).startswith(_NO_ASYNCIO)
 
 
 def _needs_asyncio(error: Exception, name: str) -> OtherLoopError:
     """Return the error of a node on trio that has called code that needs asyncio."""
-    modules = [
-        str(frame.f_globals.get("__name__", "")) for frame, _ in walk_tb(error.__traceback__)
-    ]
-    libraries = [module.partition(".")[0] for module in modules]
-    known = [library for library in libraries if library not in ("asyncio", "trio", "outcome", "")]
-    library = known[-1] if known else "a library"
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    modules = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
+    known = [module for module in modules if module not in _PASSED_BY]
+    unknown = (
+        "langchain_core or another library" if "langchain_core" in sys.modules else "a library"
+    )
+    library = known[-1] if known else unknown
     ours = OtherLoopError(
         f"node {name!r} runs on trio and awaits code of {library} that needs asyncio",
         do="make the node a plain function that calls the library's sync method, such as "
