@@ -3,12 +3,17 @@
 from contextlib import suppress
 from typing import Any
 
+from actorgraph.api.graph.subgraphs import graph_at
+from actorgraph.api.streams.langchain_events import SpanEvents
 from actorgraph.api.system.run_arguments import StartCall, stored_call
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import ActorGraphError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
+from actorgraph.superstep.nesting import nodes_of
 from actorgraph.values.commands import Command
+from actorgraph.values.stream_items import Namespace
 from actorgraph.web.endpoint import ApiCall
+from actorgraph.web.event_responses import EVENTS
 from actorgraph.web.run_start import KEPT
 from actorgraph.web.thread_registry import assistant_id
 
@@ -31,6 +36,22 @@ def kwargs_of(call: ApiCall, run: Run) -> dict[str, Any]:
         stored, _ = stored_call(graph, run.row, claimed=False)
         found = {**found, **_shown(stored, run)}
     return found
+
+
+def spans_of(call: ApiCall, run: Run) -> SpanEvents | None:
+    """Return what makes the events of mode "events" of a run's chunks; None for other modes."""
+    graph = call.graphs.get(run.graph)
+    if graph is None or EVENTS not in run.metadata.get(KEPT, {}).get("stream_mode", ()):
+        return None
+    found = kwargs_of(call, run)
+    config = found.get("config") or {}
+
+    def name_at(namespace: Namespace) -> str:
+        inner: Any = graph_at(graph, nodes_of("|".join(namespace)))
+        return run.graph if inner is None else inner.plan.name
+
+    given, tags, metadata = found.get("input"), config.get("tags"), config.get("metadata")
+    return SpanEvents(name_at, given, (), list(tags or ()), metadata or {}, run_id=run.id)
 
 
 def _shown(stored: StartCall, run: Run) -> dict[str, Any]:

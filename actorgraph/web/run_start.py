@@ -15,7 +15,7 @@ from actorgraph.runtime.log import event
 from actorgraph.values.commands import Command, Send, StateUpdate
 from actorgraph.web import bodies
 from actorgraph.web.endpoint import ApiCall, graph_of_assistant, graph_of_thread
-from actorgraph.web.event_responses import graph_modes
+from actorgraph.web.event_responses import EVENTS, graph_modes
 from actorgraph.web.problems import HttpProblem, NotFound, Unprocessable
 from actorgraph.web.thread_registry import GRAPH, StoredThread, thread_metadata_of
 from actorgraph.web.thread_state import check_thread_id, checkpoint_config, config_of
@@ -180,7 +180,7 @@ def _options(body: bodies.RunBody, graph: CompiledStateGraph) -> dict[str, Any]:
         "context": _context(body, graph),
         "metadata": {**(body.metadata or {}), KEPT: kept},
         "stream_mode": graph_modes(modes),
-        "subgraphs": body.stream_subgraphs,
+        "subgraphs": body.stream_subgraphs or EVENTS in modes,
         # Not False: a system that runs nothing itself has to store the events of its runs.
         "resumable": body.stream_resumable or None,
         "interrupt_before": body.interrupt_before,

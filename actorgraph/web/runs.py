@@ -19,7 +19,7 @@ from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.event_responses import EventStream, ResultResponse, graph_modes
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.problems import NotFound, Unprocessable, public_reason
-from actorgraph.web.run_kwargs import kwargs_of
+from actorgraph.web.run_kwargs import kwargs_of, spans_of
 from actorgraph.web.run_start import KEPT, check_run, modes_in, modes_of, start_run
 from actorgraph.web.thread_registry import assistant_id
 from actorgraph.web.thread_state import check_thread_id, config_of
@@ -97,6 +97,7 @@ async def stream(call: ApiCall) -> Response:
         buffer=limits.buffer,
         when_full=limits.when_full,
         lasts_s=limits.stream_s,
+        spans=spans_of(call, run),
     )
     return located(run, made)
 
@@ -165,6 +166,7 @@ async def join_stream(call: ApiCall) -> Response:
         when_full=limits.when_full,
         lasts_s=limits.stream_s,
         last_event_id=query.last_event_id,
+        spans=spans_of(call, run),
     )
     return located(run, made)
 

@@ -26,6 +26,7 @@ from actorgraph.web.event_responses import (
 )
 from actorgraph.web.jsonable import to_plain
 from actorgraph.web.problems import NotFound, Unprocessable
+from actorgraph.web.run_kwargs import spans_of
 from actorgraph.web.run_start import KEPT, modes_in
 from actorgraph.web.thread_registry import StoredThread
 from actorgraph.web.thread_state import config_of
@@ -129,7 +130,9 @@ class ThreadStream(Response):
         modes = said.get("stream_mode") if self._chunks else ()
         return frames(
             run,
-            EventTranslator(modes, subgraphs=bool(said.get("subgraphs"))),
+            EventTranslator(
+                modes, subgraphs=bool(said.get("subgraphs")), spans=spans_of(self._call, run)
+            ),
             after,
             buffer=limits.buffer,
             when_full=limits.when_full,
