@@ -35,6 +35,7 @@ from actorgraph.web.problems import (
 )
 from actorgraph.web.readiness import Readiness
 from actorgraph.web.request_limits import Limits, Rates, StreamSlots, excess, retry_after
+from actorgraph.web.state_updates import StateUpdates
 from actorgraph.web.thread_registry import (
     GRAPH,
     Registry,
@@ -59,6 +60,7 @@ class Server:
         streams: slots of open event streams.
         temporary: removes temporary threads after their runs.
         readiness: whether saver and store can be used.
+        state_updates: news of states that clients update.
     """
 
     def __init__(self, system: ActorSystem, access: Access, limits: Limits, store: Any) -> None:
@@ -71,6 +73,7 @@ class Server:
         self.streams = StreamSlots(limits.streams)
         self.temporary = TemporaryThreads(system, self.threads)
         self.readiness = Readiness(system, store)
+        self.state_updates = StateUpdates()
 
     @property
     def saver(self) -> Any:
