@@ -71,7 +71,7 @@ class ConfigBody(Struct):
 
 
 class RunFields(Struct):
-    """What the bodies of all routes that start runs have in common."""
+    """Fields of the bodies of all routes that start runs."""
 
     input: Any = None
     command: CommandBody | None = None

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from actorgraph.web.agent_runs import ENDPOINTS as AGENT_RUNS
-from actorgraph.web.agents import ENDPOINTS as AGENTS
 from actorgraph.web.assistants import ENDPOINTS as ASSISTANTS
 from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.meta import ENDPOINTS as META
 from actorgraph.web.meta import VERSION
 from actorgraph.web.openapi import document
+from actorgraph.web.protocol_agents import ENDPOINTS as AGENTS
+from actorgraph.web.protocol_runs import ENDPOINTS as AGENT_RUNS
 from actorgraph.web.runs import ENDPOINTS as RUNS
 from actorgraph.web.store import ENDPOINTS as STORE
 from actorgraph.web.thread_streams import ENDPOINTS as THREAD_STREAMS

@@ -1,4 +1,4 @@
-"""What a run was started with, for clients: `kwargs` in the form of LangGraph's server."""
+"""Arguments of runs, for clients: `kwargs` in the form of LangGraph's server."""
 
 from contextlib import suppress
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a run is started with: it reaches the graph, and is shown to clients."""
+"""The arguments of a run: they reach the graph, and are shown to clients."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -63,9 +63,9 @@ class TestContext:
 
         assert (await post(client, "/runs/wait", body))["log"] == [repr({"model": "big"})]
 
-    async def test_without_a_schema_there_is_no_context(self, client):
+    async def test_a_graph_without_a_schema_gets_none(self, client):
         """
-        `configurable` of a graph without a context_schema is no context, and no error.
+        `configurable` is not the context of a graph without a context_schema, and no error.
         """
         body = {"assistant_id": "log", "input": {}, "config": {"configurable": {"model": "small"}}}
 

@@ -146,7 +146,7 @@ def translated(error: BaseException, name: str = "") -> BaseException:
 _NO_ASYNCIO = (
     "trio.run received unrecognized yield message",  # trio's, about an awaited object
     "no running event loop",
-    "There is no current event loop",
+    "no current event loop",
 )
 
 
@@ -155,7 +155,7 @@ _PASSED_BY = ("", "actorgraph", "anyio", "asyncio", "contextlib", "outcome", "tr
 
 
 def _asks_for_asyncio(error: Exception) -> bool:
-    return str(error).startswith(_NO_ASYNCIO)
+    return any(text in str(error) for text in _NO_ASYNCIO)
 
 
 def _needs_asyncio(error: Exception, name: str) -> OtherLoopError:

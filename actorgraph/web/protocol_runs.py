@@ -15,11 +15,11 @@ from actorgraph.errors import RunNotFoundError
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import bodies, response_types, runs
 from actorgraph.web.access import contains
-from actorgraph.web.agents import MESSAGES, takes_messages
 from actorgraph.web.endpoint import ApiCall, Endpoint, graph_of_assistant
 from actorgraph.web.event_responses import ResultResponse
 from actorgraph.web.jsonable import dumps, to_plain
 from actorgraph.web.problems import Conflict, NotFound, Unprocessable
+from actorgraph.web.protocol_agents import MESSAGES, takes_messages
 from actorgraph.web.run_start import start_run
 
 _ROLES = {"human": "user", "ai": "assistant"}
