@@ -70,10 +70,9 @@ class ConfigBody(Struct):
     metadata: Json | None = None
 
 
-class RunBody(Struct):
-    """A run to start. Only `assistant_id` (an assistant's id or a graph's name) is required."""
+class RunFields(Struct):
+    """Fields of the bodies of all routes that start runs."""
 
-    assistant_id: str
     input: Any = None
     command: CommandBody | None = None
     config: ConfigBody | None = None
@@ -86,7 +85,6 @@ class RunBody(Struct):
     stream_mode: Modes = "values"
     stream_subgraphs: bool = False
     stream_resumable: bool = False
-    on_disconnect: Literal["continue", "cancel"] = "continue"
     on_completion: Literal["delete", "keep"] = "delete"
     multitask_strategy: Literal["reject", "rollback", "interrupt", "enqueue"] = "enqueue"
     if_not_exists: Literal["create", "reject"] = "reject"
@@ -94,6 +92,39 @@ class RunBody(Struct):
     after_seconds: Annotated[float, Meta(ge=0, le=0)] | None = None
     strict_resume: bool = False
     webhook: Any = None
+
+
+class RunBody(RunFields, kw_only=True):
+    """A run to start. Only `assistant_id` (an assistant's id or a graph's name) is required."""
+
+    assistant_id: str
+    on_disconnect: Literal["continue", "cancel"] = "continue"
+
+
+class FlatRunBody(RunFields, kw_only=True):
+    """A run to start, without a thread in the path.
+
+    With `assistant_id` it is LangGraph's request: a run on a new thread. Without, it is the Agent
+    Protocol's: `agent_id` may be left out if there is one agent, `thread_id` names the thread,
+    `messages` become the input's, and `on_disconnect` is "cancel" unless given.
+    """
+
+    assistant_id: str | None = None
+    agent_id: str | None = None
+    thread_id: Id | None = None
+    messages: list[Json] | None = None
+    on_disconnect: Literal["continue", "cancel"] | None = None
+
+
+class RunSearch(Struct):
+    """Filter and page of runs to list, newest first. "pending" finds running ones too."""
+
+    thread_id: str | None = None
+    agent_id: str | None = None
+    status: Literal["pending", "error", "success", "timeout", "interrupted"] | None = None
+    metadata: Json | None = None
+    limit: Page = 10
+    offset: Offset = 0
 
 
 class SuperstepUpdate(Struct):
@@ -121,9 +152,16 @@ class ThreadBody(Struct):
 
 
 class ThreadPatch(Struct):
-    """Metadata to merge into the thread's."""
+    """Metadata to merge into the thread's, and values to merge into its state.
+
+    `messages` are values of the key with this name. The values make a new checkpoint after
+    `checkpoint`, by default the newest one.
+    """
 
     metadata: Json | None = None
+    values: Json | None = None
+    messages: list[Json] | None = None
+    checkpoint: CheckpointBody | None = None
 
 
 class ThreadSearch(Struct):
@@ -198,6 +236,15 @@ class AssistantSearch(Struct):
     metadata: Json | None = None
     graph_id: str | None = None
     name: str | None = None
+    limit: Page = 10
+    offset: Offset = 0
+
+
+class AgentSearch(Struct):
+    """Filter and page of agents to list."""
+
+    name: str | None = None
+    metadata: Json | None = None
     limit: Page = 10
     offset: Offset = 0
 

@@ -35,6 +35,7 @@ from actorgraph.web.problems import (
 )
 from actorgraph.web.readiness import Readiness
 from actorgraph.web.request_limits import Limits, Rates, StreamSlots, excess, retry_after
+from actorgraph.web.state_updates import StateUpdates
 from actorgraph.web.thread_registry import (
     GRAPH,
     Registry,
@@ -59,6 +60,7 @@ class Server:
         streams: slots of open event streams.
         temporary: removes temporary threads after their runs.
         readiness: whether saver and store can be used.
+        state_updates: news of states that clients update.
     """
 
     def __init__(self, system: ActorSystem, access: Access, limits: Limits, store: Any) -> None:
@@ -71,6 +73,7 @@ class Server:
         self.streams = StreamSlots(limits.streams)
         self.temporary = TemporaryThreads(system, self.threads)
         self.readiness = Readiness(system, store)
+        self.state_updates = StateUpdates()
 
     @property
     def saver(self) -> Any:
@@ -228,6 +231,8 @@ class Endpoint(Struct, frozen=True):
         waits_for_run: whether the response is the output of a run, sent when it has ended.
         rate_limited: whether requests count against the client's rate.
         about: metadata passed to `authorize` for a request that names no thread.
+        thread_of: finds the thread of a request whose path names none; None for one without a
+            thread. The request is then authorized as one to that thread.
     """
 
     method: str
@@ -244,6 +249,7 @@ class Endpoint(Struct, frozen=True):
     waits_for_run: bool = False
     rate_limited: bool = True
     about: Callable[[ApiCall], dict[str, Any]] = _metadata_of
+    thread_of: Callable[[ApiCall], Awaitable[str | None]] | None = None
 
     @property
     def stays_open(self) -> bool:
@@ -307,6 +313,9 @@ class Endpoint(Struct, frozen=True):
         """Look up the path's thread, and authorize the request."""
         if self.action is None:
             return
+        found = None if self.thread_of is None else await self.thread_of(call)
+        if found is not None:
+            call.path["thread_id"] = found
         if "thread_id" not in call.path:
             about = self.about(call)
             wanted = await call.server.access.ask(call.principal, self.action, None, about)
@@ -314,6 +323,20 @@ class Endpoint(Struct, frozen=True):
             if wanted and not self.action.startswith(_ABOUT_THREADS):
                 raise Forbidden(self.action)  # the call has no thread whose metadata could match
             return
+        try:
+            await self._admit_to_thread(call)
+        except NotFound:
+            if found is None or "run_id" not in call.path:
+                raise
+            raise NotFound.run(call.path["run_id"]) from None  # not the id of another's thread
+
+    async def _admit_to_thread(self, call: ApiCall) -> None:
+        """Look up the request's thread, and authorize the request for it.
+
+        Raises:
+            NotFound: the thread doesn't exist, or the principal may not see it.
+        """
+        assert self.action is not None
         call.thread = await call.server.threads.get(call.thread_id)
         may_create = self.may_create and call.body.if_not_exists == "create"
         if call.thread is None and not may_create:

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from actorgraph.api.streams.langchain_events import MODES, SpanEvents, StreamEvent
 from actorgraph.api.system.run_handle import Run, check_reading
 from actorgraph.errors import ActorGraphError, SlowReaderError
 from actorgraph.errors.texts import error_text
@@ -30,13 +31,21 @@ from actorgraph.values.systems import RunEvent
 from actorgraph.web.jsonable import dumps, encode_plain, to_plain
 from actorgraph.web.problems import Unprocessable, public_reason, public_text
 
+EVENTS = "events"
+"""The mode of LangChain's events, which are made of the chunks of other modes."""
+
 _SAME = tuple(mode for mode in STREAM_MODES if mode != "messages")
 _SAME_AND_TUPLES = (*_SAME, "messages-tuple")
 _CHUNKS = frozenset((*_SAME, "messages"))
 MESSAGES_MAX = 256
 """Messages whose content so far is kept; one that continues after more others starts anew."""
 
-_NEEDS = {**{mode: mode for mode in _SAME}, "messages": "messages", "messages-tuple": "messages"}
+_NEEDS = {
+    **{mode: (mode,) for mode in _SAME},
+    "messages": ("messages",),
+    "messages-tuple": ("messages",),
+    EVENTS: MODES,
+}
 
 
 def graph_modes(modes: Sequence[str]) -> list[str]:
@@ -49,7 +58,7 @@ def graph_modes(modes: Sequence[str]) -> list[str]:
         if mode not in _NEEDS:
             served = ", ".join(_NEEDS)
             raise Unprocessable(f"stream_mode must be one of {served}, got {mode!r}")
-    return list(dict.fromkeys(_NEEDS[mode] for mode in modes))
+    return list(dict.fromkeys(needed for mode in modes for needed in _NEEDS[mode]))
 
 
 class EventTranslator:
@@ -60,20 +69,42 @@ class EventTranslator:
     Args:
         modes: the client's; None for all, with messages in chunks.
         subgraphs: whether to send chunks of subgraphs.
+        spans: makes the events of mode "events"; without it that mode has none.
 
     Attributes:
         is_stateful: whether the events of a chunk depend on earlier chunks.
     """
 
-    def __init__(self, modes: Sequence[str] | None, *, subgraphs: bool) -> None:
+    def __init__(
+        self, modes: Sequence[str] | None, *, subgraphs: bool, spans: SpanEvents | None = None
+    ) -> None:
         self._modes = frozenset(_SAME_AND_TUPLES if modes is None else modes)
-        self.is_stateful = "messages" in self._modes
+        self._spans = spans if EVENTS in self._modes else None
+        self._begun = False
+        self.is_stateful = "messages" in self._modes or self._spans is not None
         self._subgraphs = subgraphs
         self._messages: dict[str, Any] = {}
         self._values_due = False
 
     def events(self, namespace: Namespace, mode: str, chunk: Any) -> list[tuple[str, Any]]:
         """Return the events, `(name, data)`, for a chunk or another event of the run."""
+        found = self._chunk_events(namespace, mode, chunk)
+        if self._spans is None:
+            return found
+        made = [(EVENTS, to_plain(one)) for one in self._span_events(namespace, mode, chunk)]
+        return [*made, *found] if mode == "end" else [*found, *made]
+
+    def _span_events(self, namespace: Namespace, mode: str, chunk: Any) -> Iterator[StreamEvent]:
+        assert self._spans is not None
+        if not self._begun:  # at the run's first event, or the first one that is left
+            self._begun = True
+            yield from self._spans.begin()
+        if mode == "end" and chunk.get("status") in ("success", "interrupted"):
+            yield from self._spans.end()
+        elif mode in MODES:
+            yield from self._spans.of({"ns": namespace, "type": mode, "data": chunk})
+
+    def _chunk_events(self, namespace: Namespace, mode: str, chunk: Any) -> list[tuple[str, Any]]:
         if mode not in _CHUNKS:
             self._values_due |= mode == "gap"
             return [(mode, to_plain(_shown(mode, chunk)))]
@@ -235,6 +266,7 @@ class EventStream(Response):
         lasts_s: seconds after which the stream ends, and the client reconnects; default: never.
         last_event_id: the last event that the client has, if it doesn't say so in the header,
             which takes precedence.
+        spans: makes the events of mode "events", which has none without it.
     Raises:
         InvalidConfigError: `buffer` or `when_full` is invalid.
     """
@@ -254,13 +286,14 @@ class EventStream(Response):
         ping_s: float = PING_S,
         lasts_s: float | None = None,
         last_event_id: str | None = None,
+        spans: SpanEvents | None = None,
     ) -> None:
         check_reading(0, buffer, when_full)
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
         self._run = run
         self._cancels = on_disconnect == "cancel"
-        self._translator = EventTranslator(stream_mode, subgraphs=subgraphs)
+        self._translator = EventTranslator(stream_mode, subgraphs=subgraphs, spans=spans)
         self._buffer = buffer
         self._when_full: WhenFull = when_full
         self._ping_s = ping_s
@@ -373,6 +406,7 @@ class ResultResponse(Response):
     Args:
         on_disconnect: "cancel" stops the run when the client disconnects; "continue" doesn't.
         shows: whether to send the output; else null.
+        shape: makes the response of the output; default: the output itself.
         ping_s: seconds between blanks.
     """
 
@@ -384,6 +418,7 @@ class ResultResponse(Response):
         *,
         on_disconnect: Literal["continue", "cancel"] = "continue",
         shows: bool = True,
+        shape: Callable[[Any], Any] = lambda output: output,
         ping_s: float = PING_S,
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store"})
@@ -391,6 +426,7 @@ class ResultResponse(Response):
         self._run = run
         self._cancels = on_disconnect == "cancel"
         self._shows = shows
+        self._shape = shape
         self._ping_s = ping_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -413,4 +449,4 @@ class ResultResponse(Response):
             name, text = type(error).__name__, error_text(error)
             text = text.replace(self._run.reason, public_reason(self._run.reason))
             output = {"__error__": {"error": name, "message": public_text(name, text)}}
-        yield dumps(output if self._shows else None)
+        yield dumps(self._shape(output) if self._shows else None)

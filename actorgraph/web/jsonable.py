@@ -97,7 +97,8 @@ def _parts_of(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return _fields_of(value)
     if isinstance(value, msgspec.Struct):
-        return {name: getattr(value, name) for name in value.__struct_fields__}
+        known = ((name, getattr(value, name)) for name in value.__struct_fields__)
+        return {name: part for name, part in known if part is not msgspec.UNSET}
     dump = getattr(value, "model_dump", None)  # pydantic's models, LangChain's messages among them
     if callable(dump) and not isinstance(value, type):
         return dump()

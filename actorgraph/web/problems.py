@@ -68,6 +68,11 @@ class NotFound(HttpProblem):
         """Make the problem of a thread: the same for a missing one and another principal's."""
         return cls(f"thread {thread_id!r} not found")
 
+    @classmethod
+    def run(cls, run_id: str) -> "NotFound":
+        """Make the problem of a run: the same for a missing one and another principal's."""
+        return cls(f"run {run_id!r} not found")
+
 
 class Conflict(HttpProblem):
     """409: conflict with the current state of the resource."""

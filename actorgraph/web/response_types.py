@@ -6,7 +6,7 @@ descriptions in the OpenAPI document.
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 Json = dict[str, Any]
 
@@ -89,6 +89,24 @@ class Run(Struct):
     metadata: Json
     kwargs: Json
     multitask_strategy: str
+    cancel_reason: str | None = None
+
+
+class AgentRun(Run):
+    """A run, with the Agent Protocol's fields too."""
+
+    agent_id: str = ""
+    input: Any = None
+    config: Json = {}
+
+
+class RunOutput(Struct):
+    """A run that has ended: its values, its messages if it has any, and its error if it failed."""
+
+    run: AgentRun
+    values: Json
+    messages: list[Json] | UnsetType = UNSET
+    error: Json | UnsetType = UNSET
 
 
 class Assistant(Struct):
@@ -104,6 +122,29 @@ class Assistant(Struct):
     version: int
     created_at: str
     updated_at: str
+
+
+class Agent(Struct):
+    """An agent of the Agent Protocol: an assistant.
+
+    The capability `ap.io.messages` says whether its runs take and return messages.
+    """
+
+    agent_id: str
+    name: str
+    metadata: Json
+    capabilities: Json
+    description: str | UnsetType = UNSET
+
+
+class AgentSchemas(Struct):
+    """The JSON schemas of an agent's input, output, state and config."""
+
+    agent_id: str
+    input_schema: Json
+    output_schema: Json
+    state_schema: Json | UnsetType = UNSET
+    config_schema: Json | UnsetType = UNSET
 
 
 class GraphNode(Struct):

@@ -7,6 +7,8 @@ from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.meta import ENDPOINTS as META
 from actorgraph.web.meta import VERSION
 from actorgraph.web.openapi import document
+from actorgraph.web.protocol_agents import ENDPOINTS as AGENTS
+from actorgraph.web.protocol_runs import ENDPOINTS as AGENT_RUNS
 from actorgraph.web.runs import ENDPOINTS as RUNS
 from actorgraph.web.store import ENDPOINTS as STORE
 from actorgraph.web.thread_streams import ENDPOINTS as THREAD_STREAMS
@@ -20,7 +22,8 @@ async def openapi(_: ApiCall) -> Any:
 
 
 ENDPOINTS = (
-    *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *RUNS, *ASSISTANTS, *STORE, *META),
+    *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *RUNS, *AGENT_RUNS, *ASSISTANTS, *AGENTS),
+    *(*STORE, *META),
     Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="Get this document"),
 )
 

@@ -5,6 +5,9 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+
+from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import ActorGraphError
 from actorgraph.loops import shielded
@@ -12,7 +15,7 @@ from actorgraph.runtime.log import event
 from actorgraph.values.commands import Command, Send, StateUpdate
 from actorgraph.web import bodies
 from actorgraph.web.endpoint import ApiCall, graph_of_assistant, graph_of_thread
-from actorgraph.web.event_responses import graph_modes
+from actorgraph.web.event_responses import EVENTS, graph_modes
 from actorgraph.web.problems import HttpProblem, NotFound, Unprocessable
 from actorgraph.web.thread_registry import GRAPH, StoredThread, thread_metadata_of
 from actorgraph.web.thread_state import check_thread_id, checkpoint_config, config_of
@@ -83,8 +86,8 @@ async def start_run(call: ApiCall) -> Run:
     An invalid request is refused before anything is written.
     """
     body: bodies.RunBody = call.body
-    name, _ = graph_of_assistant(call, body.assistant_id)
-    given, options = _input(body), _options(body)
+    name, graph = graph_of_assistant(call, body.assistant_id)
+    given, options = _input(body), _options(body, graph)
     thread_id = call.thread_id if "thread_id" in call.path else str(uuid4())
     started: list[Run] = []
 
@@ -137,9 +140,9 @@ def check_run(call: ApiCall, body: bodies.RunBody) -> None:
         NotFound: the graph is unknown.
         Unprocessable: input or options are invalid.
     """
-    graph_of_assistant(call, body.assistant_id)
+    _, graph = graph_of_assistant(call, body.assistant_id)
     _input(body)
-    _options(body)
+    _options(body, graph)
 
 
 async def _thread(call: ApiCall, thread_id: str, graph: str) -> StoredThread:
@@ -164,7 +167,7 @@ async def _thread(call: ApiCall, thread_id: str, graph: str) -> StoredThread:
     return call.thread
 
 
-def _options(body: bodies.RunBody) -> dict[str, Any]:
+def _options(body: bodies.RunBody, graph: CompiledStateGraph) -> dict[str, Any]:
     modes = modes_of(body.stream_mode)
     kept: dict[str, Any] = {"if_busy": body.multitask_strategy, "stream_mode": modes}
     kept["subgraphs"] = body.stream_subgraphs
@@ -174,10 +177,10 @@ def _options(body: bodies.RunBody) -> dict[str, Any]:
         "if_busy": body.multitask_strategy,
         "durability": body.durability,
         "config": _config(body),
-        "context": body.context,
+        "context": _context(body, graph),
         "metadata": {**(body.metadata or {}), KEPT: kept},
         "stream_mode": graph_modes(modes),
-        "subgraphs": body.stream_subgraphs,
+        "subgraphs": body.stream_subgraphs or EVENTS in modes,
         # Not False: a system that runs nothing itself has to store the events of its runs.
         "resumable": body.stream_resumable or None,
         "interrupt_before": body.interrupt_before,
@@ -210,6 +213,33 @@ def _config(body: bodies.RunBody) -> dict[str, Any]:
     return {key: value for key, value in config.items() if value}
 
 
+def _context(body: bodies.RunBody, graph: CompiledStateGraph) -> dict[str, Any] | None:
+    """Return the run's context: the client's, else what of `configurable` the graph declares."""
+    given = None if body.config is None else body.config.configurable
+    if body.context is not None or not given or graph.context_schema is None:
+        return body.context
+    known = (graph.get_context_jsonschema() or {}).get("properties", {})
+    return {key: given[key] for key in given if key in known} or None
+
+
 def modes_of(modes: str | Sequence[str]) -> list[str]:
     """Return a client's stream modes as a list."""
     return [modes] if isinstance(modes, str) else list(modes)
+
+
+def modes_in(texts: Sequence[str]) -> list[str]:
+    """Return the stream modes of a query: in each text one, several with commas, or a JSON list.
+
+    Raises:
+        Unprocessable: a text begins as a JSON list and is none of texts.
+    """
+    found: list[str] = []
+    for text in texts:
+        if not text.startswith("["):
+            found += [mode for mode in text.split(",") if mode]
+            continue
+        try:
+            found += msgspec.json.decode(text, type=list[str])
+        except msgspec.MsgspecError as error:
+            raise Unprocessable(f"stream_mode={text!r} is not a list of modes: {error}") from error
+    return found

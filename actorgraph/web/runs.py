@@ -18,8 +18,9 @@ from actorgraph.web import bodies, response_types
 from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.event_responses import EventStream, ResultResponse, graph_modes
 from actorgraph.web.jsonable import dumps
-from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.run_start import KEPT, check_run, modes_of, start_run
+from actorgraph.web.problems import NotFound, Unprocessable, public_reason
+from actorgraph.web.run_kwargs import kwargs_of, spans_of
+from actorgraph.web.run_start import KEPT, check_run, modes_in, modes_of, start_run
 from actorgraph.web.thread_registry import assistant_id
 from actorgraph.web.thread_state import check_thread_id, config_of
 
@@ -60,7 +61,7 @@ class WaitQuery(Struct):
 
 
 class JoinQuery(Struct):
-    """Stream modes to read, separated by commas; default: all that the run streams.
+    """Stream modes to read, with commas or as a JSON list; default: all that the run streams.
 
     `last_event_id` is for clients that can't set the header, such as a new `EventSource` of a page.
     """
@@ -73,14 +74,14 @@ class JoinQuery(Struct):
 async def create(call: ApiCall) -> Response:
     """Start a run in the background."""
     run = await start_run(call)
-    return _located(run, Response(dumps(_shown(run)), media_type="application/json"))
+    return located(run, Response(dumps(shown(call, run)), media_type="application/json"))
 
 
 async def wait(call: ApiCall) -> Response:
     """Start a run, and respond with its output when it has ended."""
     body: bodies.RunBody = call.body
     run = await start_run(call)
-    return _located(run, ResultResponse(run, on_disconnect=body.on_disconnect))
+    return located(run, ResultResponse(run, on_disconnect=body.on_disconnect))
 
 
 async def stream(call: ApiCall) -> Response:
@@ -96,8 +97,9 @@ async def stream(call: ApiCall) -> Response:
         buffer=limits.buffer,
         when_full=limits.when_full,
         lasts_s=limits.stream_s,
+        spans=spans_of(call, run),
     )
-    return _located(run, made)
+    return located(run, made)
 
 
 async def batch(call: ApiCall) -> list[response_types.Run]:
@@ -112,7 +114,7 @@ async def batch(call: ApiCall) -> list[response_types.Run]:
     except BaseException:
         await shielded(lambda: _cancel_all(started))
         raise
-    return [_shown(run) for run in started]
+    return [shown(call, run) for run in started]
 
 
 async def _cancel_all(started: Sequence[Run]) -> None:
@@ -124,34 +126,34 @@ async def listed(call: ApiCall) -> list[response_types.Run]:
     """List the runs of a thread that the system knows, newest first."""
     query: ListQuery = call.query
     runs = await call.server.system.runs(thread_id=call.thread_id)
-    found = [run for run in runs if query.status in (None, _status(run))]
+    found = [run for run in runs if query.status in (None, status_of(run))]
     found.sort(key=lambda run: run.created_at, reverse=True)
     page = found[query.offset : query.offset + query.limit]
     changed = await _changes(call, page)
-    return [_shown(run, changed.get(run.id, "")) for run in page]
+    return [shown(call, run, changed.get(run.id, "")) for run in page]
 
 
 async def read(call: ApiCall) -> response_types.Run:
     """Return one run."""
-    run = await _run(call)
-    return _shown(run, (await _changes(call, [run])).get(run.id, ""))
+    run = await run_of(call)
+    return shown(call, run, (await _changes(call, [run])).get(run.id, ""))
 
 
 async def join(call: ApiCall) -> Response:
     """Respond with the output of a run when it has ended."""
     query: WaitQuery = call.query
-    run = await _run(call)
+    run = await run_of(call)
     leaves = "cancel" if query.cancel_on_disconnect else "continue"
-    return _located(run, ResultResponse(run, on_disconnect=leaves))
+    return located(run, ResultResponse(run, on_disconnect=leaves))
 
 
 async def join_stream(call: ApiCall) -> Response:
     """The events of a run, from `Last-Event-ID` on."""
     query: JoinQuery = call.query
-    run = await _run(call)
+    run = await run_of(call)
     limits = call.server.limits
     asked = call.request.query_params.getlist("stream_mode")
-    wanted = [mode for text in asked for mode in text.split(",") if mode]
+    wanted = modes_in(asked)
     graph_modes(wanted)
     said = run.metadata.get(KEPT, {})
     made = EventStream(
@@ -164,16 +166,17 @@ async def join_stream(call: ApiCall) -> Response:
         when_full=limits.when_full,
         lasts_s=limits.stream_s,
         last_event_id=query.last_event_id,
+        spans=spans_of(call, run),
     )
-    return _located(run, made)
+    return located(run, made)
 
 
 async def cancel(call: ApiCall) -> Response:
     """Cancel a run; its checkpoints are kept, or with `action=rollback` removed."""
     query: CancelQuery = call.query
-    run = await _run(call)
+    run = await run_of(call)
     await _stop(call, run, query.action, wait=query.wait)
-    return _located(run, Response(b"null", media_type="application/json"))
+    return located(run, Response(b"null", media_type="application/json"))
 
 
 async def cancel_many(call: ApiCall) -> None:
@@ -200,7 +203,7 @@ async def cancel_many(call: ApiCall) -> None:
 
 async def delete(call: ApiCall) -> None:
     """Cancel a run and remove its checkpoints."""
-    run = await _run(call)
+    run = await run_of(call)
     await _stop(call, run, "rollback", wait=True)
     await call.server.system.forget(run.id)
 
@@ -213,13 +216,13 @@ async def _stop(call: ApiCall, run: Run, action: str, *, wait: bool) -> None:
         await call.server.saver.adelete_for_runs([run.id])
 
 
-async def _run(call: ApiCall) -> Run:
+async def run_of(call: ApiCall) -> Run:
     """Return the run that the path names.
 
     Raises:
         NotFound: the system doesn't know it, or it belongs to another thread.
     """
-    unknown = NotFound(f"run {call.path['run_id']!r} not found")
+    unknown = NotFound.run(call.path["run_id"])
     try:
         run = await call.server.system.run(call.path["run_id"])
     except RunNotFoundError:
@@ -229,7 +232,7 @@ async def _run(call: ApiCall) -> Run:
     return run
 
 
-def _located(run: Run, response: Response) -> Response:
+def located(run: Run, response: Response) -> Response:
     """Set the run's location in the headers, relative to the mount point, as clients expect."""
     path = f"/threads/{quote(run.thread_id, safe='')}/runs/{run.id}"
     response.headers["Content-Location"] = path
@@ -238,21 +241,28 @@ def _located(run: Run, response: Response) -> Response:
     return response
 
 
-def _shown(run: Run, changed: str = "") -> response_types.Run:
+def shown(call: ApiCall, run: Run, changed: str = "") -> response_types.Run:
+    """Return a run for clients.
+
+    Args:
+        changed: time of its newest checkpoint, ISO 8601 UTC; "" if it isn't known.
+    """
     return response_types.Run(
         run_id=run.id,
         thread_id=run.thread_id,
         assistant_id=assistant_id(run.graph),
         created_at=run.created_at.isoformat(),
         updated_at=max(run.updated_at.isoformat(), changed),
-        status=_status(run),
+        status=status_of(run),
         metadata={k: v for k, v in run.metadata.items() if k != KEPT},
-        kwargs={},
+        kwargs=kwargs_of(call, run),
         multitask_strategy=run.metadata.get(KEPT, {}).get("if_busy", "reject"),
+        cancel_reason=public_reason(run.reason) if run.status == "cancelled" else None,
     )
 
 
-def _status(run: Run) -> Any:
+def status_of(run: Run) -> Any:
+    """Return a run's status as LangGraph's clients know it."""
     return _STATUS.get(run.status, run.status)
 
 
@@ -348,34 +358,6 @@ ENDPOINTS = (
         Any,
         query=CancelQuery,
         summary="Cancel a run",
-    ),
-    Endpoint(
-        "POST",
-        "/runs",
-        "runs.create",
-        create,
-        response_types.Run,
-        _RUN,
-        summary="Start a run without a thread",
-    ),
-    Endpoint(
-        "POST",
-        "/runs/wait",
-        "runs.create",
-        wait,
-        Any,
-        _RUN,
-        summary="Start a run without a thread and wait for it",
-        waits_for_run=True,
-    ),
-    Endpoint(
-        "POST",
-        "/runs/stream",
-        "runs.create",
-        stream,
-        body=_RUN,
-        summary="Start a run without a thread and stream it",
-        streams=True,
     ),
     Endpoint(
         "POST",

@@ -14,7 +14,10 @@ _PAGE = 200
 
 
 class ItemQuery(Struct):
-    """The item to read: its key, and its namespace with dots between the labels."""
+    """The item to read: its key, and its namespace.
+
+    The namespace has dots between the labels, or is given once for each label.
+    """
 
     key: str
     namespace: str = ""
@@ -34,7 +37,7 @@ async def put(call: ApiCall) -> None:
 async def get(call: ApiCall) -> response_types.Item:
     """Return one item."""
     query: ItemQuery = call.query
-    namespace = _namespace(query.namespace.split(".") if query.namespace else [])
+    namespace = _namespace(_labels_of(call))
     found = await call.server.store.aget(namespace, query.key, refresh_ttl=query.refresh_ttl)
     if found is None:
         raise NotFound(f"item {query.key!r} not found")
@@ -106,13 +109,19 @@ async def _shown(
     return found[offset : offset + limit]
 
 
+def _labels_of(call: ApiCall) -> list[str]:
+    """Return the namespace in the query: once with dots, or once per label."""
+    said = call.request.query_params.getlist("namespace")
+    return said if len(said) > 1 else [label for one in said if one for label in one.split(".")]
+
+
 def _about(call: ApiCall) -> dict[str, Any]:
     """Return the metadata for `authorize`: namespace and key."""
     given = call.query if call.body is None else call.body
     names = ("namespace", "namespace_prefix", "prefix")
     labels: Any = next((v for name in names if (v := getattr(given, name, None))), None)
-    if isinstance(labels, str):
-        labels = labels.split(".")
+    if isinstance(given, ItemQuery):
+        labels = _labels_of(call)
     return {"namespace": list(labels or ()), "key": getattr(given, "key", None)}
 
 

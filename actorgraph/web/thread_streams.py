@@ -4,9 +4,12 @@ It ends with the client's disconnect or the server's drain. Event ids are `<run>
 that reconnects gets the rest of that run and the runs started since, then new ones.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
+from functools import partial
+from typing import Any
 
+import anyio
 from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -26,15 +29,17 @@ from actorgraph.web.event_responses import (
 )
 from actorgraph.web.jsonable import to_plain
 from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.run_start import KEPT
+from actorgraph.web.run_kwargs import spans_of
+from actorgraph.web.run_start import KEPT, modes_in
+from actorgraph.web.state_updates import Part, pour, poured
 from actorgraph.web.thread_registry import StoredThread
 from actorgraph.web.thread_state import config_of
 
-MODES = ("run_modes", "lifecycle")
+MODES = ("run_modes", "lifecycle", "state_update")
 
 
 class StreamQuery(Struct):
-    """Stream modes, separated by commas: run_modes (default) or lifecycle.
+    """Stream modes, with commas or as a JSON list: run_modes (default), lifecycle, state_update.
 
     `last_event_id` is for clients that can't set the header, such as a new `EventSource` of a page.
     """
@@ -46,7 +51,7 @@ class StreamQuery(Struct):
 async def thread_stream(call: ApiCall) -> Response:
     """Stream the events of all runs of a thread, as they come."""
     asked = call.request.query_params.getlist("stream_mode")
-    modes = [mode for text in asked for mode in text.split(",") if mode] or [MODES[0]]
+    modes = modes_in(asked) or [MODES[0]]
     for mode in modes:
         if mode not in MODES:
             served = ", ".join(MODES)
@@ -59,7 +64,8 @@ class ThreadStream(Response):
     """The events of all runs of a thread, as `text/event-stream`.
 
     Args:
-        modes: "run_modes" for all that the runs stream, "lifecycle" for their begin and end only.
+        modes: "run_modes" for all that the runs stream, "lifecycle" for their begin and end only;
+            "state_update" for states that clients update through this server.
     """
 
     media_type = "text/event-stream"
@@ -72,14 +78,34 @@ class ThreadStream(Response):
         self._principal = call.principal
         self._thread = thread
         self._chunks = "run_modes" in modes
+        self._runs = self._chunks or "lifecycle" in modes
+        self._updates = "state_update" in modes
         self._seen = call.request.headers.get("last-event-id", call.query.last_event_id or "")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the client disconnects or the system drains."""
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        parts = self._frames(headers_only=scope["method"] == "HEAD")
-        lasts_s = self._server.limits.stream_s
-        await send_parts(parts, start, receive, send, ping=PING, ping_s=PING_S, lasts_s=lasts_s)
+        headers_only = scope["method"] == "HEAD"
+        parts = self._frames(headers_only=headers_only)
+        send_them = partial(
+            send_parts, ping=PING, ping_s=PING_S, lasts_s=self._server.limits.stream_s
+        )
+        if headers_only or not self._updates:
+            await send_them(parts, start, receive, send)
+            return
+        sender, receiver = anyio.create_memory_object_stream[Part](0)
+        with self._server.state_updates.follow(self._thread.thread_id) as states, sender, receiver:
+            async with anyio.create_task_group() as group:
+                group.start_soon(partial(pour, parts, sender, ends=True))
+                group.start_soon(partial(pour, self._state_frames(states), sender, ends=True))
+                await send_them(poured(receiver), start, receive, send)
+                group.cancel_scope.cancel()
+
+    async def _state_frames(self, states: AsyncIterator[Any]) -> AsyncGenerator[bytes]:
+        async for state in states:
+            if not await self._may_go_on():
+                return
+            yield frame("state_update", {"thread_id": self._thread.thread_id, "state": state})
 
     async def _frames(self, *, headers_only: bool) -> AsyncGenerator[bytes]:
         if headers_only:
@@ -91,7 +117,7 @@ class ThreadStream(Response):
             if self._seen and not missed:
                 yield frame("gap", {"from": None, "to": None})
                 yield frame("values", to_plain(await self._values()))
-            for run, after in missed:
+            for run, after in missed if self._runs else ():
                 async with aclosing(self._of(run, after)) as parts:
                     async for part in parts:
                         yield part
@@ -101,6 +127,8 @@ class ThreadStream(Response):
                     continue
                 if not await self._may_go_on():
                     return
+                if not self._runs:
+                    continue
                 async with aclosing(self._of(run, 0)) as parts:
                     async for part in parts:
                         yield part
@@ -129,7 +157,9 @@ class ThreadStream(Response):
         modes = said.get("stream_mode") if self._chunks else ()
         return frames(
             run,
-            EventTranslator(modes, subgraphs=bool(said.get("subgraphs"))),
+            EventTranslator(
+                modes, subgraphs=bool(said.get("subgraphs")), spans=spans_of(self._call, run)
+            ),
             after,
             buffer=limits.buffer,
             when_full=limits.when_full,

@@ -11,6 +11,7 @@ from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
 from actorgraph.web.endpoint import ApiCall, Endpoint, history_graph, with_graph
+from actorgraph.web.jsonable import to_plain
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.run_start import graph_errors_as_problems, write_supersteps
 from actorgraph.web.thread_registry import StoredThread
@@ -81,7 +82,7 @@ async def read(call: ApiCall) -> response_types.Thread:
 
 
 async def patch(call: ApiCall) -> response_types.Thread:
-    """Merge metadata into a thread's."""
+    """Merge metadata into a thread's, and values into its state."""
     body: bodies.ThreadPatch = call.body
     thread = _thread(call)
     said = {**(body.metadata or {}), **call.wanted}
@@ -90,7 +91,27 @@ async def patch(call: ApiCall) -> response_types.Thread:
         call.principal, "threads.update", thread.thread_id, will_be
     )
     merged = {**said, **wanted}
+    await _merge_values(call, thread, body)
     return await thread_response(call, await call.server.threads.merge(thread, merged))
+
+
+async def _merge_values(call: ApiCall, thread: StoredThread, body: bodies.ThreadPatch) -> None:
+    values = dict(body.values or {})
+    if body.messages is not None:
+        values["messages"] = body.messages
+    if body.values is None and body.messages is None:
+        return
+    config = config_of(call.thread_id, checkpoint_config(body.checkpoint))
+    with graph_errors_as_problems():
+        await with_graph(call, thread, lambda graph: graph.aupdate_state(config, values))
+    await _tell_of_update(call)
+
+
+async def _tell_of_update(call: ApiCall) -> None:
+    """Send the newest state to the streams of the thread; they begin after it otherwise."""
+    updates = call.server.state_updates
+    if updates.is_read(call.thread_id):
+        updates.publish(call.thread_id, to_plain(await _state(call, {}, subgraphs=False)))
 
 
 async def delete(call: ApiCall) -> None:
@@ -157,6 +178,7 @@ async def update(call: ApiCall) -> response_types.Updated:
             _thread(call),
             lambda graph: graph.aupdate_state(config, body.values, as_node=body.as_node),
         )
+    await _tell_of_update(call)
     address = checkpoint_address(made)
     assert address is not None
     return response_types.Updated(address, made["configurable"], address.checkpoint_id)

@@ -96,6 +96,7 @@ class Place:
             "checkpoint_id": (cp, other),
             "assistant_id": (f"{WORD}-agent", "nobodys-agent"),
             "graph_id": (f"{WORD}-agent", "nobodys-agent"),
+            "agent_id": (f"{WORD}-agent", "nobodys-agent"),
             "namespace": ([WORD], ["nobodys"]),
             "namespace_prefix": ([WORD], ["nobodys"]),
             "prefix": ([WORD], ["nobodys"]),
@@ -115,6 +116,7 @@ class Place:
             "run_id": ["", "unknown", nobody],
             "checkpoint_id": ["", other, "unknown"],
             "assistant_id": ["outer", f"{NEAR}-agent", "fail", "ask"],
+            "agent_id": ["outer", f"{NEAR}-agent", "fail", "ask"],
             "namespace": ["inner", f"{NEAR}-node"],
         }
 
@@ -213,6 +215,7 @@ def dumps(body: Any) -> bytes:
 
 USUAL: dict[str, Any] = {
     "assistant_id": "log",
+    "agent_id": "log",
     "thread_ids": [f"{NEAR}-thread"],
     "checkpoint": {},
     "key": "k",
@@ -226,7 +229,7 @@ USUAL: dict[str, Any] = {
     "status": "error",
 }
 """Field -> a valid value, for each that a body needs or that makes it do something."""
-USED = ("input", "namespace", "namespace_prefix", "prefix")
+USED = ("input", "namespace", "namespace_prefix", "prefix", "agent_id")
 """Fields that a body may be without, but for which it does nothing."""
 
 

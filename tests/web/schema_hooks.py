@@ -16,7 +16,8 @@ import schemathesis
 
 GRAPHS = ("log", "ask", "fail", "talk")
 KNOWN: dict[str, list[str]] = {"assistant_id": list(GRAPHS), "thread_id": ["t0", "t1", "t2"]}
-NAMES = ("thread_id", "run_id", "checkpoint_id", "assistant_id")
+KNOWN["agent_id"] = list(GRAPHS)
+NAMES = ("thread_id", "run_id", "checkpoint_id", "assistant_id", "agent_id")
 MOST = 20
 CHOICE = random.Random(1)
 ANSWERS: defaultdict[str, Counter[int]] = defaultdict(Counter)
@@ -40,7 +41,9 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     if isinstance(case.path_parameters, dict):
         pairs = {name: _known(name) for name in case.path_parameters}
         if "run_id" in pairs and (both := _known("run")) is not None:
-            pairs["thread_id"], pairs["run_id"] = both.split("/")
+            thread, pairs["run_id"] = both.split("/")
+            if "thread_id" in pairs:
+                pairs["thread_id"] = thread
         case.path_parameters.update({k: v for k, v in pairs.items() if v is not None})
     if isinstance(case.body, dict):
         _lead(case.body)
@@ -55,7 +58,7 @@ def _lead(body: dict[str, Any]) -> None:
     for name in NAMES:
         if isinstance(body.get(name), str) and (known := _known(name)) is not None:
             body[name] = known
-    if "assistant_id" in body:
+    if "assistant_id" in body or "agent_id" in body:
         body["if_not_exists"] = "create"
         if isinstance(body.get("input"), dict) and CHOICE.random() < 1 / 2:
             body["input"] = {"foo": "x"}
@@ -87,7 +90,7 @@ def after_call(context: Any, case: Any, response: Any) -> None:
 
 def _keep(name: str, value: str) -> None:
     found = KNOWN.setdefault(name, [])
-    if value and value not in found and name != "assistant_id":
+    if value and value not in found and name not in ("assistant_id", "agent_id"):
         found.append(value)
         if len(found) > MOST:
             found.pop(CHOICE.randrange(len(found) - 1))

@@ -82,6 +82,7 @@ class Place:
             run_id=self.run,
             checkpoint_id=self.checkpoint,
             assistant_id="log",
+            agent_id="log",
             namespace="none",
         )
         body = BODIES.get(endpoint.path, {"assistant_id": "log", "thread_id": user})
@@ -171,7 +172,7 @@ class TestEveryRoute:
 
         assert (options.status_code, mounted.status_code) == (405, 401)
         assert OWN not in options.text + mounted.text + others.text
-        if "{thread_id}" in endpoint.path:
+        if "{thread_id}" in endpoint.path or "{run_id}" in endpoint.path:
             assert others.status_code == 404
 
     async def test_another_tenant_sees_nothing(self, place, endpoint):
@@ -181,7 +182,7 @@ class TestEveryRoute:
         answer = await place.visit("other", endpoint)
 
         assert OWN not in answer.text
-        if "{thread_id}" in endpoint.path:
+        if "{thread_id}" in endpoint.path or "{run_id}" in endpoint.path:
             assert answer.status_code == 404
         assert (await place.ask("owner", "GET", "/threads/owner/state")).status_code == 200
 

@@ -23,9 +23,9 @@ class TestModes:
         The refusal names the mode and those that there are.
         """
         with pytest.raises(
-            Unprocessable, match=r"stream_mode must be one of values.* got 'events'"
+            Unprocessable, match=r"stream_mode must be one of values.* got 'lifecycle'"
         ):
-            graph_modes(["events"])
+            graph_modes(["lifecycle"])
 
 
 class TestChunks:

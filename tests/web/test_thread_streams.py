@@ -3,10 +3,12 @@
 from typing import Any
 
 import anyio
+import httpx
 import pytest
 
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.web import GraphRoutes
+from actorgraph.web.state_updates import WAITING_MAX, StateUpdates
 from tests.support.gates import PATIENCE_S, Turnstile, settled
 from tests.support.graphs import in_a_row, writer
 from tests.web.test_streams import Client
@@ -54,3 +56,63 @@ async def test_a_thread_is_read_on_where_its_run_is_taken_up(resumable):
 
     assert early == ["gap", "values", "metadata"]
     assert told[-2:] == ["updates", "end"]
+
+
+class TestStateUpdates:
+    @pytest.mark.parametrize("also", ["", ",run_modes"])
+    async def test_updates_of_a_threads_state_are_streamed(self, also):
+        """
+        Mode `state_update` sends the state after each update by a client, and runs if asked to.
+        """
+        saver, client = InMemorySaver(), Client()
+        graph = in_a_row({"a": writer("a"), "b": writer("b")})
+        client.scope |= {
+            "path": "/threads/t/stream",
+            "query_string": f"stream_mode=state_update{also}".encode(),
+        }
+        body = {"assistant_id": "g", "input": {"bar": []}, "if_not_exists": "create"}
+        async with ActorSystem({"g": graph}, saver=saver) as system:
+            routes = GraphRoutes(system)
+            transport = httpx.ASGITransport(routes)
+            with anyio.fail_after(PATIENCE_S):
+                async with (
+                    httpx.AsyncClient(transport=transport, base_url="http://t") as api,
+                    anyio.create_task_group() as group,
+                ):
+                    await api.post("/threads/t/runs/wait", json=body)
+                    group.start_soon(routes, client.scope, client.receive, client.send)
+                    await settled()
+                    for path, method in (("/threads/t/state", "POST"), ("/threads/t", "PATCH")):
+                        update = {"values": {"bar": [method]}}
+                        assert (await api.request(method, path, json=update)).status_code == 200
+                        await client.hears(f'"{method}"]')
+                    await api.post("/threads/t/runs/wait", json=body)
+                    await settled()
+                    client.leave()
+
+        told = client.events()
+        bars = [data["state"]["values"]["bar"][2:] for name, data in told if name == "state_update"]
+        assert bars == [["POST"], ["POST", "PATCH"]]
+        assert ("end" in [name for name, _ in told]) == bool(also)
+
+    async def test_nothing_is_kept_for_a_stream_that_has_ended(self):
+        """
+        When its client leaves, a stream is followed no more.
+        """
+        updates = StateUpdates()
+        with updates.follow("t") as one, updates.follow("t"):
+            updates.publish("t", 1)
+            assert await one.receive() == 1
+
+        assert not updates.is_read("t")
+
+    async def test_a_slow_stream_misses_updates(self):
+        """
+        Of more updates than a stream can hold the later ones are left out; none waits for it.
+        """
+        updates = StateUpdates()
+        with updates.follow("t") as slow:
+            for number in range(WAITING_MAX + 5):
+                updates.publish("t", number)
+
+            assert slow.statistics().current_buffer_used == WAITING_MAX

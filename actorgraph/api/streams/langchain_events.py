@@ -57,6 +57,7 @@ class SpanEvents:
         scope: the namespace of the run.
         tags: of the call's config.
         metadata: of the call's config.
+        run_id: of the run's own span; default a new one.
     """
 
     def __init__(
@@ -66,8 +67,11 @@ class SpanEvents:
         scope: Namespace,
         tags: list[str],
         metadata: Mapping[str, Any],
+        *,
+        run_id: str = "",
     ) -> None:
         self._name_at = name_at
+        self._run_id = run_id or str(uuid4())
         self._scope = scope
         self._tags = tags
         self._metadata = dict(metadata)
@@ -80,7 +84,7 @@ class SpanEvents:
 
     def begin(self) -> Iterator[StreamEvent]:
         """Yield the event of the run's start."""
-        yield self._open_graph(self._scope, self._given, [], str(uuid4()))
+        yield self._open_graph(self._scope, self._given, [], self._run_id)
 
     def end(self) -> Iterator[StreamEvent]:
         """Yield the events of the run's successful end."""
@@ -172,13 +176,15 @@ class SpanEvents:
             return  # not of a model: a whole message that a node returned
         task = metadata["langgraph_checkpoint_ns"].rpartition(":")[2]
         key = (namespace, task, chunk.id)
+        node = self._nodes.get(task)
+        if node is None:  # its start is among events that were missed
+            return
         if key not in self._models:
-            node = self._nodes[task]
             name = metadata.get("ls_model_name") or metadata.get("ls_provider", "model")
             model = StreamEvent(
                 event="on_chat_model_start",
                 name=name,
-                run_id=str(uuid4()),
+                run_id=str(uuid5(NAMESPACE_OID, f"{task}|{chunk.id}")),
                 parent_ids=[*node["parent_ids"], node["run_id"]],
                 tags=list(metadata.get("tags", ())),
                 metadata={k: v for k, v in metadata.items() if k != "tags"},

@@ -65,6 +65,11 @@ class Run:
         return self._job.text
 
     @property
+    def row(self) -> RunRow:
+        """Its row, as it was accepted; `payload` is empty if the saver stores no runs."""
+        return self._job.row
+
+    @property
     def thread_id(self) -> str:
         """The id of the thread on which it runs."""
         return self._job.thread_id
@@ -213,6 +218,11 @@ class StoredRun(Run):
     def id(self) -> str:
         """The run's id, a UUIDv7."""
         return as_text(self._row.run)
+
+    @property
+    def row(self) -> RunRow:
+        """Its row, when it was last read."""
+        return self._row
 
     @property
     def thread_id(self) -> str:

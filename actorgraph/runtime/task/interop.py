@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
+from traceback import walk_tb
 from typing import Any, cast
 
-from actorgraph.errors import GraphDrained, InvalidUpdateError, ParentCommand
+from actorgraph.errors import GraphDrained, InvalidUpdateError, OtherLoopError, ParentCommand
 from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan
@@ -102,9 +103,13 @@ def runnable_here(node: NodePlan) -> NodePlan:
 def translated(error: BaseException, name: str = "") -> BaseException:
     """A node's error, with LangGraph's interrupts and commands, also in groups, made ours.
 
+    On trio, the error of code that needs asyncio becomes one that names the code's library.
+
     Args:
         name: of the node, for errors; default the running task's.
     """
+    if isinstance(error, (TypeError, RuntimeError)) and on_trio() and _asks_for_asyncio(error):
+        return _needs_asyncio(error, name)
     theirs = langgraph_module("langgraph.errors")
     if theirs is None:
         return error
@@ -135,6 +140,40 @@ def translated(error: BaseException, name: str = "") -> BaseException:
         add_note(error, _MIXED)
     if ours is not error:
         ours.__cause__ = error
+    return ours
+
+
+_NO_ASYNCIO = (
+    "trio.run received unrecognized yield message",  # trio's, about an awaited object
+    "no running event loop",
+    "no current event loop",
+)
+
+
+_PASSED_BY = ("", "actorgraph", "anyio", "asyncio", "contextlib", "outcome", "trio")
+"""Packages in a traceback that are not the code that needs asyncio."""
+
+
+def _asks_for_asyncio(error: Exception) -> bool:
+    return any(text in str(error) for text in _NO_ASYNCIO)
+
+
+def _needs_asyncio(error: Exception, name: str) -> OtherLoopError:
+    """Return the error of a node on trio that has called code that needs asyncio."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    modules = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
+    known = [module for module in modules if module not in _PASSED_BY]
+    unknown = (
+        "langchain_core or another library" if "langchain_core" in sys.modules else "a library"
+    )
+    library = known[-1] if known else unknown
+    ours = OtherLoopError(
+        f"node {name!r} runs on trio and awaits code of {library} that needs asyncio",
+        do="make the node a plain function that calls the library's sync method, such as "
+        "model.invoke() or model.stream(): it is called in a thread, and its messages are "
+        "streamed; or run the graph on asyncio",
+    )
+    ours.__cause__ = error
     return ours
 
 

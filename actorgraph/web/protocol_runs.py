@@ -1,0 +1,305 @@
+"""Routes for runs without a thread in the path: LangGraph's, and those of the Agent Protocol.
+
+Both have `POST /runs`, `/runs/wait` and `/runs/stream`. A body with `assistant_id` is LangGraph's
+and is answered as by its server; any other one is the Agent Protocol's.
+"""
+
+from functools import partial
+from typing import Any, cast
+
+from msgspec.structs import asdict, fields, replace
+from starlette.responses import Response
+
+from actorgraph.api.system.run_handle import Run
+from actorgraph.errors import RunNotFoundError
+from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.web import bodies, response_types, runs
+from actorgraph.web.access import contains
+from actorgraph.web.endpoint import ApiCall, Endpoint, graph_of_assistant
+from actorgraph.web.event_responses import ResultResponse
+from actorgraph.web.jsonable import dumps, to_plain
+from actorgraph.web.problems import Conflict, NotFound, Unprocessable
+from actorgraph.web.protocol_agents import MESSAGES, takes_messages
+from actorgraph.web.run_start import start_run
+
+_ROLES = {"human": "user", "ai": "assistant"}
+"""Type of a message -> its role in the Agent Protocol; other types are roles too."""
+
+
+async def create(call: ApiCall) -> Response:
+    """Start a run in the background."""
+    if _is_langgraph(call):
+        return await runs.create(_for_langgraph(call))
+    inner = _for_agent(call)
+    run = await start_run(inner)
+    content = dumps(agent_run(inner, run))
+    return runs.located(run, Response(content, media_type="application/json"))
+
+
+async def wait(call: ApiCall) -> Response:
+    """Start a run, and respond with its output when it has ended."""
+    if _is_langgraph(call):
+        return await runs.wait(_for_langgraph(call))
+    inner = _for_agent(call)
+    run = await start_run(inner)
+    return _output(inner, run, inner.body.on_disconnect)
+
+
+async def stream(call: ApiCall) -> Response:
+    """Start a run, and stream it."""
+    return await runs.stream(_for_langgraph(call) if _is_langgraph(call) else _for_agent(call))
+
+
+async def search(call: ApiCall) -> list[response_types.AgentRun]:
+    """List runs of all threads that the principal may read, newest first."""
+    body: bodies.RunSearch = call.body
+    graph = None if body.agent_id is None else graph_of_assistant(call, body.agent_id)[0]
+    found = [
+        run
+        for run in reversed(await call.server.system.runs(thread_id=body.thread_id))
+        if run.graph in call.graphs
+        and graph in (None, run.graph)
+        and body.status in (None, _status(run))
+        and contains(run.metadata, body.metadata or {})
+    ]
+    page = await _readable(call, found, body.offset + body.limit)
+    return [agent_run(call, run) for run in page[body.offset :]]
+
+
+async def read(call: ApiCall) -> response_types.AgentRun:
+    """Return one run."""
+    return agent_run(call, await runs.run_of(call))
+
+
+async def join(call: ApiCall) -> Response:
+    """Respond with the output of a run when it has ended."""
+    query: runs.WaitQuery = call.query
+    run = await runs.run_of(call)
+    return _output(call, run, "cancel" if query.cancel_on_disconnect else "continue")
+
+
+async def cancel(call: ApiCall) -> None:
+    """Cancel a run; its checkpoints are kept, or with `action=rollback` removed."""
+    await runs.cancel(call)
+
+
+async def delete(call: ApiCall) -> None:
+    """Remove a run that has ended, with its checkpoints."""
+    run = await runs.run_of(call)
+    if run.status in OPEN_STATUSES:
+        raise Conflict(f"run {run.id!r} has not ended: cancel it first")
+    await runs.delete(call)
+
+
+def agent_run(call: ApiCall, run: Run) -> response_types.AgentRun:
+    """Return a run in the form of the Agent Protocol, which has no status "running"."""
+    known = asdict(runs.shown(call, run))
+    known["status"] = _status(run)
+    return response_types.AgentRun(
+        **known,
+        agent_id=known["assistant_id"],
+        input=known["kwargs"].get("input"),
+        config=known["kwargs"].get("config") or {},
+    )
+
+
+def _status(run: Run) -> Any:
+    status = runs.status_of(run)
+    return "pending" if status == "running" else status
+
+
+async def _readable(call: ApiCall, found: list[Run], most: int) -> list[Run]:
+    """Return the first runs whose threads the principal may read."""
+    page: list[Run] = []
+    known: dict[str, bool] = {}
+    for run in found:
+        if len(page) == most:
+            break
+        if run.thread_id not in known:
+            known[run.thread_id] = await _may_read(call, run.thread_id)
+        if known[run.thread_id]:
+            page.append(run)
+    return page
+
+
+async def _may_read(call: ApiCall, thread_id: str) -> bool:
+    thread = await call.server.threads.get(thread_id)
+    if thread is None or not contains(thread.metadata, call.wanted):
+        return False
+    return await call.server.access.allows(call.principal, "runs.read", thread)
+
+
+def _output(call: ApiCall, run: Run, on_disconnect: Any) -> Response:
+    shape = partial(_ended, call, run)
+    return runs.located(run, ResultResponse(run, on_disconnect=on_disconnect, shape=shape))
+
+
+def _ended(call: ApiCall, run: Run, output: Any) -> response_types.RunOutput:
+    """Return the output of a run that has ended in the form of the Agent Protocol."""
+    plain = to_plain(output)
+    values: dict[str, Any] = plain if isinstance(plain, dict) else {"output": plain}
+    made = response_types.RunOutput(agent_run(call, run), values)
+    if "__error__" in values:
+        made.error, made.values = values["__error__"], {}
+    said = values.get(MESSAGES)
+    if isinstance(said, list):
+        made.messages = [_message(one) for one in cast("list[Any]", said) if isinstance(one, dict)]
+    return made
+
+
+def _message(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with the role that the Agent Protocol requires."""
+    kind = str(plain.get("type", "user")).removesuffix("MessageChunk").lower()
+    content: Any = plain.get("content")
+    whole = content if isinstance(content, str | list) else str(content)
+    known = {key: value for key, value in plain.items() if value is not None}
+    return {"role": _ROLES.get(kind, kind), **known, "content": whole}
+
+
+def _is_langgraph(call: ApiCall) -> bool:
+    return call.body.assistant_id is not None
+
+
+def _for_langgraph(call: ApiCall) -> ApiCall:
+    return replace(call, body=_run_body(call.body, call.body.assistant_id, "continue"))
+
+
+def _for_agent(call: ApiCall) -> ApiCall:
+    """Return the call with its body as a request of LangGraph's.
+
+    Raises:
+        NotFound: the agent is unknown.
+        Unprocessable: the agent is not named and there are several, or it takes no messages.
+    """
+    body: bodies.FlatRunBody = call.body
+    if body.agent_id is None and len(call.graphs) != 1:
+        raise Unprocessable(f"agent_id is required: there are {len(call.graphs)} agents")
+    name, graph = graph_of_assistant(call, body.agent_id or next(iter(call.graphs)))
+    made = _run_body(body, body.agent_id or name, "cancel")
+    if body.messages is not None:
+        if not takes_messages(graph):
+            raise Unprocessable(f"agent {name!r} takes no messages; send input instead")
+        if not isinstance(body.input, dict | None):
+            raise Unprocessable("messages need an input that is an object, or none")
+        made.input = {**(body.input or {}), MESSAGES: body.messages}
+    return replace(call, body=made)
+
+
+def _run_body(body: bodies.FlatRunBody, assistant: Any, leaves: Any) -> bodies.RunBody:
+    common = {one.name: getattr(body, one.name) for one in fields(bodies.RunFields)}
+    on_disconnect = body.on_disconnect or leaves
+    return bodies.RunBody(assistant_id=assistant, on_disconnect=on_disconnect, **common)
+
+
+async def _thread_of_body(call: ApiCall) -> str | None:
+    """Return the thread of the Agent Protocol's body; LangGraph's names none."""
+    body: bodies.FlatRunBody = call.body
+    return body.thread_id if body.assistant_id is None else None
+
+
+async def _thread_of_run(call: ApiCall) -> str:
+    """Return the thread of the run that the path names.
+
+    Raises:
+        NotFound: the run is unknown.
+    """
+    try:
+        return (await call.server.system.run(call.path["run_id"])).thread_id
+    except RunNotFoundError:
+        raise NotFound.run(call.path["run_id"]) from None
+
+
+_R = "/runs/{run_id}"
+_BODY = bodies.FlatRunBody
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/runs",
+        "runs.create",
+        create,
+        response_types.AgentRun,
+        _BODY,
+        summary="Start a run without a thread",
+        may_create=True,
+        thread_of=_thread_of_body,
+    ),
+    Endpoint(
+        "POST",
+        "/runs/wait",
+        "runs.create",
+        wait,
+        Any,
+        _BODY,
+        summary="Start a run without a thread and wait for it",
+        may_create=True,
+        waits_for_run=True,
+        thread_of=_thread_of_body,
+    ),
+    Endpoint(
+        "POST",
+        "/runs/stream",
+        "runs.create",
+        stream,
+        body=_BODY,
+        summary="Start a run without a thread and stream it",
+        may_create=True,
+        streams=True,
+        thread_of=_thread_of_body,
+    ),
+    Endpoint(
+        "POST",
+        "/runs/search",
+        "runs.read",
+        search,
+        list[response_types.AgentRun],
+        bodies.RunSearch,
+        summary="Find runs of all threads",
+    ),
+    Endpoint(
+        "GET",
+        _R,
+        "runs.read",
+        read,
+        response_types.AgentRun,
+        summary="Get a run by its id alone",
+        thread_of=_thread_of_run,
+    ),
+    Endpoint(
+        "DELETE",
+        _R,
+        "runs.delete",
+        delete,
+        summary="Delete a run that has ended",
+        thread_of=_thread_of_run,
+    ),
+    Endpoint(
+        "GET",
+        _R + "/wait",
+        "runs.read",
+        join,
+        response_types.RunOutput,
+        query=runs.WaitQuery,
+        summary="Wait for a run by its id alone",
+        waits_for_run=True,
+        thread_of=_thread_of_run,
+    ),
+    Endpoint(
+        "GET",
+        _R + "/stream",
+        "runs.read",
+        runs.join_stream,
+        query=runs.JoinQuery,
+        summary="Stream a run by its id alone",
+        streams=True,
+        thread_of=_thread_of_run,
+    ),
+    Endpoint(
+        "POST",
+        _R + "/cancel",
+        "runs.cancel",
+        cancel,
+        query=runs.CancelQuery,
+        summary="Cancel a run by its id alone",
+        thread_of=_thread_of_run,
+    ),
+)
