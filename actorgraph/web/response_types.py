@@ -91,8 +91,8 @@ class Run(Struct):
     multitask_strategy: str
 
 
-class Assistant(Struct):
-    """An assistant: a registered graph."""
+class AssistantVersion(Struct):
+    """One version of an assistant."""
 
     assistant_id: str
     graph_id: str
@@ -103,7 +103,31 @@ class Assistant(Struct):
     metadata: Json
     version: int
     created_at: str
+
+
+class Assistant(AssistantVersion):
+    """An assistant: a registered graph, or settings of one that a client has created."""
+
     updated_at: str
+
+
+class Cron(Struct):
+    """A cron: runs at the times of a schedule. Times are null if there are none."""
+
+    cron_id: str
+    assistant_id: str
+    thread_id: str | None
+    on_run_completed: Literal["delete", "keep"] | None
+    end_time: str | None
+    schedule: str
+    timezone: str | None
+    created_at: str
+    updated_at: str
+    payload: Json
+    user_id: str | None
+    next_run_date: str | None
+    metadata: Json
+    enabled: bool
 
 
 class GraphNode(Struct):

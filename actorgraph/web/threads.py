@@ -11,7 +11,7 @@ from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
 from actorgraph.web.endpoint import ApiCall, Endpoint, history_graph, with_graph
-from actorgraph.web.problems import NotFound, Unprocessable
+from actorgraph.web.problems import NotFound
 from actorgraph.web.run_start import graph_errors_as_problems, write_supersteps
 from actorgraph.web.thread_registry import StoredThread
 from actorgraph.web.thread_state import (
@@ -45,8 +45,6 @@ async def create(call: ApiCall) -> response_types.Thread:
     body: bodies.ThreadBody = call.body
     server, thread_id = call.server, body.thread_id or str(uuid4())
     check_thread_id(thread_id)
-    if body.ttl is not None:
-        raise Unprocessable("thread TTLs are not supported; delete the thread instead")
     if body.thread_id is not None:
         call.wanted = await _may_make(call, thread_id)
     metadata = {**(body.metadata or {}), **call.wanted}
@@ -58,6 +56,8 @@ async def create(call: ApiCall) -> response_types.Thread:
         except BaseException:
             await shielded(lambda: undo_creation(server, thread_id))
             raise
+    if made and body.ttl is not None:
+        await server.ttls.set(thread_id, body.ttl)
     return await thread_response(call, thread)
 
 
@@ -90,6 +90,8 @@ async def patch(call: ApiCall) -> response_types.Thread:
         call.principal, "threads.update", thread.thread_id, will_be
     )
     merged = {**said, **wanted}
+    if body.ttl is not None:
+        await call.server.ttls.set(thread.thread_id, body.ttl)
     return await thread_response(call, await call.server.threads.merge(thread, merged))
 
 
