@@ -28,6 +28,7 @@ class Saver(Protocol):
             and leases: runs of an ActorSystem over it then outlive the process.
         routes_runs: True if it stores the build, the priority and the time of a run; only then
             can they be given. Default False.
+        delays_runs: True if it stores the time of a run, but neither builds nor priorities.
         hint_in_commit(make): calls `make` with the rows of each batch's new runs, and executes
             the statements that it returns in the batch's transaction; returns a function that
             ends that. A dispatcher whose hints are rows of the same database uses it.

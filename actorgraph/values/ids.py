@@ -49,6 +49,18 @@ def uuid6(ticks: int, step: int, node: int) -> CheckpointId:
     return made
 
 
+def run_id_of(milliseconds: int, key: str) -> RunId:
+    """Make the UUIDv7 of a run that is started once: the same for the same time and key.
+
+    Args:
+        milliseconds: since 1970-01-01 UTC, 48 bits.
+    """
+    chance = int.from_bytes(blake2b(key.encode(), digest_size=10).digest())
+    high = ((milliseconds & 0xFFFFFFFFFFFF) << 16) | 0x7000 | (chance >> 68 & 0x0FFF)
+    low = (0b10 << 62) | (chance & 0x3FFFFFFFFFFFFFFF)
+    return RunId(_TWO_WORDS.pack(high, low))
+
+
 def ticks_of(checkpoint: bytes) -> int:
     """Read the time in a UUIDv6, in 100 ns intervals since 1582-10-15."""
     high = int.from_bytes(checkpoint[:8], "big")

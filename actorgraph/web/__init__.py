@@ -10,6 +10,7 @@ from actorgraph.web.event_responses import EventStream
 from actorgraph.web.lifespan import running
 from actorgraph.web.request_limits import Limits
 from actorgraph.web.routes import ACTIONS
+from actorgraph.web.webhook_policy import WebhookPolicy
 
 __all__ = [
     "ACTIONS",
@@ -19,6 +20,7 @@ __all__ = [
     "EventStream",
     "GraphRoutes",
     "Limits",
+    "WebhookPolicy",
     "running",
     "serve",
     "served",

@@ -28,11 +28,13 @@ from actorgraph.loops import on_trio
 from actorgraph.runtime.log import event
 from actorgraph.runtime.task.calling import abandoned
 from actorgraph.web.access import Access, Assistants, Authenticate, Authorize
+from actorgraph.web.background_jobs import start_background
 from actorgraph.web.endpoint import Endpoint, PathEndpoints, Server, with_slashes
 from actorgraph.web.lifespan import running
 from actorgraph.web.problems import problem
 from actorgraph.web.request_limits import Limits
 from actorgraph.web.routes import ENDPOINTS
+from actorgraph.web.webhook_policy import WebhookPolicy
 
 
 class GraphRoutes:
@@ -49,7 +51,9 @@ class GraphRoutes:
             graph; may be async. Any other graph is answered with 404. Default: every
             graph is visible to every client.
         limits: bounds of request bodies, rates and open streams.
-        store: where threads are registered; default: the system's store, else one in memory.
+        store: where threads are registered, and assistants, crons and webhooks stored; default:
+            the system's store, else one in memory.
+        webhooks: where webhooks of runs may be sent, and how. Default: they are refused.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class GraphRoutes:
         assistants: Assistants | None = None,
         limits: Limits | None = None,
         store: Any = None,
+        webhooks: WebhookPolicy | None = None,
     ) -> None:
         kept = store if store is not None else system.store
         if kept is None:
@@ -68,7 +73,8 @@ class GraphRoutes:
 
             kept = InMemoryStore()
         access = Access(effective_authorize(system, authorize), authenticate, assistants)
-        self._server = Server(system, access, limits or Limits(), kept)
+        self._server = Server(system, access, limits or Limits(), kept, webhooks)
+        self._background = start_background(self._server)
         self._app = _application(_routes(self._server))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

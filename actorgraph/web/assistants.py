@@ -1,4 +1,4 @@
-"""Routes for assistants: each registered graph is one, and no others can be created."""
+"""Routes that find and describe assistants: registered graphs, and stored ones."""
 
 from typing import Any
 
@@ -7,12 +7,10 @@ from msgspec import Struct
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
-from actorgraph.web.endpoint import ApiCall, Endpoint, graph_of_assistant
+from actorgraph.web.assistant_lookup import assistant_of, is_allowed
+from actorgraph.web.assistant_registry import StoredAssistant, VersionOfAssistant, of_graph
+from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.problems import NotFound
-from actorgraph.web.thread_registry import assistant_id
-
-_MADE_BY = {"created_by": "system"}
-_BEGINNING = "1970-01-01T00:00:00+00:00"
 
 
 class GraphQuery(Struct):
@@ -28,44 +26,48 @@ class SubgraphsQuery(Struct):
 
 
 async def search(call: ApiCall) -> list[response_types.Assistant]:
-    """List the registered graphs."""
+    """List assistants: the registered graphs, and those that were created."""
     body: bodies.AssistantSearch = call.body
-    return _found(call, body)[body.offset : body.offset + body.limit]
+    found = await _found(call, body)
+    if body.sort_by is not None:
+        key = body.sort_by
+        found.sort(key=lambda one: str(getattr(one, key)), reverse=body.sort_order == "desc")
+    return found[body.offset : body.offset + body.limit]
 
 
 async def count(call: ApiCall) -> int:
     """Count the assistants that a search would find."""
-    return len(_found(call, call.body))
+    return len(await _found(call, call.body))
 
 
 async def read(call: ApiCall) -> response_types.Assistant:
     """Return one assistant."""
-    return _assistant(graph_of_assistant(call, call.path["assistant_id"])[0])
+    return assistant_response(await assistant_of(call, call.path["assistant_id"]))
 
 
 async def draw(call: ApiCall) -> Any:
     """Return the graph as nodes and edges."""
     text = call.query.xray.lower()
     xray = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else text == "true"
-    _, graph = graph_of_assistant(call, call.path["assistant_id"])
+    _, graph = await _graph(call)
     return graph.get_graph(xray=xray).to_json()
 
 
 async def schemas(call: ApiCall) -> response_types.Schemas:
     """Return the JSON schemas of a graph."""
-    name, graph = graph_of_assistant(call, call.path["assistant_id"])
+    name, graph = await _graph(call)
     return _schemas(name, graph)
 
 
 async def subgraphs(call: ApiCall) -> dict[str, response_types.Schemas]:
     """Return the schemas of a graph's subgraphs, by namespace."""
-    _, graph = graph_of_assistant(call, call.path["assistant_id"])
+    _, graph = await _graph(call)
     return {name: _schemas(name, inner) for name, inner in _subgraphs_of(graph, call)}
 
 
 async def subgraphs_at(call: ApiCall) -> dict[str, response_types.Schemas]:
     """Return the schemas of the subgraph at a namespace."""
-    _, graph = graph_of_assistant(call, call.path["assistant_id"])
+    _, graph = await _graph(call)
     wanted = call.path["namespace"]
     found = [inner for name, inner in graph.get_subgraphs(recurse=True) if name == wanted]
     if not found:
@@ -77,10 +79,22 @@ def _subgraphs_of(graph: CompiledStateGraph, call: ApiCall) -> Any:
     return graph.get_subgraphs(recurse=call.query.recurse)
 
 
-def _found(
+async def _graph(call: ApiCall) -> tuple[str, CompiledStateGraph]:
+    """Return name and graph of the assistant that the path names."""
+    name = (await assistant_of(call, call.path["assistant_id"])).now.graph_id
+    return name, call.graphs[name]
+
+
+async def _found(
     call: ApiCall, body: bodies.AssistantSearch | bodies.AssistantCount
 ) -> list[response_types.Assistant]:
-    known = (_assistant(name) for name in call.graphs)
+    stored = [
+        one
+        for one in await call.server.assistants.all()
+        if contains(one.now.metadata, call.wanted)
+        and await is_allowed(call, one, "assistants.read")
+    ]
+    known = map(assistant_response, [*map(of_graph, call.graphs), *stored])
     return [
         one
         for one in known
@@ -90,18 +104,28 @@ def _found(
     ]
 
 
-def _assistant(name: str) -> response_types.Assistant:
-    return response_types.Assistant(
-        assistant_id=assistant_id(name),
-        graph_id=name,
-        name=name,
-        description=None,
-        config={},
-        context={},
-        metadata=_MADE_BY,
-        version=1,
-        created_at=_BEGINNING,
-        updated_at=_BEGINNING,
+def assistant_response(known: StoredAssistant) -> response_types.Assistant:
+    """Return an assistant for clients, with the version that runs use."""
+    shown = version_response(known, known.now)
+    fields = {name: getattr(shown, name) for name in shown.__struct_fields__}
+    fields["created_at"] = known.created_at
+    return response_types.Assistant(**fields, updated_at=known.updated_at)
+
+
+def version_response(
+    known: StoredAssistant, version: VersionOfAssistant
+) -> response_types.AssistantVersion:
+    """Return one version of an assistant for clients."""
+    return response_types.AssistantVersion(
+        assistant_id=known.assistant_id,
+        graph_id=version.graph_id,
+        name=version.name,
+        description=version.description,
+        config=version.config,
+        context=version.context,
+        metadata=version.metadata,
+        version=version.version,
+        created_at=version.created_at,
     )
 
 

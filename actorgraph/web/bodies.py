@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from actorgraph.api.system.run_arguments import DELAY_MAX_S
 from actorgraph.values.policies import StreamMode
 
 Json = dict[str, Any]
@@ -21,6 +22,9 @@ Label = Annotated[str, Meta(pattern=r"^[^.\x00]+$")]
 Namespace = Annotated[list[Label], Meta(min_length=1)]
 Key = Annotated[str, Meta(pattern=r"^[^\x00]*$")]
 """The key of a store item: text without NUL."""
+
+Schedule = Annotated[str, Meta(min_length=9, max_length=200)]
+"""A cron expression: minute, hour, day of the month, month, day of the week."""
 
 Page = Annotated[int, Meta(ge=1, le=1000)]
 Offset = Annotated[int, Meta(ge=0, le=2**31)]
@@ -89,9 +93,84 @@ class RunFields(Struct):
     multitask_strategy: Literal["reject", "rollback", "interrupt", "enqueue"] = "enqueue"
     if_not_exists: Literal["create", "reject"] = "reject"
     durability: Literal["sync", "async", "exit"] | None = None
-    after_seconds: Annotated[float, Meta(ge=0, le=0)] | None = None
+    after_seconds: Annotated[float, Meta(ge=0, le=DELAY_MAX_S)] | None = None
     strict_resume: bool = False
-    webhook: Any = None
+    webhook: str | None = None
+
+
+class CronBody(Struct):
+    """A cron to create: a schedule of five fields, and what to run at its times.
+
+    `timezone` is a name of the IANA's database, default UTC; `end_time` is ISO 8601. Without a
+    thread each run gets a new one, which `on_run_completed` deletes or keeps.
+    """
+
+    assistant_id: str
+    schedule: Schedule
+    input: Any = None
+    command: CommandBody | None = None
+    config: ConfigBody | None = None
+    context: Json | None = None
+    metadata: Json | None = None
+    interrupt_before: Names | None = None
+    interrupt_after: Names | None = None
+    stream_mode: Modes = "values"
+    stream_subgraphs: bool = False
+    stream_resumable: bool = False
+    multitask_strategy: Literal["reject", "rollback", "interrupt", "enqueue"] = "enqueue"
+    durability: Literal["sync", "async", "exit"] | None = None
+    webhook: str | None = None
+    on_run_completed: Literal["delete", "keep"] = "delete"
+    end_time: str | None = None
+    timezone: str | None = None
+    enabled: bool = True
+
+
+class CronPatch(Struct):
+    """Changes of a cron. Fields that are left out stay; `end_time` null removes it."""
+
+    schedule: Schedule | None = None
+    input: Any = UNSET
+    config: ConfigBody | None = None
+    context: Json | None = None
+    metadata: Json | None = None
+    interrupt_before: Names | None = None
+    interrupt_after: Names | None = None
+    stream_mode: Modes | None = None
+    stream_subgraphs: bool | None = None
+    stream_resumable: bool | None = None
+    durability: Literal["sync", "async", "exit"] | None = None
+    webhook: str | None = None
+    on_run_completed: Literal["delete", "keep"] | None = None
+    end_time: str | UnsetType | None = UNSET
+    timezone: str | None = None
+    enabled: bool | None = None
+
+
+class CronCount(Struct):
+    """Filter of crons to count."""
+
+    assistant_id: str | None = None
+    thread_id: str | None = None
+    enabled: bool | None = None
+    metadata: Json | None = None
+
+
+class CronSearch(CronCount):
+    """Filter, order and page of crons to list."""
+
+    limit: Page = 10
+    offset: Offset = 0
+    sort_by: Literal[
+        "cron_id",
+        "assistant_id",
+        "thread_id",
+        "next_run_date",
+        "end_time",
+        "created_at",
+        "updated_at",
+    ] = "created_at"
+    sort_order: Literal["asc", "desc"] = "desc"
 
 
 class RunBody(RunFields, kw_only=True):
@@ -141,6 +220,16 @@ class Superstep(Struct):
     updates: list[SuperstepUpdate]
 
 
+class ThreadTtl(Struct):
+    """What happens to a thread that has not changed for `ttl` minutes.
+
+    It is deleted, or only its newest checkpoint is kept.
+    """
+
+    ttl: Annotated[float, Meta(gt=0, le=DELAY_MAX_S / 60)]
+    strategy: Literal["delete", "keep_latest"] = "delete"
+
+
 class ThreadBody(Struct):
     """A thread to create."""
 
@@ -148,7 +237,7 @@ class ThreadBody(Struct):
     metadata: Json | None = None
     if_exists: Literal["raise", "do_nothing"] = "raise"
     supersteps: list[Superstep] | None = None
-    ttl: Any = None
+    ttl: ThreadTtl | None = None
 
 
 class ThreadPatch(Struct):
@@ -162,6 +251,7 @@ class ThreadPatch(Struct):
     values: Json | None = None
     messages: list[Json] | None = None
     checkpoint: CheckpointBody | None = None
+    ttl: ThreadTtl | float | None = None
 
 
 class ThreadSearch(Struct):
@@ -230,14 +320,54 @@ class RunsCancel(Struct):
     status: Literal["pending", "running", "all"] | None = None
 
 
+class AssistantBody(Struct):
+    """An assistant to create: settings of a registered graph, merged under those of its runs."""
+
+    graph_id: str
+    assistant_id: Id | None = None
+    config: ConfigBody | None = None
+    context: Json | None = None
+    metadata: Json | None = None
+    if_exists: Literal["raise", "do_nothing"] = "raise"
+    name: str | None = None
+    description: str | None = None
+
+
+class AssistantPatch(Struct):
+    """Changes that make a new version of an assistant; `metadata` is merged, the rest replaced."""
+
+    graph_id: str | None = None
+    config: ConfigBody | None = None
+    context: Json | None = None
+    metadata: Json | None = None
+    name: str | None = None
+    description: str | UnsetType | None = UNSET
+
+
+class AssistantLatest(Struct):
+    """The version of an assistant that its runs use from now on."""
+
+    version: Annotated[int, Meta(ge=1)]
+
+
+class VersionSearch(Struct):
+    """Filter and page of an assistant's versions to list."""
+
+    metadata: Json | None = None
+    limit: Page = 10
+    offset: Offset = 0
+
+
 class AssistantSearch(Struct):
-    """Filter and page of assistants to list."""
+    """Filter, order and page of assistants to list; default: registered graphs first."""
 
     metadata: Json | None = None
     graph_id: str | None = None
     name: str | None = None
     limit: Page = 10
     offset: Offset = 0
+    sort_by: Literal["assistant_id", "graph_id", "name", "created_at", "updated_at"] | None = None
+    sort_order: Literal["asc", "desc"] = "desc"
 
 
 class AgentSearch(Struct):

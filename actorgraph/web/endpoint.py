@@ -22,6 +22,8 @@ from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import SchemaMismatchError, SystemClosedError
 from actorgraph.runtime.log import event
 from actorgraph.web.access import Access
+from actorgraph.web.assistant_registry import AssistantRegistry
+from actorgraph.web.cron_registry import CronRegistry
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.problems import (
     Forbidden,
@@ -45,6 +47,9 @@ from actorgraph.web.thread_registry import (
     find_thread,
     writer_of,
 )
+from actorgraph.web.thread_ttls import ThreadTtls
+from actorgraph.web.webhook_policy import WebhookPolicy
+from actorgraph.web.webhooks import WebhookSender
 
 
 class Server:
@@ -61,9 +66,20 @@ class Server:
         temporary: removes temporary threads after their runs.
         readiness: whether saver and store can be used.
         state_updates: news of states that clients update.
+        assistants: the registry of stored assistants.
+        crons: the registry of crons.
+        webhooks: sends webhooks.
+        ttls: times to live of threads.
     """
 
-    def __init__(self, system: ActorSystem, access: Access, limits: Limits, store: Any) -> None:
+    def __init__(
+        self,
+        system: ActorSystem,
+        access: Access,
+        limits: Limits,
+        store: Any,
+        webhooks: WebhookPolicy | None = None,
+    ) -> None:
         self.system = system
         self.access = access
         self.limits = limits
@@ -74,6 +90,12 @@ class Server:
         self.temporary = TemporaryThreads(system, self.threads)
         self.readiness = Readiness(system, store)
         self.state_updates = StateUpdates()
+        self.assistants = AssistantRegistry(store)
+        self.crons = CronRegistry(store)
+        self.webhooks = WebhookSender(system, store, webhooks)
+        self.temporary.before = self.webhooks.capture
+        self.temporary.keeps = self.crons.needs
+        self.ttls = ThreadTtls(store)
 
     @property
     def saver(self) -> Any:
@@ -209,7 +231,8 @@ class ApiCall(Struct):
         return self.path["thread_id"]
 
 
-_ABOUT_THREADS = ("threads.", "runs.")
+_WITH_METADATA = ("threads.", "runs.", "assistants.", "crons.")
+"""Actions on what has metadata that the access rules may filter by."""
 
 
 def _metadata_of(call: ApiCall) -> dict[str, Any]:
@@ -320,7 +343,7 @@ class Endpoint(Struct, frozen=True):
             about = self.about(call)
             wanted = await call.server.access.ask(call.principal, self.action, None, about)
             call.wanted = dict(wanted)
-            if wanted and not self.action.startswith(_ABOUT_THREADS):
+            if wanted and not self.action.startswith(_WITH_METADATA):
                 raise Forbidden(self.action)  # the call has no thread whose metadata could match
             return
         try:

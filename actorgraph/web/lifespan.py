@@ -17,6 +17,7 @@ from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import CheckpointError, SystemClosedError
 from actorgraph.loops import on_trio
 from actorgraph.runtime.log import event
+from actorgraph.web.background import look_forever
 from actorgraph.web.thread_registry import sweep_forever
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -41,6 +42,7 @@ async def running(system: ActorSystem, *, recovers: bool = True) -> AsyncGenerat
             if recovers:
                 group.start_soon(_recover, system)
                 group.start_soon(sweep_forever, system)
+                group.start_soon(look_forever, system)
             group.start_soon(_drain, system, told)
             with _heard(_from_outside(told.set)):
                 yield  # without a value: frameworks take a lifespan's value for their state

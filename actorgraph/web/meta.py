@@ -31,7 +31,7 @@ async def ready(call: ApiCall) -> Any:
 
 async def info(_: ApiCall) -> response_types.Info:
     """Return version and features; not the graphs, because this is public."""
-    flags = {"assistants": True, "crons": False, "langsmith": False}
+    flags = {"assistants": True, "crons": True, "langsmith": False}
     return response_types.Info(VERSION, VERSION, flags, {})
 
 

@@ -109,8 +109,8 @@ class RunOutput(Struct):
     error: Json | UnsetType = UNSET
 
 
-class Assistant(Struct):
-    """An assistant: a registered graph."""
+class AssistantVersion(Struct):
+    """One version of an assistant."""
 
     assistant_id: str
     graph_id: str
@@ -121,6 +121,11 @@ class Assistant(Struct):
     metadata: Json
     version: int
     created_at: str
+
+
+class Assistant(AssistantVersion):
+    """An assistant: a registered graph, or settings of one that a client has created."""
+
     updated_at: str
 
 
@@ -145,6 +150,25 @@ class AgentSchemas(Struct):
     output_schema: Json
     state_schema: Json | UnsetType = UNSET
     config_schema: Json | UnsetType = UNSET
+
+
+class Cron(Struct):
+    """A cron: runs at the times of a schedule. Times are null if there are none."""
+
+    cron_id: str
+    assistant_id: str
+    thread_id: str | None
+    on_run_completed: Literal["delete", "keep"] | None
+    end_time: str | None
+    schedule: str
+    timezone: str | None
+    created_at: str
+    updated_at: str
+    payload: Json
+    user_id: str | None
+    next_run_date: str | None
+    metadata: Json
+    enabled: bool
 
 
 class GraphNode(Struct):

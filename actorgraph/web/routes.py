@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from actorgraph.web.assistant_changes import ENDPOINTS as ASSISTANT_CHANGES
 from actorgraph.web.assistants import ENDPOINTS as ASSISTANTS
+from actorgraph.web.crons import ENDPOINTS as CRONS
 from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.meta import ENDPOINTS as META
 from actorgraph.web.meta import VERSION
@@ -22,8 +24,8 @@ async def openapi(_: ApiCall) -> Any:
 
 
 ENDPOINTS = (
-    *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *RUNS, *AGENT_RUNS, *ASSISTANTS, *AGENTS),
-    *(*STORE, *META),
+    *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *CRONS, *RUNS, *AGENT_RUNS),
+    *(*ASSISTANTS, *ASSISTANT_CHANGES, *AGENTS, *STORE, *META),
     Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="Get this document"),
 )
 

@@ -14,10 +14,13 @@ from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
 from actorgraph.values.commands import Command, Send, StateUpdate
 from actorgraph.web import bodies
-from actorgraph.web.endpoint import ApiCall, graph_of_assistant, graph_of_thread
+from actorgraph.web.access import contains
+from actorgraph.web.assistant_lookup import assistant_of
+from actorgraph.web.assistant_registry import StoredAssistant
+from actorgraph.web.endpoint import ApiCall, graph_of_thread
 from actorgraph.web.event_responses import EVENTS, graph_modes
 from actorgraph.web.problems import HttpProblem, NotFound, Unprocessable
-from actorgraph.web.thread_registry import GRAPH, StoredThread, thread_metadata_of
+from actorgraph.web.thread_registry import StoredThread, thread_metadata_of
 from actorgraph.web.thread_state import check_thread_id, checkpoint_config, config_of
 
 
@@ -85,20 +88,25 @@ async def start_run(call: ApiCall) -> Run:
 
     An invalid request is refused before anything is written.
     """
-    body: bodies.RunBody = call.body
-    name, graph = graph_of_assistant(call, body.assistant_id)
-    given, options = _input(body), _options(body, graph)
+    assistant = await assistant_of(call, call.body.assistant_id)
+    body, name = assistant.under(call.body), assistant.now.graph_id
+    graph = call.server.graphs[name]
+    given, options = run_input(body), run_options(body, assistant, graph)
     thread_id = call.thread_id if "thread_id" in call.path else str(uuid4())
     started: list[Run] = []
 
     async def start(thread: StoredThread) -> None:
-        run = await call.server.system.start(name, thread_id, given, **options)
+        async with call.server.webhooks.armed(thread_id, options["metadata"]) as armed:
+            run = await call.server.system.start(name, thread_id, given, **options)
+            armed(run)
         started.append(run)
         if thread.temporary:
             call.server.temporary.remove_after(run)
 
     try:
-        thread = await _thread(call, thread_id, name)
+        if body.webhook is not None:
+            call.server.webhooks.check(body.webhook)
+        thread = await _thread(call, thread_id, assistant)
         await shielded(lambda: start(thread))  # not interruptible: a started run must be known here
         (run,) = started
         if not thread.temporary:
@@ -133,23 +141,25 @@ async def _clean_up(call: ApiCall, thread_id: str, started: Sequence[Run]) -> No
         await call.server.threads.forget(thread_id)
 
 
-def check_run(call: ApiCall, body: bodies.RunBody) -> None:
+async def check_run(call: ApiCall, body: bodies.RunBody) -> None:
     """Check a run of a batch before any of them is started.
 
     Raises:
         NotFound: the graph is unknown.
         Unprocessable: input or options are invalid.
     """
-    _, graph = graph_of_assistant(call, body.assistant_id)
-    _input(body)
-    _options(body, graph)
+    assistant = await assistant_of(call, body.assistant_id)
+    run_input(body)
+    run_options(assistant.under(body), assistant, call.server.graphs[assistant.now.graph_id])
+    if body.webhook is not None:
+        call.server.webhooks.check(body.webhook)
 
 
-async def _thread(call: ApiCall, thread_id: str, graph: str) -> StoredThread:
+async def _thread(call: ApiCall, thread_id: str, assistant: StoredAssistant) -> StoredThread:
     """Return the thread for a run: the path's, or a new one. Registers it if necessary."""
     body: bodies.RunBody = call.body
     threads = call.server.threads
-    known = thread_metadata_of(graph)
+    known = {**thread_metadata_of(assistant.now.graph_id), "assistant_id": assistant.assistant_id}
     if "thread_id" not in call.path:
         goes = body.on_completion == "delete"
         return (await threads.make(thread_id, {**known, **call.wanted}, temporary=goes))[1]
@@ -160,19 +170,24 @@ async def _thread(call: ApiCall, thread_id: str, graph: str) -> StoredThread:
         )
         made.must_hold(call.wanted)  # another request may have created it meanwhile
         return made
-    if call.thread.metadata.get(GRAPH) != graph:  # reads use the graph of the newest run
+    if not contains(call.thread.metadata, known):  # reads use the graph of the newest run
         return await threads.merge(call.thread, known)
     if not call.thread.registered:
         return await threads.merge(call.thread, {})
     return call.thread
 
 
-def _options(body: bodies.RunBody, graph: CompiledStateGraph) -> dict[str, Any]:
+def run_options(
+    body: bodies.RunBody, assistant: StoredAssistant, graph: CompiledStateGraph
+) -> dict[str, Any]:
+    """Return the options of `ActorSystem.start` for a client's run, with its `if_busy`."""
     modes = modes_of(body.stream_mode)
     kept: dict[str, Any] = {"if_busy": body.multitask_strategy, "stream_mode": modes}
     kept["subgraphs"] = body.stream_subgraphs
+    if not assistant.system:
+        kept["assistant"] = assistant.assistant_id
     if body.webhook is not None:
-        raise Unprocessable("webhooks are not supported; join or stream the run instead")
+        kept["webhook"] = body.webhook
     options: dict[str, Any] = {
         "if_busy": body.multitask_strategy,
         "durability": body.durability,
@@ -186,11 +201,17 @@ def _options(body: bodies.RunBody, graph: CompiledStateGraph) -> dict[str, Any]:
         "interrupt_before": body.interrupt_before,
         "interrupt_after": body.interrupt_after,
         "strict_resume": body.strict_resume,
+        "delay_s": body.after_seconds or None,
     }
     return {key: value for key, value in options.items() if value is not None}
 
 
-def _input(body: bodies.RunBody) -> Any:
+def run_input(body: bodies.RunBody) -> Any:
+    """Return a client's input or command.
+
+    Raises:
+        Unprocessable: it has both.
+    """
     command = body.command
     if command is None:
         return body.input

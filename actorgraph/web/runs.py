@@ -105,7 +105,7 @@ async def stream(call: ApiCall) -> Response:
 async def batch(call: ApiCall) -> list[response_types.Run]:
     """Start several runs without given threads in the background: all of them, or none."""
     for body in call.body:
-        check_run(call, body)
+        await check_run(call, body)
     started: list[Run] = []
     try:
         for body in call.body:
@@ -250,7 +250,7 @@ def shown(call: ApiCall, run: Run, changed: str = "") -> response_types.Run:
     return response_types.Run(
         run_id=run.id,
         thread_id=run.thread_id,
-        assistant_id=assistant_id(run.graph),
+        assistant_id=run.metadata.get(KEPT, {}).get("assistant") or assistant_id(run.graph),
         created_at=run.created_at.isoformat(),
         updated_at=max(run.updated_at.isoformat(), changed),
         status=status_of(run),

@@ -303,7 +303,14 @@ class TemporaryThreads:
     Args:
         system: of the runs.
         threads: where the threads are registered.
+
+    Attributes:
+        before: called with a thread's id before the thread is removed.
+        keeps: returns whether a thread must not be removed yet.
     """
+
+    before: Callable[[str], Awaitable[None]]
+    keeps: Callable[[StoredThread], Awaitable[bool]]
 
     def __init__(self, system: ActorSystem, threads: Registry) -> None:
         self._system = system
@@ -324,8 +331,10 @@ class TemporaryThreads:
             if thread.thread_id in self._watched or age < timedelta(seconds=YOUNG_S):
                 continue
             runs = await self._system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES)
-            if not runs:
+            if not runs and not await self.keeps(thread):
                 await self._remove(thread.thread_id)
+            elif not runs:
+                continue
             elif not isinstance(runs[-1], StoredRun):  # a StoredRun belongs to another process
                 self.remove_after(runs[-1])
 
@@ -340,6 +349,7 @@ class TemporaryThreads:
 
     async def _remove(self, thread_id: str) -> None:
         saver: Any = self._system.saver
+        await self.before(thread_id)
         await saver.adelete_thread(thread_id)
         await self._threads.forget(thread_id)
 

@@ -121,6 +121,8 @@ async def remove_thread(server: Server, thread_id: str) -> None:
         with suppress(RunNotFoundError, InvalidConfigError):
             await server.system.forget(run.id)
     await server.threads.forget(thread_id)
+    await server.ttls.remove(thread_id)
+    await server.crons.remove_of(thread_id=thread_id)
     late = await _stop(server, thread_id, before=datetime.now(UTC))
     if late and await server.threads.registered(thread_id) is None:
         await server.saver.adelete_thread(thread_id)

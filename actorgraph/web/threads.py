@@ -46,8 +46,6 @@ async def create(call: ApiCall) -> response_types.Thread:
     body: bodies.ThreadBody = call.body
     server, thread_id = call.server, body.thread_id or str(uuid4())
     check_thread_id(thread_id)
-    if body.ttl is not None:
-        raise Unprocessable("thread TTLs are not supported; delete the thread instead")
     if body.thread_id is not None:
         call.wanted = await _may_make(call, thread_id)
     metadata = {**(body.metadata or {}), **call.wanted}
@@ -59,6 +57,8 @@ async def create(call: ApiCall) -> response_types.Thread:
         except BaseException:
             await shielded(lambda: undo_creation(server, thread_id))
             raise
+    if made and body.ttl is not None:
+        await server.ttls.set(thread_id, body.ttl)
     return await thread_response(call, thread)
 
 
@@ -92,6 +92,8 @@ async def patch(call: ApiCall) -> response_types.Thread:
     )
     merged = {**said, **wanted}
     await _merge_values(call, thread, body)
+    if body.ttl is not None:
+        await call.server.ttls.set(thread.thread_id, body.ttl)
     return await thread_response(call, await call.server.threads.merge(thread, merged))
 
 

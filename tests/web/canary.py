@@ -227,6 +227,10 @@ USUAL: dict[str, Any] = {
     "values": {"foo": "b"},
     "as_node": "first",
     "status": "error",
+    "schedule": "0 0 1 1 *",
+    "graph_id": "log",
+    "version": 1,
+    "ttl": 1,
 }
 """Field -> a valid value, for each that a body needs or that makes it do something."""
 USED = ("input", "namespace", "namespace_prefix", "prefix", "agent_id")

@@ -62,7 +62,7 @@ def _lead(body: dict[str, Any]) -> None:
         body["if_not_exists"] = "create"
         if isinstance(body.get("input"), dict) and CHOICE.random() < 1 / 2:
             body["input"] = {"foo": "x"}
-        for name in ("webhook", "after_seconds"):
+        for name in ("webhook", "after_seconds", "enabled"):
             body.pop(name, None)
 
 

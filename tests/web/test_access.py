@@ -31,6 +31,11 @@ BODIES: dict[str, Any] = {
     "/store/namespaces": {"prefix": ["owner"]},
     "/runs/batch": [{"assistant_id": "log"}],
     "/runs/cancel": {"thread_id": "owner"},
+    "/runs/crons": {"assistant_id": "log", "schedule": "0 0 1 1 *"},
+    "/threads/{thread_id}/runs/crons": {"assistant_id": "log", "schedule": "0 0 1 1 *"},
+    "/runs/crons/{cron_id}": {},
+    "/assistants": {"graph_id": "log", "name": OWN},
+    "/assistants/{assistant_id}/latest": {"version": 1},
 }
 GUARDED = [endpoint for endpoint in ENDPOINTS if endpoint.action is not None]
 
@@ -84,6 +89,7 @@ class Place:
             assistant_id="log",
             agent_id="log",
             namespace="none",
+            cron_id="none",
         )
         body = BODIES.get(endpoint.path, {"assistant_id": "log", "thread_id": user})
         if endpoint.query is not None and "key" in endpoint.query.__struct_fields__:

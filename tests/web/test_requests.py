@@ -193,7 +193,7 @@ class TestRoutes:
         ("path", "more", "word"),
         [
             ("/runs", {"webhook": "http://a"}, "webhooks"),
-            ("/threads", {"ttl": {"ttl": 1}}, "TTLs"),
+            ("/threads", {"ttl": {"ttl": 0}}, "ttl"),
             ("/threads", {"supersteps": [{"updates": [{"values": {}}]}]}, "graph"),
         ],
     )

@@ -9,14 +9,6 @@ import pytest
 from actorgraph.web.routes import ENDPOINTS
 
 NOT_SERVED = {
-    "/assistants": "each registered graph is one",
-    "/assistants/{}/latest": "an assistant has one version",
-    "/assistants/{}/versions": "an assistant has one version",
-    "/runs/crons": "a scheduler calls POST /runs",
-    "/runs/crons/count": "as above",
-    "/runs/crons/search": "as above",
-    "/runs/crons/{}": "as above",
-    "/threads/{}/runs/crons": "as above",
     "/threads/{}/commands": "its protocol is not public",
     "/threads/{}/stream/events": "its protocol is not public",
 }
@@ -44,9 +36,9 @@ def test_every_path_of_the_client_is_served_or_listed():
     assert served.isdisjoint(NOT_SERVED)
 
 
-def test_only_assistants_lack_methods():
+def test_no_path_lacks_a_method():
     """
-    Where a path is served, every method that the client uses is, but for changes of assistants.
+    Where a path is served, every method that the client uses is.
     """
     served = {(endpoint.method, shape(endpoint.path)) for endpoint in ENDPOINTS}
     paths = {path for _, path in served}
@@ -57,10 +49,10 @@ def test_only_assistants_lack_methods():
     }
     lacking = {call for call in called - served if call[1] in paths}
 
-    assert lacking == {("PATCH", "/assistants/{}"), ("DELETE", "/assistants/{}")}
+    assert lacking == set()
 
 
-@pytest.mark.parametrize("words", ["assistants", "crons", "threads.stream"])
+@pytest.mark.parametrize("words", ["threads.stream"])
 def test_the_page_says_what_is_missing(words):
     """
     The page about the web names what isn't served.

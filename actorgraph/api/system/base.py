@@ -83,6 +83,7 @@ class SystemBase:
         self._stack: AsyncExitStack | None = None
         self._lease: LeaseActor | None = None
         self._misfits: dict[bytes, MisfitRun] = {}
+        self._expected: set[bytes] = set()
 
     def _set_up_dispatch(self, dispatcher: Dispatcher | None, policy: DispatchPolicy) -> None:
         if dispatcher is not None and not self._keeps:
@@ -92,6 +93,7 @@ class SystemBase:
                 do="use PostgresSaver for many machines, or SqliteSaver for one",
             )
         self._routes: bool = getattr(self.saver, "routes_runs", False)
+        self._delays: bool = self._routes or getattr(self.saver, "delays_runs", False)
         self._dispatcher = dispatcher
         self._policy = policy
         self._share = Share(frozenset(self.graphs), policy.builds, policy.works)
@@ -99,7 +101,7 @@ class SystemBase:
         self._check_routing(build=policy.build)
 
     def _check_routing(self, **given: object) -> None:
-        """Refuse a build, a priority or a delay over a saver that would not store it."""
+        """Refuse a build or a priority over a saver that would not store it."""
         named = [name for name, value in given.items() if value]
         if named and not (self._routes and self._dispatcher is not None):
             raise InvalidConfigError(

@@ -44,6 +44,8 @@ from actorgraph.values.systems import (
     SetRun,
 )
 
+WALL_CLOCK_S = 60.0
+"""Seconds after which a wait for a time looks at the wall clock again."""
 RETRY_S = 1.0
 """Pause between two tries to give runs back."""
 MISFITS_MAX = 10_000
@@ -77,6 +79,9 @@ class RecoveryMethods(SystemBase):
             return []
         found = await self._orphans()
         self._misfits = {r.run: self._misfits[r.run] for r in found if r.run in self._misfits}
+        for row in found:
+            if row.due > microseconds_now() and self._dispatch is None:
+                self._take_up_when_due(row)
         jobs: list[Job] = []
         for start in range(0, len(found), BATCH_MAX):
             jobs += await self._take_up_all(found[start : start + BATCH_MAX])
@@ -91,6 +96,24 @@ class RecoveryMethods(SystemBase):
             tuple(share.graphs), tuple(share.builds), microseconds_now(), BATCH_MAX, owned=True
         )
         return await self._host.reader.ask(query)
+
+    def _take_up_when_due(self, row: RunRow) -> None:
+        """Take a run up at its time, without a dispatcher; a run is waited for once."""
+        group = self._actor.group
+        if group is not None and row.run not in self._expected:
+            self._expected.add(row.run)
+            group.start_soon(self._wait_and_take_up, row)
+
+    async def _wait_and_take_up(self, row: RunRow) -> None:
+        try:
+            await _wait_until(row.due)
+            stored = await self._row(row.run)
+            if stored is not None and stored.owner is None and stored.status in OPEN_STATUSES:
+                await self._take_up(stored)
+        except CheckpointError as error:  # `recover` tries it again
+            log_event("warning", "run.not_taken", run_id=as_text(row.run), error=repr(error))
+        finally:
+            self._expected.discard(row.run)
 
     async def _take_up(self, row: RunRow) -> Job | None:
         """Take over one orphaned run; None if it isn't run here."""
@@ -370,6 +393,18 @@ class RecoveryMethods(SystemBase):
         codec = self._graph(row.graph).codec
         drained = decode_event(codec, row.run, newest[0]).kind == "drain"
         return newest[0].place + 1, drained and row.attempts == 1  # a drain counts from 0 again
+
+
+async def _wait_until(due: int) -> None:
+    """Wait for a time of the wall clock, which may be set meanwhile.
+
+    Args:
+        due: microseconds since 1970-01-01 UTC.
+    """
+    left = due - microseconds_now()
+    while left > 0:
+        await anyio.sleep(min(left / 1e6, WALL_CLOCK_S))
+        left = due - microseconds_now()
 
 
 def _fresh_offset(row: RunRow) -> int:

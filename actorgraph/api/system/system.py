@@ -11,47 +11,34 @@ async with ActorSystem({"chat": graph}, saver=SqliteSaver("runs.db")) as system:
 
 import signal
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 import anyio
-import msgspec
 import uuid_utils
 
 from actorgraph.api.system.base import checked_loop_limit, policy_of
-from actorgraph.api.system.lifecycle import CLOSING, LifecycleMethods
-from actorgraph.api.system.run_arguments import StartCall, StartOptions, check_routing, checked_call
-from actorgraph.api.system.run_handle import Run, RunFeed, StoredRun
-from actorgraph.errors import (
-    CheckpointError,
-    InvalidConfigError,
-    RunNotFoundError,
-    SystemClosedError,
-    did_you_mean,
-)
+from actorgraph.api.system.elsewhere import ElsewhereMethods
+from actorgraph.api.system.lifecycle import CLOSING
+from actorgraph.api.system.run_arguments import StartOptions, checked_call
+from actorgraph.api.system.run_handle import Run, RunFeed
+from actorgraph.errors import InvalidConfigError, RunNotFoundError, SystemClosedError, did_you_mean
 from actorgraph.ports import Dispatcher, Saver, Store
-from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.system.capacity import SystemLimits, full, too_busy
-from actorgraph.runtime.system.dispatch_actor import DispatchActor, DispatchStatistics
+from actorgraph.runtime.system.capacity import SystemLimits
+from actorgraph.runtime.system.dispatch_actor import DispatchStatistics
 from actorgraph.runtime.system.journal import RING_EVENTS
 from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
-from actorgraph.runtime.system.stored_events import EventRetention, read_page
-from actorgraph.runtime.system.stored_reader import POLL_S
-from actorgraph.superstep.scheduling import RefuseFull, replacement_reason
+from actorgraph.runtime.system.stored_events import EventRetention
 from actorgraph.values.commands import Command
 from actorgraph.values.dispatch import Role
 from actorgraph.values.from_langgraph import from_langgraph
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.systems import (
     OPEN_STATUSES,
-    AskCancel,
     ForgetRun,
     IfBusy,
     ListRuns,
-    PutRun,
-    RunEvent,
     RunRow,
     RunStatus,
     TrimRuns,
@@ -60,7 +47,7 @@ from actorgraph.values.systems import (
 _IF_BUSY = ("reject", "enqueue", "interrupt", "rollback")
 
 
-class ActorSystem(LifecycleMethods):
+class ActorSystem(ElsewhereMethods):
     """Runs several graphs over one saver, one run per thread at a time.
 
     Use it as `async with`, once; its methods belong to the event loop in which it was entered.
@@ -224,119 +211,6 @@ class ActorSystem(LifecycleMethods):
             job.row = self._routed(job.row, options)
         await self._actor.submit(job, if_busy)
         return Run(job, self._actor.cancel)
-
-    def _is_for_others(self, graph: str, options: StartOptions) -> bool:
-        """Whether a run that is started now is stored for any worker."""
-        check_routing(options)
-        self._check_routing(priority=options.get("priority"), delay_s=options.get("delay_s"))
-        if self._dispatch is None:
-            return False
-        if not self._policy.accepts:
-            raise InvalidConfigError(
-                'this system has role="work": it runs what others accept',
-                do='start runs in a system with role="accept" or "both"',
-            )
-        actor = self._actor
-        full = len(actor.jobs) >= actor.limits.max_runs - self._policy.reserve
-        if graph in self._policy.max_runs_of:
-            full = full or not self._graph_room()[graph]
-        delayed = options.get("delay_s", 0) > 0
-        return self._policy.role == "accept" or full or delayed
-
-    async def _start_elsewhere(
-        self,
-        graph: str,
-        thread_id: str,
-        given: Any,
-        if_busy: IfBusy,
-        options: StartOptions,
-        *,
-        new: bool,
-    ) -> Run:
-        """Store a run that no system has; returns once it is durable.
-
-        Args:
-            new: whether the thread has just got its id, so that no other run can have it.
-        """
-        dispatch, actor = self._dispatch, self._actor
-        assert dispatch is not None
-        await actor.turn("enqueue", thread_id)
-        await self._check_room_elsewhere(dispatch, "" if new else thread_id, if_busy)
-        call = checked_call(
-            graph,
-            thread_id,
-            given,
-            {"resumable": True, **options},
-            keeps=self._keeps,
-            if_busy=if_busy,
-        )
-        row = self._free_row(call, options)
-        requests: list[PutRun | AskCancel] = [PutRun(row, thread_id, len(row.payload), if_busy)]
-        replaces = if_busy in ("interrupt", "rollback") and not new
-        if replaces:
-            reason = replacement_reason(row.run)
-            requests.append(AskCancel(row.run, thread_id, reason, earlier=True))
-        # Handed over at once, so that they are one transaction.
-        await self._host.writer.store(*requests)
-        if replaces:
-            await self._end_earlier(row)
-        if self._dispatcher is not None and not self._dispatcher.in_commit:
-            await dispatch.hand_over([row])
-        return self._stored(row)
-
-    async def _end_earlier(self, row: RunRow) -> None:
-        """End the runs that a stored run replaces: wake their systems, or end them here.
-
-        An error is only logged: the run is stored, and so is that these are to be cancelled.
-        """
-        try:
-            rows: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(row.thread_id,)))
-            for old in rows:
-                if old.run < row.run:
-                    await self._end_row(old, replacement_reason(row.run))
-        except CheckpointError as error:
-            log_event("warning", "dispatch.failed", where="end_earlier", error=repr(error))
-
-    async def _check_room_elsewhere(
-        self, dispatch: DispatchActor, thread_id: str, if_busy: IfBusy
-    ) -> None:
-        """Refuse a run if too many wait for workers, or for its thread.
-
-        Args:
-            thread_id: "" for a new thread.
-        """
-        limits = self._actor.limits
-        waiting = await dispatch.depth(limits.max_queued + 1)
-        if waiting.runs > limits.max_queued:
-            self._actor.refused += 1
-            raise too_busy(f"{waiting.runs} runs wait for a worker", "raise max_queued", limits)
-        dispatch.stored_since += 1
-        if not thread_id or if_busy != "enqueue":
-            return
-        before: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(thread_id,)))
-        if len(before) > limits.max_waiting:
-            self._actor.refused += 1
-            raise full(thread_id, RefuseFull(len(before) - 1), limits)
-
-    def _free_row(self, call: StartCall, options: StartOptions) -> RunRow:
-        """Make the row of a run that any worker may claim."""
-        row = self._job(call).row
-        delay_s = options.get("delay_s", 0.0)
-        due = row.created + int(delay_s * 1e6) if delay_s else 0
-        row = self._routed(row, options)
-        return msgspec.structs.replace(row, owner=None, attempts=0, due=due)
-
-    def _routed(self, row: RunRow, options: StartOptions) -> RunRow:
-        """Return a row with the build and the priority of its run."""
-        priority = options.get("priority", 0)
-        return msgspec.structs.replace(row, build=self._policy.build, priority=priority)
-
-    def _pause_of(self, run: bytes) -> Callable[[], Awaitable[None]]:
-        """Make a function that waits until a run of another process may have changed."""
-        dispatch = self._dispatch
-        if dispatch is None:
-            return partial(anyio.sleep, POLL_S)
-        return dispatch.pause_of(run)
 
     async def resume(
         self, graph: str, thread_id: str, command: Any, *, if_busy: IfBusy = "reject", **rest: Any
@@ -507,33 +381,3 @@ class ActorSystem(LifecycleMethods):
         if self._keeps:
             moment = int((time.time() - older_than_s) * 1e6)
             await self._host.writer.store(TrimRuns(moment))
-
-    def _live(self, identity: bytes) -> Run | None:
-        """Return a run that is in this process's memory and was not left to another system."""
-        actor = self._actor
-        job = actor.jobs.get(identity) or actor.ended.get(identity)
-        if job is None or (job.elsewhere and actor.draining is None):
-            return None
-        return Run(job, actor.cancel)
-
-    def _stored(self, row: RunRow) -> StoredRun:
-        """Return a run that is known from its row alone."""
-        codec = (self.graphs.get(row.graph) or next(iter(self.graphs.values()))).codec
-
-        async def page(after: int) -> list[RunEvent]:
-            return await read_page(self._host, codec, row.run, row.thread_id, after)
-
-        async def values() -> Any:
-            return await self._values(row.graph, row.thread_id)
-
-        return StoredRun(
-            row,
-            msgspec.json.decode(row.metadata),
-            reread=lambda: self._row(row.run),
-            page=page,
-            values=values,
-            ask_cancel=self._end_row,
-            taken_up=lambda: self._live(row.run),
-            draining=lambda: self._actor.draining,
-            make_pause=lambda: self._pause_of(row.run),
-        )

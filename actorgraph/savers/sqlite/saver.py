@@ -75,6 +75,7 @@ class SqliteBackend:
 
     immediate = False
     keeps_runs = True
+    delays_runs = True
     local_reads = True
     connection_class: type[HopConnection] = HopConnection
     """Class of the writing connection; tests replace it to inject failures."""

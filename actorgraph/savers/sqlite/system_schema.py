@@ -35,6 +35,8 @@ CREATE TABLE IF NOT EXISTS owners (
 ) WITHOUT ROWID;
 """
 
+# The metadata of a delayed run begin with its time (`systems.with_due_stored`), so that the cast of
+# the text to a number gives the time, and 0 for the other runs, whose metadata begin with "{".
 _NOW = "((julianday('now') - 2440587.5) * 86400.0)"
 INSERT_SYSTEM_RUN = """
 INSERT OR IGNORE INTO system_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -130,6 +132,7 @@ SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.
        s.metadata, x'', s.reason, NULL, 0, c.reason {_FROM}
 WHERE s.status IN ('pending', 'running') AND coalesce(o.lease_until, 0) <= {_NOW}
     AND s.graph IN (SELECT value FROM json_each(:graphs)) AND (NOT :owned OR s.owner IS NOT NULL)
+    AND CAST(s.metadata AS INTEGER) <= :now
     AND NOT EXISTS (
         SELECT 1 FROM system_runs e
         WHERE e.thread_id = s.thread_id AND e.run < s.run AND e.status IN ('pending', 'running'))
@@ -138,7 +141,8 @@ ORDER BY s.run LIMIT :limit
 COUNT_WAITING = """
 SELECT count(*), coalesce(min(created), 0) FROM (
     SELECT created FROM system_runs
-    WHERE status IN ('pending', 'running') AND owner IS NULL LIMIT ?)
+    WHERE status IN ('pending', 'running') AND owner IS NULL
+        AND CAST(metadata AS INTEGER) <= ? LIMIT ?)
 """
 SELECT_OPEN_OF = f"""
 SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,

@@ -1,0 +1,248 @@
+"""Runs that are stored for any system: for workers, for a later time, once for many callers.
+
+Their rows have no owner. With a dispatcher a worker claims them; without one this system takes
+them up itself when they are due, and `recover()` of any system those that were left.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from functools import partial
+from typing import Any, Unpack
+
+import anyio
+import msgspec
+
+from actorgraph.api.system.lifecycle import LifecycleMethods
+from actorgraph.api.system.run_arguments import (
+    StartCall,
+    StartOptions,
+    check_routing,
+    checked_call,
+    payload_of,
+)
+from actorgraph.api.system.run_handle import Run, StoredRun
+from actorgraph.errors import CheckpointError, InvalidConfigError
+from actorgraph.runtime.clock import microseconds_now
+from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.system.capacity import full, too_busy
+from actorgraph.runtime.system.dispatch_actor import DispatchActor
+from actorgraph.runtime.system.stored_events import read_page
+from actorgraph.runtime.system.stored_reader import POLL_S
+from actorgraph.superstep.scheduling import RefuseFull, replacement_reason
+from actorgraph.values.ids import as_text, run_id_of
+from actorgraph.values.systems import AskCancel, IfBusy, ListRuns, PutRun, RunEvent, RunRow
+
+
+class ElsewhereMethods(LifecycleMethods):
+    """Stores runs without an owner, and reads runs that are known from their rows alone."""
+
+    async def start_once(
+        self,
+        graph: str,
+        thread_id: str,
+        input: Any,
+        *,
+        key: str,
+        moment: datetime,
+        if_busy: IfBusy = "enqueue",
+        **options: Unpack[StartOptions],
+    ) -> Run:
+        """Start a run that is stored once, however many systems call this with the same key.
+
+        The run's id is made of the key and the moment. While the run or its row exists, another
+        call changes nothing. The row is removed with its thread, and `keep_events_s` after it was
+        accepted.
+
+        Args:
+            graph: as for `start`.
+            thread_id: as for `start`.
+            input: as for `start`.
+            key: names the run among all runs of that moment, such as "reports/daily".
+            moment: when it begins, at the earliest; with a time zone. One in the past means now.
+            if_busy: as for `start`.
+            options: as for `start`; the moment is its delay.
+        Returns: the run, from this call or an earlier one.
+        Raises: as `start`; with "reject" also if the run itself is still open.
+        """
+        if moment.tzinfo is None:
+            raise InvalidConfigError(
+                f"moment must have a time zone, got {moment!r}", do="use datetime.now(UTC)"
+            )
+        self._graph(graph)
+        self._check_delay()
+        due = round(moment.timestamp() * 1e6)
+        identity = run_id_of(due // 1000, key)
+        delay_s = max(0.0, (due - microseconds_now()) / 1e6)
+        given: StartOptions = {**options, "delay_s": delay_s}
+        self._is_for_others(graph, given)
+        await self._start_elsewhere(
+            graph, thread_id, input, if_busy, given, new=False, identity=identity
+        )
+        return await self.run(as_text(identity))
+
+    async def run(self, run_id: str) -> Run:
+        """Return a run by its id; see `ActorSystem.run`."""
+        raise NotImplementedError
+
+    def _check_delay(self) -> None:
+        if not (self._keeps and self._delays):
+            raise InvalidConfigError(
+                "a delayed run needs a saver that stores its time, which "
+                f"{type(self.saver).__name__} doesn't",
+                do="use SqliteSaver, PostgresSaver, JsonlSaver or InMemorySaver",
+            )
+
+    def _is_for_others(self, graph: str, options: StartOptions) -> bool:
+        """Whether a run that is started now is stored for any worker."""
+        check_routing(options)
+        self._check_routing(priority=options.get("priority"))
+        delayed = options.get("delay_s", 0) > 0
+        if delayed:
+            self._check_delay()
+        if self._dispatch is None:
+            return delayed
+        if not self._policy.accepts:
+            raise InvalidConfigError(
+                'this system has role="work": it runs what others accept',
+                do='start runs in a system with role="accept" or "both"',
+            )
+        actor = self._actor
+        full = len(actor.jobs) >= actor.limits.max_runs - self._policy.reserve
+        if graph in self._policy.max_runs_of:
+            full = full or not self._graph_room()[graph]
+        return self._policy.role == "accept" or full or delayed
+
+    async def _start_elsewhere(
+        self,
+        graph: str,
+        thread_id: str,
+        given: Any,
+        if_busy: IfBusy,
+        options: StartOptions,
+        *,
+        new: bool,
+        identity: bytes | None = None,
+    ) -> Run:
+        """Store a run that no system has; returns once it is durable.
+
+        Args:
+            new: whether the thread has just got its id, so that no other run can have it.
+            identity: the run's id; None for a new one. One that is stored already stays as it is.
+        """
+        dispatch, actor = self._dispatch, self._actor
+        await actor.turn("enqueue", thread_id)
+        if dispatch is not None:
+            await self._check_room_elsewhere(dispatch, "" if new else thread_id, if_busy)
+        call = checked_call(
+            graph,
+            thread_id,
+            given,
+            {"resumable": True, **options},
+            keeps=self._keeps,
+            if_busy=if_busy,
+        )
+        row = self._free_row(call, options, identity)
+        requests: list[PutRun | AskCancel] = [PutRun(row, thread_id, len(row.payload), if_busy)]
+        replaces = if_busy in ("interrupt", "rollback") and not new
+        if replaces:
+            reason = replacement_reason(row.run)
+            requests.append(AskCancel(row.run, thread_id, reason, earlier=True))
+        # Handed over at once, so that they are one transaction.
+        await self._host.writer.store(*requests)
+        if replaces:
+            await self._end_earlier(row)
+        if self._dispatcher is not None and not self._dispatcher.in_commit:
+            assert dispatch is not None
+            await dispatch.hand_over([row])
+        if dispatch is None:
+            self._take_up_when_due(row)
+        return self._stored(row)
+
+    async def _end_earlier(self, row: RunRow) -> None:
+        """End the runs that a stored run replaces: wake their systems, or end them here.
+
+        An error is only logged: the run is stored, and so is that these are to be cancelled.
+        """
+        try:
+            rows: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(row.thread_id,)))
+            for old in rows:
+                if old.run < row.run:
+                    await self._end_row(old, replacement_reason(row.run))
+        except CheckpointError as error:
+            log_event("warning", "dispatch.failed", where="end_earlier", error=repr(error))
+
+    async def _check_room_elsewhere(
+        self, dispatch: DispatchActor, thread_id: str, if_busy: IfBusy
+    ) -> None:
+        """Refuse a run if too many wait for workers, or for its thread.
+
+        Args:
+            thread_id: "" for a new thread.
+        """
+        limits = self._actor.limits
+        waiting = await dispatch.depth(limits.max_queued + 1)
+        if waiting.runs > limits.max_queued:
+            self._actor.refused += 1
+            raise too_busy(f"{waiting.runs} runs wait for a worker", "raise max_queued", limits)
+        dispatch.stored_since += 1
+        if not thread_id or if_busy != "enqueue":
+            return
+        before: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(thread_id,)))
+        if len(before) > limits.max_waiting:
+            self._actor.refused += 1
+            raise full(thread_id, RefuseFull(len(before) - 1), limits)
+
+    def _free_row(
+        self, call: StartCall, options: StartOptions, identity: bytes | None = None
+    ) -> RunRow:
+        """Make the row of a run that any worker may claim."""
+        row = self._job(call).row
+        if identity is not None:
+            payload = payload_of(self._graph(call.name), call, identity)
+            row = msgspec.structs.replace(row, run=identity, payload=payload)
+        delay_s = options.get("delay_s", 0.0)
+        due = row.created + int(delay_s * 1e6) if delay_s else 0
+        row = self._routed(row, options)
+        return msgspec.structs.replace(row, owner=None, attempts=0, due=due)
+
+    def _routed(self, row: RunRow, options: StartOptions) -> RunRow:
+        """Return a row with the build and the priority of its run."""
+        priority = options.get("priority", 0)
+        return msgspec.structs.replace(row, build=self._policy.build, priority=priority)
+
+    def _pause_of(self, run: bytes) -> Callable[[], Awaitable[None]]:
+        """Make a function that waits until a run of another process may have changed."""
+        dispatch = self._dispatch
+        if dispatch is None:
+            return partial(anyio.sleep, POLL_S)
+        return dispatch.pause_of(run)
+
+    def _live(self, identity: bytes) -> Run | None:
+        """Return a run that is in this process's memory and was not left to another system."""
+        actor = self._actor
+        job = actor.jobs.get(identity) or actor.ended.get(identity)
+        if job is None or (job.elsewhere and actor.draining is None):
+            return None
+        return Run(job, actor.cancel)
+
+    def _stored(self, row: RunRow) -> StoredRun:
+        """Return a run that is known from its row alone."""
+        codec = (self.graphs.get(row.graph) or next(iter(self.graphs.values()))).codec
+
+        async def page(after: int) -> list[RunEvent]:
+            return await read_page(self._host, codec, row.run, row.thread_id, after)
+
+        async def values() -> Any:
+            return await self._values(row.graph, row.thread_id)
+
+        return StoredRun(
+            row,
+            msgspec.json.decode(row.metadata),
+            reread=lambda: self._row(row.run),
+            page=page,
+            values=values,
+            ask_cancel=self._end_row,
+            taken_up=lambda: self._live(row.run),
+            draining=lambda: self._actor.draining,
+            make_pause=lambda: self._pause_of(row.run),
+        )

@@ -1,0 +1,171 @@
+"""Routes that create, change, version and delete assistants."""
+
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from actorgraph.web import bodies, response_types
+from actorgraph.web.access import contains
+from actorgraph.web.assistant_lookup import assistant_of, check_changeable, is_allowed
+from actorgraph.web.assistant_registry import StoredAssistant, VersionOfAssistant, missing
+from actorgraph.web.assistants import assistant_response, version_response
+from actorgraph.web.endpoint import ApiCall, Endpoint, graph_of_assistant
+from actorgraph.web.problems import Conflict, Unprocessable
+from actorgraph.web.thread_registry import assistant_id, moment
+from actorgraph.web.thread_state import remove_thread
+
+
+class DeleteQuery(Struct):
+    """Whether to delete the threads whose newest run was one of the assistant."""
+
+    delete_threads: bool = False
+
+
+async def create(call: ApiCall) -> response_types.Assistant:
+    """Create an assistant."""
+    body: bodies.AssistantBody = call.body
+    name, _ = graph_of_assistant(call, body.graph_id)
+    identifier = body.assistant_id or str(uuid4())
+    if any(identifier in (graph, assistant_id(graph)) for graph in call.server.graphs):
+        raise Conflict(f"assistant {identifier!r} exists already")
+    now = moment()
+    first = VersionOfAssistant(
+        version=1,
+        graph_id=name,
+        name=body.name or "Untitled",
+        description=body.description,
+        config=_config(body.config),
+        context=body.context or {},
+        metadata={**(body.metadata or {}), **call.wanted},
+        created_at=now,
+    )
+    made = StoredAssistant(identifier, 1, [first], now, now)
+    known = await call.server.assistants.make(made)
+    if known is None:
+        return assistant_response(made)
+    mine = await is_allowed(call, known, "assistants.read")
+    if body.if_exists == "raise" or not mine:
+        raise Conflict(f"assistant {identifier!r} exists already")
+    return assistant_response(known)
+
+
+def _config(config: bodies.ConfigBody | None) -> dict[str, Any]:
+    given = msgspec.to_builtins(config or bodies.ConfigBody())
+    return {key: value for key, value in given.items() if value is not None}
+
+
+async def update(call: ApiCall) -> response_types.Assistant:
+    """Make a new version of an assistant, which runs use from now on."""
+    body: bodies.AssistantPatch = call.body
+    known = await assistant_of(call, call.path["assistant_id"], "assistants.update")
+    check_changeable(known)
+    changes: dict[str, Any] = {}
+    if body.graph_id is not None:
+        changes["graph_id"] = graph_of_assistant(call, body.graph_id)[0]
+    if body.config is not None:
+        changes["config"] = _config(body.config)
+    for name in ("context", "name"):
+        if (value := getattr(body, name)) is not None:
+            changes[name] = value
+    if body.description is not UNSET:
+        changes["description"] = body.description
+    said = {**(body.metadata or {}), **call.wanted}
+    will_be = {**known.now.metadata, **said}  # authorized too: it may not move to another tenant
+    ask = call.server.access.ask
+    wanted = await ask(call.principal, "assistants.update", None, will_be)
+    made = await call.server.assistants.add_version(known.assistant_id, changes, {**said, **wanted})
+    return assistant_response(made)
+
+
+async def use_version(call: ApiCall) -> response_types.Assistant:
+    """Let an assistant's runs use one of its versions."""
+    known = await assistant_of(call, call.path["assistant_id"], "assistants.update")
+    version: int = call.body.version
+    if known.system and version == known.latest:
+        return assistant_response(known)
+    check_changeable(known)
+    for one in known.versions:
+        if one.version == version and not contains(one.metadata, call.wanted):
+            raise missing(known.assistant_id)
+        if one.version == version and one.graph_id not in call.graphs:
+            raise Unprocessable(f"version {version} is of a graph that isn't registered any more")
+    made = await call.server.assistants.use_version(known.assistant_id, version)
+    return assistant_response(made)
+
+
+async def versions(call: ApiCall) -> list[response_types.AssistantVersion]:
+    """List the versions of an assistant, newest first."""
+    body: bodies.VersionSearch = call.body
+    known = await assistant_of(call, call.path["assistant_id"])
+    found = [
+        version_response(known, one)
+        for one in reversed(known.versions)
+        if contains(
+            one.metadata, {**(body.metadata or {}), **({} if known.system else call.wanted)}
+        )
+    ]
+    return found[body.offset : body.offset + body.limit]
+
+
+async def delete(call: ApiCall) -> None:
+    """Delete an assistant with its versions and crons; its threads only if asked for."""
+    known = await assistant_of(call, call.path["assistant_id"], "assistants.delete")
+    check_changeable(known)
+    server, identifier = call.server, known.assistant_id
+    await server.assistants.remove(identifier)
+    await server.crons.remove_of(assistant_id=identifier)
+    if call.query.delete_threads:
+        for thread in await server.threads.all({"assistant_id": identifier}):
+            if await server.access.allows(call.principal, "threads.delete", thread):
+                await remove_thread(server, thread.thread_id)
+
+
+_A = "/assistants/{assistant_id}"
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/assistants",
+        "assistants.create",
+        create,
+        response_types.Assistant,
+        bodies.AssistantBody,
+        summary="Create an assistant",
+    ),
+    Endpoint(
+        "PATCH",
+        _A,
+        "assistants.update",
+        update,
+        response_types.Assistant,
+        bodies.AssistantPatch,
+        summary="Change an assistant",
+    ),
+    Endpoint(
+        "DELETE",
+        _A,
+        "assistants.delete",
+        delete,
+        query=DeleteQuery,
+        summary="Delete an assistant",
+    ),
+    Endpoint(
+        "POST",
+        _A + "/versions",
+        "assistants.read",
+        versions,
+        list[response_types.AssistantVersion],
+        bodies.VersionSearch,
+        summary="List the versions of an assistant",
+    ),
+    Endpoint(
+        "POST",
+        _A + "/latest",
+        "assistants.update",
+        use_version,
+        response_types.Assistant,
+        bodies.AssistantLatest,
+        summary="Choose the version of an assistant",
+    ),
+)

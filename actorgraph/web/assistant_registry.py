@@ -1,0 +1,186 @@
+"""The registry of assistants: named, versioned settings of registered graphs.
+
+Each registered graph is an assistant itself, the system assistant, which has one version and can't
+be changed. Others are items of the store, each with all of its versions.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from actorgraph.web import bodies
+from actorgraph.web.problems import NotFound, Unprocessable
+from actorgraph.web.stored_items import ItemKind
+from actorgraph.web.thread_registry import assistant_id, moment
+
+BEGINNING = "1970-01-01T00:00:00+00:00"
+VERSIONS_MAX = 1000
+"""The most versions of one assistant: they are stored together."""
+
+
+class VersionOfAssistant(Struct):
+    """One version of an assistant.
+
+    Attributes:
+        version: counts from 1.
+        graph_id: name of the registered graph.
+        config: merged under the config of each of its runs.
+        context: merged under the context of each of its runs.
+        metadata: merged under the metadata of each of its runs; checked by the access rules.
+        created_at: ISO 8601 UTC.
+    """
+
+    version: int
+    graph_id: str
+    name: str
+    description: str | None
+    config: dict[str, Any]
+    context: dict[str, Any]
+    metadata: dict[str, Any]
+    created_at: str
+
+
+class StoredAssistant(Struct):
+    """An assistant and its versions.
+
+    Attributes:
+        latest: the version that runs use.
+        versions: all of them, oldest first.
+        created_at: ISO 8601 UTC.
+        updated_at: ISO 8601 UTC.
+        system: whether it is a registered graph, which clients can't change.
+    """
+
+    assistant_id: str
+    latest: int
+    versions: list[VersionOfAssistant]
+    created_at: str
+    updated_at: str
+    system: bool = False
+
+    @property
+    def now(self) -> VersionOfAssistant:
+        """The version that runs use."""
+        return next(one for one in self.versions if one.version == self.latest)
+
+    def under(self, body: bodies.RunBody) -> bodies.RunBody:
+        """Return the body of a run with the assistant's settings under those of the request."""
+        now = self.now
+        if self.system or not (now.config or now.context or now.metadata):
+            return body
+        config = msgspec.convert(now.config, bodies.ConfigBody)
+        return replace(
+            body,
+            config=_merged(config, body.config),
+            context={**now.context, **(body.context or {})} or None,
+            metadata={**now.metadata, **(body.metadata or {})},
+        )
+
+
+def _merged(base: bodies.ConfigBody, over: bodies.ConfigBody | None) -> bodies.ConfigBody:
+    over = over or bodies.ConfigBody()
+    return bodies.ConfigBody(
+        tags=[*(base.tags or ()), *(over.tags or ())] or None,
+        recursion_limit=over.recursion_limit or base.recursion_limit,
+        configurable={**(base.configurable or {}), **(over.configurable or {})} or None,
+        metadata={**(base.metadata or {}), **(over.metadata or {})} or None,
+    )
+
+
+def of_graph(name: str) -> StoredAssistant:
+    """Return the system assistant of a registered graph."""
+    made_by = {"created_by": "system"}
+    version = VersionOfAssistant(1, name, name, None, {}, {}, made_by, BEGINNING)
+    return StoredAssistant(assistant_id(name), 1, [version], BEGINNING, BEGINNING, system=True)
+
+
+class AssistantRegistry:
+    """The stored assistants of one server.
+
+    Args:
+        store: keeps them.
+    """
+
+    def __init__(self, store: Any) -> None:
+        self._items = ItemKind(store, "assistants")
+        self._turn = anyio.Lock(fast_acquire=True)
+
+    async def get(self, identifier: str) -> StoredAssistant | None:
+        """Return an assistant; None if it isn't stored."""
+        value = await self._items.get(identifier)
+        return None if value is None else msgspec.convert(value, StoredAssistant)
+
+    async def all(self) -> list[StoredAssistant]:
+        """Return all stored assistants."""
+        found = await self._items.all()
+        return [msgspec.convert(value, StoredAssistant) for value in found.values()]
+
+    async def make(self, made: StoredAssistant) -> StoredAssistant | None:
+        """Store a new assistant; returns the one that has its id already, if there is one."""
+        async with self._turn:
+            known = await self.get(made.assistant_id)
+            if known is None:
+                await self._put(made)
+            return known
+
+    async def add_version(
+        self, identifier: str, changes: Mapping[str, Any], metadata: Mapping[str, Any]
+    ) -> StoredAssistant:
+        """Add a version, made of the latest one and changes; runs use it from now on.
+
+        Args:
+            changes: field -> new value.
+            metadata: merged into the latest version's.
+        Raises:
+            NotFound: it was removed meanwhile.
+            Unprocessable: it has too many versions.
+        """
+        async with self._turn:
+            known = await self._known(identifier)
+            if len(known.versions) >= VERSIONS_MAX:
+                raise Unprocessable(
+                    f"assistant {identifier!r} has {VERSIONS_MAX} versions; make another assistant"
+                )
+            number, when = known.versions[-1].version + 1, moment()
+            merged = {**known.now.metadata, **metadata}
+            made = replace(known.now, **changes, metadata=merged, version=number, created_at=when)
+            versions = [*known.versions, made]
+            return await self._put(
+                replace(known, latest=number, versions=versions, updated_at=when)
+            )
+
+    async def use_version(self, identifier: str, version: int) -> StoredAssistant:
+        """Let runs use a version.
+
+        Raises:
+            NotFound: the assistant or the version doesn't exist.
+        """
+        async with self._turn:
+            known = await self._known(identifier)
+            if version not in {one.version for one in known.versions}:
+                raise NotFound(f"version {version} of assistant {identifier!r} not found")
+            return await self._put(replace(known, latest=version, updated_at=moment()))
+
+    async def remove(self, identifier: str) -> None:
+        """Remove an assistant with all versions."""
+        async with self._turn:
+            await self._items.remove(identifier)
+
+    async def _known(self, identifier: str) -> StoredAssistant:
+        known = await self.get(identifier)
+        if known is None:
+            raise missing(identifier)
+        return known
+
+    async def _put(self, made: StoredAssistant) -> StoredAssistant:
+        await self._items.put(made.assistant_id, msgspec.to_builtins(made))
+        return made
+
+
+def missing(identifier: str) -> NotFound:
+    """Make the problem of an assistant that doesn't exist, or that the caller may not see."""
+    return NotFound(f"assistant {identifier!r} not found")

@@ -1,0 +1,140 @@
+"""CronActor: starts the runs of crons at their times.
+
+Receives   the time, from `background.look_forever`
+Decides    `cron_plan.decide_tick`
+Once       a run's id and thread are made of its cron and tick, so that of all servers that start
+           it one stores it (`ActorSystem.start_once`); workers, or this system, run it
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+import msgspec
+
+from actorgraph.errors import ActorGraphError, SystemBusyError, SystemClosedError, ThreadBusyError
+from actorgraph.errors.storage import UNREADABLE
+from actorgraph.runtime.log import event
+from actorgraph.web import bodies
+from actorgraph.web.assistant_registry import StoredAssistant, of_graph
+from actorgraph.web.background import LOOK_S
+from actorgraph.web.cron_plan import StartTick, WaitForTick
+from actorgraph.web.cron_registry import CRON, StoredCron
+from actorgraph.web.endpoint import Server
+from actorgraph.web.problems import HttpProblem
+from actorgraph.web.run_start import run_input, run_options
+from actorgraph.web.thread_registry import assistant_id, thread_metadata_of
+
+STALE_S = 20.0
+"""Seconds after which a decision is made anew: another server may have started the tick."""
+
+
+class CronActor:
+    """Starts the runs of one server's crons.
+
+    Args:
+        server: whose crons and system.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def look(self, now: datetime) -> float:
+        """Start what is due; returns the seconds until the next tick."""
+        pause_s = LOOK_S
+        for cron in await self._server.crons.all(enabled=True):
+            try:
+                pause_s = min(pause_s, await self._look_at(cron, now))
+            except SystemClosedError:
+                raise
+            except (SystemBusyError, *UNREADABLE) as error:  # the next look tries again
+                event("warning", "cron.not_started", cron_id=cron.cron_id, error=repr(error))
+        return pause_s
+
+    async def _look_at(self, cron: StoredCron, now: datetime) -> float:
+        crons = self._server.crons
+        begun = anyio.current_time()
+        decision = await crons.decide(cron, now)
+        if isinstance(decision, StartTick):
+            try:
+                if not await self._start(cron, decision.tick, begun):
+                    return 0.0
+            except (ActorGraphError, HttpProblem, ValueError) as error:
+                if isinstance(error, SystemClosedError | SystemBusyError | UNREADABLE):
+                    raise
+                # It would fail the same way at each look: this tick is left out.
+                event("error", "cron.tick_refused", cron_id=cron.cron_id, error=repr(error))
+            await crons.note_fired(cron, decision.fired)
+            decision = await crons.decide(cron, now)
+        if isinstance(decision, WaitForTick):
+            return max(0.0, (decision.tick - now).total_seconds())
+        return LOOK_S
+
+    async def _start(self, cron: StoredCron, tick: datetime, begun: float) -> bool:
+        """Start a tick's run; returns False if the decision is too old to be sure of."""
+        assistant = await self._assistant(cron)
+        if assistant is None or assistant.now.graph_id not in self._server.graphs:
+            event("error", "cron.without_assistant", cron_id=cron.cron_id)
+            return True
+        body = assistant.under(body_of_cron(cron))
+        given = run_input(body)
+        options = run_options(body, assistant, self._server.graphs[assistant.now.graph_id])
+        thread_id = await self._thread(cron, tick, assistant)
+        if thread_id is None:
+            await self._server.crons.remove(cron.cron_id)
+            return True
+        if anyio.current_time() - begun > STALE_S:
+            return False
+        name = assistant.now.graph_id
+        key = f"{CRON}/{cron.cron_id}/{tick.isoformat()}"
+        try:
+            async with self._server.webhooks.armed(
+                thread_id, options["metadata"], key=key
+            ) as armed:
+                armed(
+                    await self._server.system.start_once(
+                        name, thread_id, given, key=key, moment=tick, **options
+                    )
+                )
+        except ThreadBusyError:  # "reject": the thread has a run, maybe this one
+            event("info", "cron.thread_busy", cron_id=cron.cron_id, thread_id=thread_id)
+        return True
+
+    async def _assistant(self, cron: StoredCron) -> StoredAssistant | None:
+        for name in self._server.graphs:
+            if assistant_id(name) == cron.assistant_id:
+                return of_graph(name)
+        return await self._server.assistants.get(cron.assistant_id)
+
+    async def _thread(
+        self, cron: StoredCron, tick: datetime, assistant: StoredAssistant
+    ) -> str | None:
+        """Register the thread of a tick's run; None if the cron's own thread was removed."""
+        threads, thread_id = self._server.threads, cron.thread_of(tick)
+        named = {
+            **thread_metadata_of(assistant.now.graph_id),
+            "assistant_id": assistant.assistant_id,
+        }
+        if cron.thread_id is not None:
+            thread = await threads.get(thread_id)
+            if thread is None:
+                return None
+            await threads.merge(thread, named)
+            return thread_id
+        metadata = {**named, CRON: cron.cron_id, **cron.wanted}
+        goes = cron.on_run_completed == "delete"
+        await threads.make(thread_id, metadata, if_exists="do_nothing", temporary=goes)
+        return thread_id
+
+
+def body_of_cron(cron: StoredCron) -> bodies.RunBody:
+    """Return the body of a cron's runs."""
+    metadata: dict[str, Any] = {**cron.metadata, CRON: cron.cron_id}
+    given = {**cron.payload, "assistant_id": cron.assistant_id, "metadata": metadata}
+    return msgspec.convert(given, bodies.RunBody)
+
+
+def next_run_date(decision: object) -> str | None:
+    """Return the time of a cron's next run, ISO 8601 UTC; None if there is none."""
+    tick = decision.tick if isinstance(decision, StartTick | WaitForTick) else None
+    return None if tick is None else tick.astimezone(UTC).isoformat()

@@ -1,0 +1,137 @@
+"""The registry of crons: what they run and when, and which of their ticks have been started.
+
+The two are items of their own: clients write the first, servers the second, so that neither undoes
+a change of the other.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
+
+import msgspec
+from msgspec import Struct
+
+from actorgraph.web.cron_plan import CronDecision, NoTick, Timetable, decide_tick, time_of
+from actorgraph.web.stored_items import ItemKind
+from actorgraph.web.thread_registry import StoredThread
+
+CRON = "cron_id"
+"""The key in the metadata of runs and threads for the cron that started them."""
+
+
+class StoredCron(Struct):
+    """A cron.
+
+    Attributes:
+        assistant_id: an assistant's id.
+        thread_id: the thread of all its runs; None for a new one each time.
+        schedule: five fields.
+        timezone: name in the IANA's database; None for UTC.
+        end_time: ISO 8601; None for no end.
+        metadata: checked by the access rules; merged under that of its runs.
+        wanted: what the access rules required of new threads when it was created.
+        payload: the body of its runs.
+        on_run_completed: whether threads made for its runs are deleted with them.
+        since: ISO 8601; ticks after this count. Set anew when the timetable changes.
+        user_id: text of the principal that created it.
+    """
+
+    cron_id: str
+    assistant_id: str
+    thread_id: str | None
+    schedule: str
+    timezone: str | None
+    end_time: str | None
+    enabled: bool
+    metadata: dict[str, Any]
+    wanted: dict[str, Any]
+    payload: dict[str, Any]
+    on_run_completed: str
+    since: str
+    created_at: str
+    updated_at: str
+    user_id: str | None = None
+
+    @property
+    def timetable(self) -> Timetable:
+        """When it runs."""
+        since = datetime.fromisoformat(self.since)
+        return Timetable(self.schedule, self.timezone, since, time_of(self.end_time), self.enabled)
+
+    @property
+    def keeps_threads(self) -> bool:
+        """Whether threads that are made for its runs outlive them."""
+        return self.on_run_completed == "keep"
+
+    def thread_of(self, tick: datetime) -> str:
+        """Return the thread of a tick's run: its own, or one named after the tick."""
+        return self.thread_id or str(uuid5(_TICKS, f"{self.cron_id}/{tick.isoformat()}"))
+
+
+_TICKS = uuid5(NAMESPACE_OID, "actorgraph.ticks")
+
+
+class CronRegistry:
+    """The crons of one server.
+
+    Args:
+        store: keeps them.
+    """
+
+    def __init__(self, store: Any) -> None:
+        self._crons = ItemKind(store, "crons")
+        self._fired = ItemKind(store, "cron_ticks")
+
+    async def get(self, cron_id: str) -> StoredCron | None:
+        """Return a cron; None if it doesn't exist."""
+        value = await self._crons.get(cron_id)
+        return None if value is None else msgspec.convert(value, StoredCron)
+
+    async def all(self, **wanted: Any) -> list[StoredCron]:
+        """Return all crons whose fields have these values."""
+        found = await self._crons.all(**wanted)
+        return [msgspec.convert(value, StoredCron) for value in found.values()]
+
+    async def put(self, cron: StoredCron) -> None:
+        """Store a cron."""
+        await self._crons.put(cron.cron_id, msgspec.to_builtins(cron))
+
+    async def remove(self, cron_id: str) -> None:
+        """Remove a cron; runs that it has started go on."""
+        await self._crons.remove(cron_id)
+        await self._fired.remove(cron_id)
+
+    async def remove_of(self, **wanted: str) -> None:
+        """Remove the crons of an assistant or of a thread."""
+        for cron in await self.all(**wanted):
+            await self.remove(cron.cron_id)
+
+    async def fired(self, cron: StoredCron) -> datetime | None:
+        """Return what was noted when the cron's newest tick was started; None for no tick yet."""
+        value = await self._fired.get(cron.cron_id)
+        if value is None or value["since"] != cron.since:  # of an earlier timetable
+            return None
+        return datetime.fromisoformat(value["fired"])
+
+    async def note_fired(self, cron: StoredCron, fired: datetime) -> None:
+        """Note that a tick was started; the next one is after `fired`."""
+        value = {"since": cron.since, "fired": fired.isoformat()}
+        await self._fired.put(cron.cron_id, value)
+
+    async def decide(self, cron: StoredCron, now: datetime) -> CronDecision:
+        """Decide what a cron does next, from what is stored."""
+        return decide_tick(cron.timetable, await self.fired(cron), now)
+
+    async def needs(self, thread: StoredThread) -> bool:
+        """Whether a thread is that of a tick which isn't noted as started.
+
+        While it exists, no other server can start the tick's run again.
+        """
+        cron_id = thread.metadata.get(CRON)
+        cron = await self.get(cron_id) if isinstance(cron_id, str) else None
+        if cron is None:
+            return False
+        following = await self.decide(cron, datetime.now(UTC))
+        return not isinstance(following, NoTick) and (
+            cron.thread_of(following.tick) == thread.thread_id
+        )

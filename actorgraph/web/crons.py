@@ -1,0 +1,235 @@
+"""Routes for crons: runs at the times of a schedule."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from actorgraph.web import bodies, response_types
+from actorgraph.web.access import contains
+from actorgraph.web.assistant_lookup import assistant_of
+from actorgraph.web.background import alarm_of
+from actorgraph.web.cron_actor import body_of_cron, next_run_date
+from actorgraph.web.cron_plan import check_timetable, time_of
+from actorgraph.web.cron_registry import StoredCron
+from actorgraph.web.endpoint import ApiCall, Endpoint
+from actorgraph.web.problems import Forbidden, NotFound
+from actorgraph.web.run_start import run_input, run_options
+from actorgraph.web.thread_registry import moment
+
+_SETTINGS = (
+    *("input", "command", "config", "context", "interrupt_before", "interrupt_after"),
+    *("stream_mode", "stream_subgraphs", "stream_resumable", "multitask_strategy"),
+    *("durability", "webhook"),
+)
+"""The fields of a cron's body that are fields of its runs' bodies."""
+
+
+async def create(call: ApiCall) -> response_types.Cron:
+    """Create a cron, of the path's thread or with a new thread for each run."""
+    body: bodies.CronBody = call.body
+    assistant = await assistant_of(call, body.assistant_id)
+    check_timetable(body.schedule, body.timezone)
+    time_of(body.end_time)
+    now = moment()
+    principal = getattr(call.principal, "identity", call.principal)
+    cron = StoredCron(
+        cron_id=str(uuid4()),
+        assistant_id=assistant.assistant_id,
+        thread_id=None if call.thread is None else call.thread_id,
+        schedule=body.schedule,
+        timezone=body.timezone,
+        end_time=body.end_time,
+        enabled=body.enabled,
+        metadata={**(body.metadata or {}), **call.wanted},
+        wanted=call.wanted,
+        payload=_payload(body),
+        on_run_completed=body.on_run_completed,
+        since=now,
+        created_at=now,
+        updated_at=now,
+        user_id=principal if isinstance(principal, str) else None,
+    )
+    await _check_runs(call, cron)
+    await call.server.crons.put(cron)
+    alarm_of(call.server.system).ring()
+    return await _response(call, cron)
+
+
+def _payload(body: bodies.CronBody | bodies.CronPatch) -> dict[str, Any]:
+    given = msgspec.to_builtins({name: getattr(body, name, None) for name in _SETTINGS})
+    return {name: value for name, value in given.items() if value is not None}
+
+
+async def _check_runs(call: ApiCall, cron: StoredCron) -> None:
+    """Refuse a cron whose runs would be refused.
+
+    Raises:
+        Unprocessable: its input or options are invalid, or its webhook isn't allowed.
+    """
+    assistant = await assistant_of(call, cron.assistant_id)
+    body = assistant.under(body_of_cron(cron))
+    run_input(body)
+    run_options(body, assistant, call.server.graphs[assistant.now.graph_id])
+    if body.webhook is not None:
+        call.server.webhooks.check(body.webhook)
+
+
+async def update(call: ApiCall) -> response_types.Cron:
+    """Change a cron."""
+    body: bodies.CronPatch = call.body
+    known = await _cron(call, "crons.update")
+    changes: dict[str, Any] = {
+        name: value
+        for name in ("schedule", "timezone", "on_run_completed", "enabled")
+        if (value := getattr(body, name)) is not None
+    }
+    if body.end_time is not UNSET:
+        changes["end_time"] = body.end_time
+        time_of(body.end_time)
+    payload = {**known.payload, **_payload(body)}
+    if body.input is not UNSET:
+        payload["input"] = body.input
+    said = {**known.metadata, **(body.metadata or {}), **call.wanted}
+    wanted = await call.server.access.ask(call.principal, "crons.update", None, said)
+    now = moment()
+    made = replace(known, **changes, payload=payload, metadata={**said, **wanted}, updated_at=now)
+    check_timetable(made.schedule, made.timezone)
+    if made.timetable != known.timetable:
+        made.since = now
+    await _check_runs(call, made)
+    await call.server.crons.put(made)
+    alarm_of(call.server.system).ring()
+    return await _response(call, made)
+
+
+async def delete(call: ApiCall) -> None:
+    """Delete a cron; runs that it has started go on."""
+    known = await _cron(call, "crons.delete")
+    await call.server.crons.remove(known.cron_id)
+
+
+async def search(call: ApiCall) -> list[response_types.Cron]:
+    """Find crons."""
+    body: bodies.CronSearch = call.body
+    found = [await _response(call, cron) for cron in await _found(call, body)]
+    key = body.sort_by
+    found.sort(key=lambda one: str(getattr(one, key)), reverse=body.sort_order == "desc")
+    return found[body.offset : body.offset + body.limit]
+
+
+async def count(call: ApiCall) -> int:
+    """Count the crons that a search would find."""
+    return len(await _found(call, call.body))
+
+
+async def _found(call: ApiCall, body: bodies.CronCount) -> list[StoredCron]:
+    given = {"thread_id": body.thread_id, "enabled": body.enabled}
+    wanted: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if body.assistant_id is not None:
+        try:
+            found = await assistant_of(call, body.assistant_id)
+        except NotFound:
+            return []
+        wanted["assistant_id"] = found.assistant_id
+    metadata = {**(body.metadata or {}), **call.wanted}
+    return [
+        cron
+        for cron in await call.server.crons.all(**wanted)
+        if contains(cron.metadata, metadata) and await _is_allowed(call, cron, "crons.read")
+    ]
+
+
+async def _is_allowed(call: ApiCall, cron: StoredCron, action: str) -> bool:
+    try:
+        wanted = await call.server.access.ask(call.principal, action, None, cron.metadata)
+        await assistant_of(call, cron.assistant_id)
+    except (Forbidden, NotFound):
+        return False
+    return contains(cron.metadata, wanted)
+
+
+async def _cron(call: ApiCall, action: str) -> StoredCron:
+    """Return the cron that the path names, for an action on it.
+
+    Raises:
+        NotFound: it doesn't exist, or the principal may not do this with it.
+    """
+    cron_id = call.path["cron_id"]
+    known = await call.server.crons.get(cron_id)
+    if known is None or not await _is_allowed(call, known, action):
+        raise NotFound(f"cron {cron_id!r} not found")
+    return known
+
+
+async def _response(call: ApiCall, cron: StoredCron) -> response_types.Cron:
+    decision = await call.server.crons.decide(cron, datetime.now(UTC))
+    return response_types.Cron(
+        cron_id=cron.cron_id,
+        assistant_id=cron.assistant_id,
+        thread_id=cron.thread_id,
+        on_run_completed=None if cron.thread_id else ("keep" if cron.keeps_threads else "delete"),
+        end_time=cron.end_time,
+        schedule=cron.schedule,
+        timezone=cron.timezone,
+        created_at=cron.created_at,
+        updated_at=cron.updated_at,
+        payload=cron.payload,
+        user_id=cron.user_id,
+        next_run_date=next_run_date(decision),
+        metadata=cron.metadata,
+        enabled=cron.enabled,
+    )
+
+
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/threads/{thread_id}/runs/crons",
+        "crons.create",
+        create,
+        response_types.Cron,
+        bodies.CronBody,
+        summary="Create a cron of a thread",
+    ),
+    Endpoint(
+        "POST",
+        "/runs/crons",
+        "crons.create",
+        create,
+        response_types.Cron,
+        bodies.CronBody,
+        summary="Create a cron whose runs get threads of their own",
+    ),
+    Endpoint(
+        "POST",
+        "/runs/crons/search",
+        "crons.read",
+        search,
+        list[response_types.Cron],
+        bodies.CronSearch,
+        summary="Find crons",
+    ),
+    Endpoint(
+        "POST",
+        "/runs/crons/count",
+        "crons.read",
+        count,
+        int,
+        bodies.CronCount,
+        summary="Count crons",
+    ),
+    Endpoint(
+        "PATCH",
+        "/runs/crons/{cron_id}",
+        "crons.update",
+        update,
+        response_types.Cron,
+        bodies.CronPatch,
+        summary="Change a cron",
+    ),
+    Endpoint("DELETE", "/runs/crons/{cron_id}", "crons.delete", delete, summary="Delete a cron"),
+)
