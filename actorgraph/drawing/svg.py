@@ -145,7 +145,7 @@ def _edges(shape: GraphShape, picture: Picture) -> Iterator[str]:
 
 def _label(words: str, box: Box, picture: Picture) -> str:
     """Draw an edge's label over its line, on the background of the frame that it is in."""
-    inside = any(_holds(frame, box) for frame in picture.frames.values())
+    inside = is_inside(picture, box)
     colour = f'class="ag-inside" fill="{FRAME_FILL}"' if inside else f'fill="{BACKGROUND}"'
     shown = cut(words, NAME_MAX)
     full = f"<title>{escape(words)}</title>" if shown != words else ""
@@ -158,8 +158,12 @@ def _label(words: str, box: Box, picture: Picture) -> str:
     )
 
 
-def _holds(frame: Box, box: Box) -> bool:
-    return abs(frame.x - box.x) < frame.width / 2 and abs(frame.y - box.y) < frame.height / 2
+def is_inside(picture: Picture, box: Box) -> bool:
+    """Whether something is inside of a frame."""
+    return any(
+        abs(frame.x - box.x) < frame.width / 2 and abs(frame.y - box.y) < frame.height / 2
+        for frame in picture.frames.values()
+    )
 
 
 def _nodes(shape: GraphShape, picture: Picture) -> Iterator[str]:

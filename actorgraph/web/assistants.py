@@ -45,10 +45,14 @@ async def read(call: ApiCall) -> response_types.Assistant:
 
 async def draw(call: ApiCall) -> Any:
     """Return the graph as nodes and edges."""
-    text = call.query.xray.lower()
-    xray = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else text == "true"
     _, graph = graph_of_assistant(call, call.path["assistant_id"])
-    return graph.get_graph(xray=xray).to_json()
+    return graph.get_graph(xray=levels_of(call.query.xray)).to_json()
+
+
+def levels_of(text: str) -> int | bool:
+    """Read the levels of subgraphs to open: a number below 1,000, or "true" for all."""
+    text = text.lower()
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else text == "true"
 
 
 async def schemas(call: ApiCall) -> response_types.Schemas:

@@ -7,6 +7,7 @@ from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.meta import ENDPOINTS as META
 from actorgraph.web.meta import VERSION
 from actorgraph.web.openapi import document
+from actorgraph.web.pictures import ENDPOINTS as PICTURES
 from actorgraph.web.runs import ENDPOINTS as RUNS
 from actorgraph.web.store import ENDPOINTS as STORE
 from actorgraph.web.system_figures import ENDPOINTS as SYSTEM_FIGURES
@@ -24,6 +25,7 @@ async def openapi(_: ApiCall) -> Any:
 ENDPOINTS = (
     *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *RUNS, *ASSISTANTS, *STORE, *META),
     *TIMELINES,
+    *PICTURES,
     *SYSTEM_FIGURES,
     Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="Get this document"),
 )

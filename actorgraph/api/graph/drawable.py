@@ -129,7 +129,9 @@ class _PngPicture:
             if edge.data:
                 box = self.picture.labels[number]
                 if background:
-                    self.draw.rectangle(self._corners(box), background)
+                    colour = svg.FRAME_FILL if svg.is_inside(self.picture, box) else background
+                    narrow = Box(box.x, box.y, box.width * 0.85, box.height)
+                    self.draw.rectangle(self._corners(narrow), colour)
                 self._text((box.x, box.y), cut(edge.data, svg.NAME_MAX))
 
     def _arrow(self, before: Point, tip: Point) -> None:
