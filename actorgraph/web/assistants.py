@@ -47,27 +47,31 @@ async def read(call: ApiCall) -> response_types.Assistant:
 
 async def draw(call: ApiCall) -> Any:
     """Return the graph as nodes and edges."""
-    text = call.query.xray.lower()
-    xray = int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else text == "true"
-    _, graph = await _graph(call)
-    return graph.get_graph(xray=xray).to_json()
+    _, graph = await requested_graph(call)
+    return graph.get_graph(xray=levels_of(call.query.xray)).to_json()
+
+
+def levels_of(text: str) -> int | bool:
+    """Read the levels of subgraphs to open: a number below 1,000, or "true" for all."""
+    text = text.lower()
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else text == "true"
 
 
 async def schemas(call: ApiCall) -> response_types.Schemas:
     """Return the JSON schemas of a graph."""
-    name, graph = await _graph(call)
+    name, graph = await requested_graph(call)
     return _schemas(name, graph)
 
 
 async def subgraphs(call: ApiCall) -> dict[str, response_types.Schemas]:
     """Return the schemas of a graph's subgraphs, by namespace."""
-    _, graph = await _graph(call)
+    _, graph = await requested_graph(call)
     return {name: _schemas(name, inner) for name, inner in _subgraphs_of(graph, call)}
 
 
 async def subgraphs_at(call: ApiCall) -> dict[str, response_types.Schemas]:
     """Return the schemas of the subgraph at a namespace."""
-    _, graph = await _graph(call)
+    _, graph = await requested_graph(call)
     wanted = call.path["namespace"]
     found = [inner for name, inner in graph.get_subgraphs(recurse=True) if name == wanted]
     if not found:
@@ -79,7 +83,7 @@ def _subgraphs_of(graph: CompiledStateGraph, call: ApiCall) -> Any:
     return graph.get_subgraphs(recurse=call.query.recurse)
 
 
-async def _graph(call: ApiCall) -> tuple[str, CompiledStateGraph]:
+async def requested_graph(call: ApiCall) -> tuple[str, CompiledStateGraph]:
     """Return name and graph of the assistant that the path names."""
     name = (await assistant_of(call, call.path["assistant_id"])).now.graph_id
     return name, call.graphs[name]

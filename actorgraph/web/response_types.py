@@ -69,6 +69,42 @@ class State(Struct):
     parent_checkpoint_id: str | None = None
 
 
+class Attempt(Struct):
+    """One call of a task's function; times are microseconds since 1970, or null if unknown."""
+
+    start: int | None
+    end: int | None
+    status: str
+    error: str | None
+
+
+class TimelineTask(Struct):
+    """A task of a superstep with all its attempts."""
+
+    id: str
+    name: str
+    status: str
+    attempts: list[Attempt]
+    error: str | None
+    is_call: bool
+    start: int | None
+    end: int | None
+
+
+class TimelineStep(Struct):
+    """The superstep that follows a checkpoint."""
+
+    step: int
+    checkpoint_id: str
+    parent_checkpoint_id: str | None
+    checkpoint_ns: str
+    source: str
+    run_id: str | None
+    created: int
+    next: list[str]
+    tasks: list[TimelineTask]
+
+
 class Updated(Struct):
     """The checkpoint that an update created."""
 
@@ -90,6 +126,38 @@ class Run(Struct):
     kwargs: Json
     multitask_strategy: str
     cancel_reason: str | None = None
+
+
+class RunRow(Struct):
+    """A run among those of all threads."""
+
+    run_id: str
+    thread_id: str
+    graph_id: str
+    status: str
+    reason: str
+    attempt: int
+    priority: int
+    created_at: str
+    due_at: str | None
+    started_at: str | None
+    updated_at: str
+    metadata: Json
+
+
+class RunPage(Struct):
+    """A page of runs, newest first, and the cursor of the next page; null after the last."""
+
+    runs: list[RunRow]
+    cursor: str | None
+
+
+class Statistics(Struct):
+    """Figures of a system, their recent history, and the systems over the same saver."""
+
+    now: Json
+    history: list[Json]
+    owners: list[Json]
 
 
 class AgentRun(Run):

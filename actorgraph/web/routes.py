@@ -9,13 +9,16 @@ from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.meta import ENDPOINTS as META
 from actorgraph.web.meta import VERSION
 from actorgraph.web.openapi import document
+from actorgraph.web.pictures import ENDPOINTS as PICTURES
 from actorgraph.web.protocol_agents import ENDPOINTS as AGENTS
 from actorgraph.web.protocol_runs import ENDPOINTS as AGENT_RUNS
 from actorgraph.web.runs import ENDPOINTS as RUNS
 from actorgraph.web.store import ENDPOINTS as STORE
+from actorgraph.web.system_figures import ENDPOINTS as SYSTEM_FIGURES
 from actorgraph.web.thread_streams import ENDPOINTS as THREAD_STREAMS
 from actorgraph.web.threads import ENDPOINTS as THREADS
 from actorgraph.web.threads import SEARCH_ENDPOINTS
+from actorgraph.web.timelines import ENDPOINTS as TIMELINES
 
 
 async def openapi(_: ApiCall) -> Any:
@@ -26,6 +29,7 @@ async def openapi(_: ApiCall) -> Any:
 ENDPOINTS = (
     *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *CRONS, *RUNS, *AGENT_RUNS),
     *(*ASSISTANTS, *ASSISTANT_CHANGES, *AGENTS, *STORE, *META),
+    *(*TIMELINES, *PICTURES, *SYSTEM_FIGURES),
     Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="Get this document"),
 )
 

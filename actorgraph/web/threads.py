@@ -12,7 +12,7 @@ from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
 from actorgraph.web.endpoint import ApiCall, Endpoint, history_graph, with_graph
 from actorgraph.web.jsonable import to_plain
-from actorgraph.web.problems import NotFound, Unprocessable
+from actorgraph.web.problems import NotFound
 from actorgraph.web.run_start import graph_errors_as_problems, write_supersteps
 from actorgraph.web.thread_registry import StoredThread
 from actorgraph.web.thread_state import (

@@ -4,15 +4,12 @@ Their rows have no owner. With a dispatcher a worker claims them; without one th
 them up itself when they are due, and `recover()` of any system those that were left.
 """
 
-from collections.abc import Awaitable, Callable
 from datetime import datetime
-from functools import partial
 from typing import Any, Unpack
 
-import anyio
 import msgspec
 
-from actorgraph.api.system.lifecycle import LifecycleMethods
+from actorgraph.api.system.observation import ObservationMethods
 from actorgraph.api.system.run_arguments import (
     StartCall,
     StartOptions,
@@ -20,20 +17,18 @@ from actorgraph.api.system.run_arguments import (
     checked_call,
     payload_of,
 )
-from actorgraph.api.system.run_handle import Run, StoredRun
+from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import CheckpointError, InvalidConfigError
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.capacity import full, too_busy
 from actorgraph.runtime.system.dispatch_actor import DispatchActor
-from actorgraph.runtime.system.stored_events import read_page
-from actorgraph.runtime.system.stored_reader import POLL_S
 from actorgraph.superstep.scheduling import RefuseFull, replacement_reason
 from actorgraph.values.ids import as_text, run_id_of
-from actorgraph.values.systems import AskCancel, IfBusy, ListRuns, PutRun, RunEvent, RunRow
+from actorgraph.values.systems import AskCancel, IfBusy, ListRuns, PutRun, RunRow
 
 
-class ElsewhereMethods(LifecycleMethods):
+class ElsewhereMethods(ObservationMethods):
     """Stores runs without an owner, and reads runs that are known from their rows alone."""
 
     async def start_once(
@@ -209,40 +204,3 @@ class ElsewhereMethods(LifecycleMethods):
         """Return a row with the build and the priority of its run."""
         priority = options.get("priority", 0)
         return msgspec.structs.replace(row, build=self._policy.build, priority=priority)
-
-    def _pause_of(self, run: bytes) -> Callable[[], Awaitable[None]]:
-        """Make a function that waits until a run of another process may have changed."""
-        dispatch = self._dispatch
-        if dispatch is None:
-            return partial(anyio.sleep, POLL_S)
-        return dispatch.pause_of(run)
-
-    def _live(self, identity: bytes) -> Run | None:
-        """Return a run that is in this process's memory and was not left to another system."""
-        actor = self._actor
-        job = actor.jobs.get(identity) or actor.ended.get(identity)
-        if job is None or (job.elsewhere and actor.draining is None):
-            return None
-        return Run(job, actor.cancel)
-
-    def _stored(self, row: RunRow) -> StoredRun:
-        """Return a run that is known from its row alone."""
-        codec = (self.graphs.get(row.graph) or next(iter(self.graphs.values()))).codec
-
-        async def page(after: int) -> list[RunEvent]:
-            return await read_page(self._host, codec, row.run, row.thread_id, after)
-
-        async def values() -> Any:
-            return await self._values(row.graph, row.thread_id)
-
-        return StoredRun(
-            row,
-            msgspec.json.decode(row.metadata),
-            reread=lambda: self._row(row.run),
-            page=page,
-            values=values,
-            ask_cancel=self._end_row,
-            taken_up=lambda: self._live(row.run),
-            draining=lambda: self._actor.draining,
-            make_pause=lambda: self._pause_of(row.run),
-        )

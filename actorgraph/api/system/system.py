@@ -28,7 +28,6 @@ from actorgraph.ports import Dispatcher, Saver, Store
 from actorgraph.runtime.system.capacity import SystemLimits
 from actorgraph.runtime.system.dispatch_actor import DispatchStatistics
 from actorgraph.runtime.system.journal import RING_EVENTS
-from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
 from actorgraph.runtime.system.stored_events import EventRetention
 from actorgraph.values.commands import Command
 from actorgraph.values.dispatch import Role
@@ -298,11 +297,6 @@ class ActorSystem(ElsewhereMethods):
             RunNotFoundError: the run is unknown.
         """
         return await (await self.run(run_id)).result(timeout_s)
-
-    def statistics(self) -> SystemStatistics:
-        """Return counts of runs, threads, queues and refusals."""
-        dispatch = None if self._dispatch is None else self._dispatch.known_statistics()
-        return statistics_of(self._actor, misfits=len(self._misfits), dispatch=dispatch)
 
     async def dispatch_statistics(self) -> DispatchStatistics:
         """Return figures of the runs that wait for workers, counted now.
