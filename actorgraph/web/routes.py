@@ -12,6 +12,8 @@ from actorgraph.web.store import ENDPOINTS as STORE
 from actorgraph.web.thread_streams import ENDPOINTS as THREAD_STREAMS
 from actorgraph.web.threads import ENDPOINTS as THREADS
 from actorgraph.web.threads import SEARCH_ENDPOINTS
+from actorgraph.web.wire_commands import ENDPOINTS as WIRE_COMMANDS
+from actorgraph.web.wire_streams import ENDPOINTS as WIRE_STREAMS
 
 
 async def openapi(_: ApiCall) -> Any:
@@ -20,7 +22,8 @@ async def openapi(_: ApiCall) -> Any:
 
 
 ENDPOINTS = (
-    *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *RUNS, *ASSISTANTS, *STORE, *META),
+    *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *WIRE_STREAMS, *WIRE_COMMANDS),
+    *(*RUNS, *ASSISTANTS, *STORE, *META),
     Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="Get this document"),
 )
 
