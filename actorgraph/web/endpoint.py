@@ -228,6 +228,8 @@ class Endpoint(Struct, frozen=True):
         waits_for_run: whether the response is the output of a run, sent when it has ended.
         rate_limited: whether requests count against the client's rate.
         about: metadata passed to `authorize` for a request that names no thread.
+        refuse: returns the response to a body that is invalid in a way that its type can't say;
+            called before the thread is looked up, so that it can't tell whether there is one.
     """
 
     method: str
@@ -244,6 +246,7 @@ class Endpoint(Struct, frozen=True):
     waits_for_run: bool = False
     rate_limited: bool = True
     about: Callable[[ApiCall], dict[str, Any]] = _metadata_of
+    refuse: Callable[[ApiCall], Response | None] | None = None
 
     @property
     def stays_open(self) -> bool:
@@ -266,16 +269,15 @@ class Endpoint(Struct, frozen=True):
             return response
 
     async def _answer(self, server: Server, request: Request) -> Response:
-        principal = await self._principal(server, request)
-        path = {name: _unescaped(request, text) for name, text in request.path_params.items()}
-        call = ApiCall(server, request, path, principal)
+        principal = await self.principal(server, request)
+        call = ApiCall(server, request, parameters_of(request), principal)
         if self.query is not None:
             call.query = convert_to(dict(request.query_params), self.query, "the query")
         if self.body is not None:
             call.body = await body_of(request, self.body, server.limits)
-        await self._admit(call)
-        if self.action is not None:
-            call.graphs = await server.access.visible(principal, server.graphs)
+        if self.refuse is not None and (refused := self.refuse(call)) is not None:
+            return refused
+        await self.admit(call)
         made = await self.handle(call)
         if isinstance(made, Response):
             return made
@@ -283,14 +285,14 @@ class Endpoint(Struct, frozen=True):
             return Response(status_code=204)
         return Response(dumps(made), media_type="application/json")
 
-    async def _principal(self, server: Server, request: Request) -> Any:
+    async def principal(self, server: Server, request: Request) -> Any:
         """Authenticate the request and count it against the client's rate.
 
         Raises:
             Unauthorized: the request is not authenticated.
             TooMany: the rate is exceeded.
         """
-        address = ("address", request.client.host if request.client else "")
+        address = _address_of(request)
         if self.action is None:
             if self.rate_limited:
                 _check_rate(server, address)
@@ -300,19 +302,28 @@ class Endpoint(Struct, frozen=True):
         except Exception:
             _check_rate(server, address)  # limits guessing of credentials, too
             raise
-        _check_rate(server, _client_of(principal) or address)
+        check_client_rate(server, request, principal)
         return principal
 
-    async def _admit(self, call: ApiCall) -> None:
-        """Look up the path's thread, and authorize the request."""
+    async def admit(self, call: ApiCall) -> None:
+        """Look up the path's thread, authorize the request, and find the graphs that it may use.
+
+        Raises:
+            NotFound: the thread is missing, or of another principal.
+            Forbidden: the action is denied.
+        """
         if self.action is None:
             return
+        await self._authorize(call, self.action)
+        call.graphs = await call.server.access.visible(call.principal, call.server.graphs)
+
+    async def _authorize(self, call: ApiCall, action: str) -> None:
         if "thread_id" not in call.path:
             about = self.about(call)
-            wanted = await call.server.access.ask(call.principal, self.action, None, about)
+            wanted = await call.server.access.ask(call.principal, action, None, about)
             call.wanted = dict(wanted)
-            if wanted and not self.action.startswith(_ABOUT_THREADS):
-                raise Forbidden(self.action)  # the call has no thread whose metadata could match
+            if wanted and not action.startswith(_ABOUT_THREADS):
+                raise Forbidden(action)  # the call has no thread whose metadata could match
             return
         call.thread = await call.server.threads.get(call.thread_id)
         may_create = self.may_create and call.body.if_not_exists == "create"
@@ -320,7 +331,7 @@ class Endpoint(Struct, frozen=True):
             raise NotFound.thread(call.thread_id)
         metadata = call.thread.metadata if call.thread else {}
         call.wanted = dict(
-            await call.server.access.ask(call.principal, self.action, call.thread_id, metadata)
+            await call.server.access.ask(call.principal, action, call.thread_id, metadata)
         )
         if call.thread is not None:
             call.thread.must_hold(call.wanted)
@@ -354,6 +365,19 @@ class PathEndpoints:
                 places.release()
 
 
+def check_client_rate(server: Server, request: Request, principal: Any) -> None:
+    """Count a request, or a message of a socket, against its sender's rate.
+
+    Raises:
+        TooMany: the rate is exceeded.
+    """
+    _check_rate(server, _client_of(principal) or _address_of(request))
+
+
+def _address_of(request: Request) -> tuple[str, str]:
+    return ("address", request.client.host if request.client else "")
+
+
 def _client_of(principal: Any) -> tuple[str, str] | None:
     """Return the key of a principal's rate; None if its text differs from request to request."""
     known = getattr(principal, "identity", principal)
@@ -370,9 +394,12 @@ def _check_rate(server: Server, client: tuple[str, str]) -> None:
         raise TooMany("Rate limit exceeded", headers={"Retry-After": retry_after(wait_s)})
 
 
-def _unescaped(request: Request, text: Any) -> str:
-    """Restore the slashes inside a path parameter."""
-    return str(text).replace(SLASH, "/") if SLASHES in request.scope else str(text)
+def parameters_of(request: Request) -> dict[str, str]:
+    """Return the parameters of the path, with the slashes inside them."""
+    found = {name: str(text) for name, text in request.path_params.items()}
+    if SLASHES not in request.scope:
+        return found
+    return {name: text.replace(SLASH, "/") for name, text in found.items()}
 
 
 T = TypeVar("T")

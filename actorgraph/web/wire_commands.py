@@ -8,8 +8,10 @@ the request (authentication, a missing thread, limits) are problem responses as 
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, Struct, field
 from msgspec.structs import replace
+from starlette.responses import Response
 
 from actorgraph.errors import (
     CheckpointNotFoundError,
@@ -23,8 +25,9 @@ from actorgraph.errors import (
 )
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import bodies
-from actorgraph.web.endpoint import ApiCall, Endpoint, convert_to, graph_of_assistant, with_graph
-from actorgraph.web.problems import HttpProblem, NotFound, Unprocessable
+from actorgraph.web.endpoint import ApiCall, Endpoint, convert_to, with_graph
+from actorgraph.web.jsonable import to_plain
+from actorgraph.web.problems import HttpProblem, Unprocessable
 from actorgraph.web.run_start import start_run
 from actorgraph.web.thread_registry import GRAPH, writer_of
 from actorgraph.web.thread_state import checkpoint_config, config_of
@@ -39,6 +42,7 @@ Code = Literal[
     "no_such_subscription",
     "permission_denied",
     "not_supported",
+    "unknown_error",
 ]
 Json = dict[str, Any]
 Strategy = Literal["reject", "rollback", "interrupt", "enqueue"]
@@ -153,16 +157,39 @@ class StateParams(Struct):
     keys: list[str] | None = None
 
 
-async def command(call: ApiCall) -> WireResult | WireError:
+async def command(call: ApiCall) -> Response:
     """Execute one command."""
-    return await execute(call, call.body)
+    return _response(await execute(call, call.body))
+
+
+def _refused(call: ApiCall) -> Response | None:
+    """Answer a command whose method or parameters are invalid."""
+    error = invalid(call.body)
+    return None if error is None else _response(error)
+
+
+def _response(answer: "WireResult | WireError") -> Response:
+    return Response(encode_answer(answer), media_type="application/json")
+
+
+encode_answer = msgspec.json.Encoder().encode
+"""Encode an answer, with its `type`; its result is plain already."""
+
+
+def invalid(said: WireCommand) -> WireError | None:
+    """Return the answer to a command whose method or parameters are invalid; else None."""
+    try:
+        _parsed(said)
+    except CommandRefused as refused:
+        return WireError(said.id, refused.code, str(refused))
+    return None
 
 
 async def execute(call: ApiCall, said: WireCommand) -> WireResult | WireError:
     """Execute a command on the thread of the call."""
     try:
-        handler = _handler(said.method)
-        result, meta = await handler(call, said.params)
+        handle, params = _parsed(said)
+        result, meta = await handle(call, params)
     except CommandRefused as refused:
         return WireError(said.id, refused.code, str(refused))
     except UnknownInterruptError as error:
@@ -186,13 +213,8 @@ _INVALID = (
 )
 
 
-async def _start(call: ApiCall, params: Json) -> tuple[Json, Json]:
+async def _start(call: ApiCall, said: RunStartParams) -> tuple[Json, Json]:
     """Start a run. Input for a thread that waits for an answer starts anew, as on `POST /runs`."""
-    said = convert_to(params, RunStartParams, "params", strict=True)
-    try:
-        graph_of_assistant(call, said.assistant_id)
-    except NotFound as error:
-        raise CommandRefused("invalid_argument", error.detail) from None
     strategy = said.multitask_strategy or said.multitask_strategy_js
     body = _run_body(said.assistant_id, said.config)
     body.input, body.context, body.metadata = said.input, said.context, said.metadata
@@ -200,9 +222,8 @@ async def _start(call: ApiCall, params: Json) -> tuple[Json, Json]:
     return await _started(call, body)
 
 
-async def _respond(call: ApiCall, params: Json) -> tuple[Json, Json]:
+async def _respond(call: ApiCall, said: RespondParams) -> tuple[Json, Json]:
     """Resume the run that waits for these answers."""
-    said = convert_to(params, RespondParams, "params", strict=True)
     answers = said.answers
     await _check_answers(call, answers)
     body = _run_body(await _graph(call), said.config)
@@ -233,18 +254,16 @@ async def _check_answers(call: ApiCall, answers: Json) -> None:
             raise CommandRefused("no_such_interrupt", text)
 
 
-async def _fork(call: ApiCall, params: Json) -> tuple[Json, Json]:
+async def _fork(call: ApiCall, said: ForkParams) -> tuple[Json, Json]:
     """Start a run from an older checkpoint."""
-    said = convert_to(params, ForkParams, "params", strict=True)
     body = _run_body(await _graph(call), said.config)
     body.input, body.checkpoint_id = said.input, said.checkpoint_id
     result, meta = await _started(call, body)
     return {**result, "thread_id": call.thread_id}, meta
 
 
-async def _state(call: ApiCall, params: Json) -> tuple[Json, Json]:
+async def _state(call: ApiCall, said: StateParams) -> tuple[Json, Json]:
     """Return the values of the thread's state, and its checkpoint."""
-    said = convert_to(params, StateParams, "params", strict=True)
     assert call.thread is not None
     thread, place = call.thread, bodies.CheckpointBody(checkpoint_ns="|".join(said.namespace))
     await call.server.access.ask(call.principal, "threads.read", thread.thread_id, thread.metadata)
@@ -254,7 +273,7 @@ async def _state(call: ApiCall, params: Json) -> tuple[Json, Json]:
     if said.keys is not None:
         values = {key: values[key] for key in said.keys if key in values}
     address = (state.config or {}).get("configurable", {})
-    shown: Json = {"values": values}
+    shown: Json = {"values": to_plain(values)}
     if (identifier := address.get("checkpoint_id")) is not None:
         shown["checkpoint"] = {"id": identifier, "ns": address.get("checkpoint_ns", "")}
     return shown, {}
@@ -291,32 +310,44 @@ async def _graph(call: ApiCall) -> str:
     return known
 
 
-_Handler = Callable[[ApiCall, Json], Awaitable[tuple[Json, Json]]]
-_HANDLERS: dict[str, _Handler] = {
-    "run.start": _start,
-    "input.respond": _respond,
-    "state.fork": _fork,
-    "state.get": _state,
+_Handler = Callable[[ApiCall, Any], Awaitable[tuple[Json, Json]]]
+_HANDLERS: dict[str, tuple[type, _Handler]] = {
+    "run.start": (RunStartParams, _start),
+    "input.respond": (RespondParams, _respond),
+    "state.fork": (ForkParams, _fork),
+    "state.get": (StateParams, _state),
 }
 _OF_SOCKETS = "subscription."
 _NOT_SERVED = ("agent.getTree", "input.inject", "state.listCheckpoints")
 
 
-def _handler(method: str) -> _Handler:
-    """Return the handler of a method.
+def _parsed(said: WireCommand) -> tuple[_Handler, Any]:
+    """Return the handler of a command, and its parameters.
 
     Raises:
-        CommandRefused: the method is unknown, or belongs elsewhere.
+        CommandRefused: the method is unknown, or belongs elsewhere; or the parameters are invalid.
     """
-    if method in _HANDLERS:
-        return _HANDLERS[method]
+    if (found := _HANDLERS.get(said.method)) is None:
+        raise _not_served(said.method)
+    kind, handle = found
+    try:
+        params = convert_to(said.params, kind, "params", strict=True)
+    except Unprocessable as error:
+        raise CommandRefused("invalid_argument", error.detail) from None
+    if isinstance(params, RespondParams):
+        _ = params.answers
+    return handle, params
+
+
+def _not_served(method: str) -> CommandRefused:
     if method.startswith(_OF_SOCKETS):
         text = f"{method} needs a WebSocket; over HTTP each event stream is one subscription"
-        raise CommandRefused("not_supported", text)
+        return CommandRefused("not_supported", text)
     if method in _NOT_SERVED:
-        raise CommandRefused("not_supported", f"{method} is not served")
+        return CommandRefused("not_supported", f"{method} is not served")
     served = ", ".join(_HANDLERS)
-    raise CommandRefused("unknown_command", f"unknown method {method!r}; expected one of {served}")
+    text = f"unknown method {method!r}; expected one of {served}"
+    return CommandRefused("unknown_command", text)
 
 
 COMMANDS = Endpoint(
@@ -328,5 +359,6 @@ COMMANDS = Endpoint(
     WireCommand,
     summary="Execute a command of the streaming protocol",
     may_create=True,
+    refuse=_refused,
 )
 ENDPOINTS = (COMMANDS,)

@@ -224,6 +224,10 @@ USUAL: dict[str, Any] = {
     "values": {"foo": "b"},
     "as_node": "first",
     "status": "error",
+    "channels": ["values", "lifecycle"],
+    "id": 1,
+    "method": "run.start",
+    "params": {"assistant_id": "log", "input": {"foo": "b"}},
 }
 """Field -> a valid value, for each that a body needs or that makes it do something."""
 USED = ("input", "namespace", "namespace_prefix", "prefix")

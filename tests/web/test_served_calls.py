@@ -17,8 +17,6 @@ NOT_SERVED = {
     "/runs/crons/search": "as above",
     "/runs/crons/{}": "as above",
     "/threads/{}/runs/crons": "as above",
-    "/threads/{}/commands": "its protocol is not public",
-    "/threads/{}/stream/events": "its protocol is not public",
 }
 """Paths of the client -> why they aren't served; docs/web.md says so too."""
 
@@ -60,7 +58,7 @@ def test_only_assistants_lack_methods():
     assert lacking == {("PATCH", "/assistants/{}"), ("DELETE", "/assistants/{}")}
 
 
-@pytest.mark.parametrize("words", ["assistants", "crons", "threads.stream"])
+@pytest.mark.parametrize("words", ["assistants", "crons", "input.inject"])
 def test_the_page_says_what_is_missing(words):
     """
     The page about the web names what isn't served.
