@@ -35,6 +35,7 @@ from actorgraph.web.problems import problem
 from actorgraph.web.request_limits import Limits
 from actorgraph.web.routes import ENDPOINTS
 from actorgraph.web.webhook_policy import WebhookPolicy
+from actorgraph.web.wire_sockets import socket_routes
 
 
 class GraphRoutes:
@@ -75,11 +76,11 @@ class GraphRoutes:
         access = Access(effective_authorize(system, authorize), authenticate, assistants)
         self._server = Server(system, access, limits or Limits(), kept, webhooks)
         self._background = start_background(self._server)
-        self._app = _application(_routes(self._server))
+        self._app = _application([*_routes(self._server), *socket_routes(self._server)])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "http":
+        if scope["type"] in ("http", "websocket"):
             scope = with_slashes(scope)
         path: str = scope.get("path", "")
         if path.endswith("/") and path != "/":  # some frameworks mount with a slash, some without

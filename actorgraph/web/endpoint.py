@@ -256,6 +256,8 @@ class Endpoint(Struct, frozen=True):
         about: metadata passed to `authorize` for a request that names no thread.
         thread_of: finds the thread of a request whose path names none; None for one without a
             thread. The request is then authorized as one to that thread.
+        refuse: returns the response to a body that is invalid in a way that its type can't say;
+            called before the thread is looked up, so that it can't tell whether there is one.
     """
 
     method: str
@@ -273,6 +275,7 @@ class Endpoint(Struct, frozen=True):
     rate_limited: bool = True
     about: Callable[[ApiCall], dict[str, Any]] = _metadata_of
     thread_of: Callable[[ApiCall], Awaitable[str | None]] | None = None
+    refuse: Callable[[ApiCall], Response | None] | None = None
 
     @property
     def stays_open(self) -> bool:
@@ -295,16 +298,15 @@ class Endpoint(Struct, frozen=True):
             return response
 
     async def _answer(self, server: Server, request: Request) -> Response:
-        principal = await self._principal(server, request)
-        path = {name: _unescaped(request, text) for name, text in request.path_params.items()}
-        call = ApiCall(server, request, path, principal)
+        principal = await self.principal(server, request)
+        call = ApiCall(server, request, parameters_of(request), principal)
         if self.query is not None:
             call.query = convert_to(dict(request.query_params), self.query, "the query")
         if self.body is not None:
             call.body = await body_of(request, self.body, server.limits)
-        await self._admit(call)
-        if self.action is not None:
-            call.graphs = await server.access.visible(principal, server.graphs)
+        if self.refuse is not None and (refused := self.refuse(call)) is not None:
+            return refused
+        await self.admit(call)
         made = await self.handle(call)
         if isinstance(made, Response):
             return made
@@ -312,14 +314,14 @@ class Endpoint(Struct, frozen=True):
             return Response(status_code=204)
         return Response(dumps(made), media_type="application/json")
 
-    async def _principal(self, server: Server, request: Request) -> Any:
+    async def principal(self, server: Server, request: Request) -> Any:
         """Authenticate the request and count it against the client's rate.
 
         Raises:
             Unauthorized: the request is not authenticated.
             TooMany: the rate is exceeded.
         """
-        address = ("address", request.client.host if request.client else "")
+        address = _address_of(request)
         if self.action is None:
             if self.rate_limited:
                 _check_rate(server, address)
@@ -329,44 +331,52 @@ class Endpoint(Struct, frozen=True):
         except Exception:
             _check_rate(server, address)  # limits guessing of credentials, too
             raise
-        _check_rate(server, _client_of(principal) or address)
+        check_client_rate(server, request, principal)
         return principal
 
-    async def _admit(self, call: ApiCall) -> None:
-        """Look up the path's thread, and authorize the request."""
+    async def admit(self, call: ApiCall) -> None:
+        """Look up the path's thread, authorize the request, and find the graphs that it may use.
+
+        Raises:
+            NotFound: the thread is missing, or of another principal.
+            Forbidden: the action is denied.
+        """
         if self.action is None:
             return
         found = None if self.thread_of is None else await self.thread_of(call)
         if found is not None:
             call.path["thread_id"] = found
+        await self._authorize(call, self.action, found)
+        call.graphs = await call.server.access.visible(call.principal, call.server.graphs)
+
+    async def _authorize(self, call: ApiCall, action: str, found: str | None) -> None:
         if "thread_id" not in call.path:
             about = self.about(call)
-            wanted = await call.server.access.ask(call.principal, self.action, None, about)
+            wanted = await call.server.access.ask(call.principal, action, None, about)
             call.wanted = dict(wanted)
-            if wanted and not self.action.startswith(_WITH_METADATA):
-                raise Forbidden(self.action)  # the call has no thread whose metadata could match
+            if wanted and not action.startswith(_WITH_METADATA):
+                raise Forbidden(action)  # the call has no thread whose metadata could match
             return
         try:
-            await self._admit_to_thread(call)
+            await self._admit_to_thread(call, action)
         except NotFound:
             if found is None or "run_id" not in call.path:
                 raise
             raise NotFound.run(call.path["run_id"]) from None  # not the id of another's thread
 
-    async def _admit_to_thread(self, call: ApiCall) -> None:
+    async def _admit_to_thread(self, call: ApiCall, action: str) -> None:
         """Look up the request's thread, and authorize the request for it.
 
         Raises:
             NotFound: the thread doesn't exist, or the principal may not see it.
         """
-        assert self.action is not None
         call.thread = await call.server.threads.get(call.thread_id)
         may_create = self.may_create and call.body.if_not_exists == "create"
         if call.thread is None and not may_create:
             raise NotFound.thread(call.thread_id)
         metadata = call.thread.metadata if call.thread else {}
         call.wanted = dict(
-            await call.server.access.ask(call.principal, self.action, call.thread_id, metadata)
+            await call.server.access.ask(call.principal, action, call.thread_id, metadata)
         )
         if call.thread is not None:
             call.thread.must_hold(call.wanted)
@@ -400,6 +410,19 @@ class PathEndpoints:
                 places.release()
 
 
+def check_client_rate(server: Server, request: Request, principal: Any) -> None:
+    """Count a request, or a message of a socket, against its sender's rate.
+
+    Raises:
+        TooMany: the rate is exceeded.
+    """
+    _check_rate(server, _client_of(principal) or _address_of(request))
+
+
+def _address_of(request: Request) -> tuple[str, str]:
+    return ("address", request.client.host if request.client else "")
+
+
 def _client_of(principal: Any) -> tuple[str, str] | None:
     """Return the key of a principal's rate; None if its text differs from request to request."""
     known = getattr(principal, "identity", principal)
@@ -416,9 +439,12 @@ def _check_rate(server: Server, client: tuple[str, str]) -> None:
         raise TooMany("Rate limit exceeded", headers={"Retry-After": retry_after(wait_s)})
 
 
-def _unescaped(request: Request, text: Any) -> str:
-    """Restore the slashes inside a path parameter."""
-    return str(text).replace(SLASH, "/") if SLASHES in request.scope else str(text)
+def parameters_of(request: Request) -> dict[str, str]:
+    """Return the parameters of the path, with the slashes inside them."""
+    found = {name: str(text) for name, text in request.path_params.items()}
+    if SLASHES not in request.scope:
+        return found
+    return {name: text.replace(SLASH, "/") for name, text in found.items()}
 
 
 T = TypeVar("T")

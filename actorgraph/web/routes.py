@@ -19,6 +19,8 @@ from actorgraph.web.thread_streams import ENDPOINTS as THREAD_STREAMS
 from actorgraph.web.threads import ENDPOINTS as THREADS
 from actorgraph.web.threads import SEARCH_ENDPOINTS
 from actorgraph.web.timelines import ENDPOINTS as TIMELINES
+from actorgraph.web.wire_commands import ENDPOINTS as WIRE_COMMANDS
+from actorgraph.web.wire_streams import ENDPOINTS as WIRE_STREAMS
 
 
 async def openapi(_: ApiCall) -> Any:
@@ -27,8 +29,8 @@ async def openapi(_: ApiCall) -> Any:
 
 
 ENDPOINTS = (
-    *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *CRONS, *RUNS, *AGENT_RUNS),
-    *(*ASSISTANTS, *ASSISTANT_CHANGES, *AGENTS, *STORE, *META),
+    *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *WIRE_STREAMS, *WIRE_COMMANDS, *CRONS),
+    *(*RUNS, *AGENT_RUNS, *ASSISTANTS, *ASSISTANT_CHANGES, *AGENTS, *STORE, *META),
     *(*TIMELINES, *PICTURES, *SYSTEM_FIGURES),
     Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="Get this document"),
 )

@@ -75,7 +75,6 @@ class ThreadStream(Response):
         del self.headers["content-length"]
         self._call = call
         self._server = call.server
-        self._principal = call.principal
         self._thread = thread
         self._chunks = "run_modes" in modes
         self._runs = self._chunks or "lifecycle" in modes
@@ -125,7 +124,7 @@ class ThreadStream(Response):
             async for run in coming:
                 if run.id <= last:
                     continue
-                if not await self._may_go_on():
+                if not await may_go_on(self._call, self._thread):
                     return
                 if not self._runs:
                     continue
@@ -166,14 +165,6 @@ class ThreadStream(Response):
             prefix=f"{run.id}.",
         )
 
-    async def _may_go_on(self) -> bool:
-        """Whether the thread still exists and the principal may still read it."""
-        threads, access = self._server.threads, self._server.access
-        if not await threads.is_still(self._thread):
-            return False
-        now = await threads.get(self._thread.thread_id)
-        return now is not None and await access.allows(self._principal, "threads.read", now)
-
     async def _values(self) -> object:
         try:
             config = config_of(self._thread.thread_id, {})
@@ -181,6 +172,15 @@ class ThreadStream(Response):
         except NotFound:
             return {}
         return found.values
+
+
+async def may_go_on(call: ApiCall, thread: StoredThread) -> bool:
+    """Whether a thread still exists and the principal may still read it."""
+    threads, access = call.server.threads, call.server.access
+    if not await threads.is_still(thread):
+        return False
+    now = await threads.get(thread.thread_id)
+    return now is not None and await access.allows(call.principal, "threads.read", now)
 
 
 ENDPOINTS = (

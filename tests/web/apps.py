@@ -77,8 +77,10 @@ GRAPHS = {
 }
 
 
-def application(path: Path, *, saver: Any = None, **options: Any) -> Any:
+def application(
+    path: Path, *, saver: Any = None, graphs: dict[str, StateGraph] = GRAPHS, **options: Any
+) -> Any:
     """All of them over a file, or over another saver, with routes."""
     saver = saver or SqliteSaver(path)
-    graphs = {name: graph.compile(checkpointer=saver) for name, graph in GRAPHS.items()}
-    return served(ActorSystem(graphs, saver=saver, store=InMemoryStore()), **options)
+    compiled = {name: graph.compile(checkpointer=saver) for name, graph in graphs.items()}
+    return served(ActorSystem(compiled, saver=saver, store=InMemoryStore()), **options)

@@ -231,6 +231,10 @@ USUAL: dict[str, Any] = {
     "graph_id": "log",
     "version": 1,
     "ttl": 1,
+    "channels": ["values", "lifecycle"],
+    "id": 1,
+    "method": "run.start",
+    "params": {"assistant_id": "log", "input": {"foo": "b"}},
 }
 """Field -> a valid value, for each that a body needs or that makes it do something."""
 USED = ("input", "namespace", "namespace_prefix", "prefix", "agent_id")

@@ -22,7 +22,15 @@ from tests.web.apps import GRAPHS
 
 OWN = "the-owners-own"
 PUBLIC = {"/ok", "/ready", "/info", "/openapi.json"}
+_EVENTS = {"channels": ["values"]}
 BODIES: dict[str, Any] = {
+    "/threads/{thread_id}/stream": _EVENTS,
+    "/threads/{thread_id}/stream/events": _EVENTS,
+    "/threads/{thread_id}/commands": {
+        "id": 1,
+        "method": "run.start",
+        "params": {"assistant_id": "log"},
+    },
     "/threads/prune": {"thread_ids": ["owner"]},
     "/threads/{thread_id}/state/checkpoint": {"checkpoint": {}},
     "/threads/{thread_id}/state": {"values": {"foo": "x"}, "as_node": "first"},
@@ -94,9 +102,9 @@ class Place:
         body = BODIES.get(endpoint.path, {"assistant_id": "log", "thread_id": user})
         if endpoint.query is not None and "key" in endpoint.query.__struct_fields__:
             path += "?namespace=owner&key=k"
-        endless = endpoint.path == "/threads/{thread_id}/stream" and user == "owner"
-        method = method or ("HEAD" if endless else endpoint.method)
-        return await self.ask(user, method, prefix + path, body if endpoint.body else None)
+        return await self.ask(
+            user, method or endpoint.method, prefix + path, body if endpoint.body else None
+        )
 
 
 @pytest.fixture
@@ -105,7 +113,10 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     graphs = {name: graph.compile(checkpointer=saver) for name, graph in GRAPHS.items()}
     system = ActorSystem(graphs, saver=saver, store=InMemoryStore())
     routes = GraphRoutes(
-        system, authorize=tenants, authenticate=lambda request: request.headers.get("x-user")
+        system,
+        authorize=tenants,
+        authenticate=lambda request: request.headers.get("x-user"),
+        limits=Limits(stream_s=0.05),  # streams of a thread end with their client, else
     )
     app = Starlette(routes=[Mount("/mounted", routes), Mount("/", routes)])
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)

@@ -1,0 +1,42 @@
+"""Numbers of a thread's events in the streaming protocol: one growing count over all of its runs.
+
+A run numbers its events itself, from 1. The protocol wants one number per thread, the same in
+every process and after every restart, so that a client can continue after the last one that it
+has. It is computed from stored data alone: the second in which a run was accepted, then the event's
+place in the run.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+SINCE_S = 1_704_067_200
+"""2024-01-01 UTC: runs are counted from here, so that numbers stay below 2**53 until 2041."""
+
+PARTS = 64
+"""Protocol events that one event of a run may become with numbers of their own."""
+
+_RUN = 2**24
+"""Numbers per second: the distance between the first events of two runs, at least."""
+
+
+def first_numbers(accepted: Sequence[datetime]) -> list[int]:
+    """Return for each run of a thread the number below that of its first event.
+
+    Runs that were accepted in the same second get the next seconds, so that the numbers grow from
+    run to run. A run reaches the number of the next one only with more than 262,144 events in
+    each second between the two.
+
+    Args:
+        accepted: when the runs were accepted, oldest first.
+    """
+    found: list[int] = []
+    second = -1
+    for at in accepted:
+        second = max(int(at.timestamp()) - SINCE_S, second + 1)
+        found.append(second * _RUN)
+    return found
+
+
+def number_of(first: int, offset: int, part: int) -> int:
+    """Return the number of a part of a run's event; parts beyond `PARTS` share the last one."""
+    return first + offset * PARTS + min(part, PARTS - 1)
