@@ -3,13 +3,15 @@
 from typing import Any
 
 from msgspec import Struct
+from starlette.responses import Response
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.system.thread_index import assistant_id
 from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
 from actorgraph.web.endpoint import ApiCall, Endpoint, graph_of_assistant
 from actorgraph.web.problems import NotFound
-from actorgraph.web.thread_registry import assistant_id
+from actorgraph.web.selection import page_response
 
 _MADE_BY = {"created_by": "system"}
 _BEGINNING = "1970-01-01T00:00:00+00:00"
@@ -27,10 +29,11 @@ class SubgraphsQuery(Struct):
     recurse: bool = False
 
 
-async def search(call: ApiCall) -> list[response_types.Assistant]:
+async def search(call: ApiCall) -> Response:
     """List the registered graphs."""
     body: bodies.AssistantSearch = call.body
-    return _found(call, body)[body.offset : body.offset + body.limit]
+    found = _found(call, body)[body.offset :]
+    return page_response(found, limit=body.limit, offset=body.offset, select=body.select)
 
 
 async def count(call: ApiCall) -> int:

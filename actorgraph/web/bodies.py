@@ -25,6 +25,31 @@ Key = Annotated[str, Meta(pattern=r"^[^\x00]*$")]
 Page = Annotated[int, Meta(ge=1, le=1000)]
 Offset = Annotated[int, Meta(ge=0, le=2**31)]
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
+ThreadField = Literal[
+    "thread_id",
+    "created_at",
+    "updated_at",
+    "state_updated_at",
+    "metadata",
+    "status",
+    "values",
+    "interrupts",
+    "config",
+    "context",
+    "error",
+]
+AssistantField = Literal[
+    "assistant_id",
+    "graph_id",
+    "name",
+    "description",
+    "config",
+    "context",
+    "created_at",
+    "updated_at",
+    "metadata",
+    "version",
+]
 ServerMode = StreamMode | Literal["messages-tuple", "events", "lifecycle"]
 """The modes of graphs, and those that only LangGraph's server has."""
 
@@ -127,7 +152,10 @@ class ThreadPatch(Struct):
 
 
 class ThreadSearch(Struct):
-    """Filter, order and page of threads to list."""
+    """Filter, order and page of threads to list; with `select`, only these fields of each.
+
+    `extract` has paths by alias, such as `values.messages[-1].content`: at most 10.
+    """
 
     ids: list[str] | None = None
     metadata: Json | None = None
@@ -139,6 +167,8 @@ class ThreadSearch(Struct):
         "created_at"
     )
     sort_order: Literal["asc", "desc"] = "desc"
+    select: list[ThreadField] | None = None
+    extract: dict[str, str] | None = None
 
 
 class ThreadCount(Struct):
@@ -193,13 +223,14 @@ class RunsCancel(Struct):
 
 
 class AssistantSearch(Struct):
-    """Filter and page of assistants to list."""
+    """Filter and page of assistants to list; with `select`, only these fields of each."""
 
     metadata: Json | None = None
     graph_id: str | None = None
     name: str | None = None
     limit: Page = 10
     offset: Offset = 0
+    select: list[AssistantField] | None = None
 
 
 class AssistantCount(Struct):

@@ -9,9 +9,9 @@ from actorgraph.web.meta import VERSION
 from actorgraph.web.openapi import document
 from actorgraph.web.runs import ENDPOINTS as RUNS
 from actorgraph.web.store import ENDPOINTS as STORE
+from actorgraph.web.thread_search import ENDPOINTS as SEARCH_ENDPOINTS
 from actorgraph.web.thread_streams import ENDPOINTS as THREAD_STREAMS
 from actorgraph.web.threads import ENDPOINTS as THREADS
-from actorgraph.web.threads import SEARCH_ENDPOINTS
 
 
 async def openapi(_: ApiCall) -> Any:
