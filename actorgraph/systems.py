@@ -8,6 +8,7 @@ from actorgraph.api.system.run_arguments import RunArguments
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.run_search import RunPage, SystemOwner
 from actorgraph.api.system.system import ActorSystem
+from actorgraph.api.system.thread_index import ThreadInfo
 from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
 from actorgraph.values.systems import RunEvent
 
@@ -18,6 +19,7 @@ __all__ = [
     "RunEvent",
     "RunPage",
     "SystemOwner",
+    "ThreadInfo",
     "metrics_registry",
     "new_thread_id",
     "parse_thread_id",

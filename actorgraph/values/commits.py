@@ -20,6 +20,7 @@ from actorgraph.values.retention import (
     Vacuum,
 )
 from actorgraph.values.systems import SystemQuery, SystemRequest
+from actorgraph.values.threads import ThreadQuery, ThreadRequest
 
 EPOCH_ANY = 0
 """The epoch of a commit that doesn't belong to a run."""
@@ -155,7 +156,16 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     strict: bool = False
 
 
-OtherRequest = SystemRequest | DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
+OtherRequest = (
+    SystemRequest
+    | ThreadRequest
+    | DeleteThread
+    | CopyThread
+    | Removal
+    | HoldWhole
+    | Reseal
+    | Vacuum
+)
 """Any request but a commit."""
 
 Request = OtherRequest | Commit
@@ -233,7 +243,9 @@ class ListCheckpoints(msgspec.Struct, frozen=True):
     after: tuple[bytes, str, int] | None = None
 
 
-Query = SystemQuery | LoadCheckpoint | ListCheckpoints | ListThreads | CountCheckpoints
+Query = (
+    SystemQuery | ThreadQuery | LoadCheckpoint | ListCheckpoints | ListThreads | CountCheckpoints
+)
 
 
 class StoredRange(msgspec.Struct, frozen=True, gc=False):

@@ -6,6 +6,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import UNSET, Struct
 
+from actorgraph.api.system.thread_index import assistant_id
 from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
 from actorgraph.web.assistant_lookup import assistant_of, check_changeable, is_allowed
@@ -13,7 +14,7 @@ from actorgraph.web.assistant_registry import StoredAssistant, VersionOfAssistan
 from actorgraph.web.assistants import assistant_response, version_response
 from actorgraph.web.endpoint import ApiCall, Endpoint, graph_of_assistant
 from actorgraph.web.problems import Conflict, Unprocessable
-from actorgraph.web.thread_registry import assistant_id, moment
+from actorgraph.web.thread_registry import moment
 from actorgraph.web.thread_state import remove_thread
 
 

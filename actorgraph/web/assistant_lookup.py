@@ -1,10 +1,10 @@
 """Which assistants a request may name: the visible graphs, and stored ones that the rules allow."""
 
+from actorgraph.api.system.thread_index import assistant_id
 from actorgraph.web.access import contains
 from actorgraph.web.assistant_registry import StoredAssistant, missing, of_graph
 from actorgraph.web.endpoint import ApiCall
 from actorgraph.web.problems import Conflict, Forbidden, NotFound
-from actorgraph.web.thread_registry import assistant_id
 
 
 async def assistant_of(

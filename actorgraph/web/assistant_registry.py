@@ -12,10 +12,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from actorgraph.api.system.thread_index import assistant_id
 from actorgraph.web import bodies
 from actorgraph.web.problems import NotFound, Unprocessable
 from actorgraph.web.stored_items import ItemKind
-from actorgraph.web.thread_registry import assistant_id, moment
+from actorgraph.web.thread_registry import moment
 
 BEGINNING = "1970-01-01T00:00:00+00:00"
 VERSIONS_MAX = 1000

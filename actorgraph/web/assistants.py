@@ -3,6 +3,7 @@
 from typing import Any
 
 from msgspec import Struct
+from starlette.responses import Response
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.web import bodies, response_types
@@ -11,6 +12,7 @@ from actorgraph.web.assistant_lookup import assistant_of, is_allowed
 from actorgraph.web.assistant_registry import StoredAssistant, VersionOfAssistant, of_graph
 from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.problems import NotFound
+from actorgraph.web.selection import page_response
 
 
 class GraphQuery(Struct):
@@ -25,14 +27,15 @@ class SubgraphsQuery(Struct):
     recurse: bool = False
 
 
-async def search(call: ApiCall) -> list[response_types.Assistant]:
+async def search(call: ApiCall) -> Response:
     """List assistants: the registered graphs, and those that were created."""
     body: bodies.AssistantSearch = call.body
     found = await _found(call, body)
     if body.sort_by is not None:
         key = body.sort_by
         found.sort(key=lambda one: str(getattr(one, key)), reverse=body.sort_order == "desc")
-    return found[body.offset : body.offset + body.limit]
+    rest = found[body.offset :]
+    return page_response(rest, limit=body.limit, offset=body.offset, select=body.select)
 
 
 async def count(call: ApiCall) -> int:

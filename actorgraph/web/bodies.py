@@ -29,6 +29,31 @@ Schedule = Annotated[str, Meta(min_length=9, max_length=200)]
 Page = Annotated[int, Meta(ge=1, le=1000)]
 Offset = Annotated[int, Meta(ge=0, le=2**31)]
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
+ThreadField = Literal[
+    "thread_id",
+    "created_at",
+    "updated_at",
+    "state_updated_at",
+    "metadata",
+    "status",
+    "values",
+    "interrupts",
+    "config",
+    "context",
+    "error",
+]
+AssistantField = Literal[
+    "assistant_id",
+    "graph_id",
+    "name",
+    "description",
+    "config",
+    "context",
+    "created_at",
+    "updated_at",
+    "metadata",
+    "version",
+]
 ServerMode = StreamMode | Literal["messages-tuple", "events", "lifecycle"]
 """The modes of graphs, and those that only LangGraph's server has."""
 
@@ -255,7 +280,10 @@ class ThreadPatch(Struct):
 
 
 class ThreadSearch(Struct):
-    """Filter, order and page of threads to list."""
+    """Filter, order and page of threads to list; with `select`, only these fields of each.
+
+    `extract` has paths by alias, such as `values.messages[-1].content`: at most 10.
+    """
 
     ids: list[str] | None = None
     metadata: Json | None = None
@@ -267,6 +295,8 @@ class ThreadSearch(Struct):
         "created_at"
     )
     sort_order: Literal["asc", "desc"] = "desc"
+    select: list[ThreadField] | None = None
+    extract: dict[str, str] | None = None
 
 
 class ThreadCount(Struct):
@@ -359,7 +389,10 @@ class VersionSearch(Struct):
 
 
 class AssistantSearch(Struct):
-    """Filter, order and page of assistants to list; default: registered graphs first."""
+    """Filter, order and page of assistants to list; default: registered graphs first.
+
+    With `select`, only these fields of each.
+    """
 
     metadata: Json | None = None
     graph_id: str | None = None
@@ -368,6 +401,7 @@ class AssistantSearch(Struct):
     offset: Offset = 0
     sort_by: Literal["assistant_id", "graph_id", "name", "created_at", "updated_at"] | None = None
     sort_order: Literal["asc", "desc"] = "desc"
+    select: list[AssistantField] | None = None
 
 
 class AgentSearch(Struct):

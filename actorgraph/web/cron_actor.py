@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from actorgraph.api.system.thread_index import assistant_id
 from actorgraph.errors import ActorGraphError, SystemBusyError, SystemClosedError, ThreadBusyError
 from actorgraph.errors.storage import UNREADABLE
 from actorgraph.runtime.log import event
@@ -23,7 +24,7 @@ from actorgraph.web.cron_registry import CRON, StoredCron
 from actorgraph.web.endpoint import Server
 from actorgraph.web.problems import HttpProblem
 from actorgraph.web.run_start import run_input, run_options
-from actorgraph.web.thread_registry import assistant_id, thread_metadata_of
+from actorgraph.web.thread_registry import thread_metadata_of
 
 STALE_S = 20.0
 """Seconds after which a decision is made anew: another server may have started the tick."""

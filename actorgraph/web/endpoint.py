@@ -19,11 +19,13 @@ from starlette.types import Receive, Scope, Send
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.system import ActorSystem
+from actorgraph.api.system.thread_index import assistant_id
 from actorgraph.errors import SchemaMismatchError, SystemClosedError
 from actorgraph.runtime.log import event
 from actorgraph.web.access import Access
 from actorgraph.web.assistant_registry import AssistantRegistry
 from actorgraph.web.cron_registry import CronRegistry
+from actorgraph.web.indexed_threads import IndexedRegistry
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.problems import (
     Forbidden,
@@ -43,9 +45,8 @@ from actorgraph.web.thread_registry import (
     Registry,
     StoredThread,
     TemporaryThreads,
-    assistant_id,
     find_thread,
-    writer_of,
+    graph_that_wrote,
 )
 from actorgraph.web.thread_ttls import ThreadTtls
 from actorgraph.web.webhook_policy import WebhookPolicy
@@ -85,7 +86,12 @@ class Server:
         self.limits = limits
         self.rates = Rates(limits)
         self.store = store
-        self.threads = Registry(store, self._found, self._begun if is_volatile(store) else None)
+        volatile = is_volatile(store)
+        self.threads = (
+            IndexedRegistry(system, None if volatile else store, self._found)
+            if system.thread_index.is_kept
+            else Registry(store, self._found, self._begun if volatile else None)
+        )
         self.streams = StreamSlots(limits.streams)
         self.temporary = TemporaryThreads(system, self.threads)
         self.readiness = Readiness(system, store)
@@ -513,5 +519,5 @@ async def history_graph(call: ApiCall, thread: StoredThread) -> CompiledStateGra
 
 
 async def _writer(call: ApiCall, thread: StoredThread) -> CompiledStateGraph | None:
-    name = await writer_of(call.server.system, thread.thread_id)
+    name = await graph_that_wrote(call.server.system, thread.thread_id)
     return None if name is None else call.graphs.get(name)

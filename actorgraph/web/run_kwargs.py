@@ -7,6 +7,7 @@ from actorgraph.api.graph.subgraphs import graph_at
 from actorgraph.api.streams.langchain_events import SpanEvents
 from actorgraph.api.system.run_arguments import StartCall, stored_call
 from actorgraph.api.system.run_handle import Run
+from actorgraph.api.system.thread_index import assistant_id
 from actorgraph.errors import ActorGraphError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.superstep.nesting import nodes_of
@@ -15,7 +16,6 @@ from actorgraph.values.stream_items import Namespace
 from actorgraph.web.endpoint import ApiCall
 from actorgraph.web.event_responses import EVENTS
 from actorgraph.web.run_start import KEPT
-from actorgraph.web.thread_registry import assistant_id
 
 
 def kwargs_of(call: ApiCall, run: Run) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from actorgraph.api.system.run_handle import Run, StoredRun
+from actorgraph.api.system.thread_index import assistant_id
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.loops import shielded
@@ -21,7 +22,6 @@ from actorgraph.web.jsonable import dumps
 from actorgraph.web.problems import NotFound, Unprocessable, public_reason
 from actorgraph.web.run_kwargs import kwargs_of, spans_of
 from actorgraph.web.run_start import KEPT, check_run, modes_in, modes_of, start_run
-from actorgraph.web.thread_registry import assistant_id
 from actorgraph.web.thread_state import check_thread_id, config_of
 
 LOOKS_BACK = 100

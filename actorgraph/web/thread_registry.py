@@ -8,9 +8,7 @@ one run and removed when it has ended.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Any
-from uuid import NAMESPACE_OID, UUID, uuid5
 from weakref import WeakKeyDictionary, WeakSet
 
 import anyio
@@ -19,24 +17,26 @@ from msgspec.structs import replace
 
 from actorgraph.api.system.run_handle import Run, StoredRun
 from actorgraph.api.system.system import ActorSystem
-from actorgraph.codec.records import decode_record
-from actorgraph.errors import ActorGraphError, FormatVersionError
+from actorgraph.api.system.thread_index import (
+    ASSISTANT,
+    GRAPH,
+    thread_metadata_of,
+    writer_of,
+)
+from actorgraph.errors import ActorGraphError
 from actorgraph.errors.storage import DAMAGED
 from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
 from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.superstep.snapshot import iso
-from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
+from actorgraph.values.commits import ListCheckpoints
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.access import contains
 from actorgraph.web.problems import Conflict, NotFound
 
 NAMESPACE = ("actorgraph", "threads")
 _PAGE = 200
-GRAPH = "graph_id"
-"""The key in a thread's metadata for its graph's name."""
-_ASSISTANT = "assistant_id"
-_GRAPH_KEYS = {GRAPH, _ASSISTANT}
+_GRAPH_KEYS = {GRAPH, ASSISTANT}
 """The keys of `thread_metadata_of`."""
 _TEMPORARY = "temporary"
 
@@ -119,14 +119,19 @@ class Registry:
         *,
         if_exists: str = "raise",
         temporary: bool = False,
+        new: bool = False,
     ) -> tuple[bool, StoredThread]:
         """Register a thread; returns whether it is new, and the thread.
 
+        Args:
+            if_exists: "raise", or "do_nothing" to return one that exists.
+            temporary: whether it is made for one run.
+            new: whether its id was just made, so that no other thread can have it.
         Raises:
             Conflict: it exists, and `if_exists` is "raise".
         """
         async with self._turn:  # of two concurrent requests for an id, one creates the thread
-            known = await self.get(thread_id)
+            known = None if new else await self.get(thread_id)
             if known is None:
                 now = moment()
                 made = StoredThread(thread_id, now, now, dict(metadata), temporary=temporary)
@@ -168,12 +173,13 @@ class Registry:
         """Return every temporary thread."""
         return await self._listed(filter={_TEMPORARY: True})
 
-    async def _listed(self, **options: Any) -> list[StoredThread]:
+    async def _listed(self, *, most: int | None = None, **options: Any) -> list[StoredThread]:
+        """Return registered threads of the store; at least `most`, if there are so many."""
         found: list[StoredThread] = []
         while True:
             page = await self._store.asearch(NAMESPACE, limit=_PAGE, offset=len(found), **options)
             found.extend(_stored(item) for item in page)
-            if len(page) < _PAGE:
+            if len(page) < _PAGE or (most is not None and len(found) >= most):
                 return found
 
     async def _remember(self) -> None:
@@ -219,6 +225,11 @@ def moment() -> str:
     return datetime.now(UTC).isoformat()
 
 
+def microseconds(text: str) -> int:
+    """Return a time in ISO 8601 as microseconds since 1970-01-01 UTC."""
+    return round(datetime.fromisoformat(text).timestamp() * 1_000_000)
+
+
 def _stored(item: Any) -> StoredThread:
     value = item.value
     return StoredThread(
@@ -249,45 +260,19 @@ async def find_thread(system: ActorSystem, thread_id: str) -> StoredThread | Non
             return None
     created = iso(newest.row.created) if newest is not None else runs[0].created_at.isoformat()
     names = [run.graph for run in runs if run.graph in system.graphs]
-    name = _writer(system, newest) or (names[-1] if names else None)
+    name = writer_of(system.graphs, newest) or (names[-1] if names else None)
     known = {} if name is None else thread_metadata_of(name)
     return StoredThread(thread_id, created, created, known, registered=False)
 
 
-async def writer_of(system: ActorSystem, thread_id: str) -> str | None:
+async def graph_that_wrote(system: ActorSystem, thread_id: str) -> str | None:
     """Return the name of the graph that wrote a thread's newest checkpoint; None if unknown."""
     (newest,) = await host_of(system.saver).reader.ask(_newest_of(thread_id)) or (None,)
-    return _writer(system, newest)
+    return writer_of(system.graphs, newest) or None
 
 
 def _newest_of(thread_id: str) -> ListCheckpoints:
     return ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
-
-
-def thread_metadata_of(graph: str) -> dict[str, Any]:
-    """Return the metadata that names a thread's graph."""
-    return {GRAPH: graph, _ASSISTANT: assistant_id(graph)}
-
-
-@lru_cache(maxsize=256)
-def assistant_id(graph: str) -> str:
-    """Return the id of a graph's assistant: a UUID derived from its name."""
-    return str(uuid5(_OURS, graph))
-
-
-_OURS: UUID = uuid5(NAMESPACE_OID, "actorgraph.assistants")
-
-
-def _writer(system: ActorSystem, stored: StoredCheckpoint | None) -> str | None:
-    """Return the name of the graph that wrote a checkpoint, if it is one of the system's."""
-    if stored is None:
-        return None
-    try:
-        writer = decode_record(stored.row.record).graph
-    except FormatVersionError:  # raised again where the state itself is read
-        return None
-    names = [name for name, graph in system.graphs.items() if graph.graph_id == writer]
-    return names[0] if len(names) == 1 else None
 
 
 YOUNG_S = 60.0

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
+from actorgraph.api.system.thread_index import thread_status
 from actorgraph.errors import InvalidConfigError, RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
@@ -44,15 +45,6 @@ def checkpoint_address(config: Any) -> response_types.CheckpointAddress | None:
         checkpoint_id=place.get("checkpoint_id"),
         checkpoint_map=place.get("checkpoint_map"),
     )
-
-
-def thread_status(snapshot: StateSnapshot, *, busy: bool) -> str:
-    """Return a thread's status: with tasks left it is interrupted, or its last run has failed."""
-    if busy:
-        return "busy"
-    if any(task.error is not None for task in snapshot.tasks):
-        return "error"
-    return "interrupted" if snapshot.next else "idle"
 
 
 def pending_interrupts(snapshot: StateSnapshot) -> dict[str, list[dict[str, Any]]]:
@@ -101,7 +93,7 @@ async def thread_response(call: ApiCall, thread: StoredThread) -> response_types
         updated_at=max(thread.updated_at, snapshot.created_at or ""),
         state_updated_at=snapshot.created_at or thread.created_at,
         metadata=thread.metadata,
-        status="error" if broken else cast("Any", thread_status(snapshot, busy=busy)),
+        status="error" if broken else thread_status(snapshot, busy=busy),
         values=snapshot.values,
         interrupts=pending_interrupts(snapshot),
         error=broken or (failed[0] if failed else None),

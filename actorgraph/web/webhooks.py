@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.system import ActorSystem
+from actorgraph.api.system.thread_index import assistant_id
 from actorgraph.errors import ActorGraphError
 from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
@@ -25,7 +26,7 @@ from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.problems import TooMany, Unprocessable, public_reason
 from actorgraph.web.stored_items import ItemKind
-from actorgraph.web.thread_registry import assistant_id, moment
+from actorgraph.web.thread_registry import moment
 from actorgraph.web.webhook_client import Resolve, http_client, resolve, send
 from actorgraph.web.webhook_policy import Target, WebhookPolicy, pause_after, target_of
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from actorgraph.runtime.system.journal import EventReader
+from actorgraph.web.indexed_threads import IndexedRegistry
 from actorgraph.web.request_limits import StreamSlots
-from actorgraph.web.thread_registry import Registry
 from tests.web.leaving import HOW, JUDGED, WAITS, Request, leave_everywhere, served
 
 STEP = 31
@@ -51,8 +51,8 @@ def a_lock_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
         self._turn.release()
         return await real(self, thread_id, metadata, **options)
 
-    real = Registry.make
-    monkeypatch.setattr(Registry, "make", make)
+    real = IndexedRegistry.make
+    monkeypatch.setattr(IndexedRegistry, "make", make)
 
 
 def readers_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:

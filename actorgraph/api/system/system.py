@@ -23,6 +23,13 @@ from actorgraph.api.system.elsewhere import ElsewhereMethods
 from actorgraph.api.system.lifecycle import CLOSING
 from actorgraph.api.system.run_arguments import StartOptions, checked_call
 from actorgraph.api.system.run_handle import Run, RunFeed
+from actorgraph.api.system.thread_index import (
+    ThreadFilter,
+    ThreadInfo,
+    ThreadSearchOptions,
+    thread_info,
+    thread_query,
+)
 from actorgraph.errors import InvalidConfigError, RunNotFoundError, SystemClosedError, did_you_mean
 from actorgraph.ports import Dispatcher, Saver, Store
 from actorgraph.runtime.system.capacity import SystemLimits
@@ -271,6 +278,29 @@ class ActorSystem(ElsewhereMethods):
                 found[job.id] = Run(job, actor.cancel)
         runs = [found[identity] for identity in sorted(found)]
         return [run for run in runs if not statuses or run.status in statuses]
+
+    async def threads(self, **wanted: Unpack[ThreadSearchOptions]) -> list[ThreadInfo]:
+        """Find threads of the saver, with or without runs of a system; newest first.
+
+        With SqliteSaver and PostgresSaver an index is searched; it is made by the first search,
+        which reads every thread once. Over other savers each search reads every thread.
+
+        Args:
+            wanted: see `ThreadSearchOptions`.
+        Raises:
+            InvalidConfigError: an argument is out of range.
+            StorageError: the saver can't be read, or the index can't be stored.
+        """
+        query = thread_query(**wanted)
+        return [thread_info(row) for row in await self.thread_index.find(query)]
+
+    async def count_threads(self, **wanted: Unpack[ThreadFilter]) -> int:
+        """Count threads of the saver; raises as `threads`.
+
+        Args:
+            wanted: see `ThreadFilter`.
+        """
+        return await self.thread_index.count(thread_query(**wanted))
 
     def follow(self, thread_id: str) -> RunFeed:
         """Follow a thread: iterate over its open runs, then over each that is started here.

@@ -26,6 +26,7 @@ from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, fence
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, LedgerRow, Refused, Request
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import SYSTEM_REQUESTS, AdoptRun, SystemRequest
+from actorgraph.values.threads import THREAD_REQUESTS
 
 
 class Draft:
@@ -186,6 +187,7 @@ class _BatchWriter:
             elif isinstance(request, SYSTEM_REQUESTS):
                 outcome = self._take_system_request(request)
             else:
+                assert not isinstance(request, THREAD_REQUESTS), "it has no index of threads"
                 self.flush()
                 self._before_retention(request)
                 self.outcomes.append(apply_retention(self._folder, self._files, request))

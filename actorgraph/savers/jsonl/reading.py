@@ -37,6 +37,7 @@ from actorgraph.values.commits import (
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import SYSTEM_QUERIES
+from actorgraph.values.threads import THREAD_QUERIES
 
 _KEPT_BYTES_MAX = 4_000_000
 """Bytes of decoded lines that a reader keeps."""
@@ -79,6 +80,7 @@ def _answer(folder: Folder, query: Query) -> Any:
     if isinstance(query, SYSTEM_QUERIES):
         log = folder.runs_if_any()
         return [] if log is None else log.memory.answer(query)
+    assert not isinstance(query, THREAD_QUERIES), "this saver has no index of threads"
     return _page(folder, query)
 
 

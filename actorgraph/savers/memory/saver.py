@@ -56,6 +56,7 @@ from actorgraph.values.retention import (
     Vacuum,
 )
 from actorgraph.values.systems import SYSTEM_QUERIES, SYSTEM_REQUESTS, AdoptRun
+from actorgraph.values.threads import THREAD_QUERIES, THREAD_REQUESTS
 
 RetentionRequest = DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
 
@@ -153,6 +154,7 @@ class MemoryBackend:
                 if isinstance(request, AdoptRun) and isinstance(outcome, Committed):
                     self._fence(request)
                 return outcome
+            assert not isinstance(request, THREAD_REQUESTS), "this saver has no index of threads"
             return self._apply_retention(request)
         thread = self._threads.get(request.thread_id)
         if thread is None:  # put into `_threads` once the commit is accepted
@@ -235,6 +237,7 @@ class MemoryBackend:
             return sum(query.namespace in (None, entry.namespace) for entry in entries)
         if isinstance(query, SYSTEM_QUERIES):
             return self._systems.answer(query)
+        assert not isinstance(query, THREAD_QUERIES), "this saver has no index of threads"
         return self._page(query)
 
     def _load(self, query: LoadCheckpoint) -> Loaded:

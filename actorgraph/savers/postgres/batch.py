@@ -19,7 +19,7 @@ from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
 from actorgraph.savers.integrity import check_head
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.postgres import statements as sql
-from actorgraph.savers.postgres import systems
+from actorgraph.savers.postgres import systems, thread_index
 from actorgraph.savers.postgres.columns import Texts
 from actorgraph.savers.postgres.retention import RetentionRequest, apply_retention
 from actorgraph.savers.postgres.rows import BatchFacts, BatchRows, Statement, lookups
@@ -36,6 +36,7 @@ from actorgraph.storage.postgres.translate import (
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.retention import CopyThread, DeleteThread, Vacuum
 from actorgraph.values.systems import AdoptRun, PutRun, RunRow, SetRun, StoreEvents
+from actorgraph.values.threads import THREAD_REQUESTS, ThreadRequest
 
 Link = Connection[Any]
 MakeHints = Callable[[Sequence[RunRow]], list[Statement]]
@@ -157,7 +158,7 @@ _GROUPED = (Commit, PutRun, SetRun, AdoptRun, StoreEvents)
 
 def _is_unlocked(request: Request) -> bool:
     """Whether a request needs no lock of its thread's row."""
-    return isinstance(request, Vacuum) or systems.is_unlocked(request)
+    return isinstance(request, (Vacuum, *THREAD_REQUESTS)) or systems.is_unlocked(request)
 
 
 class _Transaction:
@@ -276,7 +277,9 @@ class _Transaction:
             return Refused(self._damaged[request.thread_id])
         return owned.update(request, thread)
 
-    def _apply(self, request: RetentionRequest | Vacuum | systems.RareRequest) -> CommitOutcome:
+    def _apply(
+        self, request: RetentionRequest | Vacuum | systems.RareRequest | ThreadRequest
+    ) -> CommitOutcome:
         """Carry out a request that is a group of its own."""
         if isinstance(request, Vacuum):  # VACUUM can't run in a transaction: it follows the batch
             return Committed()
@@ -289,6 +292,8 @@ class _Transaction:
         if self._damaged.keys() & named and not isinstance(request, DeleteThread):
             return Refused(next(self._damaged[name] for name in named & self._damaged.keys()))
         self._send()
+        if isinstance(request, THREAD_REQUESTS):
+            return thread_index.apply(self._connection, request)
         if isinstance(request, systems.RareRequest):
             return systems.apply_request(self._connection, request)
         return apply_retention(self._connection, request, self._threads)

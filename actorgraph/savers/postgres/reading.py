@@ -29,7 +29,7 @@ from actorgraph.savers.integrity import (
 )
 from actorgraph.savers.judge import sorted_ledger
 from actorgraph.savers.postgres import queries as sql
-from actorgraph.savers.postgres import systems
+from actorgraph.savers.postgres import systems, thread_index
 from actorgraph.savers.postgres.columns import Binaries, Numbers, Texts
 from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.translate import ErrorKind, classify_error
@@ -48,6 +48,7 @@ from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import SYSTEM_QUERIES, ListOwners, ListRuns, SearchRuns
+from actorgraph.values.threads import THREAD_QUERIES, FindThreads, ListMarks
 
 _Row = tuple[Any, ...]
 
@@ -283,7 +284,10 @@ def _joins(queries: Sequence[Query]) -> tuple[str, str, str]:
 
     To list many threads it should; otherwise it must look up rows by their keys.
     """
-    many = any(isinstance(query, ListThreads) or _of_many(query) for query in queries)
+    many = any(
+        isinstance(query, ListThreads | FindThreads | ListMarks) or _of_many(query)
+        for query in queries
+    )
     switch = "on" if many else "off"
     return switch, switch, switch
 
@@ -366,6 +370,8 @@ class _Reader:
             return self._page(query)
         if isinstance(query, SYSTEM_QUERIES):
             return systems.answer(self.ask, query)
+        if isinstance(query, THREAD_QUERIES):
+            return thread_index.answer(self.ask, query)
         if isinstance(query, CountCheckpoints):
             where = {"thread": query.thread_id, "namespace": query.namespace}
             return self.ask((sql.COUNT_CHECKPOINTS, where))[0][0]

@@ -43,6 +43,7 @@ class PostgresBackend:
     durable = True
     immediate = False
     keeps_runs = True
+    indexes_threads = True
     routes_runs = True
 
     def __init__(

@@ -258,6 +258,44 @@ DROP INDEX idx_system_runs_unowned;
 CREATE INDEX idx_system_runs_rare ON system_runs (run)
     WHERE status NOT IN ('pending', 'running', 'success');
 """,
+    # The index of threads, see `thread_index`. Its triggers are made by the first search.
+    """
+CREATE TABLE thread_index (
+    thread_id     text COLLATE "C" PRIMARY KEY,
+    created       bigint NOT NULL,
+    updated       bigint NOT NULL,
+    state_updated bigint NOT NULL,
+    steps         bigint NOT NULL DEFAULT -1,
+    registered    boolean NOT NULL,
+    temporary     boolean NOT NULL DEFAULT false,
+    graph         text COLLATE "C" NOT NULL DEFAULT '',
+    status        text COLLATE "C" NOT NULL DEFAULT 'idle',
+    metadata      text NOT NULL,
+    m_facts       text[] COLLATE "C" NOT NULL,
+    v_facts       text[] COLLATE "C" NOT NULL DEFAULT '{}'
+);
+CREATE INDEX idx_thread_index_created ON thread_index (created, thread_id);
+CREATE INDEX idx_thread_index_updated ON thread_index (updated, thread_id);
+CREATE INDEX idx_thread_index_state ON thread_index (state_updated, thread_id);
+CREATE INDEX idx_thread_index_status ON thread_index (status, created, thread_id);
+CREATE INDEX idx_thread_index_status_updated ON thread_index (status, updated, thread_id);
+CREATE INDEX idx_thread_index_status_state ON thread_index (status, state_updated, thread_id);
+CREATE INDEX idx_thread_index_temporary ON thread_index (thread_id) WHERE temporary;
+CREATE INDEX idx_thread_index_metadata ON thread_index USING gin (m_facts);
+CREATE INDEX idx_thread_index_values ON thread_index USING gin (v_facts);
+CREATE TABLE thread_marks (
+    thread_id text COLLATE "C" PRIMARY KEY,
+    number    bigint NOT NULL
+) WITH (fillfactor = 50);
+CREATE FUNCTION mark_thread() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    marked text := CASE WHEN TG_OP = 'DELETE' THEN OLD.thread_id ELSE NEW.thread_id END;
+BEGIN
+    INSERT INTO thread_marks VALUES (marked, (random() * 9e18)::bigint)
+    ON CONFLICT (thread_id) DO UPDATE SET number = excluded.number;
+    RETURN NULL;
+END $$;
+""",
 )
 
 SELECT_TABLE = "SELECT to_regclass(%s)"

@@ -27,7 +27,7 @@ from actorgraph.savers.integrity import (
 )
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.sqlite import schema as sql
-from actorgraph.savers.sqlite import system_schema, systems
+from actorgraph.savers.sqlite import system_schema, systems, thread_index
 from actorgraph.savers.sqlite.retention import apply_retention
 from actorgraph.savers.systems import status_after
 from actorgraph.storage.sqlite.translate import translate_for_saver
@@ -44,6 +44,7 @@ from actorgraph.values.commits import (
 from actorgraph.values.ids import created_of
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import OPEN_STATUSES, SYSTEM_REQUESTS, PutRun
+from actorgraph.values.threads import THREAD_REQUESTS
 
 States = dict[str, ThreadState]
 THREADS_MAX = 4096
@@ -241,7 +242,8 @@ def _write(
     outcomes: list[CommitOutcome] = []
     for request in batch:
         if not isinstance(request, Commit):
-            read.is_followed &= isinstance(request, PutRun)  # which changes no thread
+            # These change no thread.
+            read.is_followed &= isinstance(request, (PutRun, *THREAD_REQUESTS))
             rows, outcome = _apply_other(connection, request, rows, threads, damaged)
             outcomes.append(outcome)
             continue
@@ -288,6 +290,8 @@ def _apply_other(
     """Carry out a request other than a commit; return the rows that are still to be written."""
     if isinstance(request, PutRun):
         return rows, rows.system_runs.put(connection, request)
+    if isinstance(request, THREAD_REQUESTS):
+        return rows, thread_index.apply(connection, request)
     if isinstance(request, SYSTEM_REQUESTS):
         rows = rows.flush(connection)
         outcome = systems.apply(connection, request)
@@ -338,7 +342,7 @@ def _read_threads(
         thread_id = request.thread_id
         if thread_id in known:
             threads[thread_id] = known[thread_id]
-        elif isinstance(request, Commit) or not isinstance(request, SYSTEM_REQUESTS):
+        elif not isinstance(request, (*SYSTEM_REQUESTS, *THREAD_REQUESTS)):
             wanted.add(thread_id)
     if not wanted:
         return threads, damaged

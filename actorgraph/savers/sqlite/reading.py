@@ -29,7 +29,7 @@ from actorgraph.savers.integrity import (
 )
 from actorgraph.savers.judge import sorted_ledger
 from actorgraph.savers.sqlite import schema as sql
-from actorgraph.savers.sqlite import systems
+from actorgraph.savers.sqlite import systems, thread_index
 from actorgraph.savers.sqlite.retention import count_checkpoints, list_threads
 from actorgraph.storage.sqlite.translate import file_damaged, is_invalid_utf8, translate_for_saver
 from actorgraph.values.commits import (
@@ -47,6 +47,7 @@ from actorgraph.values.commits import (
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import SYSTEM_QUERIES
+from actorgraph.values.threads import THREAD_QUERIES
 
 Place = tuple[int, str]
 """The integer key of a thread, and a namespace."""
@@ -247,6 +248,8 @@ def _answer(connection: sqlite3.Connection, query: Query) -> Any:
         return count_checkpoints(connection, query)
     if isinstance(query, SYSTEM_QUERIES):
         return systems.answer(connection, query)
+    if isinstance(query, THREAD_QUERIES):
+        return thread_index.answer(connection, query)
     return _page(connection, query)
 
 

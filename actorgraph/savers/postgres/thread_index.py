@@ -1,0 +1,222 @@
+"""The index of threads in PostgreSQL: as `savers.sqlite.thread_index`, facts in arrays with a GIN
+index.
+"""
+
+from collections.abc import Callable
+from typing import Any, LiteralString
+
+import msgspec
+from psycopg import Connection
+from psycopg.rows import tuple_row
+from psycopg.types.numeric import Int8
+
+from actorgraph.savers.postgres.columns import Numbers, Texts
+from actorgraph.savers.postgres.rows import Statement
+from actorgraph.savers.threads import facts_of, merged_metadata
+from actorgraph.values.commits import CommitOutcome, Committed
+from actorgraph.values.threads import (
+    DropThread,
+    FindThreads,
+    IndexedThread,
+    IndexThreads,
+    ListMarks,
+    PatchThread,
+    PutThread,
+    ThreadFact,
+    ThreadMark,
+    ThreadQuery,
+    ThreadRequest,
+    ThreadRow,
+    TrackThreads,
+)
+
+IS_TRACKED = """
+SELECT FROM pg_trigger WHERE tgname = 'thread_saved' AND tgrelid = 'threads'::regclass
+"""
+TRACK: tuple[LiteralString, ...] = (
+    """CREATE TRIGGER thread_saved AFTER UPDATE OR DELETE ON threads
+    FOR EACH ROW EXECUTE FUNCTION mark_thread()""",
+    """CREATE TRIGGER thread_run_put AFTER INSERT OR DELETE ON system_runs
+    FOR EACH ROW EXECUTE FUNCTION mark_thread()""",
+    """CREATE TRIGGER thread_run_changed AFTER UPDATE OF status ON system_runs
+    FOR EACH ROW WHEN (OLD.status <> NEW.status) EXECUTE FUNCTION mark_thread()""",
+    """INSERT INTO thread_marks
+    SELECT n.thread_id, (random() * 9e18)::bigint
+    FROM (SELECT thread_id FROM threads UNION SELECT thread_id FROM system_runs) n
+    ON CONFLICT DO NOTHING""",
+)
+PUT = """
+INSERT INTO thread_index (thread_id, created, updated, state_updated, metadata, m_facts,
+                          registered, temporary)
+VALUES (%(thread_id)s, %(created)s, %(created)s, %(created)s, %(metadata)s, %(facts)s, true,
+        %(temporary)s)
+ON CONFLICT (thread_id) DO UPDATE SET
+    metadata = excluded.metadata, m_facts = excluded.m_facts, registered = true,
+    temporary = excluded.temporary, updated = greatest(thread_index.updated, excluded.updated)
+WHERE NOT thread_index.registered
+"""
+SELECT_METADATA = """
+SELECT metadata FROM thread_index WHERE thread_id = %s AND registered FOR UPDATE
+"""
+PATCH = """
+UPDATE thread_index SET metadata = %s, m_facts = %s, updated = greatest(updated, %s)
+WHERE thread_id = %s
+"""
+DROP = "DELETE FROM thread_index WHERE thread_id = %s"
+# A refresh never waits for a run's transaction: marks that one has locked stay for the next time.
+TAKE_MARKS = """
+DELETE FROM thread_marks m USING (
+    SELECT k.thread_id FROM thread_marks k
+    JOIN unnest(%s::text[], %s::bigint[]) AS w (thread_id, number)
+        ON k.thread_id = w.thread_id AND k.number = w.number
+    FOR UPDATE OF k SKIP LOCKED) AS t
+WHERE m.thread_id = t.thread_id RETURNING m.thread_id
+"""
+# One process at a time: else one that has read a thread earlier could store its row later.
+LOCK_INDEX = """
+SELECT pg_advisory_xact_lock(hashtextextended('actorgraph threads ' || current_schema(), 0))
+"""
+REMOVE_GONE = "DELETE FROM thread_index WHERE thread_id = ANY(%s) AND NOT registered"
+RESET_GONE = """
+UPDATE thread_index SET graph = '', status = 'idle', steps = -1, state_updated = created,
+    v_facts = '{}' WHERE thread_id = ANY(%s)
+"""
+INDEX = """
+INSERT INTO thread_index (thread_id, graph, status, created, updated, state_updated, steps,
+                          metadata, m_facts, v_facts, registered, temporary)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, false, false)
+ON CONFLICT (thread_id) DO UPDATE SET
+    graph = excluded.graph, status = excluded.status,
+    updated = greatest(thread_index.updated, excluded.updated),
+    state_updated = excluded.state_updated, steps = excluded.steps, v_facts = excluded.v_facts,
+    metadata = CASE WHEN thread_index.registered THEN thread_index.metadata
+                    ELSE excluded.metadata END,
+    m_facts = CASE WHEN thread_index.registered THEN thread_index.m_facts
+                   ELSE excluded.m_facts END
+"""
+MARKS: LiteralString = "SELECT m.thread_id, m.number FROM thread_marks m"
+IDLE_ONLY: LiteralString = """ WHERE NOT EXISTS (
+    SELECT FROM system_runs s
+    WHERE s.thread_id = m.thread_id AND s.status IN ('pending', 'running'))"""
+COLUMNS: LiteralString = """thread_id, graph, status, created, updated, state_updated, steps,
+    metadata, registered, temporary"""
+
+
+def apply(connection: Connection[Any], request: ThreadRequest) -> CommitOutcome:
+    """Carry out a request, inside a batch's transaction."""
+    run = connection.cursor(row_factory=tuple_row, binary=True).execute
+    match request:
+        case TrackThreads():
+            if run(IS_TRACKED).rowcount == 0:
+                for statement in TRACK:
+                    run(statement)
+        case PutThread(thread_id, created, metadata, temporary):
+            where = {"thread_id": thread_id, "created": Int8(created), "metadata": metadata}
+            facts = _texts(_metadata_facts(metadata))
+            made = run(PUT, {**where, "facts": facts, "temporary": temporary}).rowcount
+            return Committed(made)
+        case PatchThread(thread_id, updated, metadata):
+            found = run(SELECT_METADATA, (thread_id,)).fetchone()
+            if found is None:
+                return Committed()
+            merged = merged_metadata(found[0], metadata)
+            facts = _texts(_metadata_facts(merged))
+            run(PATCH, (merged, facts, Int8(updated), thread_id))
+            return Committed(1)
+        case DropThread(thread_id):
+            run(DROP, (thread_id,))
+        case IndexThreads(threads):
+            _index(run, threads)
+    return Committed()
+
+
+def _index(run: Callable[..., Any], threads: tuple[IndexedThread, ...]) -> None:
+    run(LOCK_INDEX)
+    names = Texts(one.mark.thread_id for one in threads)
+    numbers = Numbers(one.mark.number for one in threads)
+    taken = {name for (name,) in run(TAKE_MARKS, (names, numbers)).fetchall()}
+    gone = Texts(sorted(one.mark.thread_id for one in threads if one.row is None))
+    gone = Texts(name for name in gone if name in taken)
+    if gone:
+        run(REMOVE_GONE, (gone,))
+        run(RESET_GONE, (gone,))
+    for one in sorted(threads, key=lambda one: one.mark.thread_id):
+        row = one.row
+        if row is None or row.thread_id not in taken:
+            continue
+        times = (Int8(row.created), Int8(row.updated), Int8(row.state_updated), Int8(row.steps))
+        facts = (_texts(_metadata_facts(row.metadata)), _texts(one.values))
+        run(INDEX, (row.thread_id, row.graph, row.status, *times, row.metadata, *facts))
+
+
+def _metadata_facts(metadata: str) -> tuple[ThreadFact, ...]:
+    return facts_of("m", msgspec.json.decode(metadata))
+
+
+def _texts(facts: tuple[ThreadFact, ...]) -> Texts:
+    return Texts(_text(fact.name, fact.value) for fact in facts)
+
+
+def _text(name: str, value: str) -> str:
+    # A key may have any character, so the sign between both is one that no stored text has.
+    return f"{len(name)}:{name}={value}".replace("\0", "\\u0000")
+
+
+def answer(ask: Callable[[Statement], list[tuple[Any, ...]]], query: ThreadQuery) -> Any:
+    """Answer a query.
+
+    Args:
+        ask: executes a statement and returns its rows.
+    """
+    if isinstance(query, ListMarks):
+        if not ask((IS_TRACKED, ())):
+            return None
+        text = f"{MARKS}{IDLE_ONLY if query.idle else ''} LIMIT %s"
+        limit = None if query.limit is None else Int8(query.limit)
+        return [ThreadMark(*row) for row in ask((text, (limit,)))]
+    rows = ask(_search(query))
+    return [rows[0][0]] if query.counts else [ThreadRow(*row) for row in rows]
+
+
+_ORDERS: dict[str, tuple[LiteralString, ...]] = {
+    "thread_id": ("thread_id",),
+    "status": ("status", "created", "thread_id"),
+    "created_at": ("created", "thread_id"),
+    "updated_at": ("updated", "thread_id"),
+    "state_updated_at": ("state_updated", "thread_id"),
+}
+
+
+def _search(query: FindThreads) -> Statement:
+    tests: list[LiteralString] = []
+    values: list[Any] = []
+
+    def test(text: LiteralString, *given: Any) -> None:
+        tests.append(text)
+        values.extend(given)
+
+    if query.ids is not None:
+        test("thread_id = ANY(%s)", Texts(query.ids))
+    if query.prefix:
+        test("thread_id >= %s AND thread_id < %s", query.prefix, query.prefix + "\U0010ffff")
+    if query.status:
+        test("status = %s", query.status)
+    if query.graph:
+        test("graph = %s", query.graph)
+    if query.registered:
+        test("registered")
+    if query.temporary:
+        test("temporary")
+    for fact in query.facts:
+        one = _texts((fact,))
+        test("m_facts @> %s" if fact.name.startswith("m.") else "v_facts @> %s", one)
+    where: LiteralString = f" WHERE {' AND '.join(tests)}" if tests else ""
+    if query.counts:
+        return f"SELECT count(*) FROM thread_index{where}", tuple(values)  # noqa: S608 - constants of this file
+    end: LiteralString = " DESC" if query.down else ""
+    order: LiteralString = ", ".join([f"{column}{end}" for column in _ORDERS[query.order]])
+    text: LiteralString = (
+        f"SELECT {COLUMNS} FROM thread_index{where} ORDER BY {order} LIMIT %s OFFSET %s"  # noqa: S608
+    )
+    limit = None if query.limit is None else Int8(query.limit)
+    return text, (*values, limit, Int8(query.offset))

@@ -1,0 +1,103 @@
+"""The page that a search answers with: selected fields, extracted values, the next page's offset.
+
+The functions are those of LangGraph's server: `select`, `extract`, and the headers
+`X-Pagination-Total` and `X-Pagination-Next`.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from starlette.responses import Response
+
+from actorgraph.web.jsonable import encode_plain, to_plain
+from actorgraph.web.problems import Unprocessable
+
+PATHS_MAX = 10
+"""Paths of `extract` in one request."""
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d{1,9})\]")
+
+PathSteps = tuple[str | int, ...]
+
+
+def page_response(
+    found: Sequence[Any],
+    *,
+    limit: int,
+    offset: int,
+    select: Iterable[str] | None = None,
+    extract: Mapping[str, str] | None = None,
+) -> Response:
+    """Answer a search with its page.
+
+    Args:
+        found: the items from `offset` on, at least one more than `limit` if there is another page.
+        select: fields to answer with; None for all.
+        extract: alias -> path; their values are in the field `extracted` of each item.
+    Raises:
+        Unprocessable: a path is invalid, or there are too many.
+    """
+    paths = extract_paths(extract or {})
+    shown = [
+        _shown(cast("dict[str, Any]", to_plain(item)), select, paths) for item in found[:limit]
+    ]
+    response = Response(encode_plain(shown), media_type="application/json")
+    more = len(found) > limit
+    total = offset + len(shown) + more
+    response.headers["X-Pagination-Total"] = str(total)
+    if more:
+        response.headers["X-Pagination-Next"] = str(offset + limit)
+    return response
+
+
+def _shown(
+    item: dict[str, Any], select: Iterable[str] | None, paths: Mapping[str, PathSteps]
+) -> dict[str, Any]:
+    shown = item if select is None else {name: item[name] for name in select if name in item}
+    if paths:
+        shown["extracted"] = {alias: value_at(item, path) for alias, path in paths.items()}
+    return shown
+
+
+def extract_paths(extract: Mapping[str, str]) -> dict[str, PathSteps]:
+    """Parse the paths of `extract`, such as `values.messages[-1].content`.
+
+    Raises:
+        Unprocessable: a path is invalid, or there are too many.
+    """
+    if len(extract) > PATHS_MAX:
+        raise Unprocessable(f"extract has {len(extract)} paths; at most {PATHS_MAX} are allowed")
+    return {alias: _steps(path) for alias, path in extract.items()}
+
+
+def _steps(path: str) -> PathSteps:
+    steps: list[str | int] = []
+    place = 0
+    while place < len(path):
+        match = _STEP.match(path, place)
+        if match is None or (place == 0) is path.startswith("."):
+            break
+        name, index = match.groups()
+        steps.append(name if index is None else int(index))
+        place = match.end()
+    if place < len(path) or not steps or isinstance(steps[0], int):
+        raise Unprocessable(
+            f"the path {path!r} of extract is invalid; write one like values.messages[-1].content"
+        )
+    return tuple(steps)
+
+
+def value_at(item: Any, path: PathSteps) -> Any:
+    """Return the value at a path of plain JSON data; None if there is none."""
+    for step in path:
+        if isinstance(step, int):
+            if not isinstance(item, list) or not -len(cast("list[Any]", item)) <= step < len(
+                cast("list[Any]", item)
+            ):
+                return None
+            item = cast("list[Any]", item)[step]
+        elif isinstance(item, dict) and step in item:
+            item = cast("dict[str, Any]", item)[step]
+        else:
+            return None
+    return item

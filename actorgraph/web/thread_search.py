@@ -1,0 +1,197 @@
+"""Routes that search threads: in the saver's index, or by reading every registered thread."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import anyio
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from actorgraph.api.system.thread_index import wanted_facts
+from actorgraph.values.threads import FindThreads, ThreadRow
+from actorgraph.web import bodies, response_types
+from actorgraph.web.access import contains
+from actorgraph.web.endpoint import ApiCall, Endpoint
+from actorgraph.web.indexed_threads import stored_thread
+from actorgraph.web.selection import extract_paths, page_response
+from actorgraph.web.thread_registry import StoredThread
+from actorgraph.web.thread_state import thread_response
+
+_OWN = ("thread_id", "created_at")  # known without reading the thread's state
+_STATE = {"values", "interrupts", "error", "state_updated_at", "config", "context"}
+"""Fields of a thread that its row in the index doesn't have."""
+_AT_ONCE = 64
+_PAGE = 500
+"""Rows of the index that are read at once, where each thread is authorized."""
+
+
+async def search(call: ApiCall) -> Response:
+    """Find threads by their metadata, values and status."""
+    body: bodies.ThreadSearch = call.body
+    extract_paths(body.extract or {})  # refused before anything is read
+    if call.server.system.thread_index.is_kept:
+        found = await _indexed(call, body)
+    else:
+        found = await _scanned(call, body)
+    return page_response(
+        found, limit=body.limit, offset=body.offset, select=body.select, extract=body.extract
+    )
+
+
+async def count(call: ApiCall) -> int:
+    """Count the threads that a search would find."""
+    body: bodies.ThreadCount = call.body
+    index = call.server.system.thread_index
+    if index.is_kept:
+        query = _query(call, body)
+        if not _authorizes_each(call):
+            return await index.count(query)
+        return len(await _allowed(call, query, None))
+    threads = await _registered(call, body.metadata, None)
+    if body.status is None and not body.values:
+        return len(threads)
+    return len(await _matching(call, threads, body.values, body.status))
+
+
+def _query(call: ApiCall, body: bodies.ThreadSearch | bodies.ThreadCount) -> FindThreads:
+    metadata = {**(body.metadata or {}), **call.wanted}
+    facts = wanted_facts("m", metadata) + wanted_facts("v", body.values or {})
+    return FindThreads(facts=facts, status=body.status or "")
+
+
+def _authorizes_each(call: ApiCall) -> bool:
+    """Whether each thread is authorized: permission to search is not permission to read."""
+    return not call.wanted and call.server.access.authorize is not None
+
+
+async def _indexed(call: ApiCall, body: bodies.ThreadSearch) -> list[response_types.Thread]:
+    """Return the page that the index finds, and one thread more if there is another page."""
+    query = replace(
+        _query(call, body),
+        ids=None if body.ids is None else tuple(body.ids),
+        order=body.sort_by,
+        down=body.sort_order == "desc",
+    )
+    most = body.limit + 1
+    if _authorizes_each(call):
+        rows = (await _allowed(call, query, body.offset + most))[body.offset :]
+    else:
+        index = call.server.system.thread_index
+        rows = await index.find(replace(query, limit=most, offset=body.offset))
+    named = body.select is not None and not _STATE.intersection(body.select)
+    if named and not body.extract:
+        return [_of_row(row) for row in rows]
+    page = await _responses(call, [stored_thread(row) for row in rows[: body.limit]])
+    return page + [_of_row(row) for row in rows[body.limit :]]
+
+
+async def _allowed(call: ApiCall, query: FindThreads, most: int | None) -> list[ThreadRow]:
+    """Return the first threads of a search that the principal may read; all without `most`."""
+    index, access = call.server.system.thread_index, call.server.access
+    found: list[ThreadRow] = []
+    offset = 0
+    while most is None or len(found) < most:
+        rows = await index.find(replace(query, limit=_PAGE, offset=offset))
+        found += [
+            row
+            for row in rows
+            if await access.allows(call.principal, "threads.read", stored_thread(row))
+        ]
+        offset += len(rows)
+        if len(rows) < _PAGE:
+            break
+    return found[:most]
+
+
+def _of_row(row: ThreadRow) -> response_types.Thread:
+    thread: Any = stored_thread(row)
+    return response_types.Thread(
+        thread_id=thread.thread_id,
+        created_at=thread.created_at,
+        updated_at=thread.updated_at,
+        state_updated_at=thread.updated_at,
+        metadata=thread.metadata,
+        status=row.status,  # pyright: ignore[reportArgumentType] - the index has no others
+    )
+
+
+async def _responses(call: ApiCall, threads: Sequence[StoredThread]) -> list[response_types.Thread]:
+    """Read the states of threads together, which takes few transactions."""
+    found: dict[str, response_types.Thread] = {}
+    errors: list[Exception] = []
+
+    async def read(thread: StoredThread) -> None:
+        try:
+            found[thread.thread_id] = await thread_response(call, thread)
+        except Exception as error:  # noqa: BLE001 - raised below, alone
+            errors.append(error)
+
+    for start in range(0, len(threads), _AT_ONCE):
+        async with anyio.create_task_group() as group:
+            for thread in threads[start : start + _AT_ONCE]:
+                group.start_soon(read, thread)
+        if errors:
+            raise errors[0]
+    return [found[thread.thread_id] for thread in threads]
+
+
+async def _scanned(call: ApiCall, body: bodies.ThreadSearch) -> list[response_types.Thread]:
+    """Return registered threads from the page's first on, with at least one of the next page."""
+    threads = await _registered(call, body.metadata, body.ids)
+    down, end = body.sort_order == "desc", body.offset + body.limit
+    # The state is read for the threads of the page only, unless it decides which ones those are.
+    if body.sort_by in _OWN and body.status is None and not body.values:
+        threads.sort(key=lambda thread: str(getattr(thread, body.sort_by)), reverse=down)
+        return await _responses(call, threads[body.offset : end + 1])
+    found = await _matching(call, threads, body.values, body.status)
+    found.sort(key=lambda thread: str(getattr(thread, body.sort_by)), reverse=down)
+    return found[body.offset :]
+
+
+async def _registered(
+    call: ApiCall, metadata: Mapping[str, Any] | None, ids: list[str] | None
+) -> list[StoredThread]:
+    threads = await call.server.threads.all({**(metadata or {}), **call.wanted})
+    if ids is not None:
+        wanted = set(ids)
+        threads = [thread for thread in threads if thread.thread_id in wanted]
+    if not _authorizes_each(call):
+        return threads
+    access = call.server.access
+    return [one for one in threads if await access.allows(call.principal, "threads.read", one)]
+
+
+async def _matching(
+    call: ApiCall,
+    threads: list[StoredThread],
+    values: Mapping[str, Any] | None,
+    status: str | None,
+) -> list[response_types.Thread]:
+    found = await _responses(call, threads)
+    if status is not None:
+        found = [thread for thread in found if thread.status == status]
+    if values:
+        found = [t for t in found if isinstance(t.values, dict) and contains(t.values, values)]
+    return found
+
+
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/threads/search",
+        "threads.search",
+        search,
+        list[response_types.Thread],
+        bodies.ThreadSearch,
+        summary="Search threads",
+    ),
+    Endpoint(
+        "POST",
+        "/threads/count",
+        "threads.search",
+        count,
+        int,
+        bodies.ThreadCount,
+        summary="Count threads",
+    ),
+)
