@@ -11,6 +11,42 @@ from actorgraph.values.state_snapshot import StateSnapshot
 
 STEPS_MAX = 50
 """Steps of one page."""
+THREADS_MAX = 50
+"""Threads of one page."""
+
+
+class ThreadFilter(msgspec.Struct, frozen=True):
+    """The threads to list; empty fields match all."""
+
+    prefix: str = ""
+    status: str = ""
+    graph: str = ""
+    metadata: str = ""
+
+
+class ThreadEntry(msgspec.Struct, frozen=True):
+    """A thread in a list.
+
+    Attributes:
+        graph: the name of its graph; "" if unknown.
+        steps: of its newest checkpoint; None if unknown.
+        updated: ISO 8601 UTC.
+    """
+
+    thread_id: str
+    graph: str
+    status: str
+    steps: int | None
+    updated: str
+    metadata: dict[str, Any]
+    open_runs: bool = False
+
+
+class ThreadsPage(msgspec.Struct, frozen=True):
+    """A page of threads; `next` is the cursor of the next page."""
+
+    rows: tuple[ThreadEntry, ...]
+    next: str | None = None
 
 
 class StepsPage(msgspec.Struct, frozen=True):
