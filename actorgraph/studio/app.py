@@ -78,14 +78,16 @@ class Studio:
                 "Studio() would let every client read, change and remove every thread",
                 do="pass authorize= and authenticate=, or token= for a session of your own",
             )
-        self._source = Source(system, saver, place)
+        rest = None
+        if system is not None:
+            rest = GraphRoutes(system, authorize=rules, authenticate=authenticate)
+        self._source = Source(rest.server if rest else None, saver, place)
         self._access = Access(rules, authenticate)
         routes: list[BaseRoute] = [
             *self._routes(),
             Route("/static/{name:path}", _static),
         ]
-        if system is not None:
-            rest = GraphRoutes(system, authorize=rules, authenticate=authenticate)
+        if rest is not None:
             routes.append(Mount("/api", rest))
         self._app: ASGIApp = StudioGuard(Starlette(routes=routes), token=token, hosts=hosts)
 

@@ -8,6 +8,13 @@ import msgspec
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.web.endpoint import Server
+from actorgraph.web.problems import NotFound
+from actorgraph.web.thread_registry import GRAPH
+from actorgraph.web.thread_state import thread_status
+
+EMPTY = StateSnapshot({}, (), {}, None, None, None, (), ())
 
 STEPS_MAX = 50
 """Steps of one page."""
@@ -64,34 +71,99 @@ class Source:
     """Reads threads, runs and stores; see the module's docstring.
 
     Attributes:
-        system: None for a studio that only reads.
+        server: of the REST routes over the system; None for a studio that only reads.
         saver: the system's, or the one that is read.
         place: text at the top of each page.
     """
 
-    def __init__(self, system: ActorSystem | None, saver: Any, place: str) -> None:
-        self.system = system
-        self.saver = saver if system is None else system.saver
+    def __init__(self, server: Server | None, saver: Any, place: str) -> None:
+        self.server = server
+        self.saver = saver if server is None else server.saver
         self.place = place
+
+    @property
+    def system(self) -> ActorSystem | None:
+        """The running system; None for a studio that only reads."""
+        return None if self.server is None else self.server.system
 
     @property
     def graphs(self) -> Mapping[str, CompiledStateGraph]:
         """Name -> graph; empty without a system."""
-        return {} if self.system is None else self.system.graphs  # type: ignore[return-value]
+        return {} if self.server is None else self.server.graphs
 
-    async def steps(
-        self, graph: CompiledStateGraph, thread_id: str, before: str | None
-    ) -> StepsPage:
-        """Read a page of steps."""
-        found = [
-            step
-            async for step in graph.aget_state_history(
-                thread_id=thread_id, before=before, limit=STEPS_MAX + 1
-            )
-        ]
-        shown = tuple(found[:STEPS_MAX])
+    @property
+    def store(self) -> Any:
+        """The system's store; None without one."""
+        return None if self.system is None else self.system.store
+
+    def graph_of(self, entry: ThreadEntry) -> CompiledStateGraph:
+        """Return the graph of a thread.
+
+        Raises:
+            NotFound: it isn't known.
+        """
+        found = self.graphs.get(entry.graph)
+        if found is None:
+            raise NotFound(f"the graph of thread {entry.thread_id!r} is not one of this system")
+        return found
+
+    async def thread(self, thread_id: str) -> ThreadEntry | None:
+        """Read one thread; None if it doesn't exist."""
+        if self.server is None:
+            return await self._stored_thread(thread_id)
+        found = await self.server.threads.get(thread_id)
+        if found is None:
+            return None
+        assert self.system is not None
+        open_runs = await self.system.runs(thread_id=thread_id, statuses=OPEN_STATUSES)
+        entry = ThreadEntry(
+            thread_id,
+            str(found.metadata.get(GRAPH) or ""),
+            "busy" if open_runs else "idle",
+            None,
+            found.updated_at,
+            dict(found.metadata),
+            bool(open_runs),
+        )
+        head = await self.head(entry)
+        status = thread_status(head, busy=bool(open_runs))
+        return msgspec.structs.replace(entry, status=status, steps=_number(head))
+
+    async def head(self, entry: ThreadEntry) -> StateSnapshot:
+        """Read the newest state of a thread."""
+        graph = self.graphs.get(entry.graph)
+        if graph is None:
+            return EMPTY
+        place = {"configurable": {"thread_id": entry.thread_id}}
+        return await graph.aget_state(place)
+
+    async def step(self, entry: ThreadEntry, checkpoint: str) -> StateSnapshot | None:
+        """Read one step; None if it doesn't exist."""
+        graph = self.graphs.get(entry.graph)
+        if graph is None:
+            return None
+        return await graph.aget_state(entry.thread_id, checkpoint)
+
+    async def steps(self, entry: ThreadEntry, before: str | None) -> StepsPage:
+        """Read a page of steps, newest first; the newest of all with its pending writes."""
+        graph = self.graphs.get(entry.graph)
+        if graph is None:
+            return StepsPage((), None)
+        rows = graph.aget_state_history(
+            thread_id=entry.thread_id, before=before, limit=STEPS_MAX + 1
+        )
+        found = [step async for step in rows]
+        if found and before is None:
+            found[0] = await self.head(entry)
         more = len(found) > STEPS_MAX
-        return StepsPage(shown, checkpoint_of(shown[-1]) if more else None)
+        return StepsPage(
+            tuple(found[:STEPS_MAX]), checkpoint_of(found[STEPS_MAX - 1]) if more else None
+        )
+
+
+def _number(step: StateSnapshot) -> int | None:
+    number = (step.metadata or {}).get("step")
+    return number if isinstance(number, int) else None
 
 
 def checkpoint_of(step: StateSnapshot) -> str:

@@ -25,12 +25,16 @@ async def start(call: StudioCall) -> Response:
     system, graph = call.must_write(), call.form.get("graph", "")
     thread_id = call.form.get("thread_id", "").strip() or str(uuid_utils.uuid7())
     known = await call.source.thread(thread_id)
-    wanted = await call.may("studio.act", thread_id, known.metadata if known else {}) if known else (
-        await call.may("studio.act")
+    wanted = (
+        await call.may("studio.act", thread_id, known.metadata if known else {})
+        if known
+        else (await call.may("studio.act"))
     )
     given = json_or_text(call.form.get("input", ""))
     await call.source.register(thread_id, graph, wanted)
-    await system.start(graph, thread_id, given, if_busy="enqueue", stream_mode=MODES, resumable=True)
+    await system.start(
+        graph, thread_id, given, if_busy="enqueue", stream_mode=MODES, resumable=True
+    )
     return call.back(f"/threads/{part(thread_id)}")
 
 
@@ -87,7 +91,9 @@ async def retry(call: StudioCall) -> Response:
 async def cancel(call: StudioCall) -> Response:
     """Cancel the open runs of a thread."""
     entry = await _admitted(call)
-    for run in await call.must_write().runs(thread_id=entry.thread_id, statuses=("pending", "running")):
+    for run in await call.must_write().runs(
+        thread_id=entry.thread_id, statuses=("pending", "running")
+    ):
         await run.cancel("cancelled in the studio")
     return _back(call, entry)
 

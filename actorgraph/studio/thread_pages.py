@@ -110,7 +110,9 @@ async def _thread_context(call: StudioCall, *, whole: bool) -> dict[str, Any]:
         "steps": step_rows(found.steps, current, address, from_head=not before),
         "steps_query": urlencode({k: call.query[k] for k in ("step", "before") if k in call.query}),
         "marks": json.dumps(_marks(shown_step, found.steps)),
-        "waterfall": Markup(waterfall(await call.source.bars(entry, found.steps), microseconds_now())),  # noqa: S704 - escaped where it is made
+        "waterfall": Markup(
+            waterfall(await call.source.bars(entry, found.steps), microseconds_now())
+        ),  # noqa: S704 - escaped where it is made
         "newer": address if before else None,
         "older": f"{address}?before={found.before}" if found.before else None,
     }
@@ -167,9 +169,7 @@ async def _parent(
     return known or await call.source.step(entry, wanted)
 
 
-def _marks(
-    step: StateSnapshot | None, among: Sequence[StateSnapshot]
-) -> list[tuple[str, str]]:
+def _marks(step: StateSnapshot | None, among: Sequence[StateSnapshot]) -> list[tuple[str, str]]:
     if step is None:
         return []
     at = next((n for n, one in enumerate(among) if one is step), len(among))

@@ -149,9 +149,7 @@ def questions_of(step: StateSnapshot) -> list[Question]:
 
 def failures_of(step: StateSnapshot) -> list[Failure]:
     """Return the failed tasks of a step."""
-    return [
-        Failure(task.name, shown(task.error)) for task in step.tasks if task.error is not None
-    ]
+    return [Failure(task.name, shown(task.error)) for task in step.tasks if task.error is not None]
 
 
 def state_view(

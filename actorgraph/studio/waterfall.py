@@ -78,7 +78,9 @@ def _axis(span: int, room: int, height: int) -> list[str]:
     for tick in range(TICKS + 1):
         x = LABEL + room * tick / TICKS
         anchor = "end" if tick == TICKS else "start" if tick == 0 else "middle"
-        parts.append(f'<line class="tick" x1="{x:.1f}" y1="{LINE - 4}" x2="{x:.1f}" y2="{height}"/>')
+        parts.append(
+            f'<line class="tick" x1="{x:.1f}" y1="{LINE - 4}" x2="{x:.1f}" y2="{height}"/>'
+        )
         label = _duration(span * tick // TICKS)
         parts.append(f'<text class="axis" x="{x:.1f}" y="12" text-anchor="{anchor}">{label}</text>')
     return parts
