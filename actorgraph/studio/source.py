@@ -1,6 +1,7 @@
 """Source: what the pages read, of a running system or of a saver alone."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -9,10 +10,12 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.studio.steps import bars_of, checkpoint_of
+from actorgraph.studio.waterfall import TaskBar
 from actorgraph.web.endpoint import Server
 from actorgraph.web.problems import NotFound
-from actorgraph.web.thread_registry import GRAPH
-from actorgraph.web.thread_state import thread_status
+from actorgraph.web.thread_registry import GRAPH, thread_metadata_of
+from actorgraph.web.thread_state import remove_thread, thread_status
 
 EMPTY = StateSnapshot({}, (), {}, None, None, None, (), ())
 
@@ -137,6 +140,73 @@ class Source:
         place = {"configurable": {"thread_id": entry.thread_id}}
         return await graph.aget_state(place)
 
+    async def threads(
+        self, asked: ThreadFilter, wanted: Mapping[str, Any], after: str | None
+    ) -> ThreadsPage:
+        """Read a page of threads, newest first.
+
+        Raises:
+            ValueError: a field of the filter is invalid.
+        """
+        assert self.server is not None
+        metadata = metadata_of(asked.metadata)
+        at = int(after) if after and after.isdecimal() else 0
+        rows: list[ThreadEntry] = []
+        for one in await self.server.threads.all({**metadata, **wanted}):
+            entry = await self.thread(one.thread_id)
+            if entry is not None and matches(entry, asked):
+                rows.append(entry)
+        rows.sort(key=lambda one: one.updated, reverse=True)
+        page = tuple(rows[at : at + THREADS_MAX])
+        return ThreadsPage(page, str(at + THREADS_MAX) if len(rows) > at + THREADS_MAX else None)
+
+    async def runs(
+        self, asked: Any, wanted: Mapping[str, Any], after: str | None, limit: int
+    ) -> "RunsPage":
+        """Read a page of runs, newest first."""
+        assert self.system is not None
+        found = [
+            run
+            for run in await self.system.runs()
+            if asked.status in ("", run.status)
+            and asked.graph in ("", run.graph)
+            and run.thread_id.startswith(asked.prefix)
+            and (after is None or run.id < after)
+        ]
+        rows = list(reversed(found))[: limit + 1]
+        return RunsPage(tuple(rows[:limit]), rows[limit - 1].id if len(rows) > limit else None)
+
+    async def bars(self, entry: ThreadEntry, steps: Sequence[StateSnapshot]) -> list[TaskBar]:
+        """Return the tasks of a page of steps, oldest first."""
+        return bars_of(steps)
+
+    async def workers(self) -> tuple[list[str], list[list[str]]]:
+        """Return columns and rows of the table of workers."""
+        return [], []
+
+    async def history(self) -> list[Any]:
+        """Return the system's recent figures, oldest first."""
+        return []
+
+    async def register(self, thread_id: str, graph: str, metadata: Mapping[str, Any]) -> None:
+        """Register a thread, unless it is."""
+        assert self.server is not None
+        given = {**metadata, **thread_metadata_of(graph)} if graph else dict(metadata)
+        await self.server.threads.make(thread_id, given, if_exists="do_nothing")
+
+    async def merge_metadata(self, entry: ThreadEntry, metadata: Mapping[str, Any]) -> None:
+        """Merge metadata into a thread's."""
+        assert self.server is not None
+        found = await self.server.threads.get(entry.thread_id)
+        if found is None:
+            raise NotFound.thread(entry.thread_id)
+        await self.server.threads.merge(found, metadata)
+
+    async def delete(self, entry: ThreadEntry) -> None:
+        """Cancel the thread's runs, and remove it."""
+        assert self.server is not None
+        await remove_thread(self.server, entry.thread_id)
+
     async def step(self, entry: ThreadEntry, checkpoint: str) -> StateSnapshot | None:
         """Read one step; None if it doesn't exist."""
         graph = self.graphs.get(entry.graph)
@@ -161,16 +231,36 @@ class Source:
         )
 
 
+class RunsPage(msgspec.Struct, frozen=True):
+    """A page of runs; `next` is the cursor of the next page."""
+
+    rows: tuple[Any, ...]
+    next: str | None = None
+
+
+def metadata_of(text: str) -> dict[str, Any]:
+    """Read the metadata that threads must have.
+
+    Raises:
+        ValueError: it is not a JSON object.
+    """
+    if not text.strip():
+        return {}
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError('the metadata must be a JSON object, such as {"user": "ada"}')  # noqa: TRY004
+    return found
+
+
+def matches(entry: ThreadEntry, asked: ThreadFilter) -> bool:
+    """Whether a thread is one of those that are asked for."""
+    return (
+        entry.thread_id.startswith(asked.prefix)
+        and asked.status in ("", entry.status)
+        and asked.graph in ("", entry.graph)
+    )
+
+
 def _number(step: StateSnapshot) -> int | None:
     number = (step.metadata or {}).get("step")
     return number if isinstance(number, int) else None
-
-
-def checkpoint_of(step: StateSnapshot) -> str:
-    """Return the id of a step's checkpoint; "" for the state of a thread without any."""
-    return str(step.config.get("configurable", {}).get("checkpoint_id") or "")
-
-
-def parent_of(step: StateSnapshot) -> str:
-    """Return the id of the checkpoint before a step; "" for the first."""
-    return str((step.parent_config or {}).get("configurable", {}).get("checkpoint_id") or "")

@@ -17,9 +17,8 @@ from actorgraph.studio.source import (
     ThreadEntry,
     ThreadFilter,
     ThreadsPage,
-    checkpoint_of,
-    parent_of,
 )
+from actorgraph.studio.steps import checkpoint_of, parent_of
 from actorgraph.studio.thread_views import (
     failures_of,
     marks_of,

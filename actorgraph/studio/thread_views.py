@@ -8,9 +8,8 @@ import msgspec
 from actorgraph.studio.changes import changes
 from actorgraph.studio.forms import Form, form_of
 from actorgraph.studio.shown import Moment, Shown, moment, plain, shown
-from actorgraph.studio.source import checkpoint_of, parent_of
-from actorgraph.studio.waterfall import TaskBar
-from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
+from actorgraph.studio.steps import checkpoint_of, parent_of, task_state
+from actorgraph.values.state_snapshot import StateSnapshot
 
 TEXT_NODES = 4
 """Nodes that a step's row names."""
@@ -51,6 +50,15 @@ class Failure(msgspec.Struct, frozen=True):
     attempts: int = 0
 
 
+class ShownChange(msgspec.Struct, frozen=True):
+    """One row of the table of changes; see `changes.Change`."""
+
+    path: str
+    kind: str
+    before: Shown
+    after: Shown
+
+
 class StateView(msgspec.Struct, frozen=True):
     """The state at one step."""
 
@@ -62,7 +70,7 @@ class StateView(msgspec.Struct, frozen=True):
     source: str
     run_id: str
     values: tuple[tuple[str, Shown], ...]
-    changes: tuple[tuple[str, str, Shown, Shown], ...]
+    changes: tuple[ShownChange, ...]
     more_changes: int
 
 
@@ -126,16 +134,8 @@ def marks_of(step: StateSnapshot, done: Sequence[str]) -> list[tuple[str, str]]:
     """
     found: dict[str, str] = dict.fromkeys(done, "done")
     for task in step.tasks:
-        found[task.name] = _task_state(task) or found.get(task.name, "")
+        found[task.name] = task_state(task) or found.get(task.name, "")
     return [(name, state) for name, state in found.items() if state]
-
-
-def _task_state(task: PregelTask) -> str:
-    if task.error is not None:
-        return "failed"
-    if task.interrupts:
-        return "waiting"
-    return "done" if task.result is not None else ""
 
 
 def questions_of(step: StateSnapshot) -> list[Question]:
@@ -174,7 +174,10 @@ def state_view(
         str(metadata.get("source", "")),
         str(metadata.get("run_id", "")),
         tuple((str(name), shown(value)) for name, value in _items(now)),
-        tuple((row.path, row.kind, shown(row.before), shown(row.after)) for row in found.rows),
+        tuple(
+            ShownChange(row.path, row.kind, shown(row.before), shown(row.after))
+            for row in found.rows
+        ),
         found.more,
     )
 
@@ -183,14 +186,3 @@ def _items(values: Any) -> list[tuple[str, Any]]:
     if isinstance(values, Mapping):
         return list(values.items())
     return [("state", values)] if values is not None else []
-
-
-def bars_of(steps: Sequence[StateSnapshot]) -> list[TaskBar]:
-    """Make the bars of the tasks of a page of steps, oldest first."""
-    bars: list[TaskBar] = []
-    for step in reversed(steps):
-        number = (step.metadata or {}).get("step", 0)
-        for task in step.tasks:
-            state: Any = _task_state(task) or ("waiting" if step is steps[0] else "done")
-            bars.append(TaskBar(task.name, int(number) + 1, state, error=task.error or ""))
-    return bars
