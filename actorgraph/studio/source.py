@@ -8,10 +8,11 @@ import msgspec
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.system import ActorSystem
-from actorgraph.values.state_snapshot import StateSnapshot
-from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.studio.saver_steps import snapshot_of
 from actorgraph.studio.steps import bars_of, checkpoint_of
 from actorgraph.studio.waterfall import TaskBar
+from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.endpoint import Server
 from actorgraph.web.problems import NotFound
 from actorgraph.web.thread_registry import GRAPH, thread_metadata_of
@@ -21,6 +22,8 @@ EMPTY = StateSnapshot({}, (), {}, None, None, None, (), ())
 
 STEPS_MAX = 50
 """Steps of one page."""
+LOOKED_AT_MAX = 20_000
+"""Checkpoints that are read to list threads without an index."""
 THREADS_MAX = 50
 """Threads of one page."""
 
@@ -132,8 +135,31 @@ class Source:
         status = thread_status(head, busy=bool(open_runs))
         return msgspec.structs.replace(entry, status=status, steps=_number(head))
 
+    async def _stored_thread(self, thread_id: str) -> ThreadEntry | None:
+        found = await self.saver.aget_tuple(_place(thread_id))
+        return None if found is None else _entry(thread_id, snapshot_of(found))
+
+    async def _stored_threads(self, asked: ThreadFilter, at: int) -> ThreadsPage:
+        """List threads by their checkpoints, which are sorted by time."""
+        rows, known = list[ThreadEntry](), set[str]()
+        async for one in self.saver.alist(None, limit=LOOKED_AT_MAX):
+            place = one.config["configurable"]
+            if place.get("checkpoint_ns") or place["thread_id"] in known:
+                continue
+            known.add(place["thread_id"])
+            entry = _entry(place["thread_id"], snapshot_of(one))
+            if matches(entry, asked):
+                rows.append(entry)
+            if len(rows) > at + THREADS_MAX:
+                break
+        page = tuple(rows[at : at + THREADS_MAX])
+        return ThreadsPage(page, str(at + THREADS_MAX) if len(rows) > at + THREADS_MAX else None)
+
     async def head(self, entry: ThreadEntry) -> StateSnapshot:
         """Read the newest state of a thread."""
+        if self.server is None:
+            found = await self.saver.aget_tuple(_place(entry.thread_id))
+            return EMPTY if found is None else snapshot_of(found)
         graph = self.graphs.get(entry.graph)
         if graph is None:
             return EMPTY
@@ -148,9 +174,10 @@ class Source:
         Raises:
             ValueError: a field of the filter is invalid.
         """
-        assert self.server is not None
         metadata = metadata_of(asked.metadata)
         at = int(after) if after and after.isdecimal() else 0
+        if self.server is None:
+            return await self._stored_threads(asked, at)
         rows: list[ThreadEntry] = []
         for one in await self.server.threads.all({**metadata, **wanted}):
             entry = await self.thread(one.thread_id)
@@ -164,7 +191,8 @@ class Source:
         self, asked: Any, wanted: Mapping[str, Any], after: str | None, limit: int
     ) -> "RunsPage":
         """Read a page of runs, newest first."""
-        assert self.system is not None
+        if self.system is None:
+            return RunsPage(())
         found = [
             run
             for run in await self.system.runs()
@@ -209,6 +237,9 @@ class Source:
 
     async def step(self, entry: ThreadEntry, checkpoint: str) -> StateSnapshot | None:
         """Read one step; None if it doesn't exist."""
+        if self.server is None:
+            found = await self.saver.aget_tuple(_place(entry.thread_id, checkpoint))
+            return None if found is None else snapshot_of(found)
         graph = self.graphs.get(entry.graph)
         if graph is None:
             return None
@@ -217,13 +248,18 @@ class Source:
     async def steps(self, entry: ThreadEntry, before: str | None) -> StepsPage:
         """Read a page of steps, newest first; the newest of all with its pending writes."""
         graph = self.graphs.get(entry.graph)
-        if graph is None:
+        if self.server is None:
+            after = _place(entry.thread_id, before) if before else None
+            tuples = self.saver.alist(_place(entry.thread_id), before=after, limit=STEPS_MAX + 1)
+            found = [snapshot_of(one) async for one in tuples]
+        elif graph is None:
             return StepsPage((), None)
-        rows = graph.aget_state_history(
-            thread_id=entry.thread_id, before=before, limit=STEPS_MAX + 1
-        )
-        found = [step async for step in rows]
-        if found and before is None:
+        else:
+            rows = graph.aget_state_history(
+                thread_id=entry.thread_id, before=before, limit=STEPS_MAX + 1
+            )
+            found = [step async for step in rows]
+        if graph is not None and found and before is None:
             found[0] = await self.head(entry)
         more = len(found) > STEPS_MAX
         return StepsPage(
@@ -259,6 +295,16 @@ def matches(entry: ThreadEntry, asked: ThreadFilter) -> bool:
         and asked.status in ("", entry.status)
         and asked.graph in ("", entry.graph)
     )
+
+
+def _place(thread_id: str, checkpoint: str = "") -> dict[str, Any]:
+    place = {"thread_id": thread_id, "checkpoint_ns": ""}
+    return {"configurable": place | ({"checkpoint_id": checkpoint} if checkpoint else {})}
+
+
+def _entry(thread_id: str, head: StateSnapshot) -> ThreadEntry:
+    status = thread_status(head, busy=False)
+    return ThreadEntry(thread_id, "", status, _number(head), head.created_at or "", {})
 
 
 def _number(step: StateSnapshot) -> int | None:

@@ -105,13 +105,14 @@ async def _thread_context(call: StudioCall, *, whole: bool) -> dict[str, Any]:
     shown_step = step or head
     context: dict[str, Any] = {
         "title": title_of(entry),
+        "partial": not whole,
         "thread": _thread(call, entry, address),
         "steps": step_rows(found.steps, current, address, from_head=not before),
         "steps_query": urlencode({k: call.query[k] for k in ("step", "before") if k in call.query}),
         "marks": json.dumps(_marks(shown_step, found.steps)),
         "waterfall": Markup(
             waterfall(await call.source.bars(entry, found.steps), microseconds_now())
-        ),  # noqa: S704 - escaped where it is made
+        ),
         "newer": address if before else None,
         "older": f"{address}?before={found.before}" if found.before else None,
     }
