@@ -1,9 +1,11 @@
 """What a step changed: two JSON-like states compared key by key, as rows of a page. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import msgspec
+
+from actorgraph.web.access import equal_json
 
 ROWS_MAX = 200
 """Changes that are listed; the rest is counted."""
@@ -91,10 +93,11 @@ def _lists(path: str, before: Sequence[Any], after: Sequence[Any], depth: int) -
         yield Change(f"{path}[{at}]", "removed", before=before[at])
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: Any) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, list | tuple)
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are equal; true doesn't equal 1."""
-    return type(one) is type(other) and bool(one == other)
+    """Whether two values are equal as JSON; 1 doesn't equal 1.0 here, which is shown otherwise."""
+    scalars = not isinstance(one, Mapping | list | tuple)
+    return (type(one) is type(other) or not scalars) and equal_json(one, other)

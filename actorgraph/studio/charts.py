@@ -22,7 +22,8 @@ def chart(title: str, values: Sequence[float], unit: str = "") -> str:
     )
     line = f'<polyline class="line" points="{points}"/>' if len(values) > 1 else ""
     return (
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">'
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{escape(label)}">'
         f'<text class="label" x="{PAD}" y="13">{escape(title)}</text>'
         f'<text class="value" x="{WIDTH - PAD}" y="13" text-anchor="end">{escape(text)}</text>'
         f"{line}</svg>"

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from markupsafe import Markup
 from starlette.responses import Response
 
-from actorgraph.studio.pages import Handler, StudioCall
+from actorgraph.studio.pages import Handler, StudioCall, drawn
 from actorgraph.studio.shown import part, whole
 from actorgraph.web.problems import NotFound
 
@@ -36,7 +35,7 @@ async def graph(call: StudioCall) -> Response:
         raise NotFound(f"graph {name!r} not found")
     xray = call.query.get("xray", "0")
     depth: Any = True if xray == "all" else int(xray) if xray.isdecimal() else 0
-    drawn = found.get_graph(xray=depth).draw_svg()
+    picture = found.get_graph(xray=depth).draw_svg()
     schemas = [
         ("Input schema", found.get_input_jsonschema),
         ("Output schema", found.get_output_jsonschema),
@@ -49,7 +48,7 @@ async def graph(call: StudioCall) -> Response:
         name=name,
         xray=xray,
         levels=LEVELS,
-        picture=Markup(drawn),  # noqa: S704 - escaped where it is drawn
+        picture=drawn(picture),
         topology=whole(found.topology()),
         schemas=[(title, text) for title, get in schemas if (text := _schema(get))],
     )

@@ -32,17 +32,9 @@ SESSIONS_MAX = 100
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 SAFE = ("GET", "HEAD")
 
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "connect-src 'self'",
-        "img-src 'self' data:",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-    )
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 _HEADERS = (
     (b"content-security-policy", POLICY.encode()),

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from actorgraph.studio.charts import chart
-from actorgraph.studio.pages import Handler, StudioCall
+from actorgraph.studio.pages import Handler, StudioCall, drawn
 
 CHARTS = (
     ("Active runs", "active", ""),
@@ -54,7 +54,7 @@ async def _figures(call: StudioCall) -> dict[str, Any]:
 
 def _charts(history: Sequence[Any]) -> list[Markup]:
     return [
-        Markup(chart(title, [getattr(one, name) for one in history], unit))  # noqa: S704 - escaped
+        drawn(chart(title, [getattr(one, name) for one in history], unit))
         for title, name, unit in CHARTS
     ]
 

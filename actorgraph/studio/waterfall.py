@@ -52,11 +52,9 @@ def waterfall(bars: Sequence[TaskBar], now: int) -> str:
     span = max(max(end for _, end in timed) - first, 1)
     room = WIDTH - LABEL - PAD
     height = LINE * (len(bars) + 1) + PAD
-    parts = [
-        f'<svg class="waterfall" viewBox="0 0 {WIDTH} {height}" role="img"'
-        f' aria-label="{len(bars)} tasks over {_duration(span)}">',
-        *_axis(span, room, height),
-    ]
+    label = f"{len(bars)} tasks over {_duration(span)}"
+    head = f'<svg class="waterfall" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">'
+    parts = [head, *_axis(span, room, height)]
     for row, (bar, (start, end)) in enumerate(zip(bars, timed, strict=True)):
         x = LABEL + (start - first) / span * room
         width = max((end - start) / span * room, 2)
@@ -92,10 +90,10 @@ def _line(bar: TaskBar, y: int, x: float, width: float, lasts: int) -> list[str]
     time = f", {_duration(lasts)}" if bar.start is not None else ""
     error = f": {bar.error[:200]}" if bar.error else ""
     title = f"{bar.name}, step {bar.step}{attempt}, {bar.state}{time}{error}"
+    place = f'x="{x:.1f}" y="{y + 2}" width="{width:.1f}" height="{BAR}" rx="2"'
     return [
         f'<text class="label" x="0" y="{y + BAR}">{bar.step} {escape(name)}</text>',
-        f'<rect class="bar {bar.state}" x="{x:.1f}" y="{y + 2}" width="{width:.1f}"'
-        f' height="{BAR}" rx="2"><title>{escape(title)}</title></rect>',
+        f'<rect class="bar {bar.state}" {place}><title>{escape(title)}</title></rect>',
     ]
 
 

@@ -197,7 +197,7 @@ class SqliteBackend:
 
     async def _open_to_read(self) -> None:
         """Connect to an existing file; see `open` for what is raised."""
-        source = f"{Path(self.path).absolute().as_uri()}?mode=ro"
+        source = f"{Path(os.path.abspath(self.path)).as_uri()}?mode=ro"  # noqa: ASYNC240, PTH100 - no I/O
         settings = ConnectionSettings(
             source,
             uri=True,
