@@ -28,6 +28,7 @@ from actorgraph.studio.pages import Handler, StudioCall, answer
 from actorgraph.studio.source import Source
 from actorgraph.web.access import Access, Authenticate, Authorize
 from actorgraph.web.app import GraphRoutes, effective_authorize
+from actorgraph.web.endpoint import with_slashes
 
 ACTIONS = (
     "studio.read",
@@ -93,6 +94,8 @@ class Studio:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        if scope["type"] == "http":
+            scope = with_slashes(scope)
         await self._app(scope, receive, send)
 
     def _routes(self) -> list[BaseRoute]:

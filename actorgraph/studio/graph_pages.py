@@ -29,7 +29,7 @@ async def graphs(call: StudioCall) -> Response:
 async def graph(call: StudioCall) -> Response:
     """Show one graph."""
     await call.may("studio.read")
-    name = call.request.path_params["name"]
+    name = call.path("name")
     found = (await call.access.visible(call.principal, call.source.graphs)).get(name)
     if found is None:
         raise NotFound(f"graph {name!r} not found")

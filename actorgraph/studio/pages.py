@@ -19,6 +19,7 @@ from actorgraph.errors import ActorGraphError
 from actorgraph.runtime.log import event
 from actorgraph.studio.source import Source
 from actorgraph.web.access import Access, contains
+from actorgraph.web.endpoint import unescaped
 from actorgraph.web.problems import HttpProblem, NotFound, response_to
 
 BODY_MAX = 4_000_000
@@ -80,6 +81,10 @@ class StudioCall(msgspec.Struct):
     def query(self) -> Mapping[str, str]:
         """The query's parameters."""
         return self.request.query_params
+
+    def path(self, name: str) -> str:
+        """Return a parameter of the path, with the slashes in it."""
+        return unescaped(self.request, self.request.path_params[name])
 
     async def may(
         self, action: str, thread_id: str | None = None, metadata: Mapping[str, Any] | None = None

@@ -11,7 +11,6 @@ from actorgraph.errors import ActorGraphError
 from actorgraph.studio.pages import Handler, StudioCall
 from actorgraph.studio.shown import moment, part
 from actorgraph.studio.thread_actions import MODES
-from actorgraph.web.access import contains
 from actorgraph.web.problems import HttpProblem
 
 STATUSES = (
@@ -103,11 +102,6 @@ async def act(call: StudioCall) -> Response:
             failed += 1
     query = f"?{urlencode({'problem': f'{failed} runs could not be changed'})}" if failed else ""
     return call.back(f"/runs{query}")
-
-
-def visible(run: Any, wanted: Any) -> bool:
-    """Whether a run's metadata contains what the access rules require."""
-    return not wanted or contains(run.metadata, wanted)
 
 
 PAGES: tuple[tuple[str, str, Handler], ...] = (

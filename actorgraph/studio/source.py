@@ -13,6 +13,7 @@ from actorgraph.studio.steps import bars_of, checkpoint_of
 from actorgraph.studio.waterfall import TaskBar
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.web.access import contains
 from actorgraph.web.endpoint import Server
 from actorgraph.web.problems import NotFound
 from actorgraph.web.thread_registry import GRAPH, thread_metadata_of
@@ -193,16 +194,27 @@ class Source:
         """Read a page of runs, newest first."""
         if self.system is None:
             return RunsPage(())
-        found = [
-            run
-            for run in await self.system.runs()
-            if asked.status in ("", run.status)
-            and asked.graph in ("", run.graph)
-            and run.thread_id.startswith(asked.prefix)
-            and (after is None or run.id < after)
-        ]
-        rows = list(reversed(found))[: limit + 1]
+        rows: list[Any] = []
+        for run in reversed(await self.system.runs()):
+            if (
+                asked.status in ("", run.status)
+                and asked.graph in ("", run.graph)
+                and run.thread_id.startswith(asked.prefix)
+                and (after is None or run.id < after)
+                and await self._is_visible(run, wanted)
+            ):
+                rows.append(run)
+            if len(rows) > limit:
+                break
         return RunsPage(tuple(rows[:limit]), rows[limit - 1].id if len(rows) > limit else None)
+
+    async def _is_visible(self, run: Any, wanted: Mapping[str, Any]) -> bool:
+        """Whether the metadata of a run's thread contains what the access rules require."""
+        if not wanted:
+            return True
+        assert self.server is not None
+        found = await self.server.threads.get(run.thread_id)
+        return found is not None and contains(found.metadata, wanted)
 
     async def bars(self, entry: ThreadEntry, steps: Sequence[StateSnapshot]) -> list[TaskBar]:
         """Return the tasks of a page of steps, oldest first."""

@@ -137,7 +137,7 @@ async def admitted(call: StudioCall, action: str) -> ThreadEntry:
     Raises:
         HttpProblem: it doesn't exist, or the principal may not.
     """
-    thread_id = call.request.path_params["thread_id"]
+    thread_id = call.path("thread_id")
     entry = await call.source.thread(thread_id)
     await call.may(action, thread_id, entry.metadata if entry else {})
     if entry is None:

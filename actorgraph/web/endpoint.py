@@ -267,7 +267,7 @@ class Endpoint(Struct, frozen=True):
 
     async def _answer(self, server: Server, request: Request) -> Response:
         principal = await self._principal(server, request)
-        path = {name: _unescaped(request, text) for name, text in request.path_params.items()}
+        path = {name: unescaped(request, text) for name, text in request.path_params.items()}
         call = ApiCall(server, request, path, principal)
         if self.query is not None:
             call.query = convert_to(dict(request.query_params), self.query, "the query")
@@ -370,8 +370,8 @@ def _check_rate(server: Server, client: tuple[str, str]) -> None:
         raise TooMany("Rate limit exceeded", headers={"Retry-After": retry_after(wait_s)})
 
 
-def _unescaped(request: Request, text: Any) -> str:
-    """Restore the slashes inside a path parameter."""
+def unescaped(request: Request, text: Any) -> str:
+    """Restore the slashes inside a path parameter; see `with_slashes`."""
     return str(text).replace(SLASH, "/") if SLASHES in request.scope else str(text)
 
 

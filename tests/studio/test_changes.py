@@ -29,7 +29,7 @@ class TestChanges:
             ({"log": ["x", "y"]}, {"log": ["x"]}, [Change("log[1]", "removed", "y")]),
             ({"a": {"b": [1]}}, {"a": {"b": [2]}}, [Change("a.b[0]", "changed", 1, 2)]),
             (1, "1", [Change("state", "changed", 1, "1")]),
-            ({"a": True}, {"a": 1}, [Change("a", "changed", True, 1)]),
+            ({"a": True}, {"a": 1}, [Change("a", "changed", before=True, after=1)]),
         ],
     )
     def test_differences_are_named_by_their_place(self, before, after, rows):

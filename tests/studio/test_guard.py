@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from actorgraph.studio.guard import COOKIE, LOOPBACK, StudioGuard, host_name, is_same_origin
 
-TOKEN = "t0ken"
+TOKEN = "t0ken"  # noqa: S105 - of tests
 
 
 def client(token=TOKEN, **options):
@@ -24,7 +24,7 @@ def in_session():
 class TestSessions:
     def test_the_token_is_exchanged_for_another_value(self):
         """
-        The address with the token redirects to the one without, with a cookie that is not the token.
+        The address with the token redirects to the one without, with a cookie of another value.
         """
         found = client().get(f"/threads?a=1&token={TOKEN}", follow_redirects=False)
 

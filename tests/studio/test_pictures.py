@@ -4,7 +4,7 @@ import gzip
 import re
 from hashlib import sha256
 from importlib import resources
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from actorgraph.studio.charts import chart
 from actorgraph.studio.waterfall import TaskBar, waterfall
@@ -17,8 +17,8 @@ VENDORED = {
 
 
 def bars(svg):
-    root = ElementTree.fromstring(svg)  # noqa: S314 - made here
-    return [one for one in root.iter("rect")]
+    root = ET.fromstring(svg)  # noqa: S314 - made here
+    return list(root.iter("rect"))
 
 
 class TestWaterfall:
