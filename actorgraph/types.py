@@ -46,6 +46,7 @@ from actorgraph.values.stream_items import (
     UpdatesStreamPart,
     ValuesStreamPart,
 )
+from actorgraph.values.timeline import TaskAttempt, TimelineStep, TimelineTask
 
 __all__ = [
     "TAG_HIDDEN",
@@ -79,9 +80,12 @@ __all__ = [
     "StreamMode",
     "StreamPart",
     "StreamWriter",
+    "TaskAttempt",
     "TaskPayload",
     "TaskResultPayload",
     "TasksStreamPart",
+    "TimelineStep",
+    "TimelineTask",
     "TimeoutPolicy",
     "TracePolicy",
     "UpdatesStreamPart",

@@ -17,6 +17,7 @@ import msgspec
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.encryption import NOWHERE, Place, input_of, items_at, value_at, writes_at
+from actorgraph.codec.packed_times import pack_times
 from actorgraph.codec.records import (
     MAY_BE_INLINE,
     Placement,
@@ -43,7 +44,14 @@ from actorgraph.values.commits import (
     MergeRow,
     RangeRow,
 )
-from actorgraph.values.constants import CALL, CHECKPOINT_FORMAT, CONTROL_INDEX, INTERRUPT, START
+from actorgraph.values.constants import (
+    CALL,
+    CHECKPOINT_FORMAT,
+    CONTROL_INDEX,
+    INTERRUPT,
+    START,
+    TIMES,
+)
 from actorgraph.values.ids import as_bytes, version_apart
 from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Save, TaskPath
 
@@ -254,7 +262,10 @@ class HandOff:
         try:
             known = self._shared_input.rows
             named = self._shared_input.writes(entry.base, entry.writes) if known else None
-            payload = self._codec.encode(named or list(map(list, entry.writes)), where, place)
+            writes = named or list(map(list, entry.writes))
+            if entry.times is not None:
+                writes = [*writes, [TIMES, pack_times(entry.times)]]
+            payload = self._codec.encode(writes, where, place)
         except SerializationError:
             # Encode again, write by write: the error then names the channel, not a list index.
             for channel, value in entry.writes:

@@ -17,6 +17,7 @@ from actorgraph.codec.decode_errors import checkpoint_label, raise_located
 from actorgraph.codec.encryption import NOWHERE, input_of, items_at, value_at, writes_of
 from actorgraph.codec.list_cache import are_contiguous
 from actorgraph.codec.migrations import apply_migrations, rename_old_edges
+from actorgraph.codec.packed_times import unpack_times
 from actorgraph.codec.records import (
     Placement,
     Record,
@@ -31,7 +32,7 @@ from actorgraph.superstep.deltas import batches, refolded
 from actorgraph.superstep.list_rows import ListRow, StoredList
 from actorgraph.values.checkpoint import OpenClaim, Restored, StoredWrite
 from actorgraph.values.commits import LedgerRow, Loaded, Shared, StoredCheckpoint, StoredRange
-from actorgraph.values.constants import HANDLER_MARK, PUSH, START
+from actorgraph.values.constants import HANDLER_MARK, PUSH, START, TIMES
 from actorgraph.values.ids import as_text, created_of
 from actorgraph.values.run import TaskPath
 
@@ -149,13 +150,14 @@ def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> Stor
         for channel, value in codec.decode(row.payload, place):
             writes.append((channel, value))
             refers = refers or type(value) is Shared
+        times = unpack_times(writes.pop()[1]) if writes and writes[-1][0] == TIMES else None
         if row.index < 0 and not writes:
             raise _empty()
         if refers and stored.blobs:
             record = decode_record(stored.row.record)
             writes = [(c, resolve_shared(codec, stored, record, value)) for c, value in writes]
         task, path = as_text(row.task), _path(row.path)
-        return StoredWrite(task, path, row.index, row.generation, tuple(writes))
+        return StoredWrite(task, path, row.index, row.generation, tuple(writes), times)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - as above

@@ -129,8 +129,8 @@ def _on_end(state: RunState, event: Ending) -> list[Effect]:
             return _on_success(state, result)
         case TaskInterrupted():
             return _on_interrupt(state, event)
-        case TaskFailed(task, error):
-            return _on_failure(state, task, error)
+        case TaskFailed():
+            return _on_failure(state, event)
         case TaskCancelled(task):
             state.running.pop(task, None)
             return go_on(state)
@@ -167,7 +167,7 @@ def _on_interrupt(state: RunState, event: TaskInterrupted) -> list[Effect]:
     if task is None:
         return []
     state.interrupted[task.id] = event.interrupts
-    asked = control_entry(state, task, INTERRUPT, list(event.interrupts))
+    asked = control_entry(state, task, INTERRUPT, list(event.interrupts), event.times)
     used = consumed(state, task, event.answers, event.took_bare)
     effects = _send_rows(state, (*used, asked))
     if event.interrupts:  # a breakpoint of a subgraph has one chunk, when the run pauses
@@ -176,8 +176,8 @@ def _on_interrupt(state: RunState, event: TaskInterrupted) -> list[Effect]:
     return effects + go_on(state)
 
 
-def _on_failure(state: RunState, identifier: str, error: BaseException) -> list[Effect]:
-    task = state.running.pop(identifier, None)
+def _on_failure(state: RunState, event: TaskFailed) -> list[Effect]:
+    task, error = state.running.pop(event.task, None), event.error
     if task is None:
         return []
     mark_input_stored(state, error)
@@ -185,8 +185,9 @@ def _on_failure(state: RunState, identifier: str, error: BaseException) -> list[
     if (question := refused_question(error)) is not None:
         return _send_rows(state, take_answer_back(state, task, question, error)) + go_on(state)
     if state.plan.handlers and handles(state, task, error):
-        return hand_over(state, task, error) + go_on(state)
-    effects = _send_rows(state, (control_entry(state, task, ERROR, error_repr(error)),))
+        return hand_over(state, task, event) + go_on(state)
+    failed = control_entry(state, task, ERROR, error_repr(error), event.times)
+    effects = _send_rows(state, (failed,))
     chunks.hold_task(state, task, error=error)
     return effects + leave(state, Failed(error))
 

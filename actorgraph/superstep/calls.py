@@ -239,7 +239,9 @@ def _with_those_of_calls(calls: OpenCalls, identifier: str, event: Ending) -> En
         return TaskCancelled(result.task)
     if asked:
         questions = tuple(asked.values())
-        return TaskInterrupted(result.task, questions, result.answers, result.took_bare)
+        return TaskInterrupted(
+            result.task, questions, result.answers, result.took_bare, result.times
+        )
     return event if drained is None else TaskDrained(result.task, drained)
 
 

@@ -35,6 +35,7 @@ from actorgraph.values.run import (
     Save,
     Task,
     TaskResult,
+    TaskTimes,
     Write,
 )
 
@@ -48,15 +49,25 @@ def result_entry(state: RunState, task: Task, result: TaskResult) -> LedgerEntry
     # The path of a call has both: its caller and its function.
     if (path[0] == PUSH or HANDLER_MARK in path) and path[-1] != CALL:
         path = (*path, task.name)
-    return LedgerEntry(state.checkpoint, task.id, path, 0, 0, writes)
+    return LedgerEntry(state.checkpoint, task.id, path, 0, 0, writes, result.times)
 
 
-def control_entry(state: RunState, task: Task | None, kind: str, value: object) -> LedgerEntry:
-    """Make the ledger row of an error, a question or answers; a later generation replaces it."""
+def control_entry(
+    state: RunState,
+    task: Task | None,
+    kind: str,
+    value: object,
+    times: TaskTimes | None = None,
+) -> LedgerEntry:
+    """Make the ledger row of an error, a question or answers; a later generation replaces it.
+
+    Args:
+        times: when the task ran, if it has ended with this.
+    """
     identifier, path = (task.id, task.path) if task else (TaskId(NULL_TASK), ())
     writes: tuple[Write, ...] = ((kind, value),)
     index = CONTROL_INDEX[kind]
-    return LedgerEntry(state.checkpoint, identifier, path, index, state.generation, writes)
+    return LedgerEntry(state.checkpoint, identifier, path, index, state.generation, writes, times)
 
 
 def keep(state: RunState, *entries: LedgerEntry) -> tuple[LedgerEntry, ...]:

@@ -38,7 +38,7 @@ from actorgraph.values.constants import ERROR, ERROR_SOURCE_NODE, HANDLER_MARK, 
 from actorgraph.values.http_errors import headers_of
 from actorgraph.values.ids import task_id
 from actorgraph.values.policies import Durability, RetryOn, RetryPolicy
-from actorgraph.values.run import Effect, LedgerEntry, Task, TaskResult
+from actorgraph.values.run import Effect, LedgerEntry, Task, TaskFailed, TaskResult, TaskTimes
 
 
 def next_delay(
@@ -98,12 +98,13 @@ def handles(state: RunState, task: Task, error: BaseException) -> bool:
     return node is not None and bool(node.handler) and isinstance(error, Exception)
 
 
-def hand_over(state: RunState, task: Task, error: BaseException) -> list[Effect]:
+def hand_over(state: RunState, task: Task, event: TaskFailed) -> list[Effect]:
     """Make the handler's task due; it starts once the failure is stored.
 
     A run that is leaving stores the failure only: the next run begins with the handler.
     """
-    rows = failure_rows(state, task, error)
+    error = event.error
+    rows = failure_rows(state, task, error, event.times)
     chunks.hold_task(state, task, error=error)
     if state.outcome is not None:
         state.unflushed.extend(rows if state.has_saver else ())
@@ -119,9 +120,11 @@ def hand_over(state: RunState, task: Task, error: BaseException) -> list[Effect]
     return effects
 
 
-def failure_rows(state: RunState, task: Task, error: BaseException) -> tuple[LedgerEntry, ...]:
+def failure_rows(
+    state: RunState, task: Task, error: BaseException, times: TaskTimes | None = None
+) -> tuple[LedgerEntry, ...]:
     """Make the rows for a failure: its error, and that the node's handler handles it."""
-    failed = control_entry(state, task, ERROR, error_repr(error))
+    failed = control_entry(state, task, ERROR, error_repr(error), times)
     return failed, control_entry(state, task, ERROR_SOURCE_NODE, task.name)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self, TypedDict
 
 import msgspec
 
-from actorgraph.values.run import NO_DELTAS, TaskPath
+from actorgraph.values.run import NO_DELTAS, TaskPath, TaskTimes
 
 ChannelVersions = dict[str, Any]
 """Channel -> its version: an integer, a float or text, the same type throughout a thread."""
@@ -212,6 +212,7 @@ class StoredWrite(msgspec.Struct, frozen=True):
         index: 0 or more for a task's own writes, negative for control (see `CONTROL_INDEX`).
         generation: of control rows of one kind, the highest counts.
         writes: as the task made them.
+        times: when the task ran; None in rows of other kinds, and in those of older versions.
     """
 
     task: str
@@ -219,6 +220,7 @@ class StoredWrite(msgspec.Struct, frozen=True):
     index: int
     generation: int
     writes: tuple[tuple[str, Any], ...]
+    times: TaskTimes | None = None
 
 
 class OpenClaim(msgspec.Struct, frozen=True):

@@ -11,6 +11,9 @@ INTERRUPT: Final = "__interrupt__"
 RESUME: Final = "__resume__"
 ERROR: Final = "__error__"
 NO_WRITES: Final = "__no_writes__"
+TIMES: Final = "__times__"
+"""The last write of a stored row: when the task ran. No reader of writes sees it."""
+
 ROUTED: Final = "__routed__"
 """The control write that maps a question of a subgraph to its answer."""
 
@@ -56,7 +59,7 @@ CONTROL_INDEX: Final = {
 
 RESERVED_NODE_NAMES: Final = frozenset({START, END, INPUT, ROOT, INTERRUPT, "__copy__"})
 RESERVED_CHANNELS: Final = frozenset(
-    {TASKS, INTERRUPT, RESUME, ERROR, NO_WRITES, ROUTED, INPUT, ERROR_SOURCE_NODE}
+    {TASKS, INTERRUPT, RESUME, ERROR, NO_WRITES, TIMES, ROUTED, INPUT, ERROR_SOURCE_NODE}
 )
 NAMESPACE_SEPARATOR: Final = "|"
 NAMESPACE_END: Final = ":"

@@ -58,10 +58,39 @@ class Task(msgspec.Struct, frozen=True, gc=False):
         return f"{self.within}{NAMESPACE_SEPARATOR}{own}" if self.within else own
 
 
+class FailedAttempt(msgspec.Struct, frozen=True, gc=False):
+    """An attempt of a task after which its retry policy made another one.
+
+    Attributes:
+        start: microseconds since 1970-01-01 UTC.
+        end: the same.
+        error: its text.
+    """
+
+    start: int
+    end: int
+    error: str
+
+
+class TaskTimes(msgspec.Struct, frozen=True, gc=False):
+    """When a task ran, for display only: clocks decide nothing.
+
+    Attributes:
+        start: when its last attempt began, in microseconds since 1970-01-01 UTC.
+        end: when that attempt ended.
+        failed: the attempts before it in the same run, the oldest first.
+    """
+
+    start: int
+    end: int
+    failed: tuple[FailedAttempt, ...] = ()
+
+
 class TaskResult(msgspec.Struct, frozen=True, gc=False):
     """A finished task: its writes in the node's order, and the answers it consumed.
 
     Attributes:
+        times: when it ran; None if that was not measured.
         took_bare: whether it or a subgraph of it used the answer that was given without an id.
         cached: whether the writes are from a cache.
     """
@@ -71,6 +100,7 @@ class TaskResult(msgspec.Struct, frozen=True, gc=False):
     answers: tuple[Any, ...] = ()
     took_bare: bool = False
     cached: bool = False
+    times: TaskTimes | None = None
 
 
 # --- events: what happened ---
@@ -87,6 +117,7 @@ class TaskFailed(msgspec.Struct, frozen=True):
 
     task: TaskId
     error: BaseException
+    times: TaskTimes | None = None
 
 
 class TaskInterrupted(msgspec.Struct, frozen=True, gc=False):
@@ -96,6 +127,7 @@ class TaskInterrupted(msgspec.Struct, frozen=True, gc=False):
     interrupts: tuple[Interrupt, ...]
     answers: tuple[Any, ...] = ()
     took_bare: bool = False
+    times: TaskTimes | None = None
 
 
 class TaskCancelled(msgspec.Struct, frozen=True, gc=False):
@@ -233,6 +265,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
         base: the checkpoint.
         index: 0 for the task's own, negative for control (see `CONTROL_INDEX`).
         generation: a later one replaces control rows of the same index.
+        times: when the task ran, if the row is of its end.
     """
 
     base: bytes
@@ -241,6 +274,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, gc=False):
     index: int
     generation: int
     writes: tuple[Write, ...]
+    times: TaskTimes | None = None
 
 
 NO_DELTAS: Mapping[str, tuple[int, int]] = MappingProxyType({})

@@ -69,6 +69,42 @@ class State(Struct):
     parent_checkpoint_id: str | None = None
 
 
+class Attempt(Struct):
+    """One call of a task's function; times are microseconds since 1970, or null if unknown."""
+
+    start: int | None
+    end: int | None
+    status: str
+    error: str | None
+
+
+class TimelineTask(Struct):
+    """A task of a superstep with all its attempts."""
+
+    id: str
+    name: str
+    status: str
+    attempts: list[Attempt]
+    error: str | None
+    is_call: bool
+    start: int | None
+    end: int | None
+
+
+class TimelineStep(Struct):
+    """The superstep that follows a checkpoint."""
+
+    step: int
+    checkpoint_id: str
+    parent_checkpoint_id: str | None
+    checkpoint_ns: str
+    source: str
+    run_id: str | None
+    created: int
+    next: list[str]
+    tasks: list[TimelineTask]
+
+
 class Updated(Struct):
     """The checkpoint that an update created."""
 

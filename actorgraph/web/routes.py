@@ -12,6 +12,7 @@ from actorgraph.web.store import ENDPOINTS as STORE
 from actorgraph.web.thread_streams import ENDPOINTS as THREAD_STREAMS
 from actorgraph.web.threads import ENDPOINTS as THREADS
 from actorgraph.web.threads import SEARCH_ENDPOINTS
+from actorgraph.web.timelines import ENDPOINTS as TIMELINES
 
 
 async def openapi(_: ApiCall) -> Any:
@@ -21,6 +22,7 @@ async def openapi(_: ApiCall) -> Any:
 
 ENDPOINTS = (
     *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *RUNS, *ASSISTANTS, *STORE, *META),
+    *TIMELINES,
     Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="Get this document"),
 )
 

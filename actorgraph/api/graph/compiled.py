@@ -16,7 +16,7 @@ from actorgraph.api.graph.describe import DescriptionMethods
 from actorgraph.api.graph.invoke import RunMethods
 from actorgraph.api.graph.runnable import adopt, borrowed, imported_runnable
 from actorgraph.api.graph.setup import Config, renamed
-from actorgraph.api.graph.state import StateMethods
+from actorgraph.api.graph.timelines import TimelineMethods
 from actorgraph.api.options import check_names
 from actorgraph.api.pages import Pages
 from actorgraph.api.savers.adapt import adapt_checkpointer
@@ -30,12 +30,13 @@ from actorgraph.values.commands import Command
 from actorgraph.values.configs import merge_configs
 from actorgraph.values.policies import Durability, DurabilityMode
 from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.values.timeline import TimelineStep
 
 T = TypeVar("T")
 _COPIED = ("name", "checkpointer", "store", "stores", "config")
 
 
-class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
+class CompiledStateGraph(TimelineMethods, RunMethods, DescriptionMethods):
     """A compiled graph: immutable, shared by any number of runs, threads and event loops.
 
     Made by `StateGraph.compile()`. With a checkpointer every call takes
@@ -102,6 +103,12 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
                 page = self._read("aget_state_history", pages.page)
 
         return rest()
+
+    def get_timeline(
+        self, config: Config | str | None = None, **options: Any
+    ) -> list[TimelineStep]:
+        """Blocking version of `aget_timeline`, with the same options; as `get_state`."""
+        return self._read("aget_timeline", partial(self.aget_timeline, config, **options))
 
     def _read(self, name: str, function: Callable[[], Awaitable[T]]) -> T:
         return read_on(name, function, self.checkpointer, plain=self.plan.plain)

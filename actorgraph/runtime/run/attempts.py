@@ -25,9 +25,24 @@ from actorgraph.runtime.task.log_context import task_log_ids
 from actorgraph.runtime.task.scope import TaskScope
 from actorgraph.superstep.task_failures import next_delay
 from actorgraph.values.policies import RetryPolicy, TimeoutPolicy
-from actorgraph.values.run import Task
+from actorgraph.values.run import FailedAttempt, Task, TaskTimes
 
 T = TypeVar("T")
+
+FAILED_MAX = 20
+"""Failed attempts of a task whose times are stored: the newest."""
+ERROR_CHARS_MAX = 500
+"""Characters of their errors."""
+
+
+def now_us() -> int:
+    """Microseconds since 1970-01-01 UTC."""
+    return time.time_ns() // 1000
+
+
+def times_of(scope: TaskScope) -> TaskTimes:
+    """When the attempt that ends now, and those before it, have run."""
+    return TaskTimes(scope.began, now_us(), scope.failed)
 
 
 class AttemptStream(LiveStream):
@@ -76,6 +91,7 @@ def start_attempt(
         before.over = True
         scope.first_attempt_time = before.first_attempt_time
         scope.attempt = before.attempt + 1
+        scope.failed = before.failed
         scope.answers = list(before.answers)
         scope.took_bare = before.took_bare
     return guarded
@@ -185,6 +201,8 @@ async def wait_for_retry(
     if delay is None:
         return False
     scope.over = True
+    failed = FailedAttempt(scope.began, now_us(), error_repr(error)[:ERROR_CHARS_MAX])
+    scope.failed = (*scope.failed, failed)[-FAILED_MAX:]
     log_event(
         "info",
         "node.retry",

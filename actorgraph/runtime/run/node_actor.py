@@ -24,7 +24,7 @@ from actorgraph.errors import (
     NodeCancelledError,
     ParentCommand,
 )
-from actorgraph.errors.texts import add_note, error_text
+from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime.caller import helping_here, loop_here
@@ -32,9 +32,12 @@ from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.runtime.run.attempts import (
     call_within,
     listen_for_progress,
+    now_us,
     start_attempt,
+    times_of,
     wait_for_retry,
 )
+from actorgraph.runtime.run.error_notes import note_missing, note_no_context
 from actorgraph.runtime.task.calling import (
     SYSTEM_LEASE,
     InContext,
@@ -51,7 +54,6 @@ from actorgraph.runtime.task.interop import (
 )
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.messages import attach_tap, offer_returned_messages
-from actorgraph.runtime.task.runtime import RunResources
 from actorgraph.runtime.task.scope import (
     CURRENT,
     UNHEARD,
@@ -291,7 +293,7 @@ class NodeActor:
                     self._abandoned += not self._node.is_async
                     if was_requested():
                         raise
-                    event = TaskFailed(task.id, _own_cancellation(task, error))
+                    event = TaskFailed(task.id, _own_cancellation(task, error), times_of(scope))
                 except BaseException as error:  # noqa: BLE001 - the run decides what it means
                     event = self._failure_event(task, scope, error)
                 if not self._node.retry or not await self._retries(scope, event):
@@ -316,6 +318,7 @@ class NodeActor:
         scope = TaskScope(
             start.task, environment.config, environment.write, environment.bare, environment.lineage
         )
+        scope.began = now_us()
         if environment.in_threads or self._in_threads:
             scope.in_thread = True
         if type(start) is StartHandler:
@@ -363,7 +366,7 @@ class NodeActor:
         # A question was asked, so the node has caught its exception: it pauses nevertheless.
         if scope.raised:
             if any(question is UNHEARD for question in scope.raised):
-                return TaskFailed(task.id, _unheard(task))
+                return TaskFailed(task.id, _unheard(task), times_of(scope))
             self._environment.warn("swallowed", task.name)
             return _interrupted(task, scope)
         if scope.drained is not None:
@@ -374,10 +377,8 @@ class NodeActor:
             warn_of_lost_errors(scope)
         if scope.messages is not None:
             offer_returned_messages(scope, self._node, self._environment.plan, writes)
-        answers = tuple(scope.answers)
-        return TaskSucceeded(
-            TaskResult(task.id, tuple(writes), answers, scope.took_bare, scope.cached)
-        )
+        used = (tuple(scope.answers), scope.took_bare, scope.cached)
+        return TaskSucceeded(TaskResult(task.id, tuple(writes), *used, times_of(scope)))
 
     def _failure_event(self, task: Task, scope: TaskScope, error: BaseException) -> Event:
         """The event for a call that has raised."""
@@ -396,7 +397,7 @@ class NodeActor:
             note_missing(counts, task, self._node, visible(self._environment.lineage.state))
             note_no_context(counts, self._environment.plan, self._environment.lineage.resources)
             add_note(counts, f"During task with name {task.name!r} and id {task.id!r}")
-        return TaskFailed(task.id, counts)
+        return TaskFailed(task.id, counts, times_of(scope))
 
 
 def _unheard(task: Task) -> InvalidUpdateError:
@@ -409,7 +410,8 @@ def _unheard(task: Task) -> InvalidUpdateError:
 
 
 def _interrupted(task: Task, scope: TaskScope) -> TaskInterrupted:
-    return TaskInterrupted(task.id, tuple(scope.raised), tuple(scope.answers), scope.took_bare)
+    used = (tuple(scope.answers), scope.took_bare)
+    return TaskInterrupted(task.id, tuple(scope.raised), *used, times_of(scope))
 
 
 def _own_cancellation(task: Task, error: BaseException) -> NodeCancelledError:
@@ -562,38 +564,3 @@ def was_requested() -> bool:
     while task is not None and task.cancelling():  # else task groups of the next node count it
         task.uncancel()
     return False
-
-
-def note_missing(
-    error: BaseException, task: Task, node: NodePlan, values: Mapping[str, Any]
-) -> None:
-    """Add a note to a node's KeyError if its key is a state key without a value.
-
-    Other keys, such as those of a dict of the node's own, get no note; nor do tasks of a Send,
-    which does not read the state.
-
-    Args:
-        values: the state that the task has read.
-    """
-    key = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else None
-    if isinstance(key, str) and key in node.reads and key not in values and task.input is None:
-        add_note(
-            error,
-            f"The state has no {key!r} yet: no input and no node has given it a value.\n"
-            f"  Do this: pass it in the input, let a node before {task.name!r} return it, or read "
-            f"it with state.get({key!r})",
-        )
-
-
-def note_no_context(error: BaseException, plan: Plan, resources: RunResources) -> None:
-    """Add a note to an error about None if the call lacks the context that the graph declares."""
-    schema = plan.sources.context
-    if schema is None or resources.context is not None:
-        return
-    if isinstance(error, (AttributeError, TypeError)) and "NoneType" in error_text(error):
-        name = getattr(schema, "__name__", repr(schema))
-        add_note(
-            error,
-            f"The call passed no context=, so runtime.context is None; graph {plan.name!r} "
-            f"declares context_schema={name}.\n  Do this: pass context={name}(...) to the call",
-        )

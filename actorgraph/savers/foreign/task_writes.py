@@ -17,7 +17,7 @@ from actorgraph.savers.foreign.payloads import (
     value_of,
 )
 from actorgraph.values.commits import LedgerRow
-from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT, NO_WRITES
+from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT, NO_WRITES, TIMES
 from actorgraph.values.ids import as_bytes, as_text
 
 NOTE_CHANNEL = "__actorgraph__"
@@ -32,8 +32,11 @@ def put_writes_calls(
 ) -> list[tuple[str, list[tuple[str, Any]], str]]:
     """Return the calls of `put_writes` that store a row: (task id, writes, task path)."""
     task = as_text(row.task)
-    writes = [(channel, style.shown(value)) for channel, value in value_of(row.payload)]
-    mark = {"path": row.path, "index": row.index, "generation": row.generation}
+    mark: dict[str, Any] = {"path": row.path, "index": row.index, "generation": row.generation}
+    held: list[tuple[str, Any]] = list(value_of(row.payload))
+    if held and held[-1][0] == TIMES:  # LangGraph's readers would take it for a write
+        mark["times"] = held.pop()[1]
+    writes = [(channel, style.shown(value)) for channel, value in held]
     if row.index >= 0:
         return [(task, [*writes, (NO_WRITES, mark)], row.path)]
     if row.index in _NAMED:
@@ -80,7 +83,7 @@ def _finished(base: bytes, task: str, writes: list[tuple[str, Any]]) -> list[Led
             continue
         mark = cast("dict[str, Any]", value)
         key = (int(mark["index"]), int(mark["generation"]))
-        found.setdefault(key, _row(base, task, (mark["path"], *key), begun))
+        found.setdefault(key, _row(base, task, (mark["path"], *key), begun, mark.get("times")))
         begun = []
     rows = list(found.values())
     if begun:
@@ -98,20 +101,27 @@ def _controls(
         place = (str(note["task"]), int(note["index"]))
         if "writes" in note:
             said = (note["path"], place[1], int(note["generation"]))
-            rows.append(_row(base, place[0], said, [(c, v) for c, v in note["writes"]]))
+            made = [(c, v) for c, v in note["writes"]]
+            rows.append(_row(base, place[0], said, made, note.get("times")))
         elif place not in newest or newest[place]["generation"] <= note["generation"]:
             newest[place] = note
     for (task, index), write in controls.items():
         note = newest.get((task, index), {})
         generation = int(note.get("generation", 0))
-        rows.append(_row(base, task, (note.get("path", ""), index, generation), [write]))
+        said = (note.get("path", ""), index, generation)
+        rows.append(_row(base, task, said, [write], note.get("times")))
     return rows
 
 
 def _row(
-    base: bytes, task: str, mark: tuple[str, int, int], writes: list[tuple[str, Any]]
+    base: bytes,
+    task: str,
+    mark: tuple[str, int, int],
+    writes: list[tuple[str, Any]],
+    times: Any = None,
 ) -> LedgerRow:
     path, index, generation = mark
-    payload = live_payload([[channel, convert_from_langgraph(value)] for channel, value in writes])
+    held = [[channel, convert_from_langgraph(value)] for channel, value in writes]
+    payload = live_payload(held if times is None else [*held, [TIMES, times]])
     asks = index == CONTROL_INDEX[INTERRUPT]
     return LedgerRow(base, as_bytes(task), path, index, generation, payload, asks)
