@@ -9,7 +9,7 @@ import msgspec
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.studio.saver_steps import snapshot_of
-from actorgraph.studio.steps import bars_of, checkpoint_of
+from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
 from actorgraph.studio.waterfall import TaskBar
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
@@ -216,9 +216,15 @@ class Source:
         found = await self.server.threads.get(run.thread_id)
         return found is not None and contains(found.metadata, wanted)
 
-    async def bars(self, entry: ThreadEntry, steps: Sequence[StateSnapshot]) -> list[TaskBar]:
+    async def bars(
+        self, entry: ThreadEntry, steps: Sequence[StateSnapshot], before: str | None
+    ) -> list[TaskBar]:
         """Return the tasks of a page of steps, oldest first."""
-        return bars_of(steps)
+        graph = self.graphs.get(entry.graph)
+        if graph is None:
+            return bars_of(steps)
+        found = await graph.aget_timeline(entry.thread_id, before=before, limit=STEPS_MAX)
+        return timed_bars(found, busy=entry.open_runs)
 
     async def workers(self) -> tuple[list[str], list[list[str]]]:
         """Return columns and rows of the table of workers."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from actorgraph.studio.waterfall import TaskBar
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
+from actorgraph.values.timeline import TimelineStep
 
 
 def checkpoint_of(step: StateSnapshot) -> str:
@@ -24,6 +25,36 @@ def task_state(task: PregelTask) -> str:
     if task.interrupts:
         return "waiting"
     return "done" if task.result is not None else ""
+
+
+def timed_bars(steps: Sequence[TimelineStep], *, busy: bool) -> list[TaskBar]:
+    """Make the bars of a page of a timeline, oldest first: one for each attempt.
+
+    Args:
+        busy: whether the thread has a run, so that what has not ended is running.
+    """
+    bars: list[TaskBar] = []
+    for step in reversed(steps):
+        ended = {task.name for task in step.tasks}
+        for task in step.tasks:
+            for number, one in enumerate(task.attempts, 1):
+                bars.append(
+                    TaskBar(
+                        task.name,
+                        step.step,
+                        one.status,
+                        one.start,
+                        one.end,
+                        number,
+                        one.error or "",
+                    )
+                )
+        if step is steps[0]:  # the newest: what it calls and has not ended is running or waits
+            open_ones = [name for name in step.next if name not in ended]
+            state: Any = "running" if busy else "waiting"
+            bars += [TaskBar(name, step.step, state, step.created) for name in open_ones]
+    timed = [bar for bar in bars if bar.start is not None]
+    return timed or bars
 
 
 def bars_of(steps: Sequence[StateSnapshot]) -> list[TaskBar]:

@@ -103,7 +103,7 @@ async def _thread_context(call: StudioCall, *, whole: bool) -> dict[str, Any]:
     if step is None and current:
         step = await call.source.step(entry, current)
     shown_step = step or head
-    bars = await call.source.bars(entry, found.steps)
+    bars = await call.source.bars(entry, found.steps, before)
     context: dict[str, Any] = {
         "title": title_of(entry),
         "partial": not whole,
