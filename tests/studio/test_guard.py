@@ -139,4 +139,4 @@ class TestHeaders:
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
         assert found["x-content-type-options"] == "nosniff"
-        assert found["referrer-policy"] == "no-referrer"
+        assert found["referrer-policy"] == "same-origin"

@@ -56,6 +56,8 @@
     function say(what) { if (said) said.textContent = what; }
 
     const source = new EventSource(box.dataset.stream);
+    // A run may have ended between the page and its stream, or while the stream was broken.
+    source.addEventListener("open", refresh);
     source.addEventListener("metadata", function () {
       clear();
       if (tokens) { tokens.textContent = ""; tokens.classList.add("idle"); }
