@@ -4,7 +4,9 @@ Nothing is defined here.
 """
 
 from actorgraph.api.system.prometheus import metrics_registry
+from actorgraph.api.system.run_arguments import RunArguments
 from actorgraph.api.system.run_handle import Run
+from actorgraph.api.system.run_search import RunPage, SystemOwner
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
 from actorgraph.values.systems import RunEvent
@@ -12,7 +14,10 @@ from actorgraph.values.systems import RunEvent
 __all__ = [
     "ActorSystem",
     "Run",
+    "RunArguments",
     "RunEvent",
+    "RunPage",
+    "SystemOwner",
     "metrics_registry",
     "new_thread_id",
     "parse_thread_id",

@@ -1,12 +1,14 @@
 """Decide about the requests of ActorSystems, as functions over data: the same for every saver."""
 
 from collections.abc import Iterable
+from typing import Literal
 
 from actorgraph.errors import LeaseLostError, ThreadBusyError
 from actorgraph.superstep.scheduling import is_ahead
 from actorgraph.values.commits import Commit
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
+    COMMON_STATUSES,
     OPEN_STATUSES,
     AdoptRun,
     CountWaiting,
@@ -14,6 +16,7 @@ from actorgraph.values.systems import (
     OpenRun,
     PutRun,
     RunRow,
+    SearchRuns,
     SetRun,
     StoreEvents,
 )
@@ -33,6 +36,26 @@ def status_after(ends: str) -> str:
 def is_orphan(row: RunRow) -> bool:
     """Whether a run is open and no live system owns it."""
     return row.status in OPEN_STATUSES and not row.alive
+
+
+def is_searched(row: RunRow, query: SearchRuns) -> bool:
+    """Whether a run is among those that a search asks for; the limit is the caller's."""
+    return (
+        query.floor <= row.run < query.before
+        and row.created >= query.since
+        and (not query.statuses or row.status in query.statuses)
+        and query.graph in (None, row.graph)
+        and row.thread_id.startswith(query.prefix)
+    )
+
+
+def searched_part(query: SearchRuns) -> Literal["open", "rare", "all"]:
+    """Which index finds the runs of a search: of open runs, of rare statuses, or of all runs."""
+    if not query.statuses:
+        return "all"
+    if all(status in OPEN_STATUSES for status in query.statuses):
+        return "open"
+    return "all" if any(s in COMMON_STATUSES for s in query.statuses) else "rare"
 
 
 def is_offered(row: RunRow, query: ListWaiting) -> bool:

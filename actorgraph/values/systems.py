@@ -21,6 +21,8 @@ its finished work is stored. parked: given up because too many processes died wh
 """
 
 OPEN_STATUSES = ("pending", "running")
+COMMON_STATUSES = (*OPEN_STATUSES, "success")
+"""Runs of other statuses are few, and have an index of their own."""
 
 NO_OWNER = b""
 """The owner of a run that was given back: no system has this id, so its lease is never valid."""
@@ -269,6 +271,48 @@ class ListRuns(msgspec.Struct, frozen=True):
     among: tuple[bytes, ...] = ()
 
 
+class SearchRuns(msgspec.Struct, frozen=True):
+    """Read a page of runs of all threads, newest first: a list of `RunRow` without payloads.
+
+    Attributes:
+        limit: the most rows.
+        statuses: only these; empty for all.
+        graph: only runs of this graph.
+        prefix: only runs of threads whose id begins with this.
+        since: only runs accepted at or after this, in microseconds since 1970-01-01 UTC.
+        floor: only runs whose id is at least this; ids rise with time, so it bounds the search.
+        before: only runs whose id is below this.
+    """
+
+    limit: int
+    statuses: tuple[str, ...] = ()
+    graph: str | None = None
+    prefix: str = ""
+    since: int = 0
+    floor: bytes = b""
+    before: bytes = b"\xff" * 17
+
+
+class ListOwners(msgspec.Struct, frozen=True):
+    """Read the systems with a lease or an open run, by id: a list of `OwnerRow`."""
+
+
+class OwnerRow(msgspec.Struct, frozen=True):
+    """A system, as the store knows it.
+
+    Attributes:
+        owner: its id.
+        lease_s: seconds until its lease ends; negative since it ended; None if it gave it up.
+        runs: open runs that it has.
+        adopted: those of them that another system had begun before.
+    """
+
+    owner: bytes
+    lease_s: float | None
+    runs: int
+    adopted: int
+
+
 class ListWaiting(msgspec.Struct, frozen=True):
     """Read open runs without a living owner that can begin now, oldest first: a list of `RunRow`.
 
@@ -332,8 +376,8 @@ class ReadEvents(msgspec.Struct, frozen=True):
     newest: bool = False
 
 
-SystemQuery = ListRuns | ListWaiting | CountWaiting | ReadEvents
-SYSTEM_QUERIES = (ListRuns, ListWaiting, CountWaiting, ReadEvents)
+SystemQuery = ListRuns | SearchRuns | ListOwners | ListWaiting | CountWaiting | ReadEvents
+SYSTEM_QUERIES = (ListRuns, SearchRuns, ListOwners, ListWaiting, CountWaiting, ReadEvents)
 
 
 class RunEvent(msgspec.Struct, frozen=True):

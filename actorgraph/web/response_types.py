@@ -127,6 +127,38 @@ class Run(Struct):
     multitask_strategy: str
 
 
+class RunRow(Struct):
+    """A run among those of all threads."""
+
+    run_id: str
+    thread_id: str
+    graph_id: str
+    status: str
+    reason: str
+    attempt: int
+    priority: int
+    created_at: str
+    due_at: str | None
+    started_at: str | None
+    updated_at: str
+    metadata: Json
+
+
+class RunPage(Struct):
+    """A page of runs, newest first, and the cursor of the next page; null after the last."""
+
+    runs: list[RunRow]
+    cursor: str | None
+
+
+class Statistics(Struct):
+    """Figures of a system, their recent history, and the systems over the same saver."""
+
+    now: Json
+    history: list[Json]
+    owners: list[Json]
+
+
 class Assistant(Struct):
     """An assistant: a registered graph."""
 

@@ -9,6 +9,7 @@ from actorgraph.web.meta import VERSION
 from actorgraph.web.openapi import document
 from actorgraph.web.runs import ENDPOINTS as RUNS
 from actorgraph.web.store import ENDPOINTS as STORE
+from actorgraph.web.system_figures import ENDPOINTS as SYSTEM_FIGURES
 from actorgraph.web.thread_streams import ENDPOINTS as THREAD_STREAMS
 from actorgraph.web.threads import ENDPOINTS as THREADS
 from actorgraph.web.threads import SEARCH_ENDPOINTS
@@ -23,6 +24,7 @@ async def openapi(_: ApiCall) -> Any:
 ENDPOINTS = (
     *(*THREADS, *SEARCH_ENDPOINTS, *THREAD_STREAMS, *RUNS, *ASSISTANTS, *STORE, *META),
     *TIMELINES,
+    *SYSTEM_FIGURES,
     Endpoint("GET", "/openapi.json", None, openapi, dict[str, Any], summary="Get this document"),
 )
 

@@ -1,7 +1,5 @@
 """Read the timeline of a thread: which tasks ran, when, how often, and how each attempt ended."""
 
-from typing import Any
-
 from actorgraph.api import config as configs
 from actorgraph.api.config import config_of
 from actorgraph.api.graph.setup import AddressedGraph, Config
@@ -62,8 +60,14 @@ async def _rows(
     after: tuple[bytes, str, int] | None = None
     while limit is None or len(rows) < limit:
         size = PAGE_SIZE if limit is None else min(limit - len(rows), PAGE_SIZE)
-        where: tuple[Any, ...] = (place.thread_id, place.namespace, None if after else before, ())
-        page: list[StoredCheckpoint] = await ask(ListCheckpoints(*where, size, after=after))
+        query = ListCheckpoints(
+            place.thread_id,
+            place.namespace,
+            None if after else before,
+            limit=size,
+            after=after,
+        )
+        page: list[StoredCheckpoint] = await ask(query)
         rows += page
         if len(page) < size:
             break

@@ -21,6 +21,8 @@ from actorgraph.runtime.system.dispatch_actor import DispatchActor, DispatchPoli
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
 from actorgraph.runtime.system.leases import LeaseActor
+from actorgraph.runtime.system.sampling import Sampler
+from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
 from actorgraph.runtime.system.stored_events import EventRetention, Keeper
 from actorgraph.superstep.dispatching import graph_room
 from actorgraph.superstep.scheduling import LeaveRun, MisfitRun, Share, decide_takeover
@@ -82,6 +84,12 @@ class SystemBase:
         self._stack: AsyncExitStack | None = None
         self._lease: LeaseActor | None = None
         self._misfits: dict[bytes, MisfitRun] = {}
+        self._sampler = Sampler(self.statistics)
+
+    def statistics(self) -> SystemStatistics:
+        """Return counts of runs, threads, queues and refusals."""
+        dispatch = None if self._dispatch is None else self._dispatch.known_statistics()
+        return statistics_of(self._actor, misfits=len(self._misfits), dispatch=dispatch)
 
     def _set_up_dispatch(self, dispatcher: Dispatcher | None, policy: DispatchPolicy) -> None:
         if dispatcher is not None and not self._keeps:

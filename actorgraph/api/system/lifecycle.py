@@ -94,7 +94,8 @@ class LifecycleMethods(RecoveryMethods):
         )
 
     def _observe(self, group: TaskGroup) -> None:
-        """Start the watchdog of the event loop, if there is a limit."""
+        """Start the samples, and the watchdog of the event loop if there is a limit."""
+        group.start_soon(self._sampler.serve)
         if self._loop_limit_s is not None:
             self._actor.watchdog = LoopWatchdog(self._loop_limit_s)
             group.start_soon(self._actor.watchdog.serve)

@@ -346,6 +346,55 @@ def _decode_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tu
     return call, stored.get("lacks", "")
 
 
+class RunArguments(msgspec.Struct, frozen=True):
+    """The arguments with which a run was started, as they are stored.
+
+    Attributes:
+        input: the input, or the Command.
+        config: without callbacks, and with the thread's id.
+        options: those of `ainvoke` that can be stored, e.g. "context" and "durability".
+        stream_mode: modes of its events.
+        subgraphs: whether events of subgraphs are included.
+        resumable: whether its events are stored.
+        if_busy: what to do if another run has the thread.
+        lacks: what could not be stored of the config and the options; "" if they are complete.
+    """
+
+    input: Any
+    config: dict[str, Any]
+    options: dict[str, Any]
+    stream_mode: tuple[str, ...]
+    subgraphs: bool
+    resumable: bool
+    if_busy: str
+    lacks: str = ""
+
+
+def read_arguments(graph: CompiledStateGraph, row: RunRow) -> RunArguments:
+    """Decode the arguments of a stored run.
+
+    Raises:
+        InvalidConfigError: the system's saver stores no runs.
+        CheckpointError: they can't be decoded; the text names the run.
+    """
+    if not row.payload:
+        raise InvalidConfigError(
+            f"the arguments of run {as_text(row.run)} are not stored",
+            do="give the system a saver that stores runs, e.g. SqliteSaver",
+        )
+    call, lacks = stored_call(graph, row, claimed=False)
+    return RunArguments(
+        input=call.given,
+        config=call.config,
+        options=dict(call.options),
+        stream_mode=tuple(call.modes),
+        subgraphs=call.subgraphs,
+        resumable=call.resumable,
+        if_busy=call.if_busy,
+        lacks=lacks,
+    )
+
+
 def row_of(call: StartCall, run: bytes, owner: bytes, payload: bytes) -> RunRow:
     """Make the row of a new run."""
     return RunRow(
@@ -395,6 +444,7 @@ def job_of(
         make=partial(make, row.run),
         shape=result_maker(graph, call),
         control=control,
+        arguments=partial(read_arguments, graph, row),
         metadata=call.metadata,
         if_busy=call.if_busy,
     )

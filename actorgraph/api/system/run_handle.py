@@ -11,11 +11,13 @@ from typing import Any, Protocol, Self
 
 import anyio
 
+from actorgraph.api.system.run_arguments import RunArguments
 from actorgraph.errors import (
     InvalidConfigError,
     ResultTimeoutError,
     RunCancelledError,
     RunFailedError,
+    RunNotFoundError,
     SlowReaderError,
 )
 from actorgraph.runtime.mailbox import Gate
@@ -104,6 +106,36 @@ class Run:
         """Time of its last change of status, in UTC; for a run of another process `created_at`."""
         return datetime.fromtimestamp(self._job.changed / 1e6, tz=UTC)
 
+    @property
+    def started_at(self) -> datetime | None:
+        """When it got its thread, in UTC; None before, and for a run of another process."""
+        started = self._job.started
+        return None if started is None else datetime.fromtimestamp(started / 1e6, tz=UTC)
+
+    @property
+    def priority(self) -> int:
+        """Its priority among the runs that wait for a worker."""
+        return self._job.row.priority
+
+    @property
+    def due_at(self) -> datetime | None:
+        """Before this it doesn't begin; None if it may begin at once."""
+        return _due_at(self._job.row)
+
+    async def arguments(self) -> RunArguments:
+        """Read the arguments with which it was started.
+
+        Raises:
+            InvalidConfigError: the system's saver stores no runs.
+            RunNotFoundError: its row was removed meanwhile.
+            CheckpointError: they can't be decoded.
+        """
+        return self._job.arguments()
+
+    async def input(self) -> Any:
+        """Read its input; see `arguments`."""
+        return (await self.arguments()).input
+
     def events(
         self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"
     ) -> RunEvents:
@@ -191,6 +223,7 @@ class StoredRun(Run):
         metadata: dict[str, Any],
         *,
         reread: Callable[[], Awaitable[RunRow | None]],
+        decode: Callable[[RunRow], RunArguments],
         page: Callable[[int], Awaitable[list[RunEvent]]],
         values: Callable[[], Awaitable[Any]],
         ask_cancel: Callable[[RunRow, str], Awaitable[None]],
@@ -201,6 +234,7 @@ class StoredRun(Run):
         self._row = row
         self._metadata = metadata
         self._reread = reread
+        self._decode = decode
         self._page = page
         self._values = values
         self._ask_cancel = ask_cancel
@@ -253,6 +287,30 @@ class StoredRun(Run):
     def updated_at(self) -> datetime:
         """See `Run.updated_at`."""
         return self.created_at
+
+    @property
+    def started_at(self) -> datetime | None:
+        """None: the row doesn't say; the thread's timeline does."""
+        return None
+
+    @property
+    def priority(self) -> int:
+        """See `Run.priority`."""
+        return self._row.priority
+
+    @property
+    def due_at(self) -> datetime | None:
+        """See `Run.due_at`."""
+        return _due_at(self._row)
+
+    async def arguments(self) -> RunArguments:
+        """See `Run.arguments`."""
+        row = self._row if self._row.payload else await self._reread()
+        if row is None:
+            raise RunNotFoundError(
+                f"run {self.id} was removed", do="read its arguments while it is stored"
+            )
+        return self._decode(row)
 
     def events(
         self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"
@@ -356,6 +414,10 @@ class StoredRun(Run):
         if self.status in ("pending", "running"):  # its row is gone
             return {"status": "cancelled", "reason": "the run was removed"}
         return {"status": self.status, "reason": self.reason}
+
+
+def _due_at(row: RunRow) -> datetime | None:
+    return datetime.fromtimestamp(row.due / 1e6, tz=UTC) if row.due else None
 
 
 def check_reading(after: int, buffer: int, when_full: str) -> None:

@@ -11,8 +11,7 @@ async with ActorSystem({"chat": graph}, saver=SqliteSaver("runs.db")) as system:
 
 import signal
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -21,17 +20,21 @@ import msgspec
 import uuid_utils
 
 from actorgraph.api.system.base import checked_loop_limit, policy_of
-from actorgraph.api.system.lifecycle import CLOSING, LifecycleMethods
-from actorgraph.api.system.run_arguments import StartCall, StartOptions, check_routing, checked_call
-from actorgraph.api.system.run_handle import Run, RunFeed, StoredRun
+from actorgraph.api.system.lifecycle import CLOSING
+from actorgraph.api.system.observation import ObservationMethods
+from actorgraph.api.system.run_arguments import (
+    StartCall,
+    StartOptions,
+    check_routing,
+    checked_call,
+)
+from actorgraph.api.system.run_handle import Run, RunFeed
 from actorgraph.errors import InvalidConfigError, RunNotFoundError, SystemClosedError, did_you_mean
 from actorgraph.ports import Dispatcher, Saver, Store
 from actorgraph.runtime.system.capacity import SystemLimits, full, too_busy
 from actorgraph.runtime.system.dispatch_actor import DispatchActor, DispatchStatistics
 from actorgraph.runtime.system.journal import RING_EVENTS
-from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
-from actorgraph.runtime.system.stored_events import EventRetention, read_page
-from actorgraph.runtime.system.stored_reader import POLL_S
+from actorgraph.runtime.system.stored_events import EventRetention
 from actorgraph.superstep.scheduling import RefuseFull, replacement_reason
 from actorgraph.values.commands import Command
 from actorgraph.values.dispatch import Role
@@ -44,7 +47,6 @@ from actorgraph.values.systems import (
     IfBusy,
     ListRuns,
     PutRun,
-    RunEvent,
     RunRow,
     RunStatus,
     TrimRuns,
@@ -53,7 +55,7 @@ from actorgraph.values.systems import (
 _IF_BUSY = ("reject", "enqueue", "interrupt", "rollback")
 
 
-class ActorSystem(LifecycleMethods):
+class ActorSystem(ObservationMethods):
     """Runs several graphs over one saver, one run per thread at a time.
 
     Use it as `async with`, once; its methods belong to the event loop in which it was entered.
@@ -318,13 +320,6 @@ class ActorSystem(LifecycleMethods):
         priority = options.get("priority", 0)
         return msgspec.structs.replace(row, build=self._policy.build, priority=priority)
 
-    def _pause_of(self, run: bytes) -> Callable[[], Awaitable[None]]:
-        """Make a function that waits until a run of another process may have changed."""
-        dispatch = self._dispatch
-        if dispatch is None:
-            return partial(anyio.sleep, POLL_S)
-        return dispatch.pause_of(run)
-
     async def resume(
         self, graph: str, thread_id: str, command: Any, *, if_busy: IfBusy = "reject", **rest: Any
     ) -> Run:
@@ -412,11 +407,6 @@ class ActorSystem(LifecycleMethods):
         """
         return await (await self.run(run_id)).result(timeout_s)
 
-    def statistics(self) -> SystemStatistics:
-        """Return counts of runs, threads, queues and refusals."""
-        dispatch = None if self._dispatch is None else self._dispatch.known_statistics()
-        return statistics_of(self._actor, misfits=len(self._misfits), dispatch=dispatch)
-
     async def dispatch_statistics(self) -> DispatchStatistics:
         """Return figures of the runs that wait for workers, counted now.
 
@@ -494,33 +484,3 @@ class ActorSystem(LifecycleMethods):
         if self._keeps:
             moment = int((time.time() - older_than_s) * 1e6)
             await self._host.writer.store(TrimRuns(moment))
-
-    def _live(self, identity: bytes) -> Run | None:
-        """Return a run that is in this process's memory and was not left to another system."""
-        actor = self._actor
-        job = actor.jobs.get(identity) or actor.ended.get(identity)
-        if job is None or (job.elsewhere and actor.draining is None):
-            return None
-        return Run(job, actor.cancel)
-
-    def _stored(self, row: RunRow) -> StoredRun:
-        """Return a run that is known from its row alone."""
-        codec = (self.graphs.get(row.graph) or next(iter(self.graphs.values()))).codec
-
-        async def page(after: int) -> list[RunEvent]:
-            return await read_page(self._host, codec, row.run, row.thread_id, after)
-
-        async def values() -> Any:
-            return await self._values(row.graph, row.thread_id)
-
-        return StoredRun(
-            row,
-            msgspec.json.decode(row.metadata),
-            reread=lambda: self._row(row.run),
-            page=page,
-            values=values,
-            ask_cancel=self._end_row,
-            taken_up=lambda: self._live(row.run),
-            draining=lambda: self._actor.draining,
-            make_pause=lambda: self._pause_of(row.run),
-        )

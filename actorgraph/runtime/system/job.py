@@ -51,6 +51,7 @@ class Job:
         make: makes the launch, anew at each call.
         shape: converts an outcome to the return value of `result()`, or raises its error.
         control: takes requests to drain.
+        arguments: decodes the arguments with which it was started.
         metadata: the run's.
         if_busy: what happens if its thread is busy.
 
@@ -59,6 +60,7 @@ class Job:
         outcome: how it ended; None until then.
         reason: why it was cancelled, or the text of its error.
         changed: time of the last change of status, in microseconds since 1970-01-01 UTC.
+        started: when it got its thread, likewise; None before.
         attempt: the number of attempts in its row.
         begun: whether it has a slot.
         first_step: the step that it began at.
@@ -84,6 +86,7 @@ class Job:
         make: Callable[[], Launch],
         shape: Callable[[RunOutcome], Any],
         control: RunControl,
+        arguments: Callable[[], Any],
         metadata: dict[str, Any],
         if_busy: IfBusy = "enqueue",
     ) -> None:
@@ -95,6 +98,8 @@ class Job:
         self.make = make
         self.shape = shape
         self.control = control
+        self.arguments = arguments
+        self.started: int | None = None
         self.metadata = metadata
         self.if_busy: IfBusy = if_busy
         self.attempt = row.attempts
@@ -153,7 +158,7 @@ class Job:
     def begin(self) -> None:
         """Note that it runs."""
         self.begun, self.status = True, "running"
-        self.changed = time.time_ns() // 1000
+        self.changed = self.started = time.time_ns() // 1000
 
     def hold_back(self) -> None:
         """Note that another system has its thread: it begins again later."""

@@ -1,6 +1,7 @@
 """Runs, events and leases of ActorSystems, in dicts."""
 
 import time
+from collections import Counter
 from itertools import islice
 from typing import Any
 
@@ -13,6 +14,7 @@ from actorgraph.savers.systems import (
     is_leased,
     is_offered,
     is_orphan,
+    is_searched,
     refusal,
     refused_claim,
     refused_row,
@@ -28,14 +30,17 @@ from actorgraph.values.systems import (
     DropOwner,
     EventRow,
     ForgetRun,
+    ListOwners,
     ListRuns,
     ListWaiting,
     OpenRun,
+    OwnerRow,
     PutRun,
     ReadEvents,
     RenewOwner,
     RunRow,
     SealRun,
+    SearchRuns,
     SetRun,
     StoreEvents,
     SystemQuery,
@@ -197,9 +202,26 @@ class MemorySystems:
             return [self._count_waiting(query)]
         if isinstance(query, ListWaiting):
             return self._waiting(query)
+        if isinstance(query, ListOwners):
+            return self._owners()
+        if isinstance(query, SearchRuns):
+            fit = (row for row in reversed(self.in_order()) if is_searched(row, query))
+            return [
+                msgspec.structs.replace(row, alive=self.is_alive(row.owner), payload=b"")
+                for row in islice(fit, query.limit)
+            ]
         rows = self._found(query)
         shown = (msgspec.structs.replace(row, alive=self.is_alive(row.owner)) for row in rows)
         return [row for row in shown if _matches(row, query)]
+
+    def _owners(self) -> list[OwnerRow]:
+        now = time.monotonic()
+        rows = [self._runs[run] for runs in self._open.values() for run in runs]
+        counts = Counter(row.owner for row in rows)
+        adopted = Counter(row.owner for row in rows if row.attempts > 1)
+        owners = sorted({*self._leases, *(o for o in counts if o)})
+        ends = {owner: end - now for owner, end in self._leases.items()}
+        return [OwnerRow(o, ends.get(o), counts[o], adopted[o]) for o in owners]
 
     def _found(self, query: ListRuns) -> list[RunRow]:
         if query.open_of:

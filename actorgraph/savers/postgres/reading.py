@@ -47,7 +47,7 @@ from actorgraph.values.commits import (
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.retention import CountCheckpoints, ListThreads
-from actorgraph.values.systems import SYSTEM_QUERIES, ListRuns
+from actorgraph.values.systems import SYSTEM_QUERIES, ListOwners, ListRuns, SearchRuns
 
 _Row = tuple[Any, ...]
 
@@ -270,6 +270,8 @@ def _of_many(query: Query) -> bool:
     if isinstance(query, ListRuns):
         of_one = query.run is not None or query.thread_id is not None or query.among
         return not (of_one or query.open_of or query.orphaned or query.asked_of is not None)
+    if isinstance(query, (SearchRuns, ListOwners)):
+        return True
     return isinstance(query, ListCheckpoints) and query.thread_id is None
 
 

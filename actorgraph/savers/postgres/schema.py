@@ -253,6 +253,11 @@ CREATE INDEX idx_system_runs_owner ON system_runs (owner, run)
 DROP INDEX idx_system_runs_open;
 DROP INDEX idx_system_runs_unowned;
 """,
+    # Searches for runs that have failed or wait find the few of them among many that have ended.
+    """
+CREATE INDEX idx_system_runs_rare ON system_runs (run)
+    WHERE status NOT IN ('pending', 'running', 'success');
+""",
 )
 
 SELECT_TABLE = "SELECT to_regclass(%s)"

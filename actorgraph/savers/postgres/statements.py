@@ -475,6 +475,26 @@ SELECT count(*), coalesce(min(since), 0) FROM (
     WHERE owner IS NULL AND {_OPEN} AND due <= %s AND build = ANY(%s)
     ORDER BY owner, run LIMIT %s) AS w
 """  # noqa: S608
+_SEARCHED: LiteralString = f"""{_SLIM_ROW}
+FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run
+WHERE s.run >= %(floor)s AND s.run < %(before)s AND s.created >= %(since)s
+    AND (%(graph)s::text IS NULL OR s.graph = %(graph)s) AND starts_with(s.thread_id, %(prefix)s)
+    AND (%(all)s OR s.status = ANY(%(statuses)s))"""
+_NEWEST: LiteralString = " ORDER BY s.run DESC LIMIT %(limit)s"
+SEARCH_RUNS: dict[str, LiteralString] = {
+    "all": f"{_SEARCHED}{_NEWEST}",
+    "open": f"{_SEARCHED} AND s.{_OPEN}{_NEWEST}",
+    "rare": f"{_SEARCHED} AND s.status NOT IN ('pending', 'running', 'success'){_NEWEST}",
+}
+"""By `searched_part`: a partial index serves only statements that repeat its condition."""
+SELECT_OWNERS_OF_RUNS: LiteralString = f"""
+WITH busy AS (
+    SELECT owner, count(*) AS runs, count(*) FILTER (WHERE attempts > 1) AS adopted
+    FROM system_runs WHERE {_OPEN} AND owner IS NOT NULL AND owner <> ''::bytea GROUP BY owner)
+SELECT owner, extract(epoch FROM o.lease_until - clock_timestamp())::float8,
+       coalesce(b.runs, 0), coalesce(b.adopted, 0)
+FROM owners o FULL JOIN busy b USING (owner) ORDER BY owner
+"""  # noqa: S608
 SELECT_OPEN_OF: LiteralString = f"""{_SLIM_ROW}
 FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner LEFT JOIN cancels c ON c.run = s.run
 WHERE s.thread_id = ANY(%s) AND s.{_OPEN} ORDER BY s.run

@@ -19,7 +19,14 @@ from actorgraph.savers.judge import ThreadState, fence
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.columns import Binaries, Texts, arrays
 from actorgraph.savers.postgres.rows import BatchFacts, Statement
-from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
+from actorgraph.savers.systems import (
+    is_leased,
+    refusal,
+    refused_claim,
+    refused_row,
+    searched_part,
+    status_after,
+)
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.systems import (
     OPEN_STATUSES,
@@ -28,14 +35,17 @@ from actorgraph.values.systems import (
     CountWaiting,
     DropOwner,
     ForgetRun,
+    ListOwners,
     ListRuns,
     ListWaiting,
     OpenRun,
+    OwnerRow,
     PutRun,
     ReadEvents,
     RenewOwner,
     RunRow,
     SealRun,
+    SearchRuns,
     SetRun,
     StoreEvents,
     SystemQuery,
@@ -262,15 +272,23 @@ def answer(ask: Callable[[Statement], list[_Row]], query: SystemQuery) -> list[A
     if isinstance(query, CountWaiting):
         values = (Int8(query.now), Texts(("", *query.builds)), Int8(query.limit))
         return [WaitingCount(*row) for row in ask((sql.COUNT_WAITING, values))]
+    if isinstance(query, ListOwners):
+        return [OwnerRow(*row) for row in ask((sql.SELECT_OWNERS_OF_RUNS, ()))]
     rows = ((RunRow(*row[:11], *row[12:]), row[11]) for row in ask(_selected(query)))
     return sound_runs(rows, one=isinstance(query, ListRuns) and query.run is not None)
 
 
-def _selected(query: ListRuns | ListWaiting) -> Statement:
+def _selected(query: ListRuns | SearchRuns | ListWaiting) -> Statement:
     if isinstance(query, ListWaiting):
         graphs, builds = Texts(query.graphs), Texts(("", *query.builds))
         numbers = {"now": Int8(query.now), "limit": Int8(query.limit), "owned": query.owned}
         return sql.SELECT_WAITING, {"graphs": graphs, "builds": builds, **numbers}
+    if isinstance(query, SearchRuns):
+        names, numbers = Texts(query.statuses), {"since": Int8(query.since)}
+        numbers |= {"limit": Int8(query.limit)}
+        where = {"graph": query.graph, "prefix": query.prefix, "all": not query.statuses}
+        where |= {"floor": query.floor, "before": query.before, "statuses": names}
+        return sql.SEARCH_RUNS[searched_part(query)], {**where, **numbers}
     if query.among:
         return sql.SELECT_AMONG, (Binaries(query.among),)
     if query.orphaned:

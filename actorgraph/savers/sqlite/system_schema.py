@@ -25,6 +25,8 @@ CREATE INDEX IF NOT EXISTS idx_system_runs_open ON system_runs (status)
     WHERE status IN ('pending', 'running');
 CREATE INDEX IF NOT EXISTS idx_system_runs_busy ON system_runs (thread_id)
     WHERE status IN ('pending', 'running');
+CREATE INDEX IF NOT EXISTS idx_system_runs_rare ON system_runs (run)
+    WHERE status NOT IN ('pending', 'running', 'success');
 CREATE TABLE IF NOT EXISTS cancels (
     run    BLOB NOT NULL PRIMARY KEY,
     reason TEXT NOT NULL
@@ -140,6 +142,28 @@ SELECT count(*), coalesce(min(created), 0) FROM (
     SELECT created FROM system_runs
     WHERE status IN ('pending', 'running') AND owner IS NULL LIMIT ?)
 """
+_SEARCHED = f"""
+SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
+       s.metadata, x'', s.reason, NULL, coalesce(o.lease_until > {_NOW}, 0), c.reason {_FROM}
+WHERE s.run >= :floor AND s.run < :before AND s.created >= :since %s
+    AND (:graph IS NULL OR s.graph = :graph) AND substr(s.thread_id, 1, length(:prefix)) = :prefix
+    AND (:statuses = '' OR instr(:statuses, ',' || s.status || ','))
+ORDER BY s.run DESC LIMIT :limit
+"""
+SEARCH_RUNS = {
+    "all": _SEARCHED % "",
+    "open": _SEARCHED % "AND s.status IN ('pending', 'running')",
+    "rare": _SEARCHED % "AND s.status NOT IN ('pending', 'running', 'success')",
+}
+"""By `searched_part`: a partial index serves only statements that repeat its condition."""
+SELECT_OWNERS = f"""
+WITH busy AS (
+    SELECT owner, count(*) AS runs, sum(attempts > 1) AS adopted FROM system_runs
+    WHERE status IN ('pending', 'running') AND length(owner) > 0 GROUP BY owner)
+SELECT i.owner, o.lease_until - {_NOW}, coalesce(b.runs, 0), coalesce(b.adopted, 0)
+FROM (SELECT owner FROM owners UNION SELECT owner FROM busy) i
+LEFT JOIN owners o ON o.owner = i.owner LEFT JOIN busy b ON b.owner = i.owner ORDER BY i.owner
+"""  # noqa: S608 - as above
 SELECT_OPEN_OF = f"""
 SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
        s.metadata, x'', s.reason, NULL, coalesce(o.lease_until > {_NOW}, 0), c.reason {_FROM}

@@ -13,7 +13,14 @@ from actorgraph.errors import LeaseLostError, ThreadBusyError
 from actorgraph.savers.integrity import check_event, event_sum, sound_runs, system_sum
 from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.sqlite import system_schema as sql
-from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, row_of
+from actorgraph.savers.systems import (
+    is_leased,
+    refusal,
+    refused_claim,
+    refused_row,
+    row_of,
+    searched_part,
+)
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
 from actorgraph.values.systems import (
     AdoptRun,
@@ -21,14 +28,17 @@ from actorgraph.values.systems import (
     CountWaiting,
     DropOwner,
     ForgetRun,
+    ListOwners,
     ListRuns,
     ListWaiting,
     OpenRun,
+    OwnerRow,
     PutRun,
     ReadEvents,
     RenewOwner,
     RunRow,
     SealRun,
+    SearchRuns,
     SetRun,
     StoreEvents,
     SystemQuery,
@@ -177,15 +187,23 @@ def answer(connection: sqlite3.Connection, query: SystemQuery) -> list[Any]:
         return [check_event(query, row[:-1], row[-1]) for row in rows]
     if isinstance(query, CountWaiting):
         return [WaitingCount(*connection.execute(sql.COUNT_WAITING, (query.limit,)).fetchone())]
+    if isinstance(query, ListOwners):
+        return [OwnerRow(*row) for row in connection.execute(sql.SELECT_OWNERS).fetchall()]
     rows = connection.execute(*_selected(query)).fetchall()
     return sound_runs(map(_run_of, rows), one=isinstance(query, ListRuns) and bool(query.run))
 
 
-def _selected(query: ListRuns | ListWaiting) -> tuple[str, Any]:
+def _selected(query: ListRuns | SearchRuns | ListWaiting) -> tuple[str, Any]:
     if isinstance(query, ListWaiting):  # its tables have no builds and no times
         graphs = msgspec.json.encode(query.graphs).decode()
         where = {"graphs": graphs, "owned": query.owned, "limit": query.limit}
         return sql.SELECT_WAITING, where
+    statuses = f",{','.join(query.statuses)}," if query.statuses else ""
+    if isinstance(query, SearchRuns):
+        return sql.SEARCH_RUNS[searched_part(query)], {
+            **msgspec.structs.asdict(query),
+            "statuses": statuses,
+        }
     if query.among:
         return sql.SELECT_AMONG % ", ".join("?" * len(query.among)), query.among
     if query.orphaned:
@@ -194,7 +212,6 @@ def _selected(query: ListRuns | ListWaiting) -> tuple[str, Any]:
         return sql.SELECT_ASKED, {"owner": query.asked_of}
     if query.open_of:
         return sql.SELECT_OPEN_OF, {"threads": msgspec.json.encode(query.open_of).decode()}
-    statuses = f",{','.join(query.statuses)}," if query.statuses else ""
     return sql.SELECT_RUNS, {"run": query.run, "thread_id": query.thread_id, "statuses": statuses}
 
 

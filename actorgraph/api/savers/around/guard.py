@@ -16,7 +16,7 @@ from actorgraph.values.commits import (
     StoredCheckpoint,
 )
 from actorgraph.values.retention import CopyThread, ListThreads, Vacuum
-from actorgraph.values.systems import ListRuns
+from actorgraph.values.systems import ListRuns, SearchRuns
 
 Authorize = Callable[[str | None, str | None, str], bool]
 _OPS = {
@@ -87,7 +87,9 @@ class GuardedSaver(WrappedSaver):
             answer = self._inner.answered(query, answer)
         if isinstance(query, ListThreads):
             return [thread for thread in answer if self._may(thread, "list")]
-        if isinstance(query, ListRuns) and query.thread_id is None:
+        if isinstance(query, SearchRuns) or (
+            isinstance(query, ListRuns) and query.thread_id is None
+        ):
             return [row for row in answer if self._may(row.thread_id, "list")]
         if isinstance(query, ListCheckpoints) and query.thread_id is None:
             rows: list[StoredCheckpoint] = answer
