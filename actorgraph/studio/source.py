@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.system.run_handle import Run
+from actorgraph.api.system.run_search import SystemOwner
 from actorgraph.api.system.system import ActorSystem
+from actorgraph.runtime.system.sampling import StatisticsSample
 from actorgraph.studio.saver_steps import snapshot_of
 from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
 from actorgraph.studio.waterfall import TaskBar
@@ -194,19 +197,22 @@ class Source:
         """Read a page of runs, newest first."""
         if self.system is None:
             return RunsPage(())
-        rows: list[Any] = []
-        for run in reversed(await self.system.runs()):
-            if (
-                asked.status in ("", run.status)
-                and asked.graph in ("", run.graph)
-                and run.thread_id.startswith(asked.prefix)
-                and (after is None or run.id < after)
-                and await self._is_visible(run, wanted)
-            ):
-                rows.append(run)
-            if len(rows) > limit:
+        rows: list[Run] = []
+        while len(rows) < limit:
+            found = await self.system.search_runs(
+                [cast("Any", asked.status)] if asked.status else (),
+                graph=asked.graph or None,
+                thread_prefix=asked.prefix,
+                limit=limit,
+                cursor=after or None,
+            )
+            rows += [run for run in found.runs if await self._is_visible(run, wanted)]
+            after = found.cursor
+            if after is None:
                 break
-        return RunsPage(tuple(rows[:limit]), rows[limit - 1].id if len(rows) > limit else None)
+        if len(rows) > limit:  # what is cut off begins the next page
+            return RunsPage(tuple(rows[:limit]), rows[limit - 1].id)
+        return RunsPage(tuple(rows), after)
 
     async def _is_visible(self, run: Any, wanted: Mapping[str, Any]) -> bool:
         """Whether the metadata of a run's thread contains what the access rules require."""
@@ -226,13 +232,13 @@ class Source:
         found = await graph.aget_timeline(entry.thread_id, before=before, limit=STEPS_MAX)
         return timed_bars(found, busy=entry.open_runs)
 
-    async def workers(self) -> tuple[list[str], list[list[str]]]:
-        """Return columns and rows of the table of workers."""
-        return [], []
+    async def owners(self) -> list[SystemOwner]:
+        """Return the systems over the same saver, with their leases."""
+        return [] if self.system is None else await self.system.owners()
 
-    async def history(self) -> list[Any]:
+    def history(self) -> list[StatisticsSample]:
         """Return the system's recent figures, oldest first."""
-        return []
+        return [] if self.system is None else self.system.statistics_history()
 
     async def register(self, thread_id: str, graph: str, metadata: Mapping[str, Any]) -> None:
         """Register a thread, unless it is."""

@@ -7,17 +7,12 @@ import msgspec
 from markupsafe import Markup
 from starlette.responses import Response
 
+from actorgraph.api.system.run_search import SystemOwner
+from actorgraph.runtime.system.sampling import SAMPLE_S, StatisticsSample
 from actorgraph.studio.charts import chart
 from actorgraph.studio.pages import Handler, StudioCall, drawn
 
-CHARTS = (
-    ("Active runs", "active", ""),
-    ("Queued runs", "queued", ""),
-    ("Supersteps a second", "supersteps_per_s", ""),
-    ("Commit latency", "commit_ms", " ms"),
-    ("Unsaved bytes", "unsaved_bytes", " B"),
-    ("Errors a second", "errors_per_s", ""),
-)
+COLUMNS = ("System", "Lease", "Runs", "Taken over")
 
 
 async def system(call: StudioCall) -> Response:
@@ -42,21 +37,35 @@ async def _figures(call: StudioCall) -> dict[str, Any]:
     tables = [("Runs", _pairs(statistics)), ("Storage", _pairs(persistence))]
     if dispatch:
         tables.append(("Dispatch", _pairs(dispatch)))
-    columns, workers = await call.source.workers()
-    history = await call.source.history()
     return {
-        "charts": _charts(history),
+        "charts": _charts(call.source.history()),
         "tables": tables,
-        "worker_columns": columns,
-        "workers": workers,
+        "worker_columns": COLUMNS,
+        "workers": [_owner(one) for one in await call.source.owners()],
     }
 
 
-def _charts(history: Sequence[Any]) -> list[Markup]:
-    return [
-        drawn(chart(title, [getattr(one, name) for one in history], unit))
-        for title, name, unit in CHARTS
+def _charts(history: Sequence[StatisticsSample]) -> list[Markup]:
+    found = [
+        ("Active runs", [one.active for one in history], ""),
+        ("Waiting runs", [one.backlog for one in history], ""),
+        ("Supersteps a second", [one.supersteps / SAMPLE_S for one in history], ""),
+        ("Runs ended a second", [one.ended / SAMPLE_S for one in history], ""),
+        ("Errors", [one.errors for one in history], ""),
+        ("Commit latency", [(one.commit_s or 0) * 1000 for one in history], " ms"),
+        ("Commits a second", [one.commits / SAMPLE_S for one in history], ""),
+        ("Unsaved bytes", [one.unsaved_bytes for one in history], " B"),
     ]
+    return [drawn(chart(*one)) for one in found]
+
+
+def _owner(one: SystemOwner) -> tuple[str, str, str, str]:
+    if one.lease_s is None:
+        lease = "given up"
+    else:
+        lease = f"{one.lease_s:.1f} s" if one.alive else f"ended {-one.lease_s:.0f} s ago"
+    name = f"{one.id} (this one)" if one.is_this else one.id
+    return name, lease, str(one.runs), str(one.taken_over)
 
 
 def _pairs(figures: dict[str, Any]) -> list[tuple[str, str]]:
