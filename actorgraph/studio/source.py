@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -200,7 +200,7 @@ class Source:
         rows: list[Run] = []
         while len(rows) < limit:
             found = await self.system.search_runs(
-                [cast("Any", asked.status)] if asked.status else (),
+                [asked.status] if asked.status else (),
                 graph=asked.graph or None,
                 thread_prefix=asked.prefix,
                 limit=limit,

@@ -66,7 +66,7 @@ class TestAThread:
         assert html.count('class="steps"') == 1
         assert "<code>log[1]</code>" in html
         assert "second" in html
-        assert 'aria-label="3 tasks over' in html
+        assert 'aria-label="2 tasks over' in html
 
     async def test_an_older_step_has_its_own_state(self, place):
         """
