@@ -6,9 +6,10 @@ column. An edge over several rows passes a point in each, so that it crosses no 
 positions are in the caller's units.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import MappingProxyType
 
 from actorgraph.drawing.shape import GraphShape
 
@@ -43,12 +44,16 @@ class Layout:
             has none: it is drawn as a loop at the right side.
         width: of the whole drawing.
         height: of the whole drawing.
+        labels: number of an edge -> the place of its label; its route passes the middle.
+        rows: the upper and lower end of each row.
     """
 
     boxes: dict[str, Box]
     routes: list[tuple[tuple[float, float], ...]]
     width: float
     height: float
+    labels: dict[int, Box] = field(default_factory=dict[int, Box])
+    rows: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(slots=True)
@@ -59,39 +64,58 @@ class _Grid:
     above: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     below: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     chains: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    labels: dict[str, int] = field(default_factory=dict[str, int])
 
 
 def place(
-    shape: GraphShape, sizes: Mapping[str, tuple[float, float]], *, gap: tuple[float, float]
+    shape: GraphShape,
+    sizes: Mapping[str, tuple[float, float]],
+    *,
+    gap: tuple[float, float],
+    labels: Mapping[int, tuple[float, float]] = MappingProxyType({}),
+    room: Mapping[str, float] = MappingProxyType({}),
 ) -> Layout:
     """Lay out a drawing.
 
     Args:
         sizes: node -> its width and height.
         gap: free space between neighbours in a row, and between rows.
+        labels: number of an edge -> the width and height of its label, which gets a row.
+        room: node -> width that is kept free at each side of it.
     """
-    grid = _grid(shape)
+    grid = _grid(shape, labels)
     _order(grid)
-    widths = {key: sizes[key][0] if key in sizes else 0.0 for row in grid.rows for key in row}
+    sizes = {**sizes, **{key: labels[number] for key, number in grid.labels.items()}}
+    widths = {
+        key: sizes[key][0] + 2 * room.get(key, 0.0) if key in sizes else 0.0
+        for row in grid.rows
+        for key in row
+    }
     xs = _columns(grid, widths, gap[0])
     left = min((xs[key] - widths[key] / 2 for key in xs), default=0.0)
     ys = list(_heights(grid, sizes, gap[1]))
     boxes: dict[str, Box] = {}
+    placed: dict[int, Box] = {}
     points: dict[str, tuple[float, float]] = {}
+    ends: list[tuple[float, float]] = []
     for row, y in zip(grid.rows, ys, strict=True):
+        half = max((sizes[key][1] / 2 for key in row if key in sizes), default=0.0)
+        ends.append((y - half, y + half))
         for key in row:
             points[key] = (xs[key] - left, y)
-            if key in sizes:
+            if key in grid.labels:
+                placed[grid.labels[key]] = Box(xs[key] - left, y, *sizes[key])
+            elif key in sizes:
                 boxes[key] = Box(xs[key] - left, y, *sizes[key])
     routes = _routes(grid.chains, boxes, points)
     width = max((points[key][0] + widths[key] / 2 for key in points), default=0.0)
     height = max((box.y + box.height / 2 for box in boxes.values()), default=0.0)
-    return Layout(boxes, routes, width, height)
+    return Layout(boxes, routes, width, height, placed, tuple(ends))
 
 
-def _grid(shape: GraphShape) -> _Grid:
+def _grid(shape: GraphShape, labels: Mapping[int, tuple[float, float]]) -> _Grid:
     forward = _turned(shape)
-    ranks = _ranks(list(shape.nodes), forward)
+    ranks = _ranks(list(shape.nodes), forward, labels)
     grid = _Grid([[] for _ in range(max(ranks.values(), default=-1) + 1)])
     for name in shape.nodes:
         grid.rows[ranks[name]].append(name)
@@ -103,6 +127,8 @@ def _grid(shape: GraphShape) -> _Grid:
         between = [f"{number}\0{rank}" for rank in range(ranks[top] + 1, ranks[bottom])]
         for rank, key in enumerate(between, ranks[top] + 1):
             grid.rows[rank].append(key)
+        if number in labels:
+            grid.labels[between[len(between) // 2]] = number
         chain = [top, *between, bottom]
         for one, other in pairwise(chain):
             grid.below.setdefault(one, []).append(other)
@@ -137,23 +163,35 @@ def _turned(shape: GraphShape) -> list[tuple[str, str] | None]:
     return [None if a == b else (b, a) if (a, b) in back else (a, b) for a, b in pairs]
 
 
-def _ranks(names: Sequence[str], edges: Sequence[tuple[str, str] | None]) -> dict[str, int]:
-    """Compute the row of each node: one below the lowest of those above it."""
-    below: dict[str, list[str]] = {}
+def _ranks(
+    names: Sequence[str],
+    edges: Sequence[tuple[str, str] | None],
+    labels: Container[int],
+) -> dict[str, int]:
+    """Compute the row of each node: below the lowest of those above it.
+
+    An edge with a label has a row between its ends. Of the nodes to which no edge leads only the
+    first is in the top row: the others can't be reached, and belong near the nodes below them.
+    """
+    below: dict[str, list[tuple[str, int]]] = {}
     waiting = dict.fromkeys(names, 0)
-    for edge in edges:
+    for number, edge in enumerate(edges):
         if edge is not None:
-            below.setdefault(edge[0], []).append(edge[1])
+            below.setdefault(edge[0], []).append((edge[1], 2 if number in labels else 1))
             waiting[edge[1]] += 1
-    ranks = dict.fromkeys(names, 0)
-    ready = [name for name in names if not waiting[name]]
+    roots = [name for name in names if not waiting[name]]
+    ranks = {name: int(name in roots[1:]) for name in names}
+    ready = list(roots)
     while ready:
         name = ready.pop()
-        for target in below.get(name, ()):
-            ranks[target] = max(ranks[target], ranks[name] + 1)
+        for target, length in below.get(name, ()):
+            ranks[target] = max(ranks[target], ranks[name] + length)
             waiting[target] -= 1
             if not waiting[target]:
                 ready.append(target)
+    for name in roots[1:]:
+        nearest = min((ranks[t] - length for t, length in below.get(name, ())), default=1)
+        ranks[name] = max(ranks[name], nearest)
     return ranks
 
 

@@ -206,8 +206,9 @@ def deferred(plan: Plan, node: NodePlan) -> bool:
 def with_inside(shape: GraphShape, insides: Mapping[str, GraphShape]) -> GraphShape:
     """Replace nodes that run subgraphs by the subgraphs' drawings.
 
-    A subgraph's start and end are left out if one other node takes the place of each. A drawing
-    without exactly one first and one last node stays a single node.
+    A subgraph's start and end are left out if one other node takes the place of each. Where several
+    nodes are the first or the last, its start or end stays. A drawing that has neither stays a
+    single node.
     """
     named = {name: _opened(inside) for name, inside in insides.items() if name in shape.nodes}
     opened = {name: found for name, found in named.items() if found is not None}
@@ -241,12 +242,15 @@ class _Opened(NamedTuple):
 
 
 def _opened(inside: GraphShape) -> _Opened | None:
-    """Prepare a drawing that replaces a node; None without exactly one first and one last node."""
-    first, last = inside.first_node(), inside.last_node()
-    if len(inside.nodes) < 2 or first is None or last is None:
+    """Prepare a drawing that replaces a node; None without a node to enter it or to leave it by."""
+    if len(inside.nodes) < 2:
         return None
-    inside = trimmed(trimmed(inside, first.id, ends=False), last.id, ends=True)
-    first, last = inside.first_node(), inside.last_node()
+    for ends in (False, True):
+        known = inside.last_node() if ends else inside.first_node()
+        if known is not None:
+            inside = trimmed(inside, known.id, ends=ends)
+    first = inside.first_node() or inside.nodes.get(START)
+    last = inside.last_node() or inside.nodes.get(END)
     return None if first is None or last is None else _Opened(inside, first.id, last.id)
 
 

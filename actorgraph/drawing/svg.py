@@ -1,120 +1,212 @@
-"""A drawing as an SVG document: text and curves, no scripts, no fonts to load."""
+"""A drawing as an SVG document: text and curves, no scripts, no fonts to load.
+
+Each node is a `<g class="ag-node" data-node="...">` that can be focused, each edge a
+`<g class="ag-edge" data-source="..." data-target="...">`, each opened subgraph a
+`<g class="ag-frame" data-node="...">`.
+Colours are attributes, which any renderer reads. A style sheet in the document sets them from the
+CSS variables `--ag-...`, with dark values for dark pages; a page may set its own.
+"""
 
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import pairwise
 
-from actorgraph.drawing.layout import Box, Layout, place
-from actorgraph.drawing.shape import GraphShape
-
-FONT = 14
-"""Height of characters, in SVG units."""
-CHARACTER = 8.0
-NODE_HEIGHT = 36.0
-MARGIN = 12.0
-LOOP = 40.0
-"""Room beside a node for an edge to itself."""
-GAP = (36.0, 56.0)
-FILL, LAST_FILL, LINE = "#f2f0ff", "#bfb6fc", "#333333"
-ARROW = (
-    '<defs><marker id="end" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" '
-    f'markerHeight="8" orient="auto"><path d="M0 0L10 5L0 10z" fill="{LINE}"/></marker></defs>'
+from actorgraph.drawing.layout import Box
+from actorgraph.drawing.picture import (
+    FONT,
+    FRAME,
+    MARGIN,
+    NAME_MAX,
+    NOTE_FONT,
+    NOTE_HEIGHT,
+    TITLE,
+    Picture,
+    Point,
+    cut,
+    is_end,
+    is_start,
+    is_too_large,
+    list_lines,
+    notes_of,
+    picture_of,
 )
-Point = tuple[float, float]
+from actorgraph.drawing.shape import DrawnNode, GraphShape
+
+FILL, LAST_FILL, FIRST_FILL, LINE = "#f2f0ff", "#bfb6fc", "#ffffff", "#333333"
+BORDER, FRAME_FILL, NOTE, BACKGROUND = "#9370db", "#faf9ff", "#66606f", "#ffffff"
+LIGHT = {
+    "fill": FILL,
+    "last": LAST_FILL,
+    "first": FIRST_FILL,
+    "line": LINE,
+    "text": LINE,
+    "note": NOTE,
+    "border": BORDER,
+    "frame": FRAME_FILL,
+    "background": BACKGROUND,
+}
+DARK = {
+    "fill": "#2b2640",
+    "last": "#4b3f86",
+    "first": "#1b1a20",
+    "line": "#b9b4c7",
+    "text": "#ece9f5",
+    "note": "#a9a3b8",
+    "border": "#8f7ad6",
+    "frame": "#211f2b",
+    "background": "#1b1a20",
+}
+_RULES = """
+.ag-back{fill:var(--ag-background)}
+.ag-node>rect{fill:var(--ag-fill);stroke:var(--ag-border)}
+.ag-node.ag-first>rect{fill:var(--ag-first)}
+.ag-node.ag-last>rect{fill:var(--ag-last)}
+.ag-frame>rect{fill:var(--ag-frame);stroke:var(--ag-border)}
+.ag-edge>path{stroke:var(--ag-line)}
+.ag-edge>rect{fill:var(--ag-background)}
+.ag-edge>rect.ag-inside{fill:var(--ag-frame)}
+.ag-graph text{fill:var(--ag-text)}
+.ag-graph .ag-note{fill:var(--ag-note)}
+.ag-arrow{fill:var(--ag-line)}
+.ag-node:focus>rect{stroke-width:3}
+"""
+LINE_HEIGHT = 20
 
 
-def laid_out(shape: GraphShape) -> Layout:
-    """Lay out a picture; nodes with an edge to themselves have room for it on both sides."""
-    loops = {edge.source for edge in shape.edges if edge.source == edge.target}
-    sizes = {
-        node.id: (node_width(node.name) + (2 * LOOP if node.id in loops else 0), NODE_HEIGHT)
-        for node in shape.nodes.values()
-    }
-    return place(shape, sizes, gap=GAP)
+def _variables(colours: dict[str, str]) -> str:
+    return ";".join(f"--ag-{name}:{colour}" for name, colour in colours.items())
 
 
-def node_width(name: str) -> float:
-    """Compute the width of a node's box."""
-    return len(name) * CHARACTER + 28
+STYLE = (
+    # `:where` weighs nothing: a page's own values of the variables win.
+    f"<style>:where(.ag-graph){{{_variables(LIGHT)}}}\n"
+    f"@media (prefers-color-scheme:dark){{:where(.ag-graph){{{_variables(DARK)}}}}}"
+    f"{_RULES}</style>"
+)
+ARROW = (
+    '<defs><marker id="ag-end" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" '
+    'markerHeight="8" orient="auto"><path class="ag-arrow" d="M0 0L10 5L0 10z" '
+    f'fill="{LINE}"/></marker></defs>'
+)
 
 
-def sides(shape: GraphShape, layout: Layout) -> tuple[float, float]:
-    """Compute the left and right ends of the drawing, including its labels."""
-    places = [0.0, layout.width]
-    for edge, route in zip(shape.edges, layout.routes, strict=True):
-        if edge.data:
-            points = route or loop_points(layout.boxes[edge.source], shape.nodes[edge.source].name)
-            x, half = label_place(points)[0], len(edge.data) * CHARACTER / 2
-            places += [x - half, x + half]
-    return min(places), max(places)
+def svg(shape: GraphShape, *, style: bool = True) -> str:
+    """Make an SVG document of a drawing: conditional edges are dashed and labelled.
+
+    Args:
+        style: whether it has a style sheet of its own; a page with a strict Content-Security-Policy
+            has one with the same rules instead.
+    """
+    if is_too_large(shape):
+        return _listed(shape, style=style)
+    picture = picture_of(shape)
+    parts = [*_frames(picture), *_edges(shape, picture), *_nodes(shape, picture)]
+    return _document(parts, picture.width, picture.height, style=style)
 
 
-def svg(shape: GraphShape) -> str:
-    """Make an SVG document of a drawing: conditional edges are dashed and labelled."""
-    layout = laid_out(shape)
-    left, right = sides(shape, layout)
-    width, height = right - left + 2 * MARGIN, layout.height + 2 * MARGIN
+def _document(parts: Sequence[str], width: float, height: float, *, style: bool) -> str:
+    across, down = width + 2 * MARGIN, height + 2 * MARGIN
+    place = f'x="{-MARGIN:g}" y="{-MARGIN:g}" width="{across:g}" height="{down:g}"'
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
-        f'viewBox="{left - MARGIN:g} {-MARGIN:g} {width:g} {height:g}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="ag-graph" width="{across:g}" '
+        f'height="{down:g}" viewBox="{-MARGIN:g} {-MARGIN:g} {across:g} {down:g}" role="group" '
         f'font-family="sans-serif" font-size="{FONT}">'
     )
-    return "\n".join([head, ARROW, *_edges(shape, layout), *_nodes(shape, layout), "</svg>", ""])
+    back = f'<rect class="ag-back" {place} fill="{BACKGROUND}"/>'
+    return "\n".join([head, *([STYLE] if style else []), ARROW, back, *parts, "</svg>", ""])
 
 
-def _edges(shape: GraphShape, layout: Layout) -> Iterator[str]:
-    for edge, route in zip(shape.edges, layout.routes, strict=True):
-        points = route or loop_points(layout.boxes[edge.source], shape.nodes[edge.source].name)
-        dash = ' stroke-dasharray="4 4"' if edge.conditional else ""
+def _frames(picture: Picture) -> Iterator[str]:
+    for name, box in picture.frames.items():
+        x, y = box.x - box.width / 2, box.y - box.height / 2
+        title = cut(name.rpartition(":")[2], NAME_MAX)
         yield (
-            f'<path d="{_path(points)}" fill="none" stroke="{LINE}"{dash} marker-end="url(#end)"/>'
+            f'<g class="ag-frame" data-node="{escape(name)}"><rect x="{x:g}" y="{y:g}" '
+            f'width="{box.width:g}" height="{box.height:g}" rx="8" fill="{FRAME_FILL}" '
+            f'stroke="{BORDER}" stroke-dasharray="2 3"/><text class="ag-note" '
+            f'x="{x + FRAME:g}" y="{y + TITLE - 4:g}" fill="{NOTE}" font-size="{NOTE_FONT + 1}" '
+            f'font-weight="bold">{escape(title)}</text></g>'
+        )
+
+
+def _edges(shape: GraphShape, picture: Picture) -> Iterator[str]:
+    for number, edge in enumerate(shape.edges):
+        dash = ' stroke-dasharray="4 4"' if edge.conditional else ""
+        text = (
+            f'<g class="ag-edge{" ag-conditional" if edge.conditional else ""}" '
+            f'data-source="{escape(edge.source)}" data-target="{escape(edge.target)}">'
+            f'<path d="{_path(picture.routes[number])}" fill="none" stroke="{LINE}"{dash} '
+            'marker-end="url(#ag-end)"/>'
         )
         if edge.data:
-            x, y = label_place(points)
-            yield (
-                f'<text x="{x:g}" y="{y:g}" text-anchor="middle" fill="{LINE}" stroke="white" '
-                f'stroke-width="4" paint-order="stroke">{escape(edge.data)}</text>'
-            )
+            text += _label(edge.data, picture.labels[number], picture)
+        yield f"{text}</g>"
 
 
-def _nodes(shape: GraphShape, layout: Layout) -> Iterator[str]:
-    first, last = shape.first_node(), shape.last_node()
+def _label(words: str, box: Box, picture: Picture) -> str:
+    """Draw an edge's label over its line, on the background of the frame that it is in."""
+    inside = any(_holds(frame, box) for frame in picture.frames.values())
+    colour = f'class="ag-inside" fill="{FRAME_FILL}"' if inside else f'fill="{BACKGROUND}"'
+    shown = cut(words, NAME_MAX)
+    full = f"<title>{escape(words)}</title>" if shown != words else ""
+    width = box.width * 0.85
+    return (
+        f'<rect {colour} x="{box.x - width / 2:g}" y="{box.y - box.height / 2:g}" '
+        f'width="{width:g}" height="{box.height:g}"/>'
+        f'<text x="{box.x:g}" y="{box.y + FONT * 0.35:g}" text-anchor="middle" '
+        f'fill="{LINE}">{full}{escape(shown)}</text>'
+    )
+
+
+def _holds(frame: Box, box: Box) -> bool:
+    return abs(frame.x - box.x) < frame.width / 2 and abs(frame.y - box.y) < frame.height / 2
+
+
+def _nodes(shape: GraphShape, picture: Picture) -> Iterator[str]:
     for node in shape.nodes.values():
-        box, width = layout.boxes[node.id], node_width(node.name)
-        ends = node in (first, last)
-        fill = LAST_FILL if node == last else "white" if ends else FILL
-        yield (
-            f'<rect x="{box.x - width / 2:g}" y="{box.y - box.height / 2:g}" width="{width:g}" '
-            f'height="{box.height:g}" rx="{box.height / 2 if ends else 5:g}" fill="{fill}" '
-            f'stroke="#9370db">{_title(node.metadata)}</rect>'
+        box = picture.boxes[node.id]
+        first, last = is_start(node, shape), is_end(node, shape)
+        kind = " ag-last" if last else " ag-first" if first else ""
+        fill = LAST_FILL if last else FIRST_FILL if first else FILL
+        radius = box.height / 2 if first or last else 5
+        notes = notes_of(node)
+        y = box.y - NOTE_HEIGHT * len(notes) / 2 + FONT * 0.35
+        text = (
+            f'<g class="ag-node{kind}" data-node="{escape(node.id)}" tabindex="0" role="img" '
+            f'aria-label="{escape(", ".join([node.name, *notes]))}">{_title(node)}'
+            f'<rect x="{box.x - box.width / 2:g}" y="{box.y - box.height / 2:g}" '
+            f'width="{box.width:g}" height="{box.height:g}" rx="{radius:g}" fill="{fill}" '
+            f'stroke="{BORDER}"/><text x="{box.x:g}" y="{y:g}" text-anchor="middle" '
+            f'fill="{LINE}">{escape(cut(node.name, NAME_MAX))}</text>'
         )
-        yield (
-            f'<text x="{box.x:g}" y="{box.y + FONT * 0.35:g}" text-anchor="middle" '
-            f'fill="{LINE}">{escape(node.name)}</text>'
+        for place, note in enumerate(notes, 1):
+            text += (
+                f'<text class="ag-note" x="{box.x:g}" y="{y + NOTE_HEIGHT * place + 1:g}" '
+                f'text-anchor="middle" font-size="{NOTE_FONT}" fill="{NOTE}">{escape(note)}</text>'
+            )
+        yield f"{text}</g>"
+
+
+def _title(node: DrawnNode) -> str:
+    """The node's tooltip: its whole name if that is cut, and its metadata."""
+    named = [node.name] if len(node.name) > NAME_MAX else []
+    metadata = (node.metadata or {}).items()
+    notes = [f"{k} = {v}" for k, v in metadata if isinstance(v, str | int | float)]
+    return f"<title>{escape(', '.join([*named, *notes]))}</title>" if named or notes else ""
+
+
+def _listed(shape: GraphShape, *, style: bool) -> str:
+    """Make a document that lists the nodes of a large graph, each with its targets."""
+    head = f"{len(shape.nodes)} nodes and {len(shape.edges)} edges: listed, not drawn"
+    parts = [f'<text x="0" y="{FONT}" fill="{LINE}" font-weight="bold">{head}</text>']
+    lines = list_lines(shape)
+    for place, (name, line) in enumerate(lines, 1):
+        parts.append(
+            f'<text class="ag-row" data-node="{escape(name)}" x="0" '
+            f'y="{FONT + LINE_HEIGHT * place}" fill="{LINE}">{escape(line)}</text>'
         )
-
-
-def _title(metadata: dict[str, object] | None) -> str:
-    """The node's metadata as its tooltip."""
-    notes = [f"{k} = {v}" for k, v in (metadata or {}).items() if isinstance(v, str | int | float)]
-    return f"<title>{escape(', '.join(notes))}</title>" if notes else ""
-
-
-def loop_points(box: Box, name: str) -> tuple[Point, ...]:
-    """Compute the points of an edge from a node to itself: out at the right, down, and in."""
-    right = box.x + node_width(name) / 2
-    far = right + LOOP * 0.7
-    high, low = box.y - box.height / 4, box.y + box.height / 4
-    return ((right, high), (far, high), (far, low), (right, low))
-
-
-def label_place(points: Sequence[Point]) -> Point:
-    """Compute the place of an edge's label: the middle of its middle part, or its middle point."""
-    middle = len(points) // 2
-    if len(points) % 2:
-        return points[middle]
-    (ax, ay), (bx, by) = points[middle - 1], points[middle]
-    return (ax + bx) / 2, (ay + by) / 2
+    width = max([len(head), *(len(line) for _, line in lines)]) * 7.5
+    return _document(parts, width, LINE_HEIGHT * (len(lines) + 1), style=style)
 
 
 def _path(points: Sequence[Point]) -> str:

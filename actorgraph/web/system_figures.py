@@ -74,9 +74,10 @@ class _Visible:
             return False
         if run.thread_id not in self.known:
             thread = await self.call.server.threads.get(run.thread_id)
-            may = thread is not None and contains(thread.metadata, self.call.wanted)
-            access, principal = self.call.server.access, self.call.principal
-            may = may and await access.allows(principal, "runs.read", thread)
+            may = False
+            if thread is not None and contains(thread.metadata, self.call.wanted):
+                access, principal = self.call.server.access, self.call.principal
+                may = await access.allows(principal, "runs.read", thread)
             self.known[run.thread_id] = may
         return self.known[run.thread_id]
 

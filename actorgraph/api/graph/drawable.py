@@ -12,7 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from actorgraph.drawing import svg
-from actorgraph.drawing.layout import Layout
+from actorgraph.drawing.layout import Box
+from actorgraph.drawing.picture import (
+    CHARACTER,
+    Picture,
+    cut,
+    is_end,
+    is_start,
+    is_too_large,
+    list_lines,
+    notes_of,
+    picture_of,
+)
 from actorgraph.drawing.shape import DrawnNode, GraphShape, trimmed
 from actorgraph.drawing.text import ascii_art, mermaid
 from actorgraph.errors import MissingExtraError
@@ -40,17 +51,17 @@ def png_of(
     Raises:
         MissingExtraError: Pillow isn't installed.
     """
-    return _Picture(shape, padding).drawn(fontname, background)
+    return _PngPicture(shape, padding).drawn(fontname, background)
 
 
-class _Picture:
+class _PngPicture:
     """One picture being drawn. Pixels are lengths of the layout times `zoom`."""
 
     def __init__(self, shape: GraphShape, padding: int) -> None:
         self.shape = shape
-        self.layout: Layout = svg.laid_out(shape)
-        self.left, self.right = svg.sides(shape, self.layout)
-        self.zoom = SCALE * SMOOTH
+        self.lines = list_lines(shape) if is_too_large(shape) else None
+        self.picture = Picture() if self.lines is not None else picture_of(shape)
+        self.zoom = SMOOTH if self.lines is not None else SCALE * SMOOTH
         self.margin = padding / SCALE
 
     def drawn(self, fontname: str | None, background: str | None) -> bytes:
@@ -62,37 +73,64 @@ class _Picture:
                 "draw_png() needs Pillow, which isn't installed",
                 do="pip install 'actorgraph[drawing]', or use draw_svg(), which needs nothing",
             ) from error
-        size = svg.FONT * self.zoom
-        self.font = font.truetype(fontname, size) if fontname else font.load_default(size)
-        sides = (self.right - self.left, self.layout.height)
+        self.font, self.small = (
+            font.truetype(fontname, size) if fontname else font.load_default(size)
+            for size in (svg.FONT * self.zoom, svg.NOTE_FONT * self.zoom)
+        )
+        sides = (self.picture.width, self.picture.height)
+        if self.lines is not None:
+            wide = max((len(line) for _, line in self.lines), default=0) * CHARACTER
+            sides = (wide, svg.LINE_HEIGHT * len(self.lines))
         width, height = (round((side + 2 * self.margin) * self.zoom) for side in sides)
         picture = image.new("RGBA", (width, height), background or (255, 255, 255, 0))
         self.draw = draw.Draw(picture)
-        self._edges(background)
-        self._nodes()
+        if self.lines is not None:
+            for row, (_, line) in enumerate(self.lines):
+                self._text((0, svg.LINE_HEIGHT * (row + 0.5)), line, "lm")
+        else:
+            self._frames()
+            self._edges(background)
+            self._nodes()
         small = picture.resize((width // SMOOTH, height // SMOOTH), image.Resampling.LANCZOS)
         file = BytesIO()
         small.save(file, "PNG", optimize=True)
         return file.getvalue()
 
     def _at(self, point: Point) -> Point:
-        x, y = point[0] - self.left + self.margin, point[1] + self.margin
-        return x * self.zoom, y * self.zoom
+        return (point[0] + self.margin) * self.zoom, (point[1] + self.margin) * self.zoom
+
+    def _corners(self, box: Box) -> list[float]:
+        half = (box.width / 2, box.height / 2)
+        return [
+            *self._at((box.x - half[0], box.y - half[1])),
+            *self._at((box.x + half[0], box.y + half[1])),
+        ]
+
+    def _text(self, place: Point, text: str, anchor: str = "mm") -> None:
+        self.draw.text(self._at(place), text, svg.LINE, self.font, anchor=anchor)
+
+    def _note(self, place: Point, text: str, anchor: str = "mm") -> None:
+        self.draw.text(self._at(place), text, svg.NOTE, self.small, anchor=anchor)
+
+    def _frames(self) -> None:
+        for name, box in self.picture.frames.items():
+            rounded = (8 * self.zoom, svg.FRAME_FILL, svg.BORDER, self.zoom)
+            self.draw.rounded_rectangle(self._corners(box), *rounded)
+            corner = (box.x - box.width / 2 + svg.FRAME, box.y - box.height / 2 + svg.TITLE / 2)
+            self._note(corner, cut(name.rpartition(":")[2], svg.NAME_MAX), "lm")
 
     def _edges(self, background: str | None) -> None:
-        for edge, route in zip(self.shape.edges, self.layout.routes, strict=True):
-            name = self.shape.nodes[edge.source].name
-            points = route or svg.loop_points(self.layout.boxes[edge.source], name)
+        for number, edge in enumerate(self.shape.edges):
+            points = self.picture.routes[number]
             line = [*_curve(points)]
             for part in _dashes(line) if edge.conditional else [line]:
                 self.draw.line([*map(self._at, part)], svg.LINE, self.zoom, joint="curve")
             self._arrow(points[-2], points[-1])
             if edge.data:
-                place = self._at(svg.label_place(points))
-                box = self.draw.textbbox(place, edge.data, self.font, anchor="mm")
+                box = self.picture.labels[number]
                 if background:
-                    self.draw.rectangle(box, background)
-                self.draw.text(place, edge.data, svg.LINE, self.font, anchor="mm")
+                    self.draw.rectangle(self._corners(box), background)
+                self._text((box.x, box.y), cut(edge.data, svg.NAME_MAX))
 
     def _arrow(self, before: Point, tip: Point) -> None:
         """Draw an arrow head: edges end vertically, loops horizontally."""
@@ -105,20 +143,16 @@ class _Picture:
         self.draw.polygon([*map(self._at, corners)], svg.LINE)
 
     def _nodes(self) -> None:
-        first, last = self.shape.first_node(), self.shape.last_node()
         for node in self.shape.nodes.values():
-            box = self.layout.boxes[node.id]
-            half = (svg.node_width(node.name) / 2, box.height / 2)
-            corners = [
-                *self._at((box.x - half[0], box.y - half[1])),
-                *self._at((box.x + half[0], box.y + half[1])),
-            ]
-            ends = node in (first, last)
-            fill = svg.LAST_FILL if node == last else "white" if ends else svg.FILL
-            radius = (box.height / 2 if ends else 5) * self.zoom
-            self.draw.rounded_rectangle(corners, radius, fill, "#9370db", self.zoom)
-            place: Any = self._at((box.x, box.y))
-            self.draw.text(place, node.name, svg.LINE, self.font, anchor="mm")
+            box, notes = self.picture.boxes[node.id], notes_of(node)
+            first, last = is_start(node, self.shape), is_end(node, self.shape)
+            fill = svg.LAST_FILL if last else svg.FIRST_FILL if first else svg.FILL
+            radius = (box.height / 2 if first or last else 5) * self.zoom
+            self.draw.rounded_rectangle(self._corners(box), radius, fill, svg.BORDER, self.zoom)
+            y = box.y - svg.NOTE_HEIGHT * len(notes) / 2
+            self._text((box.x, y), cut(node.name, svg.NAME_MAX))
+            for place, note in enumerate(notes, 1):
+                self._note((box.x, y + svg.NOTE_HEIGHT * place + 2), note)
 
 
 def _curve(points: Sequence[Point], steps: int = 24) -> Iterator[Point]:
@@ -198,9 +232,17 @@ class DrawableGraph(GraphShape):
         """Print `draw_ascii()`."""
         print(self.draw_ascii())  # noqa: T201 - its purpose
 
-    def draw_svg(self) -> str:
-        """Return the drawing as an SVG document; it needs no other package."""
-        return svg.svg(self)
+    def draw_svg(self, *, style: bool = True) -> str:
+        """Return the drawing as an SVG document; it needs no other package.
+
+        Nodes have `data-node` and can be focused, edges have `data-source` and `data-target`.
+        Graphs with more than 300 nodes or 1,500 edges are listed instead.
+
+        Args:
+            style: whether the document has a style sheet, by which dark pages get a dark drawing;
+                False for pages whose Content-Security-Policy allows none.
+        """
+        return svg.svg(self, style=style)
 
     def draw_png(
         self, output_file_path: str | Path | None = None, fontname: str | None = None
