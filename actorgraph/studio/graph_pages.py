@@ -35,7 +35,7 @@ async def graph(call: StudioCall) -> Response:
         raise NotFound(f"graph {name!r} not found")
     xray = call.query.get("xray", "0")
     depth: Any = True if xray == "all" else int(xray) if xray.isdecimal() else 0
-    picture = found.get_graph(xray=depth).draw_svg()
+    picture = found.get_graph(xray=depth).draw_svg(style=False)
     schemas = [
         ("Input schema", found.get_input_jsonschema),
         ("Output schema", found.get_output_jsonschema),

@@ -179,7 +179,7 @@ def _marks(step: StateSnapshot | None, among: Sequence[StateSnapshot]) -> list[t
 def _picture(graph: CompiledStateGraph | None) -> Markup:
     if graph is None:
         return Markup()
-    return drawn(graph.get_graph(xray=True).draw_svg())
+    return drawn(graph.get_graph(xray=True).draw_svg(style=False))
 
 
 PAGES: tuple[tuple[str, str, Handler], ...] = (
