@@ -36,7 +36,9 @@ CORE := channels codec plan superstep
 COVERED ?= -k 'not trio and (not (postgres or jsonl) or test_postgres or test_jsonl)'
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo machines test coverage coverage-core mutants docs-test lint format format-check types bench figures charts counts differential ecosystem behaviour faults promises picture house clean
+DATABASE ?= audit.db
+
+.PHONY: demo machines studio studio-test test coverage coverage-core mutants docs-test lint format format-check types bench figures charts counts differential ecosystem behaviour faults promises picture house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -99,6 +101,14 @@ ecosystem: $(DEV) $(ECOSYSTEM_DONE)
 behaviour: $(DEV)
 	$(BIN)/python -m pytest -p tests.support.blocking_plugin tests/api tests/runtime \
 		-n $(WORKERS) --dist worksteal $(ARGS)
+
+studio: $(DEV)
+	@test -f $(DATABASE) || $(BIN)/python examples/audit_packages.py --db $(DATABASE) json email xml
+	$(BIN)/python -m actorgraph.studio $(DATABASE) $(ARGS)
+
+studio-test: $(DEV)
+	@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null 2>&1 || true
+	$(BIN)/python -m pytest tests/studio/browser $(ARGS)
 
 faults: $(DEV)
 	$(BIN)/python -m pytest tests/faults $(ARGS)

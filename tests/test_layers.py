@@ -39,6 +39,7 @@ ORDER = [
     REEXPORTS,
     {"sessions"},
     {"web", "cli", "prebuilt", "testing", "migrate"},
+    {"studio"},
     {"compat"},
     # `import actorgraph` re-exports everything, so nothing inside may import it back.
     {"__init__"},
@@ -87,7 +88,7 @@ PARTS_MAX = 4
 WHOLE = (CompiledStateGraph, HostedSaver)
 """Classes to derive others from: each counts as one part of those, whatever it is made of."""
 
-OUTER = {"api", "sessions", "web", "prebuilt"}
+OUTER = {"api", "sessions", "web", "prebuilt", "studio"}
 OF_TUPLES = {"_replace", "_asdict", "_fields", "_make"}
 """Public methods of named tuples, in spite of their names."""
 

@@ -78,6 +78,11 @@ class GraphRoutes:
         self._background = start_background(self._server)
         self._app = _application([*_routes(self._server), *socket_routes(self._server)])
 
+    @property
+    def server(self) -> Server:
+        """The state that its endpoints share, for pages over the same system."""
+        return self._server
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] in ("http", "websocket"):

@@ -45,6 +45,8 @@ class PostgresSaver(HostedSaver, PostgresBackend):
             compresses values above 256 bytes. A serializer of LangGraph's kind, with `dumps_typed`
             and `loads_typed`, works too.
         serde: LangGraph's name for `codec`; its own serializers are taken for codecs.
+        read_only: neither migrate nor register, e.g. to look into the database of a running
+            program; what would write is refused with a StorageError.
     Raises:
         InvalidConfigError: an argument is out of range, or `conn` can't be used.
         MissingExtraError: psycopg isn't installed.
@@ -64,6 +66,7 @@ class PostgresSaver(HostedSaver, PostgresBackend):
         reconnect_timeout_s: float = 30.0,
         synchronous_commit: str | None = None,
         codec: Codec | SerializerProtocol | None = None,
+        read_only: bool = False,
     ) -> None:
         if pipe is not None:
             raise InvalidConfigError(
@@ -81,6 +84,7 @@ class PostgresSaver(HostedSaver, PostgresBackend):
             reconnect_timeout_s=reconnect_timeout_s,
             synchronous_commit=synchronous_commit,
             codec=codec,
+            read_only=read_only,
         )
 
     @classmethod

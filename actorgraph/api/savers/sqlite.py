@@ -35,6 +35,8 @@ class SqliteSaver(HostedSaver, SqliteBackend):
         codec: how values are stored; default one with no types beyond the graph's own. A
             serializer of LangGraph's kind, with `dumps_typed` and `loads_typed`, will do.
         serde: LangGraph's name for `codec`; its own serializers are taken for codecs.
+        read_only: open an existing file without changing it, e.g. to look into the database of a
+            running program; what would write is refused with a StorageError.
     Attributes:
         conn: the connection that was passed in; None for a path.
     Raises:
@@ -49,10 +51,16 @@ class SqliteSaver(HostedSaver, SqliteBackend):
         busy_timeout_s: float = 5.0,
         codec: Codec | SerializerProtocol | None = None,
         serde: SerializerProtocol | None = None,
+        read_only: bool = False,
     ) -> None:
         codec = codec if serde is None else codec_of(codec, serde)
         SqliteBackend.__init__(
-            self, path, synchronous=synchronous, busy_timeout_s=busy_timeout_s, codec=codec
+            self,
+            path,
+            synchronous=synchronous,
+            busy_timeout_s=busy_timeout_s,
+            codec=codec,
+            read_only=read_only,
         )
         self.conn: Any = None if isinstance(path, str | os.PathLike) else path
 

@@ -15,7 +15,7 @@ import msgspec
 import psycopg
 from psycopg import Connection
 
-from actorgraph.errors import SaverBrokenError, StorageError
+from actorgraph.errors import FormatVersionError, SaverBrokenError, StorageError
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.backup import copy_schema
 from actorgraph.savers.postgres.batch import (
@@ -62,6 +62,7 @@ class EngineOptions(msgspec.Struct, frozen=True):
     migrate: bool
     limits: Timeouts
     synchronous_commit: str | None
+    read_only: bool = False
 
 
 class Engine:
@@ -99,14 +100,25 @@ class Engine:
         self._patient = limits.within(settings.search_path, patient=True)
 
     def start(self) -> None:
-        """Migrate the tables if `migrate` is set, and register the saver as a writer."""
-        if self._options.migrate:
+        """Migrate the tables if `migrate` is set, and register the saver as a writer.
+
+        Raises:
+            FormatVersionError: the saver only reads, and the tables are of another version.
+        """
+        if self._options.migrate and not self._options.read_only:
             self.set_up()
             self._writer.register()
             return
         found = self._maintain(
             partial(version_of, schema=self._options.schema, limits=self._limits)
         )
+        if self._options.read_only:
+            if found != VERSION:
+                raise FormatVersionError(
+                    f"schema {self._options.schema!r} has tables of another version, or none",
+                    do="open it once without read_only=True, which upgrades older tables",
+                )
+            return
         # With older tables, or none, the first batch after `setup()` registers the saver.
         if found == VERSION:
             self._writer.register()

@@ -18,6 +18,7 @@ from actorgraph.errors import (
     MissingExtraError,
     SaverBrokenError,
     SaverClosedError,
+    StorageError,
 )
 from actorgraph.storage.postgres.timeouts import timeouts_of
 from actorgraph.values.commits import CommitOutcome, Query, Request
@@ -58,6 +59,7 @@ class PostgresBackend:
         reconnect_timeout_s: float = 30.0,
         synchronous_commit: str | None = None,
         codec: Codec | SerializerProtocol | None = None,
+        read_only: bool = False,
     ) -> None:
         self.codec = codec_of(codec or Codec(compress_above=COMPRESS_ABOVE))
         _check(schema, read_connections, synchronous_commit)
@@ -76,7 +78,9 @@ class PostgresBackend:
             migrate=migrate,
             limits=limits,
             synchronous_commit=synchronous_commit,
+            read_only=read_only,
         )
+        self._read_only = read_only
         self._is_open = False
         self._broken: SaverBrokenError | None = None
         self._writing = anyio.CapacityLimiter(1)
@@ -101,6 +105,10 @@ class PostgresBackend:
         """See `ports.Saver.commit`."""
         if self._broken is not None:
             raise self._broken
+        if self._read_only:
+            raise StorageError(
+                "the saver was opened with read_only=True", do="open it without, to write"
+            )
         try:
             return await self._run(self._engine.write, batch, self._writing)
         except SaverBrokenError as error:

@@ -69,6 +69,7 @@ class SqliteBackend:
             cut; NORMAL: only a crash of the process; see https://sqlite.org/pragma.html.
         busy_timeout_s: seconds to wait for another process's lock. Default 5.
         codec: encodes values; default one with no types beyond the graph's own.
+        read_only: open an existing file without changing it; each commit is refused.
     Raises:
         InvalidConfigError: an argument is invalid.
     """
@@ -88,6 +89,7 @@ class SqliteBackend:
         synchronous: Synchronous = "FULL",
         busy_timeout_s: float = 5.0,
         codec: Codec | SerializerProtocol | None = None,
+        read_only: bool = False,
     ) -> None:
         self.codec = codec_of(codec)
         if synchronous not in _PRAGMAS:
@@ -105,6 +107,11 @@ class SqliteBackend:
             raise InvalidConfigError(
                 "the database's path is empty", do='name a file, or ":memory:"'
             )
+        if read_only and (self.in_memory or self._lent is not None):
+            raise InvalidConfigError(
+                "read_only=True needs a file of its own", do="pass the path of a database file"
+            )
+        self._read_only = read_only
         self.durable = not self.in_memory
         if self.in_memory and codec is None:
             self.codec = self.codec.for_this_process()
@@ -152,6 +159,9 @@ class SqliteBackend:
         """
         if self._writer is not None:
             return
+        if self._read_only:
+            await self._open_to_read()
+            return
         if self._lent is not None:
             await self._lent.run(self._prepare_writer)
             self._writer = self._reader = self._lent
@@ -187,11 +197,37 @@ class SqliteBackend:
         self._broken = None
         self._waits = True
 
+    async def _open_to_read(self) -> None:
+        """Connect to an existing file; see `open` for what is raised."""
+        source = f"{Path(os.path.abspath(self.path)).as_uri()}?mode=ro"  # noqa: ASYNC240, PTH100 - no I/O
+        settings = ConnectionSettings(
+            source,
+            uri=True,
+            timeout_s=self._busy_timeout_s,
+            connection=HopConnection,
+            prepare=self._prepare_reading,
+        )
+        try:
+            self._writer = self._reader = await open_driver(settings)
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise self._open_error(error) from error
+
+    def _prepare_reading(self, connection: sqlite3.Connection) -> None:
+        self._check_version(connection)
+        if schema.is_older(connection):
+            raise FormatVersionError(
+                f"{self.path!r} has tables of an older version, or none",
+                do="open it once without read_only=True, which upgrades it",
+            )
+        _prepare_reader(connection)
+
     def set_up(self) -> None:
         """Create or upgrade the tables; blocking, from any thread. Does nothing while it is open.
 
         Raises: as `open`.
         """
+        if self._read_only:
+            raise self._read_only_error()
         if self._writer is not None or (self.in_memory and self._lent is None):
             return
         try:
@@ -207,6 +243,11 @@ class SqliteBackend:
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._open_error(error) from error
 
+    def _read_only_error(self) -> StorageError:
+        return StorageError(
+            f"{self.path!r} was opened with read_only=True", do="open it without, to change it"
+        )
+
     def _open_error(self, error: Exception) -> StorageError:
         return StorageError(
             f"can't open {self.path!r} as an SQLite database: {error}",
@@ -217,6 +258,8 @@ class SqliteBackend:
         """See `ports.Saver.commit`."""
         if self._broken is not None:
             raise self._broken
+        if self._read_only:
+            raise self._read_only_error()
         try:
             if self._writer is None:
                 raise self._closed_error()
@@ -231,7 +274,7 @@ class SqliteBackend:
     @property
     def commit_here(self) -> CommitHere | None:
         """See `ports.Saver`; None in memory, where reads use the writing connection."""
-        if self.in_memory or type(self).commit is not SqliteBackend.commit:
+        if self.in_memory or self._read_only or type(self).commit is not SqliteBackend.commit:
             return None
         return self._commit_here
 
@@ -296,7 +339,7 @@ class SqliteBackend:
         It has a connection of its own, so that leases are renewed between two batches even while
         the event loop is blocked.
         """
-        return None if self.in_memory else self._renew
+        return None if self.in_memory or self._read_only else self._renew
 
     def _renew(self, renewals: Sequence[RenewOwner]) -> list[CommitOutcome]:
         source = f"{Path(self.path).absolute().as_uri()}?mode=rw"  # never create a missing file

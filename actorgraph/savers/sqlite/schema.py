@@ -445,6 +445,11 @@ def upgrade(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
+def is_older(connection: sqlite3.Connection) -> bool:
+    """Whether the tables are those of an older version, or missing."""
+    return _version(connection) != SCHEMA_VERSION
+
+
 def _version(connection: sqlite3.Connection) -> int:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return version

@@ -1,0 +1,8 @@
+"""The studio: pages that show threads, runs and graphs of a system, and act on them.
+
+Needs the extra `studio`. Mounted into an application, or alone: `python -m actorgraph.studio`.
+"""
+
+from actorgraph.studio.app import ACTIONS, Studio
+
+__all__ = ["ACTIONS", "Studio"]

@@ -1,0 +1,162 @@
+"""What all pages share: the request with its rights, templates, and answers to errors.
+
+A handler returns a `Response`; an error of the library becomes a page with its text, any other
+one is logged and answered without details.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from importlib import resources
+from typing import Any
+from urllib.parse import parse_qsl
+
+import jinja2
+import msgspec
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from actorgraph.errors import ActorGraphError
+from actorgraph.runtime.log import event
+from actorgraph.studio.source import Source
+from actorgraph.web.access import Access, contains
+from actorgraph.web.endpoint import parameters_of
+from actorgraph.web.problems import HttpProblem, NotFound, response_to
+
+BODY_MAX = 4_000_000
+"""Bytes of a form."""
+PAGES = (
+    ("Threads", "/threads"),
+    ("Runs", "/runs"),
+    ("Graphs", "/graphs"),
+    ("Store", "/store"),
+    ("System", "/system"),
+)
+
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.FunctionLoader(
+        lambda name: (resources.files("actorgraph.studio") / "templates" / name).read_text("utf-8")
+    ),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+)
+
+
+def drawn(svg: str) -> Markup:
+    """Mark an SVG of this library as markup: its texts are escaped where it is drawn."""
+    return Markup(svg)  # noqa: S704 - see above
+
+
+class ReadOnly(HttpProblem):
+    """403: the studio was opened without a running system."""
+
+    status = 403
+
+    def __init__(self) -> None:
+        super().__init__("This studio only reads: start it with --app module:system to act")
+
+
+class StudioCall(msgspec.Struct):
+    """A request while a page handles it.
+
+    Attributes:
+        principal: the sender, if the application authenticates.
+        form: fields of the body; of a repeated one the last.
+        many: fields of the body with all of their values.
+    """
+
+    request: Request
+    source: Source
+    access: Access
+    principal: Any = None
+    form: Mapping[str, str] = {}
+    many: Mapping[str, list[str]] = {}
+
+    @property
+    def root(self) -> str:
+        """The path under which the studio is mounted."""
+        return self.request.scope.get("root_path", "").rstrip("/")
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The query's parameters."""
+        return self.request.query_params
+
+    def path(self, name: str) -> str:
+        """Return a parameter of the path, with the slashes in it."""
+        return parameters_of(self.request)[name]
+
+    async def may(
+        self, action: str, thread_id: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> Mapping[str, Any]:
+        """Authorize an action; returns what the metadata of threads must contain.
+
+        Raises:
+            HttpProblem: it is denied.
+        """
+        found = metadata or {}
+        wanted = await self.access.ask(self.principal, action, thread_id, found)
+        if thread_id is not None and not contains(found, wanted):
+            raise NotFound.thread(thread_id)
+        return wanted
+
+    def must_write(self) -> Any:
+        """Return the system of a studio that may act.
+
+        Raises:
+            ReadOnly: there is none.
+        """
+        if self.source.system is None:
+            raise ReadOnly
+        return self.source.system
+
+    def page(self, template: str, status: int = 200, **values: Any) -> Response:
+        """Answer with a template."""
+        here = "/" + self.request.url.path.removeprefix(self.root).strip("/").partition("/")[0]
+        found = TEMPLATES.get_template(template).render(
+            root=self.root,
+            pages=PAGES,
+            here=here,
+            place=self.source.place,
+            read_only=self.source.system is None,
+            **values,
+        )
+        return HTMLResponse(found, status, headers={"Cache-Control": "no-store"})
+
+    def back(self, address: str) -> Response:
+        """Redirect to a page after an action."""
+        return RedirectResponse(f"{self.root}{address}", 303)
+
+
+Handler = Callable[[StudioCall], Awaitable[Response]]
+
+
+async def answer(handler: Handler, call: StudioCall) -> Response:
+    """Call a handler; an error becomes a page."""
+    try:
+        if call.request.method == "POST":
+            await _read_form(call)
+        call.principal = await call.access.principal(call.request)
+        return await handler(call)
+    except HttpProblem as error:
+        return call.page("message.html", error.status, title="Not done", text=error.detail)
+    except ActorGraphError as error:
+        status = response_to(error).status_code
+        return call.page("message.html", status, title="Not done", text=str(error))
+    except Exception as error:  # noqa: BLE001 - a server goes on
+        event("error", "studio.failed", path=call.request.url.path, error=repr(error))
+        text = "Internal error; the log has it"
+        return call.page("message.html", 500, title="Not done", text=text)
+
+
+async def _read_form(call: StudioCall) -> None:
+    raw = bytearray()
+    async for chunk in call.request.stream():
+        raw += chunk
+        if len(raw) > BODY_MAX:
+            raise HttpProblem(f"the form has more than {BODY_MAX} bytes", closes=True)
+    pairs = parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True)
+    many: dict[str, list[str]] = {}
+    for name, text in pairs:
+        many.setdefault(name, []).append(text)
+    call.form, call.many = {name: texts[-1] for name, texts in many.items()}, many

@@ -1,0 +1,45 @@
+"""Serve the studio with hypercorn, and print its address with the token."""
+
+import signal
+import sys
+from importlib import import_module
+from typing import Any
+
+import anyio
+from starlette.types import ASGIApp
+
+from actorgraph.errors import MissingExtraError
+from actorgraph.loops import on_trio
+from actorgraph.studio.guard import TOKEN
+
+
+async def serve_pages(app: ASGIApp, host: str, port: int, token: str) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    Args:
+        port: 0 takes a free one.
+    Raises:
+        MissingExtraError: hypercorn isn't installed.
+    """
+    try:
+        config: Any = import_module("hypercorn.config").Config()
+        server = import_module("hypercorn.trio" if on_trio() else "hypercorn.asyncio")
+    except ImportError as error:
+        raise MissingExtraError(
+            "the studio's server needs the package hypercorn",
+            do="pip install 'actorgraph[studio]'",
+        ) from error
+    config.bind, config.loglevel = [f"{host}:{port}"], "WARNING"
+    sockets = config.create_sockets()
+    bound = sockets.insecure_sockets[0].getsockname()[1]
+    shown = f"[{host}]" if ":" in host else host
+    sys.stdout.write(f"actorgraph studio: http://{shown}:{bound}/?{TOKEN}={token}\n")
+    sys.stdout.flush()
+    config.create_sockets = lambda: sockets
+
+    async def stopped() -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async for _ in signals:
+                return
+
+    await server.serve(app, config, shutdown_trigger=stopped, mode="asgi")

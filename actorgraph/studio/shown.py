@@ -1,0 +1,69 @@
+"""Values as pages show them: as text, cut to a length; moments; addresses. Pure."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from actorgraph.web.jsonable import dumps
+
+TEXT_MAX = 4_000
+"""Characters of a value on a page."""
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A value as text.
+
+    Attributes:
+        cut: how many characters are left out.
+    """
+
+    text: str
+    cut: int = 0
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """A moment: for machines, and for the eye."""
+
+    iso: str
+    text: str
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON data, as the REST routes send it."""
+    return msgspec.json.decode(dumps(value))
+
+
+def shown(value: Any, most: int = TEXT_MAX) -> Shown:
+    """Show a value: text as it is, everything else as indented JSON."""
+    data = plain(value)
+    text = data if isinstance(data, str) else json.dumps(data, indent=2, ensure_ascii=False)
+    return Shown(text[:most], max(0, len(text) - most))
+
+
+def whole(value: Any) -> str:
+    """Return a value as indented JSON, for a field to edit it."""
+    return json.dumps(plain(value), indent=2, ensure_ascii=False)
+
+
+def moment(at: datetime | str | int | None) -> Moment | None:
+    """Show a moment.
+
+    Args:
+        at: a datetime, ISO 8601 text, or microseconds since 1970-01-01 UTC.
+    """
+    if at is None or at == "":
+        return None
+    if isinstance(at, int):
+        found = datetime.fromtimestamp(at / 1e6, tz=UTC)
+    else:
+        found = datetime.fromisoformat(at) if isinstance(at, str) else at
+    found = found.astimezone(UTC)
+    return Moment(found.isoformat(), found.strftime("%Y-%m-%d %H:%M:%S"))
+
+
+def part(text: str) -> str:
+    """Quote text as one part of a path; slashes too."""
+    return quote(text, safe="")

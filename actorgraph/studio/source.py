@@ -1,0 +1,336 @@
+"""Source: what the pages read, of a running system or of a saver alone."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.system.run_handle import Run
+from actorgraph.api.system.run_search import SystemOwner
+from actorgraph.api.system.system import ActorSystem
+from actorgraph.runtime.system.sampling import StatisticsSample
+from actorgraph.studio.saver_steps import snapshot_of
+from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
+from actorgraph.studio.waterfall import TaskBar
+from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.web.access import contains
+from actorgraph.web.endpoint import Server
+from actorgraph.web.problems import NotFound
+from actorgraph.web.thread_registry import GRAPH, thread_metadata_of
+from actorgraph.web.thread_state import remove_thread, thread_status
+
+EMPTY = StateSnapshot({}, (), {}, None, None, None, (), ())
+
+STEPS_MAX = 50
+"""Steps of one page."""
+LOOKED_AT_MAX = 20_000
+"""Checkpoints that are read to list threads without an index."""
+THREADS_MAX = 50
+"""Threads of one page."""
+
+
+class ThreadFilter(msgspec.Struct, frozen=True):
+    """The threads to list; empty fields match all."""
+
+    prefix: str = ""
+    status: str = ""
+    graph: str = ""
+    metadata: str = ""
+
+
+class ThreadEntry(msgspec.Struct, frozen=True):
+    """A thread in a list.
+
+    Attributes:
+        graph: the name of its graph; "" if unknown.
+        steps: of its newest checkpoint; None if unknown.
+        updated: ISO 8601 UTC.
+    """
+
+    thread_id: str
+    graph: str
+    status: str
+    steps: int | None
+    updated: str
+    metadata: dict[str, Any]
+    open_runs: bool = False
+
+
+class ThreadsPage(msgspec.Struct, frozen=True):
+    """A page of threads; `next` is the cursor of the next page."""
+
+    rows: tuple[ThreadEntry, ...]
+    next: str | None = None
+
+
+class StepsPage(msgspec.Struct, frozen=True):
+    """A page of a thread's steps, newest first.
+
+    Attributes:
+        before: the checkpoint to list older steps with; None at the end.
+    """
+
+    steps: tuple[StateSnapshot, ...]
+    before: str | None
+
+
+class Source:
+    """Reads threads, runs and stores; see the module's docstring.
+
+    Attributes:
+        server: of the REST routes over the system; None for a studio that only reads.
+        saver: the system's, or the one that is read.
+        place: text at the top of each page.
+    """
+
+    def __init__(self, server: Server | None, saver: Any, place: str) -> None:
+        self.server = server
+        self.saver = saver if server is None else server.saver
+        self.place = place
+
+    @property
+    def system(self) -> ActorSystem | None:
+        """The running system; None for a studio that only reads."""
+        return None if self.server is None else self.server.system
+
+    @property
+    def graphs(self) -> Mapping[str, CompiledStateGraph]:
+        """Name -> graph; empty without a system."""
+        return {} if self.server is None else self.server.graphs
+
+    @property
+    def store(self) -> Any:
+        """The system's store; None without one."""
+        return None if self.system is None else self.system.store
+
+    def graph_of(self, entry: ThreadEntry) -> CompiledStateGraph:
+        """Return the graph of a thread.
+
+        Raises:
+            NotFound: it isn't known.
+        """
+        found = self.graphs.get(entry.graph)
+        if found is None:
+            raise NotFound(f"the graph of thread {entry.thread_id!r} is not one of this system")
+        return found
+
+    async def thread(self, thread_id: str) -> ThreadEntry | None:
+        """Read one thread; None if it doesn't exist."""
+        if self.server is None:
+            return await self._stored_thread(thread_id)
+        found = await self.server.threads.get(thread_id)
+        if found is None:
+            return None
+        assert self.system is not None
+        open_runs = await self.system.runs(thread_id=thread_id, statuses=OPEN_STATUSES)
+        entry = ThreadEntry(
+            thread_id,
+            str(found.metadata.get(GRAPH) or ""),
+            "busy" if open_runs else "idle",
+            None,
+            found.updated_at,
+            dict(found.metadata),
+            bool(open_runs),
+        )
+        head = await self.head(entry)
+        status = thread_status(head, busy=bool(open_runs))
+        return msgspec.structs.replace(entry, status=status, steps=_number(head))
+
+    async def _stored_thread(self, thread_id: str) -> ThreadEntry | None:
+        found = await self.saver.aget_tuple(_place(thread_id))
+        return None if found is None else _entry(thread_id, snapshot_of(found))
+
+    async def _stored_threads(self, asked: ThreadFilter, at: int) -> ThreadsPage:
+        """List threads by their checkpoints, which are sorted by time."""
+        rows, known = list[ThreadEntry](), set[str]()
+        async for one in self.saver.alist(None, limit=LOOKED_AT_MAX):
+            place = one.config["configurable"]
+            if place.get("checkpoint_ns") or place["thread_id"] in known:
+                continue
+            known.add(place["thread_id"])
+            entry = _entry(place["thread_id"], snapshot_of(one))
+            if matches(entry, asked):
+                rows.append(entry)
+            if len(rows) > at + THREADS_MAX:
+                break
+        page = tuple(rows[at : at + THREADS_MAX])
+        return ThreadsPage(page, str(at + THREADS_MAX) if len(rows) > at + THREADS_MAX else None)
+
+    async def head(self, entry: ThreadEntry) -> StateSnapshot:
+        """Read the newest state of a thread."""
+        if self.server is None:
+            found = await self.saver.aget_tuple(_place(entry.thread_id))
+            return EMPTY if found is None else snapshot_of(found)
+        graph = self.graphs.get(entry.graph)
+        if graph is None:
+            return EMPTY
+        place = {"configurable": {"thread_id": entry.thread_id}}
+        return await graph.aget_state(place)
+
+    async def threads(
+        self, asked: ThreadFilter, wanted: Mapping[str, Any], after: str | None
+    ) -> ThreadsPage:
+        """Read a page of threads, newest first.
+
+        Raises:
+            ValueError: a field of the filter is invalid.
+        """
+        metadata = metadata_of(asked.metadata)
+        at = int(after) if after and after.isdecimal() else 0
+        if self.server is None:
+            return await self._stored_threads(asked, at)
+        rows: list[ThreadEntry] = []
+        for one in await self.server.threads.all({**metadata, **wanted}):
+            entry = await self.thread(one.thread_id)
+            if entry is not None and matches(entry, asked):
+                rows.append(entry)
+        rows.sort(key=lambda one: one.updated, reverse=True)
+        page = tuple(rows[at : at + THREADS_MAX])
+        return ThreadsPage(page, str(at + THREADS_MAX) if len(rows) > at + THREADS_MAX else None)
+
+    async def runs(
+        self, asked: Any, wanted: Mapping[str, Any], after: str | None, limit: int
+    ) -> "RunsPage":
+        """Read a page of runs, newest first."""
+        if self.system is None:
+            return RunsPage(())
+        rows: list[Run] = []
+        while len(rows) < limit:
+            found = await self.system.search_runs(
+                [asked.status] if asked.status else (),
+                graph=asked.graph or None,
+                thread_prefix=asked.prefix,
+                limit=limit,
+                cursor=after or None,
+            )
+            rows += [run for run in found.runs if await self._is_visible(run, wanted)]
+            after = found.cursor
+            if after is None:
+                break
+        if len(rows) > limit:  # what is cut off begins the next page
+            return RunsPage(tuple(rows[:limit]), rows[limit - 1].id)
+        return RunsPage(tuple(rows), after)
+
+    async def _is_visible(self, run: Any, wanted: Mapping[str, Any]) -> bool:
+        """Whether the metadata of a run's thread contains what the access rules require."""
+        if not wanted:
+            return True
+        assert self.server is not None
+        found = await self.server.threads.get(run.thread_id)
+        return found is not None and contains(found.metadata, wanted)
+
+    async def bars(
+        self, entry: ThreadEntry, steps: Sequence[StateSnapshot], before: str | None
+    ) -> list[TaskBar]:
+        """Return the tasks of a page of steps, oldest first."""
+        graph = self.graphs.get(entry.graph)
+        if graph is None:
+            return bars_of(steps)
+        found = await graph.aget_timeline(entry.thread_id, before=before, limit=STEPS_MAX)
+        return timed_bars(found, busy=entry.open_runs)
+
+    async def owners(self) -> list[SystemOwner]:
+        """Return the systems over the same saver, with their leases."""
+        return [] if self.system is None else await self.system.owners()
+
+    def history(self) -> list[StatisticsSample]:
+        """Return the system's recent figures, oldest first."""
+        return [] if self.system is None else self.system.statistics_history()
+
+    async def register(self, thread_id: str, graph: str, metadata: Mapping[str, Any]) -> None:
+        """Register a thread, unless it is."""
+        assert self.server is not None
+        given = {**metadata, **thread_metadata_of(graph)} if graph else dict(metadata)
+        await self.server.threads.make(thread_id, given, if_exists="do_nothing")
+
+    async def merge_metadata(self, entry: ThreadEntry, metadata: Mapping[str, Any]) -> None:
+        """Merge metadata into a thread's."""
+        assert self.server is not None
+        found = await self.server.threads.get(entry.thread_id)
+        if found is None:
+            raise NotFound.thread(entry.thread_id)
+        await self.server.threads.merge(found, metadata)
+
+    async def delete(self, entry: ThreadEntry) -> None:
+        """Cancel the thread's runs, and remove it."""
+        assert self.server is not None
+        await remove_thread(self.server, entry.thread_id)
+
+    async def step(self, entry: ThreadEntry, checkpoint: str) -> StateSnapshot | None:
+        """Read one step; None if it doesn't exist."""
+        if self.server is None:
+            found = await self.saver.aget_tuple(_place(entry.thread_id, checkpoint))
+            return None if found is None else snapshot_of(found)
+        graph = self.graphs.get(entry.graph)
+        if graph is None:
+            return None
+        return await graph.aget_state(entry.thread_id, checkpoint)
+
+    async def steps(self, entry: ThreadEntry, before: str | None) -> StepsPage:
+        """Read a page of steps, newest first; the newest of all with its pending writes."""
+        graph = self.graphs.get(entry.graph)
+        if self.server is None:
+            after = _place(entry.thread_id, before) if before else None
+            tuples = self.saver.alist(_place(entry.thread_id), before=after, limit=STEPS_MAX + 1)
+            found = [snapshot_of(one) async for one in tuples]
+        elif graph is None:
+            return StepsPage((), None)
+        else:
+            rows = graph.aget_state_history(
+                thread_id=entry.thread_id, before=before, limit=STEPS_MAX + 1
+            )
+            found = [step async for step in rows]
+        if graph is not None and found and before is None:
+            found[0] = await self.head(entry)
+        more = len(found) > STEPS_MAX
+        return StepsPage(
+            tuple(found[:STEPS_MAX]), checkpoint_of(found[STEPS_MAX - 1]) if more else None
+        )
+
+
+class RunsPage(msgspec.Struct, frozen=True):
+    """A page of runs; `next` is the cursor of the next page."""
+
+    rows: tuple[Any, ...]
+    next: str | None = None
+
+
+def metadata_of(text: str) -> dict[str, Any]:
+    """Read the metadata that threads must have.
+
+    Raises:
+        ValueError: it is not a JSON object.
+    """
+    if not text.strip():
+        return {}
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError('the metadata must be a JSON object, such as {"user": "ada"}')  # noqa: TRY004
+    return found
+
+
+def matches(entry: ThreadEntry, asked: ThreadFilter) -> bool:
+    """Whether a thread is one of those that are asked for."""
+    return (
+        entry.thread_id.startswith(asked.prefix)
+        and asked.status in ("", entry.status)
+        and asked.graph in ("", entry.graph)
+    )
+
+
+def _place(thread_id: str, checkpoint: str = "") -> dict[str, Any]:
+    place = {"thread_id": thread_id, "checkpoint_ns": ""}
+    return {"configurable": place | ({"checkpoint_id": checkpoint} if checkpoint else {})}
+
+
+def _entry(thread_id: str, head: StateSnapshot) -> ThreadEntry:
+    status = thread_status(head, busy=False)
+    return ThreadEntry(thread_id, "", status, _number(head), head.created_at or "", {})
+
+
+def _number(step: StateSnapshot) -> int | None:
+    number = (step.metadata or {}).get("step")
+    return number if isinstance(number, int) else None

@@ -1,0 +1,171 @@
+"""Actions on threads: start, answer, edit and fork, replay, retry, cancel, rename, copy, delete."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+import uuid_utils
+from starlette.responses import Response
+
+from actorgraph.errors import ActorGraphError
+from actorgraph.studio.forms import FormError, answer_of, json_or_text
+from actorgraph.studio.pages import Handler, StudioCall
+from actorgraph.studio.shown import part
+from actorgraph.studio.source import ThreadEntry
+from actorgraph.studio.thread_pages import TITLE, admitted
+from actorgraph.studio.thread_views import questions_of
+from actorgraph.values.commands import Command
+from actorgraph.web.problems import HttpProblem
+
+MODES = ("values", "updates", "tasks", "custom", "messages")
+"""The stream modes of runs that the studio starts."""
+
+
+async def start(call: StudioCall) -> Response:
+    """Start a run on a new or known thread."""
+    system, graph = call.must_write(), call.form.get("graph", "")
+    thread_id = call.form.get("thread_id", "").strip() or str(uuid_utils.uuid7())
+    known = await call.source.thread(thread_id)
+    wanted = (
+        await call.may("studio.act", thread_id, known.metadata if known else {})
+        if known
+        else (await call.may("studio.act"))
+    )
+    given = json_or_text(call.form.get("input", ""))
+    await call.source.register(thread_id, graph, wanted)
+    await system.start(
+        graph, thread_id, given, if_busy="enqueue", stream_mode=MODES, resumable=True
+    )
+    return call.back(f"/threads/{part(thread_id)}")
+
+
+async def answer_question(call: StudioCall) -> Response:
+    """Answer one question of a thread."""
+    entry = await _admitted(call)
+    head = await call.source.head(entry)
+    asked = [one for one in questions_of(head) if one.id == call.form.get("interrupt")]
+    if not asked:
+        return _back(call, entry, "this question is not open any more")
+    try:
+        answer = answer_of(asked[0].form, call.form)
+    except FormError as error:
+        return _back(call, entry, str(error))
+    return await _run(call, entry, Command(resume={asked[0].id: answer}))
+
+
+async def edit(call: StudioCall) -> Response:
+    """Write values at a checkpoint; a branch if it is not the newest."""
+    entry = await _admitted(call)
+    values = json_or_text(call.form.get("values", ""))
+    if not isinstance(values, dict):
+        return _back(call, entry, "the values must be a JSON object")
+    graph = call.source.graph_of(entry)
+    place = _place(entry, call.form.get("checkpoint", ""))
+    try:
+        made = await graph.aupdate_state(place, values, call.form.get("as_node") or None)
+    except ActorGraphError as error:
+        return _back(call, entry, str(error))
+    if call.form.get("then") == "run":
+        return await _run(call, entry, None, made["configurable"]["checkpoint_id"])
+    return _back(call, entry)
+
+
+async def replay(call: StudioCall) -> Response:
+    """Run again from a checkpoint, on a branch; or replay what was recorded, calling no node."""
+    entry = await _admitted(call)
+    options: dict[str, Any] = {}
+    if call.form.get("mode") == "recorded":
+        options["replay"] = "recorded"
+    return await _run(call, entry, None, call.form.get("checkpoint", ""), **options)
+
+
+async def retry(call: StudioCall) -> Response:
+    """Run the unfinished tasks of a failed thread again."""
+    entry = await _admitted(call)
+    graph = call.source.graph_of(entry)
+    head = await call.source.head(entry)
+    if head.is_stuck:  # its writes can't be folded: all of its tasks run again, on a copy
+        await graph.aupdate_state(_place(entry, ""), None, "__copy__")
+    return await _run(call, entry, None)
+
+
+async def cancel(call: StudioCall) -> Response:
+    """Cancel the open runs of a thread."""
+    entry = await _admitted(call)
+    for run in await call.must_write().runs(
+        thread_id=entry.thread_id, statuses=("pending", "running")
+    ):
+        await run.cancel("cancelled in the studio")
+    return _back(call, entry)
+
+
+async def rename(call: StudioCall) -> Response:
+    """Give a thread a name."""
+    entry = await _admitted(call)
+    await call.source.merge_metadata(entry, {TITLE: call.form.get("title", "").strip()})
+    return _back(call, entry)
+
+
+async def copy(call: StudioCall) -> Response:
+    """Copy a thread with all of its checkpoints."""
+    entry = await _admitted(call)
+    made = str(uuid_utils.uuid7())
+    await call.source.saver.acopy_thread(entry.thread_id, made)
+    await call.source.register(made, entry.graph, entry.metadata)
+    return call.back(f"/threads/{part(made)}")
+
+
+async def delete(call: StudioCall) -> Response:
+    """Delete a thread, after cancelling its runs."""
+    entry = await _admitted(call, "studio.delete")
+    await call.source.delete(entry)
+    return call.back("/threads")
+
+
+async def _admitted(call: StudioCall, action: str = "studio.act") -> ThreadEntry:
+    call.must_write()
+    return await admitted(call, action)
+
+
+async def _run(
+    call: StudioCall, entry: ThreadEntry, given: Any, checkpoint: str = "", **options: Any
+) -> Response:
+    system = call.must_write()
+    call.source.graph_of(entry)
+    config = {"configurable": {"checkpoint_id": checkpoint}} if checkpoint else None
+    try:
+        await system.start(
+            entry.graph,
+            entry.thread_id,
+            given,
+            config=config,
+            stream_mode=MODES,
+            resumable=True,
+            **options,
+        )
+    except (ActorGraphError, HttpProblem) as error:
+        return _back(call, entry, str(error))
+    return _back(call, entry)
+
+
+def _place(entry: ThreadEntry, checkpoint: str) -> dict[str, Any]:
+    place = {"thread_id": entry.thread_id, "checkpoint_ns": ""}
+    return {"configurable": place | ({"checkpoint_id": checkpoint} if checkpoint else {})}
+
+
+def _back(call: StudioCall, entry: ThreadEntry, problem: str = "") -> Response:
+    query = f"?{urlencode({'problem': problem})}" if problem else ""
+    return call.back(f"/threads/{part(entry.thread_id)}{query}")
+
+
+_T = "/threads/{thread_id}"
+PAGES: tuple[tuple[str, str, Handler], ...] = (
+    ("POST", "/threads", start),
+    ("POST", _T + "/answer", answer_question),
+    ("POST", _T + "/edit", edit),
+    ("POST", _T + "/replay", replay),
+    ("POST", _T + "/retry", retry),
+    ("POST", _T + "/cancel", cancel),
+    ("POST", _T + "/rename", rename),
+    ("POST", _T + "/copy", copy),
+    ("POST", _T + "/delete", delete),
+)

@@ -1,0 +1,189 @@
+"""Pages about threads: the list, and one thread with its graph, steps and state."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.runtime.clock import microseconds_now
+from actorgraph.studio.pages import Handler, StudioCall, drawn
+from actorgraph.studio.shown import moment, part
+from actorgraph.studio.shown import whole as whole_text
+from actorgraph.studio.source import (
+    ThreadEntry,
+    ThreadFilter,
+    ThreadsPage,
+)
+from actorgraph.studio.steps import checkpoint_of, parent_of
+from actorgraph.studio.thread_views import (
+    failures_of,
+    marks_of,
+    questions_of,
+    state_view,
+    step_rows,
+)
+from actorgraph.studio.waterfall import waterfall
+from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.web.problems import NotFound
+
+STATUSES = ("", "idle", "busy", "interrupted", "error")
+TITLE = "title"
+"""The key of a thread's metadata for its name in the studio."""
+
+
+async def threads(call: StudioCall) -> Response:
+    """List threads."""
+    wanted = await call.may("studio.read")
+    query = call.query
+    given = {name: query.get(name, "") for name in ThreadFilter.__struct_fields__}
+    asked, problem = ThreadFilter(**given), ""
+    try:
+        found = await call.source.threads(asked, wanted, query.get("after"))
+    except ValueError as error:
+        found, problem = ThreadsPage(()), str(error)
+    more = urlencode({**{k: v for k, v in given.items() if v}, "after": found.next or ""})
+    return call.page(
+        "threads.html",
+        title="Threads",
+        filter=asked,
+        statuses=STATUSES,
+        graphs=sorted(call.source.graphs),
+        rows=[_row(call, one) for one in found.rows],
+        problem=problem,
+        previous=f"{call.root}/threads" if query.get("after") else None,
+        next=f"?{more}" if found.next else None,
+    )
+
+
+def _row(call: StudioCall, one: ThreadEntry) -> dict[str, Any]:
+    return {
+        "thread_id": one.thread_id,
+        "title": title_of(one),
+        "address": address_of(call, one.thread_id),
+        "graph": one.graph,
+        "status": one.status,
+        "steps": one.steps,
+        "updated": moment(one.updated),
+    }
+
+
+def address_of(call: StudioCall, thread_id: str) -> str:
+    """Return the address of a thread's page."""
+    return f"{call.root}/threads/{part(thread_id)}"
+
+
+def title_of(one: ThreadEntry) -> str:
+    """Return a thread's name, or its id."""
+    name = one.metadata.get(TITLE)
+    return name if isinstance(name, str) and name else one.thread_id
+
+
+async def thread(call: StudioCall) -> Response:
+    """Show one thread."""
+    return call.page("thread.html", **await _thread_context(call, whole=True))
+
+
+async def steps(call: StudioCall) -> Response:
+    """Show the steps of a thread, to replace them in its page."""
+    return call.page("steps.html", **await _thread_context(call, whole=False))
+
+
+async def _thread_context(call: StudioCall, *, whole: bool) -> dict[str, Any]:
+    entry = await admitted(call, "studio.read")
+    graph = call.source.graphs.get(entry.graph)
+    address, before = address_of(call, entry.thread_id), call.query.get("before")
+    found = await call.source.steps(entry, before)
+    head = found.steps[0] if found.steps else None
+    current = call.query.get("step") or (checkpoint_of(head) if head and not before else "")
+    step = next((one for one in found.steps if checkpoint_of(one) == current), None)
+    if step is None and current:
+        step = await call.source.step(entry, current)
+    shown_step = step or head
+    bars = await call.source.bars(entry, found.steps, before)
+    context: dict[str, Any] = {
+        "title": title_of(entry),
+        "partial": not whole,
+        "thread": _thread(entry, address),
+        "steps": step_rows(found.steps, current, address, from_head=not before),
+        "steps_query": urlencode({k: call.query[k] for k in ("step", "before") if k in call.query}),
+        "marks": json.dumps(_marks(shown_step, found.steps)),
+        "waterfall": drawn(waterfall(bars, microseconds_now())),
+        "newer": address if before else None,
+        "older": f"{address}?before={found.before}" if found.before else None,
+    }
+    if not whole:
+        return context
+    is_head = shown_step is not None and not before and shown_step is head
+    parent = None if shown_step is None else await _parent(call, entry, shown_step, found.steps)
+    state = shown_step and state_view(shown_step, parent, is_head=is_head, recorded=not is_head)
+    return context | {
+        "problem": call.query.get("problem", ""),
+        "stream": f"{call.root}/api/threads/{part(entry.thread_id)}/stream" if graph else "",
+        "picture": _picture(graph),
+        "questions": questions_of(shown_step) if shown_step and is_head else [],
+        "failures": failures_of(shown_step) if shown_step else [],
+        "state": state,
+        "nodes": sorted(graph.nodes) if graph else [],
+    }
+
+
+async def admitted(call: StudioCall, action: str) -> ThreadEntry:
+    """Return the thread of the path, if the principal may do this with it.
+
+    Raises:
+        HttpProblem: it doesn't exist, or the principal may not.
+    """
+    thread_id = call.path("thread_id")
+    entry = await call.source.thread(thread_id)
+    await call.may(action, thread_id, entry.metadata if entry else {})
+    if entry is None:
+        raise NotFound.thread(thread_id)
+    return entry
+
+
+def _thread(entry: ThreadEntry, address: str) -> dict[str, Any]:
+    return {
+        "thread_id": entry.thread_id,
+        "title": title_of(entry),
+        "name": entry.metadata.get(TITLE, ""),
+        "address": address,
+        "status": entry.status,
+        "graph": entry.graph,
+        "open_runs": entry.open_runs,
+        "metadata_text": whole_text(entry.metadata),
+    }
+
+
+async def _parent(
+    call: StudioCall, entry: ThreadEntry, step: StateSnapshot, among: Sequence[StateSnapshot]
+) -> StateSnapshot | None:
+    wanted = parent_of(step)
+    if not wanted:
+        return None
+    known = next((one for one in among if checkpoint_of(one) == wanted), None)
+    return known or await call.source.step(entry, wanted)
+
+
+def _marks(step: StateSnapshot | None, among: Sequence[StateSnapshot]) -> list[tuple[str, str]]:
+    if step is None:
+        return []
+    at = next((n for n, one in enumerate(among) if one is step), len(among))
+    ran = [task.name for one in among[at + 1 :] for task in one.tasks if task.error is None]
+    return marks_of(step, ran)
+
+
+def _picture(graph: CompiledStateGraph | None) -> Markup:
+    if graph is None:
+        return Markup()
+    return drawn(graph.get_graph(xray=True).draw_svg(style=False))
+
+
+PAGES: tuple[tuple[str, str, Handler], ...] = (
+    ("GET", "/threads", threads),
+    ("GET", "/threads/{thread_id}", thread),
+    ("GET", "/threads/{thread_id}/steps", steps),
+)

@@ -1,0 +1,188 @@
+"""A thread's page as data: rows of steps, marks of nodes, questions, failures. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from actorgraph.studio.changes import changes
+from actorgraph.studio.forms import Form, form_of
+from actorgraph.studio.shown import Moment, Shown, moment, plain, shown
+from actorgraph.studio.steps import checkpoint_of, parent_of, task_state
+from actorgraph.values.state_snapshot import StateSnapshot
+
+TEXT_NODES = 4
+"""Nodes that a step's row names."""
+
+
+class StepRow(msgspec.Struct, frozen=True):
+    """One step in the list.
+
+    Attributes:
+        branch: whether it is not in the line of the newest step.
+        status: "waiting" or "failed" of its pending tasks; "" for none.
+    """
+
+    checkpoint_id: str
+    step: Any
+    text: str
+    created: Moment | None
+    branch: bool
+    status: str
+    current: bool
+    address: str
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A question that waits for an answer."""
+
+    id: str
+    node: str
+    value: Shown
+    form: Form
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A task that has failed."""
+
+    node: str
+    error: Shown
+    attempts: int = 0
+
+
+class ShownChange(msgspec.Struct, frozen=True):
+    """One row of the table of changes; see `changes.Change`."""
+
+    path: str
+    kind: str
+    before: Shown
+    after: Shown
+
+
+class StateView(msgspec.Struct, frozen=True):
+    """The state at one step."""
+
+    checkpoint_id: str
+    step: Any
+    is_head: bool
+    recorded: bool
+    next: tuple[str, ...]
+    source: str
+    run_id: str
+    values: tuple[tuple[str, Shown], ...]
+    changes: tuple[ShownChange, ...]
+    more_changes: int
+
+
+def lineage_of(steps: Sequence[StateSnapshot]) -> set[str]:
+    """Return the ids of the newest step and of its ancestors, as far as they are in the page."""
+    parents = {checkpoint_of(step): parent_of(step) for step in steps}
+    found: set[str] = set()
+    at = checkpoint_of(steps[0]) if steps else ""
+    while at and at not in found:
+        found.add(at)
+        at = parents.get(at, "")
+    return found
+
+
+def step_rows(
+    steps: Sequence[StateSnapshot], current: str, address: str, *, from_head: bool
+) -> list[StepRow]:
+    """Make the rows of a page of steps.
+
+    Args:
+        current: the id of the checkpoint whose state is shown.
+        address: of the thread's page.
+        from_head: whether the page begins with the newest step.
+    """
+    line = lineage_of(steps) if from_head else {checkpoint_of(step) for step in steps}
+    return [
+        StepRow(
+            found := checkpoint_of(step),
+            (step.metadata or {}).get("step", ""),
+            _text(step),
+            moment(step.created_at),
+            found not in line,
+            status_of(step),
+            found == current,
+            f"{address}?step={found}",
+        )
+        for step in steps
+    ]
+
+
+def status_of(step: StateSnapshot) -> str:
+    """Return "failed" or "waiting" if a pending task of the step has failed or asks; else ""."""
+    if any(task.error is not None for task in step.tasks):
+        return "failed"
+    return "waiting" if step.interrupts else ""
+
+
+def _text(step: StateSnapshot) -> str:
+    source = (step.metadata or {}).get("source", "")
+    names = list(dict.fromkeys(step.next))
+    more = f" and {len(names) - TEXT_NODES} more" if len(names) > TEXT_NODES else ""
+    then = f"then {', '.join(names[:TEXT_NODES])}{more}" if names else "the end"
+    return then if source == "loop" else f"{source}: {then}"
+
+
+def marks_of(step: StateSnapshot, done: Sequence[str]) -> list[tuple[str, str]]:
+    """Return node -> state for the drawing, of the step that is shown.
+
+    Args:
+        done: nodes that ran before it.
+    """
+    found: dict[str, str] = dict.fromkeys(done, "done")
+    for task in step.tasks:
+        found[task.name] = task_state(task) or found.get(task.name, "")
+    return [(name, state) for name, state in found.items() if state]
+
+
+def questions_of(step: StateSnapshot) -> list[Question]:
+    """Return the open questions of a step's tasks."""
+    return [
+        Question(asked.id, task.name, shown(asked.value), form_of(plain(asked.value)))
+        for task in step.tasks
+        for asked in task.interrupts
+    ]
+
+
+def failures_of(step: StateSnapshot) -> list[Failure]:
+    """Return the failed tasks of a step."""
+    return [Failure(task.name, shown(task.error)) for task in step.tasks if task.error is not None]
+
+
+def state_view(
+    step: StateSnapshot, parent: StateSnapshot | None, *, is_head: bool, recorded: bool
+) -> StateView:
+    """Make the view of the state at a step.
+
+    Args:
+        parent: the step before; None for the first, or if it isn't known.
+        is_head: whether it is the thread's newest step.
+        recorded: whether later steps of it can be replayed as recorded.
+    """
+    metadata = step.metadata or {}
+    now = plain(step.values)
+    found = changes({} if parent is None else plain(parent.values), now)
+    return StateView(
+        checkpoint_of(step),
+        metadata.get("step", ""),
+        is_head,
+        recorded,
+        step.next,
+        str(metadata.get("source", "")),
+        str(metadata.get("run_id", "")),
+        tuple((str(name), shown(value)) for name, value in _items(now)),
+        tuple(
+            ShownChange(row.path, row.kind, shown(row.before), shown(row.after))
+            for row in found.rows
+        ),
+        found.more,
+    )
+
+
+def _items(values: Any) -> list[tuple[str, Any]]:
+    if isinstance(values, Mapping):
+        return list(values.items())
+    return [("state", values)] if values is not None else []

@@ -1,0 +1,138 @@
+"""The application that the browser sees: a system over a file, and its studio; run as a process.
+
+    python -m tests.studio.browser.app PATH PORT
+
+The token is `TOKEN`; a process that comes later over the same file goes on with its runs.
+"""
+
+import sys
+from contextlib import asynccontextmanager
+from operator import add
+from typing import Annotated, Any, TypedDict
+
+import anyio
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, AnyMessage
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from actorgraph import END, START, ActorSystem, SqliteSaver, StateGraph, add_messages, interrupt
+from actorgraph.stores import SqliteStore
+from actorgraph.studio import Studio
+from actorgraph.web import running
+
+TOKEN = "t0ken"  # noqa: S105 - of tests
+HOSTILE = '"><script>window.hit=1</script><img src=x onerror="window.hit=1">'
+FORM = {
+    "type": "object",
+    "required": ["amount"],
+    "properties": {
+        "ok": {"type": "boolean", "title": "Approve"},
+        "amount": {"type": "number", "description": "in euro"},
+        "why": {"enum": ["price", "quality"]},
+    },
+}
+
+
+class Log(TypedDict, total=False):
+    """`log` appends."""
+
+    log: Annotated[list[str], add]
+
+
+class Chat(TypedDict, total=False):
+    """`messages` appends."""
+
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
+broken = True
+
+
+async def plan(_: Log) -> dict[str, Any]:
+    return {"log": ["plan"]}
+
+
+async def search(_: Log) -> dict[str, Any]:
+    await anyio.sleep(0.4)
+    return {"log": ["search"]}
+
+
+async def write(_: Log) -> dict[str, Any]:
+    await anyio.sleep(0.4)
+    return {"log": ["write"]}
+
+
+async def approve(_: Log) -> dict[str, Any]:
+    found = interrupt({"question": "Approve the order?", "schema": FORM})
+    return {"log": [f"approved {found.get('amount')}"]}
+
+
+async def fault(_: Log) -> dict[str, Any]:
+    global broken  # noqa: PLW0603 - mended by being called
+    if broken:
+        broken = False
+        raise ValueError(f"broken {HOSTILE}")
+    return {"log": ["mended"]}
+
+
+async def count(state: Log) -> dict[str, Any]:
+    return {"log": [str(len(state.get("log", [])))]}
+
+
+async def talk(_: Chat) -> dict[str, Any]:
+    model = GenericFakeChatModel(messages=iter([AIMessage("Hello there, dear reader of tokens")]))
+    await anyio.sleep(0.3)
+    return {"messages": [await model.ainvoke("hi")]}
+
+
+def chain(state: Any, *nodes: Any) -> Any:
+    builder = StateGraph(state)
+    for node in nodes:
+        builder.add_node(node)
+    names = [node.__name__ for node in nodes]
+    for one, other in zip([START, *names], [*names, END], strict=True):
+        builder.add_edge(one, other)
+    return builder.compile()
+
+
+def loop() -> Any:
+    builder = StateGraph(Log).add_node("count", count).add_edge(START, "count")
+    builder.add_conditional_edges(
+        "count", lambda state: END if len(state["log"]) >= 2000 else "count"
+    )
+    return builder.compile()
+
+
+def make_system(path: str) -> ActorSystem:
+    inner = chain(Log, search, write)
+    nested = StateGraph(Log).add_node("plan", plan).add_node("work", inner)
+    nested.add_edge(START, "plan").add_edge("plan", "work").add_edge("work", END)
+    graphs = {
+        "steps": chain(Log, plan, search, write),
+        "nested": nested.compile(),
+        "ask": chain(Log, plan, approve),
+        "fail": chain(Log, plan, fault),
+        "loop": loop(),
+        "chat": chain(Chat, talk),
+    }
+    return ActorSystem(graphs, saver=SqliteSaver(path), store=SqliteStore(path + ".store"))
+
+
+def make_app(path: str) -> Starlette:
+    system = make_system(path)
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> Any:
+        async with running(system):
+            await system.store.aput(("users", "ada"), "profile", {"likes": HOSTILE})
+            yield
+
+    studio = Studio(system, token=TOKEN, place="tests")
+    return Starlette(lifespan=lifespan, routes=[Mount("/studio", studio)])
+
+
+if __name__ == "__main__":
+    import uvicorn
+
+    uvicorn.run(make_app(sys.argv[1]), port=int(sys.argv[2]), log_level="warning")

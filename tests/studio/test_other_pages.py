@@ -1,0 +1,179 @@
+"""The studio's pages about runs, graphs, the store and the system; and its rules of access."""
+
+import pytest
+
+from actorgraph import InvalidConfigError, SqliteSaver
+from actorgraph.studio import Studio
+from tests.studio.conftest import Place, chain, first, second, studio_place
+from tests.support.gates import settled
+
+
+class TestRuns:
+    async def test_runs_of_all_threads_are_listed(self, place):
+        """
+        Runs have their thread and status; a filter leaves out the rest.
+        """
+        await place.ran("steps", "one")
+        await place.ran("fail", "two")
+
+        html = await place.get("/runs")
+        assert "one</a>" in html
+        assert 'class="status error"' in html
+        assert "one</a>" not in await place.get("/runs?status=error")
+
+    async def test_selected_runs_are_retried(self, place):
+        """
+        Failed runs that were selected continue their threads.
+        """
+        runs = [await place.ran("fail", name) for name in ("one", "two")]
+        place.fault.broken = False
+
+        await place.post("/runs", do="retry", run=[run.id for run in runs])
+        for name in ("one", "two"):
+            newest = (await place.system.runs(thread_id=name))[-1]
+            assert (await newest.result())["log"] == ["mended"]
+
+    async def test_an_unknown_run_is_counted(self, place):
+        """
+        What could not be changed is said, and the rest is done.
+        """
+        html = await place.post("/runs", do="cancel", run=["0" * 32])
+
+        assert "1 runs could not be changed" in html
+
+
+class TestGraphs:
+    async def test_a_graph_has_its_drawing_and_topology(self, place):
+        """
+        The page of a graph shows an SVG, the topology report and the schemas.
+        """
+        assert "steps</a>" in await place.get("/graphs")
+        html = await place.get("/graphs/steps")
+
+        assert "<svg" in html
+        assert "Input schema" in html
+        await place.get("/graphs/none", 404)
+
+
+class TestTheStore:
+    async def test_items_are_shown_changed_and_deleted(self, place):
+        """
+        An item's value can be edited as JSON; the web layer's own items aren't shown.
+        """
+        await place.system.store.aput(("users", "ada"), "profile", {"likes": "tea"})
+        await place.post("/threads", graph="steps", thread_id="t", input="{}")
+        html = await place.get("/store")
+        assert "tea" in html
+        assert "created_at" not in html
+
+        given = {"namespace": '["users", "ada"]', "key": "profile"}
+        await place.post("/store", do="put", value='{"likes": "coffee"}', **given)
+        assert (await place.system.store.aget(("users", "ada"), "profile")).value == {
+            "likes": "coffee"
+        }
+        await place.post("/store", do="delete", **given)
+        assert await place.system.store.aget(("users", "ada"), "profile") is None
+
+    @pytest.mark.parametrize(
+        ("form", "text"),
+        [
+            ({"namespace": '["actorgraph", "threads"]', "key": "t"}, "web layer itself"),
+            ({"namespace": "users", "key": "t"}, "JSON list of labels"),
+            ({"namespace": '["users"]', "key": "t", "value": "[1]"}, "must be a JSON object"),
+            ({"namespace": '["users"]', "key": "t", "value": "{"}, "must be JSON"),
+        ],
+    )
+    async def test_bad_changes_are_refused(self, place, form, text):
+        """
+        The page says what is wrong, and nothing is stored.
+        """
+        assert text in await place.post("/store", do="put", **form)
+        assert await place.system.store.asearch(("users",)) == []
+
+
+class TestTheSystem:
+    async def test_figures_are_shown(self, place):
+        """
+        The page shows how many runs were started and have ended.
+        """
+        await place.ran("steps", "t")
+
+        html = await place.get("/system/figures")
+        assert "<dt>started</dt><dd>1</dd>" in html
+        assert "success 1" in html
+
+    async def test_it_can_be_drained(self, place):
+        """
+        The button drains the system, which takes no more runs.
+        """
+        await place.post("/system/drain")
+        await settled()
+
+        assert place.system.statistics().draining is not None
+
+
+class TestAccess:
+    def test_a_studio_without_protection_is_refused(self):
+        """
+        Without rules and token every client could change everything: it can't be made.
+        """
+        with pytest.raises(InvalidConfigError, match="every client"):
+            Studio(saver=object())
+
+    async def test_each_page_and_action_is_authorized(self):
+        """
+        A principal sees and changes only threads whose metadata matches its rule.
+        """
+
+        def authorize(principal, action, thread_id, metadata):
+            if action.startswith("studio.system"):
+                return False
+            return {"tenant": principal}
+
+        async with studio_place(
+            token=None, authorize=authorize, authenticate=lambda r: r.headers.get("x-user")
+        ) as place:
+            place.client.headers["x-user"] = "ada"
+            await place.post("/threads", graph="steps", thread_id="hers", input="{}")
+            assert "hers</a>" in await place.get("/threads")
+            place.client.headers["x-user"] = "bob"
+            assert "hers" not in await place.get("/threads")
+            assert "hers" not in await place.get("/runs")
+            await place.get("/threads/hers", 404)
+            assert "not found" in await place.post("/threads/hers/delete")
+            await place.get("/system", 403)
+            del place.client.headers["x-user"]
+            await place.get("/threads", 401)
+
+    @pytest.mark.parametrize("name", ["../app.py", "%2e%2e/app.py", "licences/htmx.txt", "none.js"])
+    async def test_only_its_own_files_are_served(self, place, name):
+        """
+        A name with a path, or of no file in the folder, is not found.
+        """
+        found = await place.client.get(f"/static/{name}")
+
+        assert found.status_code == 404
+
+
+class TestReadOnly:
+    async def test_a_database_alone_is_shown_and_not_changed(self, tmp_path):
+        """
+        A studio over a file that a program has open shows its threads, and refuses every action.
+        """
+        path = tmp_path / "runs.db"
+        async with SqliteSaver(path) as saver:
+            graph = chain(first, second)
+            graph.checkpointer = saver
+            await graph.ainvoke({"log": []}, {"configurable": {"thread_id": "t"}})
+            async with SqliteSaver(path, read_only=True) as reading:
+                place = Place(None, Studio(saver=reading, token="x"), None)  # noqa: S106 - a test
+                async with place.client:
+                    await place.client.get("/?token=x")
+                    assert "t</a>" in await place.get("/threads")
+                    html = await place.get("/threads/t")
+                    assert "<code>log[1]</code>" in html
+                    assert "<form" not in html
+                    for path in ("/runs", "/graphs", "/store", "/system"):
+                        await place.get(path)
+                    for action in ("delete", "retry", "cancel", "edit"):
+                        assert "only reads" in await place.post(f"/threads/t/{action}")

@@ -1,0 +1,202 @@
+"""The studio's pages about threads, over a system: what they show, and what actions do."""
+
+import re
+
+import pytest
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def step_of(html, text):
+    """The id of the first step in the list whose row has a text."""
+    rows = re.findall(r'<li><a href="[^"]*step=([0-9a-f-]+)"(.*?)</li>', html, re.DOTALL)
+    return next(found for found, row in rows if text in row)
+
+
+class TestTheList:
+    async def test_threads_are_listed_with_graph_and_status(self, place):
+        """
+        A thread that has ended is idle, one with a question interrupted, a failed one in error.
+        """
+        for graph, status in (("steps", "idle"), ("ask", "interrupted"), ("fail", "error")):
+            await place.ran(graph, f"{graph}-1")
+            html = await place.get(f"/threads?prefix={graph}")
+            row = html[html.index(f"{graph}-1</a>") :]
+            assert f'class="status {status}"' in row[:300]
+
+    async def test_filters_leave_out_the_rest(self, place):
+        """
+        A status, a prefix and metadata each keep only the threads that match.
+        """
+        await place.ran("steps", "one")
+        await place.ran("ask", "two")
+        await place.post("/threads/two/rename", title="Second")
+
+        assert "one</a>" not in await place.get("/threads?status=interrupted")
+        assert "one</a>" not in await place.get("/threads?prefix=tw")
+        html = await place.get('/threads?metadata={"title":"Second"}')
+        assert "Second</a>" in html
+        assert "one</a>" not in html
+
+    async def test_bad_metadata_is_named(self, place):
+        """
+        A filter that isn't JSON is an explanation, not an error page.
+        """
+        assert "must be a JSON object" in await place.get("/threads?metadata=[1]")
+
+    async def test_a_thread_is_started_from_a_form(self, place):
+        """
+        The form's graph runs with the form's input, on a thread with the form's id.
+        """
+        html = await place.post("/threads", graph="steps", thread_id="made", input='{"log": ["x"]}')
+
+        assert "<h1>made</h1>" in html
+        (run,) = await place.system.runs(thread_id="made")
+        assert (await run.result())["log"] == ["x", "first", "second"]
+
+
+class TestAThread:
+    async def test_steps_state_and_changes_are_shown(self, place):
+        """
+        The page lists the steps, the state of the newest one, and what it changed.
+        """
+        await place.ran("steps", "t")
+
+        html = await place.get("/threads/t")
+        assert html.count('class="steps"') == 1
+        assert "<code>log[1]</code>" in html
+        assert "second" in html
+        assert 'aria-label="2 tasks over' in html
+
+    async def test_an_older_step_has_its_own_state(self, place):
+        """
+        A link of a step shows the state as it was then.
+        """
+        await place.ran("steps", "t")
+        html = await place.get("/threads/t")
+
+        older = await place.get(f"/threads/t?step={step_of(html, 'then second')}")
+        assert "State after step 1" in older.replace("\n", " ")
+        assert "second" not in older[older.index("<h2>Values</h2>") :].split("<summary>Edit")[0]
+
+    async def test_values_are_text(self, place):
+        """
+        Markup in a state's value, a thread's id and its name is shown as text.
+        """
+        await place.ran("steps", HOSTILE, {"log": [HOSTILE]})
+        address = "/threads/%3Cscript%3Ealert(1)%3C%2Fscript%3E"
+        await place.post(f"{address}/rename", title=HOSTILE)
+
+        for path in ("/threads", "/runs", address):
+            html = await place.get(path)
+            assert HOSTILE not in html
+            assert "&lt;script&gt;alert(1)" in html
+
+    async def test_an_unknown_thread_is_not_found(self, place):
+        """
+        The page of a thread that doesn't exist is a 404 that names it.
+        """
+        assert "none" in await place.get("/threads/none", 404)
+
+    async def test_the_steps_alone_can_be_read_again(self, place):
+        """
+        The part that a live page replaces has no head, and the thread's status.
+        """
+        await place.ran("steps", "t")
+
+        html = await place.get("/threads/t/steps")
+        assert "<html" not in html
+        assert 'id="thread-status"' in html
+
+
+class TestActions:
+    async def test_a_question_is_answered_by_its_form(self, place):
+        """
+        The fields of the question's schema become the answer, and the thread goes on.
+        """
+        await place.ran("ask", "t")
+        html = await place.get("/threads/t")
+        asked = re.search(r'name="interrupt" value="(\w+)"', html).group(1)
+
+        await place.post("/threads/t/answer", interrupt=asked, ok="true", why="cheap")
+        run = (await place.system.runs(thread_id="t"))[-1]
+        assert (await run.result())["log"] == ["first", "True cheap"]
+
+    async def test_an_answer_to_a_closed_question_is_refused(self, place):
+        """
+        A form that was sent twice answers once.
+        """
+        await place.ran("ask", "t")
+
+        html = await place.post("/threads/t/answer", interrupt="0" * 32, ok="true")
+        assert "not open any more" in html
+        assert len(await place.system.runs(thread_id="t")) == 1
+
+    async def test_an_edit_of_an_older_step_forks(self, place):
+        """
+        Values written at an older checkpoint, and a run on from there, leave the old steps as they
+        are.
+        """
+        await place.ran("steps", "t")
+        step = step_of(await place.get("/threads/t"), "then second")
+
+        await place.post(
+            "/threads/t/edit", checkpoint=step, values='{"log": ["edited"]}', then="run"
+        )
+        run = (await place.system.runs(thread_id="t"))[-1]
+        assert (await run.result())["log"] == ["first", "edited", "second"]
+        assert "branch</span>" in await place.get("/threads/t")
+
+    @pytest.mark.parametrize("values", ["[1]", "text", '{"log": '])
+    async def test_values_that_are_no_object_are_refused(self, place, values):
+        """
+        Nothing is written, and the page says why.
+        """
+        await place.ran("steps", "t")
+
+        html = await place.post("/threads/t/edit", values=values)
+        assert "must be a JSON object" in html
+
+    async def test_a_step_is_run_again(self, place):
+        """
+        A run from an older checkpoint calls the following nodes again, on a branch.
+        """
+        await place.ran("steps", "t")
+        step = step_of(await place.get("/threads/t"), "then first")
+
+        await place.post("/threads/t/replay", checkpoint=step)
+        run = (await place.system.runs(thread_id="t"))[-1]
+        assert (await run.result())["log"] == ["first", "second"]
+
+    async def test_a_failed_thread_is_retried(self, place):
+        """
+        The error is shown as text; after a retry of the mended node the thread has ended.
+        """
+        await place.ran("fail", "t")
+        html = await place.get("/threads/t")
+        assert "the &lt;b&gt;disk&lt;/b&gt; is full" in html
+        place.fault.broken = False
+
+        await place.post("/threads/t/retry")
+        run = (await place.system.runs(thread_id="t"))[-1]
+        assert (await run.result())["log"] == ["mended"]
+
+    async def test_a_copy_has_the_same_steps(self, place):
+        """
+        A copy is a thread of its own with all checkpoints.
+        """
+        await place.ran("steps", "t")
+
+        html = await place.post("/threads/t/copy")
+        assert "<h1>t</h1>" not in html
+        assert "<code>log[1]</code>" in html
+
+    async def test_a_deleted_thread_is_gone(self, place):
+        """
+        Its page is a 404 afterwards, and its checkpoints are removed.
+        """
+        await place.ran("steps", "t")
+
+        await place.post("/threads/t/delete")
+        await place.get("/threads/t", 404)
+        assert await place.system.saver.aget_tuple({"configurable": {"thread_id": "t"}}) is None
