@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -10,6 +10,7 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.run_search import SystemOwner
 from actorgraph.api.system.system import ActorSystem
+from actorgraph.api.system.thread_index import ThreadInfo
 from actorgraph.runtime.system.sampling import StatisticsSample
 from actorgraph.studio.saver_steps import snapshot_of
 from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
@@ -182,14 +183,17 @@ class Source:
         at = int(after) if after and after.isdecimal() else 0
         if self.server is None:
             return await self._stored_threads(asked, at)
-        rows: list[ThreadEntry] = []
-        for one in await self.server.threads.all({**metadata, **wanted}):
-            entry = await self.thread(one.thread_id)
-            if entry is not None and matches(entry, asked):
-                rows.append(entry)
-        rows.sort(key=lambda one: one.updated, reverse=True)
-        page = tuple(rows[at : at + THREADS_MAX])
-        return ThreadsPage(page, str(at + THREADS_MAX) if len(rows) > at + THREADS_MAX else None)
+        assert self.system is not None
+        found = await self.system.threads(
+            prefix=asked.prefix,
+            status=cast("Any", asked.status or None),
+            graph=asked.graph or None,
+            metadata={**metadata, **wanted},
+            limit=THREADS_MAX + 1,
+            offset=at,
+        )
+        rows = tuple(_listed(one) for one in found[:THREADS_MAX])
+        return ThreadsPage(rows, str(at + THREADS_MAX) if len(found) > THREADS_MAX else None)
 
     async def runs(
         self, asked: Any, wanted: Mapping[str, Any], after: str | None, limit: int
@@ -329,6 +333,18 @@ def _place(thread_id: str, checkpoint: str = "") -> dict[str, Any]:
 def _entry(thread_id: str, head: StateSnapshot) -> ThreadEntry:
     status = thread_status(head, busy=False)
     return ThreadEntry(thread_id, "", status, _number(head), head.created_at or "", {})
+
+
+def _listed(one: ThreadInfo) -> ThreadEntry:
+    return ThreadEntry(
+        one.thread_id,
+        one.graph,
+        one.status,
+        one.steps if one.steps >= 0 else None,
+        one.updated_at.isoformat(),
+        one.metadata,
+        one.status == "busy",
+    )
 
 
 def _number(step: StateSnapshot) -> int | None:

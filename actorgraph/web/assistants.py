@@ -30,12 +30,21 @@ class SubgraphsQuery(Struct):
 async def search(call: ApiCall) -> Response:
     """List assistants: the registered graphs, and those that were created."""
     body: bodies.AssistantSearch = call.body
+    rest = (await _sorted(call, body))[body.offset :]
+    return page_response(rest, limit=body.limit, offset=body.offset, select=body.select)
+
+
+async def found_page(call: ApiCall, body: bodies.AssistantSearch) -> list[response_types.Assistant]:
+    """Return the page of assistants that a search asks for."""
+    return (await _sorted(call, body))[body.offset : body.offset + body.limit]
+
+
+async def _sorted(call: ApiCall, body: bodies.AssistantSearch) -> list[response_types.Assistant]:
     found = await _found(call, body)
     if body.sort_by is not None:
         key = body.sort_by
         found.sort(key=lambda one: str(getattr(one, key)), reverse=body.sort_order == "desc")
-    rest = found[body.offset :]
-    return page_response(rest, limit=body.limit, offset=body.offset, select=body.select)
+    return found
 
 
 async def count(call: ApiCall) -> int:

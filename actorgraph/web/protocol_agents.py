@@ -17,7 +17,7 @@ async def search(call: ApiCall) -> list[response_types.Agent]:
     wanted = bodies.AssistantSearch(
         metadata=body.metadata, name=body.name, limit=body.limit, offset=body.offset
     )
-    found = await assistants.search(replace(call, body=wanted))
+    found = await assistants.found_page(call, wanted)
     return [_agent(call, one) for one in found]
 
 

@@ -102,7 +102,7 @@ class ThreadStream(Response):
 
     async def _state_frames(self, states: AsyncIterator[Any]) -> AsyncGenerator[bytes]:
         async for state in states:
-            if not await self._may_go_on():
+            if not await may_go_on(self._call, self._thread):
                 return
             yield frame("state_update", {"thread_id": self._thread.thread_id, "state": state})
 

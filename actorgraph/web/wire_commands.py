@@ -29,7 +29,7 @@ from actorgraph.web.endpoint import ApiCall, Endpoint, convert_to, with_graph
 from actorgraph.web.jsonable import to_plain
 from actorgraph.web.problems import HttpProblem, Unprocessable
 from actorgraph.web.run_start import start_run
-from actorgraph.web.thread_registry import GRAPH, writer_of
+from actorgraph.web.thread_registry import GRAPH, graph_that_wrote
 from actorgraph.web.thread_state import checkpoint_config, config_of
 from actorgraph.web.wire_events import WIRE_MODES
 from actorgraph.web.wire_streams import first_number
@@ -281,7 +281,7 @@ async def _state(call: ApiCall, said: StateParams) -> tuple[Json, Json]:
 
 def _run_body(assistant: str, config: bodies.ConfigBody | None) -> bodies.RunBody:
     """Make a run that streams what all channels need."""
-    body = bodies.RunBody(assistant, config=config, if_not_exists="create")
+    body = bodies.RunBody(assistant_id=assistant, config=config, if_not_exists="create")
     body.stream_mode, body.stream_subgraphs = list(WIRE_MODES), True
     checkpoint = ((config and config.configurable) or {}).get("checkpoint_id")
     body.checkpoint_id = checkpoint if isinstance(checkpoint, str) else None
@@ -302,7 +302,7 @@ async def _graph(call: ApiCall) -> str:
     assert call.thread is not None
     known = call.thread.metadata.get(GRAPH)
     if len(call.graphs) > 1:
-        known = await writer_of(call.server.system, call.thread_id) or known
+        known = await graph_that_wrote(call.server.system, call.thread_id) or known
     if len(call.graphs) == 1:
         known = next(iter(call.graphs))
     if not isinstance(known, str) or known not in call.graphs:
