@@ -253,7 +253,11 @@ class _PGQueuerLink:
         # A server that has gone silent ends the connection: hints would not come any more.
         parameters: Any = {**CONNECTION_DEFAULTS, **_NAME, **conninfo_to_dict(self._conn)}
         made = await AsyncConnection.connect(autocommit=True, **parameters)
-        await made.execute("SELECT set_config('search_path', %s, false)", (self._search_path,))
+        try:
+            await made.execute("SELECT set_config('search_path', %s, false)", (self._search_path,))
+        except BaseException:  # the system may close, or the server go, right now
+            await made.close()
+            raise
         return made
 
     async def _disconnect(self) -> None:
