@@ -192,6 +192,9 @@ class TestRouting:
             ActorSystem(graphs, role="work")
         with pytest.raises(InvalidConfigError, match="reserve must be"):
             ActorSystem(graphs, dispatcher=InMemoryDispatcher(), max_runs=5, reserve=5)
+        for given in ({"build": "v\0"}, {"builds": ["\ud800"]}, {"build": 7}):
+            with pytest.raises(InvalidConfigError, match="can't be the name of a build"):
+                ActorSystem(graphs, dispatcher=InMemoryDispatcher(), **given)
 
 
 class TestLimits:
