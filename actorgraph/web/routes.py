@@ -14,7 +14,7 @@ from actorgraph.web.system_figures import ENDPOINTS as SYSTEM_FIGURES
 from actorgraph.web.thread_streams import ENDPOINTS as THREAD_STREAMS
 from actorgraph.web.threads import ENDPOINTS as THREADS
 from actorgraph.web.threads import SEARCH_ENDPOINTS
-from actorgraph.web.timelines import ENDPOINTS as TIMELINES
+from actorgraph.web.timeline_routes import ENDPOINTS as TIMELINES
 
 
 async def openapi(_: ApiCall) -> Any:

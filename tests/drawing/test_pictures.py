@@ -3,7 +3,7 @@
 import re
 from itertools import combinations
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -192,7 +192,7 @@ class TestDocument:
         """
         Nodes can be focused and found by their ids, edges by those of their ends, all escaped.
         """
-        root = ElementTree.fromstring(svg(shape('a"<-b')))  # noqa: S314 - made here
+        root = ET.fromstring(svg(shape('a"<-b')))  # noqa: S314 - made here
         groups = [g.attrib for g in root.iter("{http://www.w3.org/2000/svg}g")]
 
         assert {g["data-node"]: g["tabindex"] for g in groups if "data-node" in g} == {
