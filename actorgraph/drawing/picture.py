@@ -81,7 +81,7 @@ def cut(text: str, most: int) -> str:
 
 
 def notes_of(node: DrawnNode) -> list[str]:
-    """List what is shown below a node's name: that it is deferred, its breakpoints, its tools."""
+    """List the lines below a node's name: that it is deferred, its breakpoints, its tools."""
     metadata = node.metadata or {}
     found: list[str] = []
     if metadata.get("defer") is True:

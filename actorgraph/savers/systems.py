@@ -50,7 +50,7 @@ def is_searched(row: RunRow, query: SearchRuns) -> bool:
 
 
 def searched_part(query: SearchRuns) -> Literal["open", "rare", "all"]:
-    """Which index finds the runs of a search: of open runs, of rare statuses, or of all runs."""
+    """Choose the index for a search: that of open runs, of rare statuses, or of all runs."""
     if not query.statuses:
         return "all"
     if all(status in OPEN_STATUSES for status in query.statuses):

@@ -18,7 +18,7 @@ from actorgraph.web.system_figures import ENDPOINTS as SYSTEM_FIGURES
 from actorgraph.web.thread_search import ENDPOINTS as SEARCH_ENDPOINTS
 from actorgraph.web.thread_streams import ENDPOINTS as THREAD_STREAMS
 from actorgraph.web.threads import ENDPOINTS as THREADS
-from actorgraph.web.timelines import ENDPOINTS as TIMELINES
+from actorgraph.web.timeline_routes import ENDPOINTS as TIMELINES
 from actorgraph.web.wire_commands import ENDPOINTS as WIRE_COMMANDS
 from actorgraph.web.wire_streams import ENDPOINTS as WIRE_STREAMS
 

@@ -63,7 +63,7 @@ async def _page(call: ApiCall, cursor: str | None, limit: int) -> Any:
 
 @dataclass
 class _Visible:
-    """Which runs a client may read: by their graph, and by the metadata of their thread."""
+    """Decides which runs a client may read: by their graph and their thread's metadata."""
 
     call: ApiCall
     known: dict[str, bool]

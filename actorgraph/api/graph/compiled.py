@@ -16,7 +16,7 @@ from actorgraph.api.graph.describe import DescriptionMethods
 from actorgraph.api.graph.invoke import RunMethods
 from actorgraph.api.graph.runnable import adopt, borrowed, imported_runnable
 from actorgraph.api.graph.setup import Config, renamed
-from actorgraph.api.graph.timelines import TimelineMethods
+from actorgraph.api.graph.state import StateMethods
 from actorgraph.api.options import check_names
 from actorgraph.api.pages import Pages
 from actorgraph.api.savers.adapt import adapt_checkpointer
@@ -36,7 +36,7 @@ T = TypeVar("T")
 _COPIED = ("name", "checkpointer", "store", "stores", "config")
 
 
-class CompiledStateGraph(TimelineMethods, RunMethods, DescriptionMethods):
+class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
     """A compiled graph: immutable, shared by any number of runs, threads and event loops.
 
     Made by `StateGraph.compile()`. With a checkpointer every call takes

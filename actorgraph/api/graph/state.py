@@ -21,6 +21,7 @@ from actorgraph.api.graph.editing import (
 )
 from actorgraph.api.graph.invoke import RunMethods
 from actorgraph.api.graph.setup import AddressedGraph, Config
+from actorgraph.api.graph.timelines import STEPS, read_timeline
 from actorgraph.api.options import CallOptions, check_names
 from actorgraph.api.pages import Pages
 from actorgraph.codec import Codec
@@ -45,6 +46,7 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.ids import as_text
 from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.values.timeline import TimelineStep
 
 
 class StateMethods(RunMethods):
@@ -140,6 +142,31 @@ class StateMethods(RunMethods):
             limit=configs.limit_of(limit),
             lineage=lineage,
         )
+
+    async def aget_timeline(
+        self,
+        config: Config | str | None = None,
+        *,
+        thread_id: str | None = None,
+        before: Config | str | None = None,
+        limit: int | None = STEPS,
+    ) -> list[TimelineStep]:
+        """Return a thread's supersteps, newest first, with the attempts of their tasks.
+
+        Args:
+            config: the thread: its config or its id. With a checkpoint_ns a subgraph of it, with a
+                checkpoint_id only the superstep that follows that checkpoint.
+            thread_id: the thread, instead of `config`.
+            before: a config or a checkpoint id; only steps of older checkpoints.
+            limit: the most checkpoints to read; None for all.
+        Returns: steps; empty for an unknown thread.
+        Raises:
+            SaverRequiredError: the graph has no checkpointer.
+            InvalidConfigError: an argument is invalid.
+        """
+        at = self.locate("get_timeline()", config_of(config, thread_id))
+        older, most = configs.before_of(before), configs.limit_of(limit)
+        return await read_timeline(at, before=older, limit=most)
 
     async def aupdate_state(
         self,

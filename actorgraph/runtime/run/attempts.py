@@ -35,14 +35,9 @@ ERROR_CHARS_MAX = 500
 """Characters of their errors."""
 
 
-def now_us() -> int:
-    """Microseconds since 1970-01-01 UTC."""
-    return time.time_ns() // 1000
-
-
 def times_of(scope: TaskScope) -> TaskTimes:
     """When the attempt that ends now, and those before it, have run."""
-    return TaskTimes(scope.began, now_us(), scope.failed)
+    return TaskTimes(scope.began, time.time_ns() // 1000, scope.failed)
 
 
 class AttemptStream(LiveStream):
@@ -201,7 +196,7 @@ async def wait_for_retry(
     if delay is None:
         return False
     scope.over = True
-    failed = FailedAttempt(scope.began, now_us(), error_repr(error)[:ERROR_CHARS_MAX])
+    failed = FailedAttempt(scope.began, time.time_ns() // 1000, error_repr(error)[:ERROR_CHARS_MAX])
     scope.failed = (*scope.failed, failed)[-FAILED_MAX:]
     log_event(
         "info",

@@ -12,6 +12,7 @@ import sys
 from asyncio import CancelledError
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import Context
+from time import time_ns
 from typing import Any, Protocol
 
 import anyio
@@ -32,7 +33,6 @@ from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.runtime.run.attempts import (
     call_within,
     listen_for_progress,
-    now_us,
     start_attempt,
     times_of,
     wait_for_retry,
@@ -316,7 +316,7 @@ class NodeActor:
         scope = TaskScope(
             start.task, environment.config, environment.write, environment.bare, environment.lineage
         )
-        scope.began = now_us()
+        scope.began = time_ns() // 1000
         if environment.in_threads or self._in_threads:
             scope.in_thread = True
         if type(start) is StartHandler:

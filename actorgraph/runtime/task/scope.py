@@ -48,16 +48,7 @@ from actorgraph.values.commands import Interrupt, RunControl
 from actorgraph.values.constants import CALL, PUSH
 from actorgraph.values.ids import TaskId, as_text, interrupt_id, is_interrupt_id, task_id
 from actorgraph.values.policies import RunPolicy
-from actorgraph.values.run import (
-    AnswerCall,
-    CallDropped,
-    Event,
-    FailedAttempt,
-    StepKept,
-    Task,
-    TaskCalled,
-    Write,
-)
+from actorgraph.values.run import AnswerCall, CallDropped, Event, StepKept, Task, TaskCalled, Write
 
 
 class Lineage(msgspec.Struct):
@@ -147,7 +138,7 @@ class TaskScope:
         attempt: counts its attempts from 1.
         first_attempt_time: seconds since 1970; set when it is first needed.
         began: when it began, in microseconds since 1970.
-        failed: the attempts before it.
+        failed: a `FailedAttempt` for each attempt before it.
         over: whether this attempt is over: nothing may be started or written for it any more.
         cancelled: whether the task was abandoned; a sync node in its thread may look.
 
@@ -191,7 +182,7 @@ class TaskScope:
     calls: int = 0
     cancelled: bool = False
     drained: "GraphDrained | None" = None
-    failed: tuple[FailedAttempt, ...] = ()
+    failed: tuple[Any, ...] = ()
     failed_calls: "tuple[TaskFuture[Any], ...]" = ()
     graphs: int = 0
     has_called: bool = False

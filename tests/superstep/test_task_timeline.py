@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from actorgraph.superstep.timeline import timeline_tasks
+from actorgraph.superstep.task_timeline import timeline_tasks
 from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.constants import ERROR, INTERRUPT, NO_WRITES, NULL_TASK, RESUME
 from actorgraph.values.run import FailedAttempt, TaskTimes
