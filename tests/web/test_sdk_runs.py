@@ -176,10 +176,10 @@ class TestThreadStreams:
         )
         told = [(await anext(parts)).event for _ in range(2)]
         await parts.aclose()
-        unserved = await client.threads.join_stream(thread, stream_mode="state_update")
+        unserved = await client.threads.join_stream(thread, stream_mode="everything")  # pyright: ignore[reportArgumentType]
 
         assert told == ["metadata", "end"]
-        with pytest.raises(UnprocessableEntityError, match="state_update"):
+        with pytest.raises(UnprocessableEntityError, match="everything"):
             await anext(unserved)
 
     async def test_a_place_that_is_gone(self, client):
