@@ -5,14 +5,18 @@ Nothing is defined here.
 
 from actorgraph.api.system.prometheus import metrics_registry
 from actorgraph.api.system.run_handle import Run
+from actorgraph.api.system.sharded import ShardedSystem
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
+from actorgraph.superstep.sharding import ShardMap
 from actorgraph.values.systems import RunEvent
 
 __all__ = [
     "ActorSystem",
     "Run",
     "RunEvent",
+    "ShardMap",
+    "ShardedSystem",
     "metrics_registry",
     "new_thread_id",
     "parse_thread_id",

@@ -23,7 +23,7 @@ import uuid_utils
 from actorgraph.api.system.base import checked_loop_limit, policy_of
 from actorgraph.api.system.lifecycle import CLOSING, LifecycleMethods
 from actorgraph.api.system.run_arguments import StartCall, StartOptions, check_routing, checked_call
-from actorgraph.api.system.run_handle import Run, RunFeed, StoredRun
+from actorgraph.api.system.run_handle import Run, RunAccess, RunFeed, StoredRun
 from actorgraph.errors import InvalidConfigError, RunNotFoundError, SystemClosedError, did_you_mean
 from actorgraph.ports import Dispatcher, Saver, Store
 from actorgraph.runtime.system.capacity import SystemLimits, full, too_busy
@@ -263,7 +263,7 @@ class ActorSystem(LifecycleMethods):
             keeps=self._keeps,
             if_busy=if_busy,
         )
-        row = self._free_row(call, options)
+        row, looked = self._free_row(call, options), time.monotonic()
         requests: list[PutRun | AskCancel] = [PutRun(row, thread_id, len(row.payload), if_busy)]
         replaces = if_busy in ("interrupt", "rollback") and not new
         if replaces:
@@ -275,7 +275,7 @@ class ActorSystem(LifecycleMethods):
             await self._end_earlier(row)
         if self._dispatcher is not None and not self._dispatcher.in_commit:
             await dispatch.hand_over([row])
-        return self._stored(row)
+        return self._stored(row, looked)
 
     async def _end_earlier(self, row: RunRow) -> None:
         """End the runs that a stored run replaces: wake their systems, or end them here."""
@@ -318,12 +318,16 @@ class ActorSystem(LifecycleMethods):
         priority = options.get("priority", 0)
         return msgspec.structs.replace(row, build=self._policy.build, priority=priority)
 
-    def _pause_of(self, run: bytes) -> Callable[[], Awaitable[None]]:
-        """Make a function that waits until a run of another process may have changed."""
+    def _pause_of(self, run: bytes, since: float) -> Callable[[], Awaitable[None]]:
+        """Make a function that waits until a run of another process may have changed.
+
+        Args:
+            since: the time of the last look at it, in seconds of `time.monotonic()`.
+        """
         dispatch = self._dispatch
         if dispatch is None:
             return partial(anyio.sleep, POLL_S)
-        return dispatch.pause_of(run)
+        return dispatch.pause_of(run, since)
 
     async def resume(
         self, graph: str, thread_id: str, command: Any, *, if_busy: IfBusy = "reject", **rest: Any
@@ -503,8 +507,13 @@ class ActorSystem(LifecycleMethods):
             return None
         return Run(job, actor.cancel)
 
-    def _stored(self, row: RunRow) -> StoredRun:
-        """Return a run that is known from its row alone."""
+    def _stored(self, row: RunRow, looked: float = 0.0) -> StoredRun:
+        """Return a run that is known from its row alone.
+
+        Args:
+            looked: a time before which the row was stored or read, in seconds of
+                `time.monotonic()`; 0 to read it again before its news are waited for.
+        """
         codec = (self.graphs.get(row.graph) or next(iter(self.graphs.values()))).codec
 
         async def page(after: int) -> list[RunEvent]:
@@ -513,14 +522,14 @@ class ActorSystem(LifecycleMethods):
         async def values() -> Any:
             return await self._values(row.graph, row.thread_id)
 
-        return StoredRun(
-            row,
-            msgspec.json.decode(row.metadata),
+        access = RunAccess(
             reread=lambda: self._row(row.run),
             page=page,
             values=values,
             ask_cancel=self._end_row,
             taken_up=lambda: self._live(row.run),
             draining=lambda: self._actor.draining,
-            make_pause=lambda: self._pause_of(row.run),
+            make_pause=partial(self._pause_of, row.run),
+            hears=self._dispatch is not None,
         )
+        return StoredRun(row, msgspec.json.decode(row.metadata), access, looked)
