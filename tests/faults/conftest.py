@@ -44,6 +44,7 @@ HEADS = {
     "OpenAPI": "what | store | figures",
     "runs dispatched to four workers": "event loop and figures",
     "ten thousand runs without a system": "event loop and figures",
+    "dispatch in large numbers": "figures",
     "removals during runs": "store | event loop | interleavings | runs that ended | refused "
     "| rows after delete | checkpoints that can't be read",
 }
