@@ -7,9 +7,11 @@ from actorgraph.api.system.prometheus import metrics_registry
 from actorgraph.api.system.run_arguments import RunArguments
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.run_search import RunPage, SystemOwner
+from actorgraph.api.system.sharded import ShardedSystem
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_index import ThreadInfo
 from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
+from actorgraph.superstep.sharding import ShardMap
 from actorgraph.values.systems import RunEvent
 
 __all__ = [
@@ -18,6 +20,8 @@ __all__ = [
     "RunArguments",
     "RunEvent",
     "RunPage",
+    "ShardMap",
+    "ShardedSystem",
     "SystemOwner",
     "ThreadInfo",
     "metrics_registry",

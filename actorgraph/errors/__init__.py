@@ -62,6 +62,7 @@ from actorgraph.errors.storage import (
     StorageBusyError,
     StorageError,
     StorageFullError,
+    ThreadMovedError,
     UnknownTypeError,
 )
 from actorgraph.errors.systems import (
@@ -159,6 +160,7 @@ __all__ = [
     "SystemBusyError",
     "SystemClosedError",
     "ThreadBusyError",
+    "ThreadMovedError",
     "TwoReadersError",
     "UndeclaredTypeWarning",
     "UnknownChannelWarning",

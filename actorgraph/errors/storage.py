@@ -81,6 +81,13 @@ class StorageBusyError(StorageError):
     """The database was locked for longer than the busy timeout."""
 
 
+class ThreadMovedError(StorageBusyError):
+    """The thread is in another database, or moves there; nothing of the request was stored.
+
+    A `ShardedSystem` reads its map again and repeats the request.
+    """
+
+
 class StorageFullError(StorageError):
     """No space left on the device; the batch was rolled back and the saver stays usable."""
 
@@ -126,4 +133,5 @@ DAMAGED = (DamagedRowError, SerializationError)
 
 def fails_every_request(error: BaseException) -> bool:
     """Whether a saver's error is about the saver, so that its next requests will fail too."""
-    return isinstance(error, StorageError | SaverClosedError) and not isinstance(error, DAMAGED)
+    one = (*DAMAGED, ThreadMovedError)
+    return isinstance(error, StorageError | SaverClosedError) and not isinstance(error, one)

@@ -45,6 +45,7 @@ HEADS = {
     "runs dispatched to four workers": "event loop and figures",
     "dispatched runs": "what | event loop | figures",
     "ten thousand runs without a system": "event loop and figures",
+    "dispatch in large numbers": "figures",
     "removals during runs": "store | event loop | interleavings | runs that ended | refused "
     "| rows after delete | checkpoints that can't be read",
 }

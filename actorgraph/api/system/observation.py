@@ -11,7 +11,7 @@ import msgspec
 
 from actorgraph.api.system.lifecycle import LifecycleMethods
 from actorgraph.api.system.run_arguments import read_arguments
-from actorgraph.api.system.run_handle import Run, StoredRun
+from actorgraph.api.system.run_handle import Run, RunAccess, StoredRun
 from actorgraph.api.system.run_search import RunPage, SystemOwner, fits, run_query, system_owner
 from actorgraph.runtime.system.sampling import StatisticsSample
 from actorgraph.runtime.system.stored_events import read_page
@@ -81,12 +81,16 @@ class ObservationMethods(LifecycleMethods):
         rows: list[OwnerRow] = await self._host.reader.ask(ListOwners())
         return [system_owner(row, self._actor.owner) for row in rows]
 
-    def _pause_of(self, run: bytes) -> Callable[[], Awaitable[None]]:
-        """Make a function that waits until a run of another process may have changed."""
+    def _pause_of(self, run: bytes, since: float) -> Callable[[], Awaitable[None]]:
+        """Make a function that waits until a run of another process may have changed.
+
+        Args:
+            since: the time of the last look at it, in seconds of `time.monotonic()`.
+        """
         dispatch = self._dispatch
         if dispatch is None:
             return partial(anyio.sleep, POLL_S)
-        return dispatch.pause_of(run)
+        return dispatch.pause_of(run, since)
 
     def _live(self, identity: bytes) -> Run | None:
         """Return a run that is in this process's memory and was not left to another system."""
@@ -96,8 +100,13 @@ class ObservationMethods(LifecycleMethods):
             return None
         return Run(job, actor.cancel)
 
-    def _stored(self, row: RunRow) -> StoredRun:
-        """Return a run that is known from its row alone."""
+    def _stored(self, row: RunRow, looked: float = 0.0) -> StoredRun:
+        """Return a run that is known from its row alone.
+
+        Args:
+            looked: a time before which the row was stored or read, in seconds of
+                `time.monotonic()`; 0 to read it again before its news are waited for.
+        """
         graph = self.graphs.get(row.graph) or next(iter(self.graphs.values()))
         codec = graph.codec
 
@@ -107,15 +116,15 @@ class ObservationMethods(LifecycleMethods):
         async def values() -> Any:
             return await self._values(row.graph, row.thread_id)
 
-        return StoredRun(
-            row,
-            msgspec.json.decode(row.metadata),
+        access = RunAccess(
             reread=lambda: self._row(row.run),
-            decode=partial(read_arguments, graph),
             page=page,
             values=values,
             ask_cancel=self._end_row,
             taken_up=lambda: self._live(row.run),
             draining=lambda: self._actor.draining,
-            make_pause=lambda: self._pause_of(row.run),
+            make_pause=partial(self._pause_of, row.run),
+            hears=self._dispatch is not None,
+            decode=partial(read_arguments, graph),
         )
+        return StoredRun(row, msgspec.json.decode(row.metadata), access, looked)

@@ -162,7 +162,9 @@ class RecoveryMethods(SystemBase):
             if row.run in adopted and row.run in owed
         ]
         going = [row for row, verdict in mine if isinstance(verdict, TakeOver)]
-        made = await self._prepare_all(going, owed)
+        # Runs that no system has had before: nothing of them is stored but their rows.
+        new = {row.run for row, _ in wanted if row.owner is None and not row.claimed}
+        made = await self._prepare_all(going, owed, new)
         for row, verdict in mine:
             if isinstance(verdict, ParkRun):
                 await self._park(row, verdict.reason)
@@ -320,18 +322,21 @@ class RecoveryMethods(SystemBase):
         )
         await self._host.writer.store(request)
 
-    async def _prepare_all(self, rows: Sequence[RunRow], owed: dict[bytes, RunRow]) -> list[Job]:
+    async def _prepare_all(
+        self, rows: Sequence[RunRow], owed: dict[bytes, RunRow], new: Collection[bytes]
+    ) -> list[Job]:
         """Make the runs of adopted rows, in their order; without those parked or given back.
 
         Args:
             owed: loses the rows that were parked or given back.
+            new: those that no system has had before.
         """
         made: dict[bytes, Job] = {}
         failed: list[CheckpointError] = []
 
         async def prepare(row: RunRow) -> None:
             try:
-                job = await self._prepare(row)
+                job = await self._prepare(row, new=row.run in new)
             except CheckpointError as error:  # the saver takes no more writes
                 failed.append(error)
             else:
@@ -347,14 +352,14 @@ class RecoveryMethods(SystemBase):
             raise failed[0]
         return [made[row.run] for row in rows if row.run in made]
 
-    async def _prepare(self, row: RunRow) -> Job | None:
+    async def _prepare(self, row: RunRow, *, new: bool) -> Job | None:
         """Make the run of an adopted row; None if it was parked, or given back."""
         try:
             call, lacks = stored_call(self._graph(row.graph), row, claimed=row.claimed)
             if lacks:
                 await self._park(row, f"part of its start arguments could not be stored: {lacks}")
                 return None
-            job = await self._job_of_row(call, row)
+            job = await self._job_of_row(call, row, new=new)
             job.adopted = True
             if job.if_busy == "rollback" and not row.claimed:
                 await delete_replaced_runs(self._host, job)
@@ -364,11 +369,14 @@ class RecoveryMethods(SystemBase):
             return None
         return job
 
-    async def _job_of_row(self, call: StartCall, row: RunRow) -> Job:
+    async def _job_of_row(self, call: StartCall, row: RunRow, *, new: bool) -> Job:
         """Make the run of a row; its events continue after the stored ones."""
-        first, in_order = (
-            await self._next_offset(row) if call.resumable else (_fresh_offset(row), True)
-        )
+        first, in_order = 1, True
+        if not new:
+            resumable = call.resumable
+            first, in_order = (
+                await self._next_offset(row) if resumable else (_fresh_offset(row), True)
+            )
         job = self._job(call, row, first=first)
         values = await self._values(call.name, call.thread_id)
         job.journal.values = values

@@ -29,6 +29,7 @@ from actorgraph.values.from_langgraph import input_from_langgraph
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.run import Cancelled, Interrupted, RunOutcome
+from actorgraph.values.shards import bucket_of, with_bucket
 from actorgraph.values.systems import IfBusy, RunRow
 
 _OWN = ("config", "stream_mode", "subgraphs", "metadata", "resumable", "priority", "delay_s")
@@ -435,7 +436,7 @@ def job_of(
     make = launch_maker(graph, call, journal, owner=owner, control=control)
     if row is None:
         # This launch only validates the call and gives the run its id, which the payload needs.
-        identity = make(None).run
+        identity = with_bucket(make(None).run, bucket_of(call.thread_id))
         payload = payload_of(graph, call, identity) if owner is not None else b""
         row = row_of(call, identity, owner or b"", payload)
     return Job(

@@ -4,12 +4,14 @@
 is active in another process.
 """
 
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, Protocol, Self
 
 import anyio
+import msgspec
 
 from actorgraph.api.system.run_arguments import RunArguments
 from actorgraph.errors import (
@@ -28,7 +30,7 @@ from actorgraph.runtime.system.stored_reader import RemoteRun, StoredReader
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled
 from actorgraph.values.stream_items import WhenFull
-from actorgraph.values.systems import RunEvent, RunRow, RunStatus
+from actorgraph.values.systems import OPEN_STATUSES, RunEvent, RunRow, RunStatus
 
 
 class RunEvents(Protocol):
@@ -219,34 +221,56 @@ class Run:
         return self.status
 
 
+class RunAccess(msgspec.Struct, frozen=True):
+    """Access of a `StoredRun` to the system that returned it.
+
+    Attributes:
+        reread: reads its row; None if that is gone.
+        page: reads stored events after an offset.
+        values: reads the state of its thread.
+        ask_cancel: requests its end, with a reason.
+        taken_up: the run in this system, if that has it now.
+        draining: why the system drains; None if it doesn't.
+        make_pause: makes a function that waits for news of the run, from news after a time on. One
+            for each that waits: it remembers up to which news that one has looked.
+        hears: whether the system gets news of runs of other processes.
+        decode: reads the arguments of the run's start from its row.
+    """
+
+    reread: Callable[[], Awaitable[RunRow | None]]
+    page: Callable[[int], Awaitable[list[RunEvent]]]
+    values: Callable[[], Awaitable[Any]]
+    ask_cancel: Callable[[RunRow, str], Awaitable[None]]
+    taken_up: Callable[[], Run | None]
+    draining: Callable[[], str | None]
+    make_pause: Callable[[float], Callable[[], Awaitable[None]]]
+    hears: bool
+    decode: Callable[[RunRow], RunArguments]
+
+
 class StoredRun(Run):
-    """A run known from its row alone: it has ended, or is active in another process."""
+    """A run known from its row alone: it has ended, or is active in another process.
+
+    Attributes:
+        access: to the system that returned it, or that has the run now.
+    """
 
     def __init__(
-        self,
-        row: RunRow,
-        metadata: dict[str, Any],
-        *,
-        reread: Callable[[], Awaitable[RunRow | None]],
-        decode: Callable[[RunRow], RunArguments],
-        page: Callable[[int], Awaitable[list[RunEvent]]],
-        values: Callable[[], Awaitable[Any]],
-        ask_cancel: Callable[[RunRow, str], Awaitable[None]],
-        taken_up: Callable[[], Run | None],
-        draining: Callable[[], str | None],
-        make_pause: Callable[[], Callable[[], Awaitable[None]]],
+        self, row: RunRow, metadata: dict[str, Any], access: RunAccess, looked: float = 0.0
     ) -> None:
         self._row = row
+        self._looked = looked
         self._metadata = metadata
-        self._reread = reread
-        self._decode = decode
-        self._page = page
-        self._values = values
-        self._ask_cancel = ask_cancel
-        self._taken_up = taken_up
-        self._draining = draining
-        # One for each that waits: it remembers up to which news that one has looked.
-        self._make_pause = make_pause
+        self.access = access
+        self._find: Callable[[], Awaitable[Run | None]] | None = None
+
+    def look_elsewhere(self, find: Callable[[], Awaitable[Run | None]]) -> None:
+        """Follow the run to another database when its row is gone.
+
+        Args:
+            find: looks for the run; None if no database has it.
+        """
+        self._find = find
 
     @property
     def id(self) -> str:
@@ -315,12 +339,12 @@ class StoredRun(Run):
 
     async def arguments(self) -> RunArguments:
         """See `Run.arguments`."""
-        row = self._row if self._row.payload else await self._reread()
+        row = self._row if self._row.payload else await self.access.reread()
         if row is None:
             raise RunNotFoundError(
                 f"run {self.id} was removed", do="read its arguments while it is stored"
             )
-        return self._decode(row)
+        return self.access.decode(row)
 
     def events(
         self, after: int = 0, *, buffer: int = 256, when_full: WhenFull = "drop_oldest"
@@ -333,25 +357,30 @@ class StoredRun(Run):
         check_reading(after, buffer, when_full)
 
         def live(offset: int) -> RunEvents | None:
-            own = self._taken_up()
+            own = self.access.taken_up()
             return own and own.events(offset, buffer=buffer, when_full=when_full)
 
         elsewhere = RemoteRun(
-            page=self._page,
+            # Looked up at each call: the run may have moved.
+            page=lambda offset: self.access.page(offset),  # noqa: PLW0108
             is_over=self._is_over,
             is_alive=lambda: self._row.alive,
             left=self._final_status,
-            values=self._values,
+            values=lambda: self.access.values(),  # noqa: PLW0108
             live=live,
-            draining=self._draining,
-            pause=self._make_pause(),
+            draining=lambda: self.access.draining(),  # noqa: PLW0108
+            pause=self.access.make_pause(time.monotonic()),
         )
         return StoredReader(elsewhere, after)
 
     async def wait(self, timeout_s: float | None = None) -> Any:
         """See `Run.wait`; polls the saver."""
-        pause = self._make_pause()
+        pause = self.access.make_pause(self._looked or time.monotonic())
         with anyio.move_on_after(timeout_s):
+            # The row of a run that was just started is known: its news come next.
+            if self._looked and self.access.hears and self._row.status in OPEN_STATUSES:
+                self._looked = 0.0
+                await pause()
             while not await self._is_over():
                 await pause()
             return self.status
@@ -383,7 +412,7 @@ class StoredRun(Run):
                 f"run {self.id} ended with status {status!r}: {self.reason}",
                 do="see the log of the process that ran it; the thread has its finished steps",
             )
-        return await self._values()
+        return await self.access.values()
 
     async def cancel(self, reason: str = "cancelled", *, wait: bool = True) -> RunStatus:
         """Ask the process that has the run to end it; an orphaned run is cancelled here.
@@ -399,14 +428,14 @@ class StoredRun(Run):
         Raises:
             StorageError: the request can't be stored.
         """
-        if (own := self._taken_up()) is not None:
+        if (own := self.access.taken_up()) is not None:
             return await own.cancel(reason, wait=wait)
-        asked, pause = False, self._make_pause()
+        asked, pause = False, self.access.make_pause(time.monotonic())
         while not await self._is_over():
             # Asked once of a living owner; again when the owner died, and then done here.
             if not asked or not self._row.alive:
                 asked = self._row.alive
-                await self._ask_cancel(self._row, reason)
+                await self.access.ask_cancel(self._row, reason)
                 if not wait:
                     await self._is_over()
                     break
@@ -415,10 +444,21 @@ class StoredRun(Run):
         return self.status
 
     async def _is_over(self) -> bool:
-        row = await self._reread()
+        row = await self.access.reread()
+        if row is None and self._find is not None and (found := await self._find()) is not None:
+            row = await self._moved_to(found)
         if row is not None:
             self._row = row
-        return row is None or row.status not in ("pending", "running")
+        return row is None or row.status not in OPEN_STATUSES
+
+    async def _moved_to(self, found: Run) -> RunRow | None:
+        """Read from the system that has the run now; return its row."""
+        if isinstance(found, StoredRun):
+            self.access = found.access
+            return await found.access.reread()
+        self.access = msgspec.structs.replace(self.access, taken_up=lambda: found)
+        changed = {"status": found.status, "reason": found.reason, "attempts": found.attempt}
+        return msgspec.structs.replace(self._row, **changed)
 
     def _final_status(self) -> dict[str, Any]:
         if self.status in ("pending", "running"):  # its row is gone

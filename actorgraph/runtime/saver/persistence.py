@@ -38,6 +38,7 @@ from actorgraph.errors import (
     SaverClosedError,
     StorageBusyError,
     StorageError,
+    ThreadMovedError,
 )
 from actorgraph.errors.texts import combine_errors
 from actorgraph.loops import blocking_allowed
@@ -553,7 +554,8 @@ def log_failed_save(request: Request, error: StorageError) -> None:
             fields["checkpoint_id"], fields["step"] = as_text(newest.id), newest.step
         elif request.ledger:
             fields["checkpoint_id"] = as_text(request.ledger[-1].base)
-    event("error", "save.failed", **fields)
+    level = "info" if isinstance(error, ThreadMovedError) else "error"  # it is sent elsewhere
+    event(level, "save.failed", **fields)
 
 
 def post_request(writer: PersistenceActor, request: Request) -> Callable[[], Awaitable[None]]:

@@ -431,13 +431,15 @@ class DispatchActor:
             if any(run in self._actor.jobs for run in news.cancelled):
                 await self._look_for_cancels()
 
-    def pause_of(self, run: bytes) -> Callable[[], Awaitable[None]]:
+    def pause_of(self, run: bytes, since: float) -> Callable[[], Awaitable[None]]:
         """Make a function that waits, between two looks at a run, until the run has news.
 
-        It returns at once if there was news since it has last returned, or was made, and about
-        `LOOK_S` later in any case: news may be lost.
+        It returns at once if there was news since it has last returned, and about `LOOK_S` later
+        in any case: news may be lost.
+
+        Args:
+            since: at first, in seconds of `time.monotonic()`.
         """
-        since = time.monotonic()
 
         async def pause() -> None:
             nonlocal since

@@ -15,11 +15,17 @@ import msgspec
 from psycopg import Connection, Cursor
 from psycopg.rows import tuple_row
 
-from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
+from actorgraph.errors import (
+    SaverBrokenError,
+    StorageBusyError,
+    StorageError,
+    ThreadMovedError,
+)
 from actorgraph.savers.integrity import check_head
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres import systems, thread_index
+from actorgraph.savers.postgres.buckets import REFUSED
 from actorgraph.savers.postgres.columns import Texts
 from actorgraph.savers.postgres.retention import RetentionRequest, apply_retention
 from actorgraph.savers.postgres.rows import BatchFacts, BatchRows, Statement, lookups
@@ -413,6 +419,8 @@ def _lock_error(request: Request, progress: BatchProgress) -> StorageError:
     """Error for a request whose thread's row could not be locked."""
     if not storable(request.thread_id):
         return _refused(request, RowError("its id has a NUL or a lone surrogate"))
+    if not progress.skip_locked:  # all rows that exist are locked: this one was not let in
+        return _moved(request)
     return StorageBusyError(
         f"thread {request.thread_id!r} is locked by another session{progress.holder}",
         do="let it finish its transaction, or raise busy_timeout_s; nothing of this save was "
@@ -420,7 +428,16 @@ def _lock_error(request: Request, progress: BatchProgress) -> StorageError:
     )
 
 
+def _moved(request: Request) -> StorageError:
+    return ThreadMovedError(
+        f"thread {request.thread_id!r} is not in this database: it was moved or removed",
+        do="use a ShardedSystem over all databases, and try again",
+    )
+
+
 def _refused(request: Request, error: Exception) -> StorageError:
+    if getattr(error, "sqlstate", None) == REFUSED:
+        return _moved(request)
     refused = StorageError(
         f"PostgreSQL refused a row of thread {request.thread_id!r}: {server_message(error)}",
         do="make the value smaller (the limit for a value is 1 GB), remove NUL characters from "

@@ -26,6 +26,7 @@ from actorgraph.values.systems import RenewOwner
 
 if TYPE_CHECKING:
     from actorgraph.savers.postgres.batch import MakeHints
+    from actorgraph.savers.postgres.buckets import BucketTable
     from actorgraph.savers.postgres.engine import Engine
 
 T = TypeVar("T")
@@ -69,6 +70,7 @@ class PostgresBackend:
             reconnect_timeout_s=reconnect_timeout_s,
         )
         self.schema = schema
+        self._limits = limits
         self.conninfo: str | None = conn if isinstance(conn, str) else None
         self.reads_at_once = read_connections
         self._makers: list[MakeHints] = []
@@ -145,6 +147,23 @@ class PostgresBackend:
             StorageError: the server can't be read, or the copy can't be written.
         """
         self._engine.copy_to(dest)
+
+    def bucket_table(self, name: str) -> "BucketTable":
+        """Make the table of the buckets of threads in this saver's schema; see `ShardedSystem`.
+
+        Args:
+            name: of the database, among others.
+        Raises:
+            InvalidConfigError: the saver was made with a connection or a pool.
+        """
+        from actorgraph.savers.postgres.buckets import BucketTable
+
+        if self.conninfo is None:
+            raise InvalidConfigError(
+                f"the saver of the database {name!r} has a connection or a pool of the program",
+                do="pass a connection string to PostgresSaver",
+            )
+        return BucketTable(name, self.conninfo, self.schema, self._limits)
 
     async def close(self) -> None:
         """Close the saver's own connections; those of the program stay open."""

@@ -1,0 +1,260 @@
+"""Threads over two PostgreSQL databases: routing, moves of buckets, processes with an old map."""
+
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import psycopg
+import pytest
+from psycopg.sql import SQL, Identifier
+
+from actorgraph import ActorSystem, Command, InMemorySaver, InvalidConfigError, PostgresSaver
+from actorgraph.dispatch import PGQueuerDispatcher
+from actorgraph.errors import RunNotFoundError, StorageBusyError, ThreadMovedError
+from actorgraph.savers.postgres.buckets import BucketTable
+from actorgraph.storage.postgres.timeouts import Timeouts
+from actorgraph.superstep.sharding import ChangeBucket
+from actorgraph.systems import ShardedSystem
+from actorgraph.values.ids import as_bytes, as_text
+from actorgraph.values.shards import bucket_in, bucket_of
+from tests.dispatch.fleet import soon
+from tests.support.gates import Turnstile
+from tests.support.graphs import at, in_a_row, writer
+from tests.support.subgraphs import child, parent
+
+TABLES = ("threads", "points", "writes", "blobs", "ranges", "runs", "events", "system_runs")
+
+
+@pytest.fixture(scope="module")
+def urls(postgres):
+    """
+    Two databases of one server; name -> address.
+    """
+    with psycopg.connect(postgres.url, autocommit=True) as db:
+        db.execute("CREATE DATABASE second")
+    made = psycopg.conninfo.make_conninfo(postgres.url, dbname="second")
+    yield {"one": postgres.url, "two": made}
+    with psycopg.connect(postgres.url, autocommit=True) as db:
+        db.execute("DROP DATABASE second")
+
+
+@pytest.fixture
+def places(urls, schema):
+    """
+    A schema in each of the databases, which is dropped afterwards.
+    """
+    yield {name: (url, schema) for name, url in urls.items()}
+    with psycopg.connect(urls["two"], autocommit=True) as db:
+        db.execute("SET client_min_messages = warning")
+        db.execute(SQL("DROP SCHEMA IF EXISTS ") + Identifier(schema) + SQL(" CASCADE"))
+
+
+def sharded(places, node: Any = None, *, graph: Any = None, **options: Any) -> ShardedSystem:
+    """A system over all of the places, of one graph, "g"."""
+    wait_s = options.pop("move_wait_s", 30.0)
+    made = graph or in_a_row({"a": node or writer("a")})
+
+    def system(url: str, schema: str) -> ActorSystem:
+        dispatcher = PGQueuerDispatcher(poll_s=0.2) if "role" in options else None
+        saver = PostgresSaver(url, schema=schema)
+        return ActorSystem({"g": made}, saver=saver, dispatcher=dispatcher, **options)
+
+    systems = {name: system(*place) for name, place in places.items()}
+    return ShardedSystem(systems, move_wait_s=wait_s)
+
+
+@asynccontextmanager
+async def two_of(places, **options: Any):
+    """Two processes, as it were: each has a map of its own."""
+    async with sharded(places, **options) as one, sharded(places, **options) as other:
+        yield one, other
+
+
+def rows(place: tuple[str, str]) -> dict[str, int]:
+    """Table -> how many rows of threads it has."""
+    url, schema = place
+    with psycopg.connect(url) as db:
+        db.execute("SELECT set_config('search_path', %s, false)", (schema,))
+        counts = {name: db.execute(SQL("SELECT count(*) FROM ") + SQL(name)) for name in TABLES}
+        return {name: found.fetchone()[0] for name, found in counts.items()}
+
+
+class TestRouting:
+    async def test_runs_are_found_by_their_thread_and_by_their_id(self, places):
+        """
+        After a balance both databases get runs; each is found by its id, which carries the
+        bucket of its thread, and all of them are listed in the order of their ids.
+        """
+        async with two_of(places) as (system, other):
+            await system.balance()
+            await other.refresh()
+            runs = [await system.start("g", f"t{n}", {"bar": []}) for n in range(8)]
+            for run in runs:
+                assert (await run.result())["bar"] == ["a"]
+                assert bucket_in(as_bytes(run.id)) == bucket_of(run.thread_id)
+                assert (await (await other.run(run.id)).result())["bar"] == ["a"]
+            assert [run.id for run in await other.runs()] == [run.id for run in runs]
+            assert [run.id for run in await other.runs(thread_id="t3")] == [runs[3].id]
+            assert len({id(system.system_of(f"t{n}")) for n in range(8)}) == 2
+            with pytest.raises(RunNotFoundError):
+                await other.run(as_text(bytes(16)))
+
+    async def test_savers_of_other_kinds_are_refused(self):
+        """
+        Only PostgreSQL has the tables of buckets.
+        """
+        system = ActorSystem({"g": in_a_row({"a": writer("a")})}, saver=InMemorySaver())
+        with pytest.raises(InvalidConfigError, match="InMemorySaver"):
+            ShardedSystem({"one": system})
+
+    async def test_a_database_keeps_its_name(self, places):
+        """
+        Exchanged names are refused, before a run goes to the wrong database.
+        """
+        async with sharded(places):
+            pass
+        wrong = {"one": places["two"], "two": places["one"]}
+        with pytest.raises(InvalidConfigError, match="was called"):
+            async with sharded(wrong):
+                pass
+
+
+class TestMoves:
+    async def test_a_thread_moves_with_all_that_it_has(self, places):
+        """
+        Checkpoints, questions, runs and events are the same in the other database, nothing is
+        left in the first one, and the thread goes on.
+        """
+        graph = parent([], child([], "?"), None)
+        async with sharded(places, graph=graph) as system:
+            run = await system.start("g", "t", {"log": ["x"]}, resumable=True)
+            assert await run.wait() == "interrupted"
+            events = [event async for event in (await system.run(run.id)).events()]
+            before, had = await state(system), rows(places["one"])
+            assert await system.move([bucket_of("t")], "two") == 1
+
+            assert await state(system) == before
+            assert rows(places["two"]) == had
+            assert set(rows(places["one"]).values()) == {0}
+            assert [event async for event in (await system.run(run.id)).events()] == events
+            answered = await system.resume("g", "t", Command(resume="yes"))
+            await answered.result()
+            assert await answered.wait() == "success"
+
+    async def test_a_process_with_an_old_map_is_refused_and_goes_on(self, places):
+        """
+        Its database takes no run of a bucket that has left; a `ShardedSystem` finds the new
+        place by itself, a plain `ActorSystem` gets an error.
+        """
+        async with two_of(places) as (system, old):
+            first = await old.start("g", "t", {"bar": []})
+            await first.result()
+            await system.move([bucket_of("t")], "two")
+            with pytest.raises(ThreadMovedError):
+                await old.systems["one"].start("g", "t", {"bar": []})
+            with pytest.raises(ThreadMovedError):
+                await old.systems["one"].start("g", "t", {"bar": []}, if_busy="enqueue")
+            with pytest.raises(ThreadMovedError):
+                await old.systems["one"].graphs["g"].ainvoke({"bar": []}, at("t"))
+
+            assert [run.id for run in await old.runs(thread_id="t")] == [first.id]
+            again = await old.start("g", "t", {"bar": []})
+            assert (await again.result())["bar"] == ["a", "a"]
+            assert await old.cancel(first.id) == "success"
+
+    async def test_active_runs_are_waited_for_and_new_ones_wait(self, places):
+        """
+        A bucket moves when its active run has ended; a run that is started meanwhile begins
+        in the other database.
+        """
+        slow = Turnstile({"bar": ["slow"]})
+        async with sharded(places, slow) as system, soon():
+            first = await system.start("g", "t", {"bar": []})
+            await slow.entered.wait()
+            async with anyio.create_task_group() as group:
+                group.start_soon(system.move, [bucket_of("t")], "two")
+                await leaving(places)
+                slow.out.set()
+                second = await system.start("g", "t", {"bar": []}, if_busy="enqueue")
+            assert (await first.wait(), await second.wait()) == ("success", "success")
+            assert [run.id for run in await system.systems["two"].runs()] == [first.id, second.id]
+
+    async def test_a_run_that_takes_too_long_keeps_its_bucket(self, places):
+        """
+        The move is undone, and the thread goes on where it is.
+        """
+        slow = Turnstile({"bar": ["slow"]})
+        async with sharded(places, slow) as system, soon():
+            run = await system.start("g", "t", {"bar": []})
+            await slow.entered.wait()
+            with pytest.raises(StorageBusyError, match="has not ended"):
+                await system.move([bucket_of("t")], "two", wait_s=0.01)
+            slow.out.set()
+            assert await run.wait() == "success"
+            assert await (await system.start("g", "t", {"bar": []})).wait() == "success"
+            assert rows(places["one"])["system_runs"] == 2
+
+    async def test_runs_that_wait_for_a_worker_move_with_their_threads(self, places):
+        """
+        A handle that was given out before the move follows its run, and gets the result of
+        a worker of the other database.
+        """
+        async with sharded(places, role="accept") as web:
+            run = await web.start("g", "t", {"bar": []})
+            await web.move([bucket_of("t")], "two")
+            async with sharded(places, role="work", lease_s=1.0), soon():
+                assert (await run.result())["bar"] == ["a"]
+            assert [event.kind async for event in run.events()][-1] == "end"
+
+
+class TestCrashes:
+    @pytest.mark.parametrize("at_source", ["here", "leaving"])
+    async def test_a_move_whose_process_died_early_is_undone(self, places, at_source):
+        """
+        The next start finds out that the bucket's move was given up, and goes on.
+        """
+        bucket = bucket_of("t")
+        async with sharded(places) as system, soon():
+            one, two = table(places, "one"), table(places, "two")
+            two.change([bucket], ChangeBucket("two", "arriving", "one", clear=True))
+            one.change([bucket], ChangeBucket("one", at_source, "two"))
+            one.close()
+            two.close()
+            run = await system.start("g", "t", {"bar": []})
+            assert await run.wait() == "success"
+            assert rows(places["one"])["system_runs"] == 1
+
+    async def test_a_move_whose_process_died_late_is_completed(self, places):
+        """
+        After the source has given the bucket away, its rows are in the target for good.
+        """
+        bucket = bucket_of("t")
+        async with sharded(places) as system, soon():
+            await (await system.start("g", "t", {"bar": []})).wait()
+            await system.move([bucket], "two")
+            two = table(places, "two")
+            two.change([bucket], ChangeBucket("two", "arriving", "one"))
+            two.close()
+            run = await system.start("g", "t", {"bar": []})
+            assert (await run.result())["bar"] == ["a", "a"]
+            assert rows(places["two"])["system_runs"] == 2
+
+
+async def state(system: ShardedSystem) -> Any:
+    """The thread's checkpoints as programs see them."""
+    graph = system.system_of("t").graphs["g"]
+    return [repr(shot) async for shot in graph.aget_state_history(at("t"))]
+
+
+def table(places, name: str) -> BucketTable:
+    """The states of buckets in one of the places."""
+    url, schema = places[name]
+    return BucketTable(name, url, schema, Timeouts())
+
+
+async def leaving(places) -> None:
+    """Wait until the bucket of "t" is leaving its database."""
+    states = table(places, "one")
+    while states.states()[bucket_of("t")].state != "leaving":  # noqa: ASYNC110 - in a thread
+        await anyio.sleep(0.01)
+    states.close()
