@@ -229,7 +229,7 @@ class Endpoint(Struct, frozen=True):
         rate_limited: whether requests count against the client's rate.
         about: metadata passed to `authorize` for a request that names no thread.
         refuse: returns the response to a body that is invalid in a way that its type can't say;
-            called before the thread is looked up, so that it can't tell whether there is one.
+            called before the thread is looked up, so that it can't reveal whether it exists.
     """
 
     method: str

@@ -1,4 +1,4 @@
-"""The graphs of `apps.py` and one that waits: its node ends when somebody posts to `/open`."""
+"""The graphs of `apps.py` and one that waits: its node ends with a `POST /open`."""
 
 from pathlib import Path
 from typing import Any
