@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # the time. A `kill -9` loses no more on a disk, whose pages the kernel keeps; full disks and
 # failing writes are made by limits and by injected errors. `make faults` is on the real disk.
 IN_MEMORY := $(shell df --output=avail -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 2000000')
-test behaviour coverage coverage-core mutants: export TMPDIR := $(if $(IN_MEMORY),/dev/shm,$(TMPDIR))
+test clients behaviour coverage coverage-core mutants: export TMPDIR := $(if $(IN_MEMORY),/dev/shm,$(TMPDIR))
 
 # A stamp is newer than pyproject.toml when its extra is installed.
 DEMO := $(VENV)/.demo
@@ -29,6 +29,9 @@ ECOSYSTEM := .venv-ecosystem
 ECOSYSTEM_DONE := $(ECOSYSTEM)/.done
 ECOSYSTEM_PIP := $(ECOSYSTEM)/bin/python -m pip install --quiet --disable-pip-version-check
 
+NODE := tests/web/node
+NODE_DONE := $(NODE)/node_modules/.done
+
 # Tracing lines costs more than half of the time again: `coverage-core` measures the pure packages
 # by their own tests, `coverage` everything, on one event loop and without the slower stores,
 # because the same lines run again there. COVERED= measures all tests.
@@ -38,7 +41,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 DATABASE ?= audit.db
 
-.PHONY: demo machines studio studio-test test coverage coverage-core mutants docs-test lint format format-check types bench figures charts counts differential ecosystem behaviour faults promises picture house clean
+.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants docs-test lint format format-check types bench figures charts counts differential ecosystem behaviour faults promises picture house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -50,6 +53,11 @@ machines: $(DEV)
 
 test: $(DEV)
 	$(BIN)/python -m pytest tests --ignore=tests/docs -n $(WORKERS) --dist worksteal $(ARGS)
+
+# JavaScript packages of the tests under Node, from npm's registry.
+clients: $(DEV) $(NODE_DONE)
+	$(BIN)/python -m pytest tests/web/test_node_clients.py tests/web/test_sdk.py tests/web/test_sdk_runs.py \
+		tests/web/test_sdk_thread_streams.py tests/web/test_wire_sockets.py tests/compat/test_remote.py $(ARGS)
 
 coverage: $(DEV)
 	$(BIN)/python -m pytest tests --ignore=tests/docs -n $(WORKERS) --dist worksteal $(COVERED) \
@@ -126,7 +134,7 @@ house: $(DEV)
 	$(BIN)/python -m tests.support.house
 
 clean:
-	rm -rf $(VENV) $(ECOSYSTEM) .hypothesis .pytest_cache .ruff_cache .coverage*
+	rm -rf $(VENV) $(ECOSYSTEM) $(NODE)/node_modules .hypothesis .pytest_cache .ruff_cache .coverage*
 
 # `--clear` because an interrupted first try can leave half an environment behind.
 $(BIN)/pip:
@@ -143,6 +151,10 @@ $(DEV): $(BIN)/pip pyproject.toml
 
 $(MUTANTS): $(DEV) pyproject.toml
 	$(PIP) -e '.[mutants]'
+	@touch $@
+
+$(NODE_DONE): $(NODE)/package.json $(NODE)/package-lock.json
+	npm ci --prefix $(NODE) --no-audit --no-fund
 	@touch $@
 
 # Our own package is not installed: its dependencies are, and programs import it from this tree.

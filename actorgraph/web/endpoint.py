@@ -263,7 +263,7 @@ class Endpoint(Struct, frozen=True):
         thread_of: finds the thread of a request whose path names none; None for one without a
             thread. The request is then authorized as one to that thread.
         refuse: returns the response to a body that is invalid in a way that its type can't say;
-            called before the thread is looked up, so that it can't tell whether there is one.
+            called before the thread is looked up, so that it can't reveal whether it exists.
     """
 
     method: str

@@ -192,7 +192,7 @@ class MessageEvents:
 
 
 def _shown(namespace: Namespace, message: _OpenMessage, data: Data) -> tuple[Namespace, str, Data]:
-    """Name the message in its event: clients tell messages of one node apart by `run_id`."""
+    """Name the message in its event: clients distinguish messages of one node by `run_id`."""
     known = message.identifier
     return namespace, message.node, {**data, "id": known, "run_id": known}
 

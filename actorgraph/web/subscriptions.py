@@ -26,7 +26,7 @@ Prefix = Annotated[list[str], Meta(max_length=100)]
 
 
 class EventStreamRequest(Struct):
-    """Which events of a thread to send: channels, below namespaces, after a number.
+    """Events of a thread to send: of channels, below namespaces, after a number.
 
     Without `since` the stream begins with the newest run, or the oldest one that is still open.
     `depth` is how far below the namespaces an event may be; default: any distance.

@@ -127,7 +127,7 @@ class RespondParams(Struct):
         """Interrupt id -> answer.
 
         Raises:
-            CommandRefused: there is none, or both forms are used.
+            CommandRefused: none is given, or both forms are used.
         """
         if (self.responses is None) is (self.interrupt_id is None):
             text = "either interrupt_id and response, or responses, is required"

@@ -170,7 +170,7 @@ def wire_json(created: int, made: WireEvent, known: tuple[str, int] | None) -> d
     """Return an event as the protocol's JSON.
 
     Ids of events about the run itself begin with `synth:` and the run's id: the JavaScript SDK
-    reads it there to tell the runs of a thread apart.
+    reads it there to distinguish the runs of a thread.
 
     Args:
         created: microseconds since 1970-01-01 UTC; 0 if it was made now.

@@ -166,7 +166,7 @@ class TestSubscriptions:
 
     async def test_the_numbers_of_a_new_run_are_above_those_before(self, address, client):
         """
-        The answer to a command tells the number below which all is older than its run.
+        The answer to a command has a number: below it all is older than the command's run.
         """
         thread = await thread_of(client, "log")
         answer = await thread.send(address, "run.start", {"assistant_id": "log", "input": NEW})

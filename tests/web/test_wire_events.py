@@ -207,7 +207,7 @@ class TestMessages:
             "args": {"q": 1},
         }
 
-    def test_arguments_that_are_no_object_are_an_invalid_call(self):
+    def test_arguments_that_do_not_parse_are_an_invalid_call(self):
         """
         A call whose arguments can't be parsed is sent as invalid, with the text of the model.
         """

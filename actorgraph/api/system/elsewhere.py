@@ -4,6 +4,7 @@ Their rows have no owner. With a dispatcher a worker claims them; without one th
 them up itself when they are due, and `recover()` of any system those that were left.
 """
 
+import time
 from datetime import datetime
 from typing import Any, Unpack
 
