@@ -37,6 +37,11 @@ def facts_of(kind: str, data: Any) -> tuple[ThreadFact, ...]:
     return tuple(found)
 
 
+def status_fact(status: str) -> ThreadFact:
+    """Return the fact that a thread has a status."""
+    return ThreadFact("s.status", status)
+
+
 def fact_text(value: Any) -> str:
     """Return text that is the same for values that are equal as JSON, and for no others.
 

@@ -50,6 +50,11 @@ class IndexedRegistry(Registry):
         self._system = system
         self._has_moved = store is None
 
+    async def ready(self) -> None:
+        """Move registrations from the store of an earlier version, if that wasn't done yet."""
+        if not self._has_moved:
+            await self._move()
+
     async def registered(self, thread_id: str) -> StoredThread | None:
         """Return the thread, if it is registered."""
         rows = await self._rows(FindThreads(ids=(thread_id,), registered=True))
@@ -76,6 +81,10 @@ class IndexedRegistry(Registry):
         if known is None or if_exists == "raise":
             raise Conflict(f"thread {thread_id!r} exists already")
         return False, known
+
+    async def ensure(self, thread_id: str, metadata: Mapping[str, Any]) -> StoredThread:
+        """See `Registry.ensure`."""
+        return (await self.make(thread_id, metadata, if_exists="do_nothing", new=True))[1]
 
     async def merge(self, thread: StoredThread, metadata: Mapping[str, Any]) -> StoredThread:
         """See `Registry.merge`."""
@@ -108,13 +117,11 @@ class IndexedRegistry(Registry):
         return [stored_thread(row) for row in await self._rows(FindThreads(temporary=True))]
 
     async def _rows(self, query: FindThreads) -> list[ThreadRow]:
-        if not self._has_moved:
-            await self._move()
+        await self.ready()
         return await host_of(self._system.saver).reader.ask(query)
 
     async def _write(self, request: PutThread | PatchThread | DropThread) -> bool:
-        if not self._has_moved:
-            await self._move()
+        await self.ready()
         (outcome,) = await host_of(self._system.saver).writer.store(request)
         return bool(outcome.sequence)
 

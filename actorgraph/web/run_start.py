@@ -162,12 +162,11 @@ async def _thread(call: ApiCall, thread_id: str, assistant: StoredAssistant) -> 
     known = {**thread_metadata_of(assistant.now.graph_id), "assistant_id": assistant.assistant_id}
     if "thread_id" not in call.path:
         goes = body.on_completion == "delete"
-        return (await threads.make(thread_id, {**known, **call.wanted}, temporary=goes))[1]
+        metadata = {**known, **call.wanted}
+        return (await threads.make(thread_id, metadata, temporary=goes, new=True))[1]
     if call.thread is None:
         check_thread_id(call.thread_id)
-        _, made = await threads.make(
-            call.thread_id, {**known, **call.wanted}, if_exists="do_nothing"
-        )
+        made = await threads.ensure(call.thread_id, {**known, **call.wanted})
         made.must_hold(call.wanted)  # another request may have created it meanwhile
         return made
     if not contains(call.thread.metadata, known):  # reads use the graph of the newest run

@@ -15,7 +15,8 @@ from actorgraph.web.problems import Unprocessable
 
 PATHS_MAX = 10
 """Paths of `extract` in one request."""
-_STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d{1,9})\]")
+_PATH = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[-?[0-9]{1,9}\])*")
+_STEP = re.compile(r"\[(-?[0-9]+)\]|([^.\[\]]+)")
 
 PathSteps = tuple[str | int, ...]
 
@@ -71,20 +72,12 @@ def extract_paths(extract: Mapping[str, str]) -> dict[str, PathSteps]:
 
 
 def _steps(path: str) -> PathSteps:
-    steps: list[str | int] = []
-    place = 0
-    while place < len(path):
-        match = _STEP.match(path, place)
-        if match is None or (place == 0) is path.startswith("."):
-            break
-        name, index = match.groups()
-        steps.append(name if index is None else int(index))
-        place = match.end()
-    if place < len(path) or not steps or isinstance(steps[0], int):
+    if _PATH.fullmatch(path) is None:
         raise Unprocessable(
             f"the path {path!r} of extract is invalid; write one like values.messages[-1].content"
         )
-    return tuple(steps)
+    found = _STEP.findall(path)
+    return tuple([int(index) if index else name for index, name in found])
 
 
 def value_at(item: Any, path: PathSteps) -> Any:

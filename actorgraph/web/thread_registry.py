@@ -140,6 +140,10 @@ class Registry:
             raise Conflict(f"thread {thread_id!r} exists already")
         return False, known
 
+    async def ensure(self, thread_id: str, metadata: Mapping[str, Any]) -> StoredThread:
+        """Return a thread that was just looked for in vain; registers it if it is still missing."""
+        return (await self.make(thread_id, metadata, if_exists="do_nothing"))[1]
+
     async def merge(self, thread: StoredThread, metadata: Mapping[str, Any]) -> StoredThread:
         """Merge metadata into a thread's; registers it if it isn't.
 

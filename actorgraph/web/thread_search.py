@@ -12,7 +12,7 @@ from actorgraph.values.threads import FindThreads, ThreadRow
 from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
 from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.indexed_threads import stored_thread
+from actorgraph.web.indexed_threads import IndexedRegistry, stored_thread
 from actorgraph.web.selection import extract_paths, page_response
 from actorgraph.web.thread_registry import StoredThread
 from actorgraph.web.thread_state import thread_response
@@ -29,7 +29,9 @@ async def search(call: ApiCall) -> Response:
     """Find threads by their metadata, values and status."""
     body: bodies.ThreadSearch = call.body
     extract_paths(body.extract or {})  # refused before anything is read
-    if call.server.system.thread_index.is_kept:
+    threads = call.server.threads
+    if isinstance(threads, IndexedRegistry):
+        await threads.ready()
         found = await _indexed(call, body)
     else:
         found = await _scanned(call, body)
@@ -41,8 +43,9 @@ async def search(call: ApiCall) -> Response:
 async def count(call: ApiCall) -> int:
     """Count the threads that a search would find."""
     body: bodies.ThreadCount = call.body
-    index = call.server.system.thread_index
-    if index.is_kept:
+    index, registry = call.server.system.thread_index, call.server.threads
+    if isinstance(registry, IndexedRegistry):
+        await registry.ready()
         query = _query(call, body)
         if not _authorizes_each(call):
             return await index.count(query)

@@ -48,7 +48,9 @@ async def create(call: ApiCall) -> response_types.Thread:
     if body.thread_id is not None:
         call.wanted = await _may_make(call, thread_id)
     metadata = {**(body.metadata or {}), **call.wanted}
-    made, thread = await server.threads.make(thread_id, metadata, if_exists=body.if_exists)
+    made, thread = await server.threads.make(
+        thread_id, metadata, if_exists=body.if_exists, new=body.thread_id is None
+    )
     thread.must_hold(call.wanted)
     if made and body.supersteps:
         try:
@@ -124,7 +126,7 @@ async def copy(call: ApiCall) -> response_types.Thread:
     """Copy a thread: the same checkpoints and metadata under a new id."""
     thread = _thread(call)
     target, threads = str(uuid4()), call.server.threads
-    _, made = await threads.make(target, {**thread.metadata, **call.wanted})
+    _, made = await threads.make(target, {**thread.metadata, **call.wanted}, new=True)
     try:
         await call.server.saver.acopy_thread(thread.thread_id, target)
     except BaseException:

@@ -267,15 +267,17 @@ class ActorSystem(ElsewhereMethods):
         actor = self._actor
         found: dict[bytes, Run] = {}
         if self._keeps:
-            rows: list[RunRow] = await self._host.reader.ask(ListRuns(thread_id=thread_id))
+            query = ListRuns(thread_id=thread_id)
+            if thread_id is not None and statuses and set(statuses) <= set(OPEN_STATUSES):
+                query = ListRuns(open_of=(thread_id,))  # few, whatever the thread's history
+            rows: list[RunRow] = await self._host.reader.ask(query)
             found = {row.run: self._stored(self._explained(row)) for row in rows}
-        for job in (*actor.ended.values(), *actor.jobs.values()):
+        for job in actor.known_jobs(thread_id):
             if job.id in found and self._live(job.id) is None:
                 continue
             if self._keeps and job.id in actor.ended and job.id not in found:
                 continue  # its row was removed with its thread; the id may be in use again
-            if thread_id in (None, job.thread_id):
-                found[job.id] = Run(job, actor.cancel)
+            found[job.id] = Run(job, actor.cancel)
         runs = [found[identity] for identity in sorted(found)]
         return [run for run in runs if not statuses or run.status in statuses]
 
@@ -384,7 +386,7 @@ class ActorSystem(ElsewhereMethods):
             raise InvalidConfigError(
                 f"run {run_id!r} is still active", do="cancel it first: await run.cancel()"
             )
-        self._actor.ended.pop(as_bytes(run_id), None)
+        self._actor.forget_ended(as_bytes(run_id))
         if self._keeps:
             await self._host.writer.store(ForgetRun(as_bytes(run_id), run.thread_id))
 

@@ -109,6 +109,7 @@ class SystemActor:
         self.coming: Counter[str] = Counter()
         self.adopting: set[bytes] = set()
         self.ended: OrderedDict[bytes, Job] = OrderedDict()
+        self._by_thread: dict[str, dict[bytes, Job]] = {}
         self.lanes: dict[str, Lane] = {}
         self.ready: deque[Job] = deque()
         self.active = 0
@@ -191,6 +192,7 @@ class SystemActor:
     def _take(self, job: Job, lane: Lane, steps: tuple[LaneStep, ...]) -> None:
         self._note_lane(job.thread_id, lane)
         self.jobs[job.id] = job
+        self._by_thread.setdefault(job.thread_id, {})[job.id] = job
         self.counts["started"] += 1
         for notify in tuple(self.followers.get(job.thread_id, ())):  # calls may remove followers
             notify(job)
@@ -204,7 +206,7 @@ class SystemActor:
             if isinstance(error, ThreadBusyError):
                 self.refused += 1
                 job.refused = True
-                self.ended.pop(job.id, None)
+                self.forget_ended(job.id)
             job.end(f"its row could not be stored: {error}")
             self._withdraw(job)
             if job.refused:
@@ -244,6 +246,27 @@ class SystemActor:
     def _refuse(self, error: Exception) -> None:
         self.refused += not isinstance(error, SystemClosedError)
         raise error
+
+    def known_jobs(self, thread_id: str | None) -> list[Job]:
+        """Return the ended and the open runs that are in memory; only those of a thread, if given.
+
+        Threads have few of them each, however many runs have ended.
+        """
+        if thread_id is None:
+            return [*self.ended.values(), *self.jobs.values()]
+        return list(self._by_thread.get(thread_id, {}).values())
+
+    def forget_ended(self, run: bytes) -> None:
+        """Forget a run that has ended, if it is in memory."""
+        job = self.ended.pop(run, None)
+        if job is not None:
+            self._forget(job)
+
+    def _forget(self, job: Job) -> None:
+        known = self._by_thread.get(job.thread_id, {})
+        known.pop(job.id, None)
+        if not known:
+            self._by_thread.pop(job.thread_id, None)
 
     def runs_by_graph(self) -> Counter[str]:
         """Count the open runs of each graph, with those that are about to be taken."""
@@ -407,11 +430,12 @@ class SystemActor:
         self.jobs.pop(job.id, None)
         if job.refused:
             self.counts["started"] -= 1
+            self._forget(job)
         else:
             self.counts[job.status] += 1
             self.ended[job.id] = job
         while len(self.ended) > self.limits.keep_ended:
-            self.ended.popitem(last=False)
+            self._forget(self.ended.popitem(last=False)[1])
         lane, steps = left(self.lanes.get(job.thread_id, FREE), job.id)
         self._note_lane(job.thread_id, lane)
         job.forget()

@@ -287,7 +287,7 @@ CREATE TABLE thread_marks (
     thread_id text COLLATE "C" PRIMARY KEY,
     number    bigint NOT NULL
 ) WITH (fillfactor = 50);
-CREATE FUNCTION mark_thread() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION mark_thread() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     marked text := CASE WHEN TG_OP = 'DELETE' THEN OLD.thread_id ELSE NEW.thread_id END;
 BEGIN

@@ -31,7 +31,7 @@ from actorgraph.values.threads import (
 )
 
 IS_TRACKED = """
-SELECT FROM pg_trigger WHERE tgname = 'thread_saved' AND tgrelid = 'threads'::regclass
+SELECT 1 FROM pg_trigger WHERE tgname = 'thread_saved' AND tgrelid = 'threads'::regclass
 """
 TRACK: tuple[LiteralString, ...] = (
     """CREATE TRIGGER thread_saved AFTER UPDATE OR DELETE ON threads

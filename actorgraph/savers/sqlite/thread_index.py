@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.savers.threads import facts_of, merged_metadata
+from actorgraph.savers.threads import facts_of, merged_metadata, status_fact
 from actorgraph.values.commits import CommitOutcome, Committed
 from actorgraph.values.threads import (
     DropThread,
@@ -30,7 +30,8 @@ from actorgraph.values.threads import (
 
 SETUP = """
 CREATE TABLE IF NOT EXISTS thread_index (
-    thread_id     TEXT NOT NULL PRIMARY KEY,
+    thread        INTEGER PRIMARY KEY,
+    thread_id     TEXT NOT NULL UNIQUE,
     graph         TEXT NOT NULL DEFAULT '',
     status        TEXT NOT NULL DEFAULT 'idle',
     created       INTEGER NOT NULL,
@@ -41,22 +42,25 @@ CREATE TABLE IF NOT EXISTS thread_index (
     registered    INTEGER NOT NULL,
     temporary     INTEGER NOT NULL DEFAULT 0
 );
-CREATE INDEX IF NOT EXISTS idx_thread_index_created ON thread_index (created, thread_id);
-CREATE INDEX IF NOT EXISTS idx_thread_index_updated ON thread_index (updated, thread_id);
-CREATE INDEX IF NOT EXISTS idx_thread_index_state ON thread_index (state_updated, thread_id);
-CREATE INDEX IF NOT EXISTS idx_thread_index_status ON thread_index (status, created, thread_id);
-CREATE INDEX IF NOT EXISTS idx_thread_index_status_updated
-    ON thread_index (status, updated, thread_id);
-CREATE INDEX IF NOT EXISTS idx_thread_index_status_state
-    ON thread_index (status, state_updated, thread_id);
-CREATE INDEX IF NOT EXISTS idx_thread_index_temporary ON thread_index (thread_id) WHERE temporary;
+CREATE INDEX IF NOT EXISTS idx_thread_index_created ON thread_index (created);
+CREATE INDEX IF NOT EXISTS idx_thread_index_updated ON thread_index (updated);
+CREATE INDEX IF NOT EXISTS idx_thread_index_state ON thread_index (state_updated);
+CREATE INDEX IF NOT EXISTS idx_thread_index_status ON thread_index (status, created);
+CREATE INDEX IF NOT EXISTS idx_thread_index_status_updated ON thread_index (status, updated);
+CREATE INDEX IF NOT EXISTS idx_thread_index_status_state ON thread_index (status, state_updated);
+CREATE INDEX IF NOT EXISTS idx_thread_index_temporary ON thread_index (thread) WHERE temporary;
+CREATE TABLE IF NOT EXISTS facts (
+    fact  INTEGER PRIMARY KEY,
+    name  TEXT NOT NULL,
+    value TEXT NOT NULL,
+    UNIQUE (name, value)
+);
 CREATE TABLE IF NOT EXISTS thread_facts (
-    name      TEXT NOT NULL,
-    value     TEXT NOT NULL,
-    thread_id TEXT NOT NULL,
-    PRIMARY KEY (name, value, thread_id)
+    fact   INTEGER NOT NULL,
+    thread INTEGER NOT NULL,
+    PRIMARY KEY (fact, thread)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS idx_thread_facts_thread ON thread_facts (thread_id);
+CREATE INDEX IF NOT EXISTS idx_thread_facts_thread ON thread_facts (thread);
 CREATE TABLE IF NOT EXISTS thread_marks (
     thread_id TEXT NOT NULL PRIMARY KEY,
     number    INTEGER NOT NULL
@@ -93,35 +97,43 @@ ON CONFLICT (thread_id) DO UPDATE SET
     metadata = :metadata, registered = 1, temporary = :temporary, updated = max(updated, :created)
 WHERE NOT registered
 """
-SELECT_METADATA = "SELECT metadata FROM thread_index WHERE thread_id = ? AND registered"
-PATCH = "UPDATE thread_index SET metadata = ?, updated = max(updated, ?) WHERE thread_id = ?"
-DROP = (
-    "DELETE FROM thread_index WHERE thread_id = ?",
-    "DELETE FROM thread_facts WHERE thread_id = ?",
-)
-DROP_FOUND = "DELETE FROM thread_index WHERE thread_id = ? AND NOT registered"
+SELECT_ROW = "SELECT thread, registered, metadata, status FROM thread_index WHERE thread_id = ?"
+PATCH = "UPDATE thread_index SET metadata = ?, updated = max(updated, ?) WHERE thread = ?"
+DROP = "DELETE FROM thread_index WHERE thread = ?"
 RESET = """
 UPDATE thread_index SET graph = '', status = 'idle', steps = -1, state_updated = created
-WHERE thread_id = ?
+WHERE thread = ?
 """
 TAKE_MARK = "DELETE FROM thread_marks WHERE thread_id = ? AND number = ?"
 INDEX = """
-INSERT INTO thread_index VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0)
+INSERT INTO thread_index (thread_id, graph, status, created, updated, state_updated, steps,
+                          metadata, registered)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0)
 ON CONFLICT (thread_id) DO UPDATE SET
     graph = ?2, status = ?3, updated = max(updated, ?5), state_updated = ?6, steps = ?7,
     metadata = CASE WHEN registered THEN metadata ELSE ?8 END
 """
-CLEAR_FACTS = "DELETE FROM thread_facts WHERE thread_id = ? AND name >= ? AND name < ?"
-INSERT_FACT = "INSERT OR IGNORE INTO thread_facts VALUES (?, ?, ?)"
+SELECT_FACTS = """
+SELECT f.name, f.value, f.fact FROM thread_facts t JOIN facts f ON f.fact = t.fact
+WHERE t.thread = ? AND f.name >= ? AND f.name < ?
+"""
+ADD_FACT = "INSERT OR IGNORE INTO facts (name, value) VALUES (?, ?)"
+GIVE_FACT = """
+INSERT OR IGNORE INTO thread_facts SELECT fact, ? FROM facts WHERE name = ? AND value = ?
+"""
+TAKE_FACT = "DELETE FROM thread_facts WHERE fact = ? AND thread = ?"
+# Texts that no thread has any more would stay for ever.
+DROP_FACT = """
+DELETE FROM facts WHERE fact = ?1 AND NOT EXISTS (SELECT 1 FROM thread_facts WHERE fact = ?1)
+"""
+SELECT_FACT = "SELECT fact FROM facts WHERE name = ? AND value = ?"
 MARKS = "SELECT thread_id, number FROM thread_marks m"
 IDLE_ONLY = """ WHERE NOT EXISTS (
     SELECT 1 FROM system_runs s
     WHERE s.thread_id = m.thread_id AND s.status IN ('pending', 'running'))"""
-RARE = 1000
-"""A condition that fewer threads meet than this is looked up first; others are tested in order."""
-COUNT_FACT = """
-SELECT count(*) FROM (SELECT 1 FROM thread_facts WHERE name = ? AND value = ? LIMIT ?)
-"""
+RARE = 4000
+"""If fewer threads than this have all wanted facts, they are looked up and sorted. Else threads are
+tested in the order of the search, where a page is soon full."""
 
 
 def apply(connection: sqlite3.Connection, request: ThreadRequest) -> CommitOutcome:
@@ -136,8 +148,9 @@ def apply(connection: sqlite3.Connection, request: ThreadRequest) -> CommitOutco
         case PatchThread():
             return Committed(_patch(connection, request))
         case DropThread(thread_id):
-            for statement in DROP:
-                connection.execute(statement, (thread_id,))
+            found = connection.execute(SELECT_ROW, (thread_id,)).fetchone()
+            if found is not None:
+                _drop(connection, found[0])
         case IndexThreads(threads):
             for one in threads:
                 mark = (one.mark.thread_id, one.mark.number)
@@ -150,18 +163,27 @@ def _put(connection: sqlite3.Connection, put: PutThread) -> int:
     where = {"thread_id": put.thread_id, "created": put.created, "metadata": put.metadata}
     made = connection.execute(PUT, {**where, "temporary": put.temporary}).rowcount
     if made:
-        _write_facts(connection, put.thread_id, "m", _metadata_facts(put.metadata))
+        thread, _, _, status = connection.execute(SELECT_ROW, (put.thread_id,)).fetchone()
+        _set_facts(connection, thread, "m", _metadata_facts(put.metadata))
+        _set_facts(connection, thread, "s", (status_fact(status),))
     return made
 
 
 def _patch(connection: sqlite3.Connection, patch: PatchThread) -> int:
-    found = connection.execute(SELECT_METADATA, (patch.thread_id,)).fetchone()
-    if found is None:
+    found = connection.execute(SELECT_ROW, (patch.thread_id,)).fetchone()
+    if found is None or not found[1]:
         return 0
-    merged = merged_metadata(found[0], patch.metadata)
-    connection.execute(PATCH, (merged, patch.updated, patch.thread_id))
-    _write_facts(connection, patch.thread_id, "m", _metadata_facts(merged))
+    thread, _, metadata, _ = found
+    merged = merged_metadata(metadata, patch.metadata)
+    connection.execute(PATCH, (merged, patch.updated, thread))
+    _set_facts(connection, thread, "m", _metadata_facts(merged))
     return 1
+
+
+def _drop(connection: sqlite3.Connection, thread: int) -> None:
+    for kind in "msv":
+        _set_facts(connection, thread, kind, ())
+    connection.execute(DROP, (thread,))
 
 
 def _index(
@@ -170,31 +192,41 @@ def _index(
     row: ThreadRow | None,
     values: tuple[ThreadFact, ...],
 ) -> None:
-    registered = connection.execute(SELECT_METADATA, (thread_id,)).fetchone() is not None
+    before = connection.execute(SELECT_ROW, (thread_id,)).fetchone()
+    registered = before is not None and before[1]
     if row is None:
-        if registered:
-            connection.execute(RESET, (thread_id,))
-            _write_facts(connection, thread_id, "v", ())
-        else:
-            for statement in DROP:
-                connection.execute(statement, (thread_id,))
-        return
-    columns = (row.graph, row.status, row.created, row.updated, row.state_updated, row.steps)
-    connection.execute(INDEX, (thread_id, *columns, row.metadata))
-    _write_facts(connection, thread_id, "v", values)
+        if before is not None and not registered:
+            _drop(connection, before[0])
+        if not registered:
+            return
+        connection.execute(RESET, (before[0],))
+    else:
+        columns = (row.graph, row.status, row.created, row.updated, row.state_updated, row.steps)
+        connection.execute(INDEX, (thread_id, *columns, row.metadata))
+    thread, _, metadata, status = connection.execute(SELECT_ROW, (thread_id,)).fetchone()
+    _set_facts(connection, thread, "v", values)
+    _set_facts(connection, thread, "s", (status_fact(status),))
     if not registered:
-        _write_facts(connection, thread_id, "m", _metadata_facts(row.metadata))
+        _set_facts(connection, thread, "m", _metadata_facts(metadata))
 
 
 def _metadata_facts(metadata: str) -> tuple[ThreadFact, ...]:
     return facts_of("m", msgspec.json.decode(metadata))
 
 
-def _write_facts(
-    connection: sqlite3.Connection, thread_id: str, kind: str, facts: tuple[ThreadFact, ...]
+def _set_facts(
+    connection: sqlite3.Connection, thread: int, kind: str, facts: tuple[ThreadFact, ...]
 ) -> None:
-    connection.execute(CLEAR_FACTS, (thread_id, f"{kind}.", f"{kind}/"))
-    connection.executemany(INSERT_FACT, [(f.name, f.value, thread_id) for f in facts])
+    """Give a thread these facts of a kind, and take its others of that kind away."""
+    found = connection.execute(SELECT_FACTS, (thread, f"{kind}.", f"{kind}/")).fetchall()
+    known = {(name, value): fact for name, value, fact in found}
+    for fact in facts:
+        if known.pop((fact.name, fact.value), None) is None:
+            connection.execute(ADD_FACT, (fact.name, fact.value))
+            connection.execute(GIVE_FACT, (thread, fact.name, fact.value))
+    for number in known.values():
+        connection.execute(TAKE_FACT, (number, thread))
+        connection.execute(DROP_FACT, (number,))
 
 
 def answer(connection: sqlite3.Connection, query: ThreadQuery) -> Any:
@@ -205,11 +237,7 @@ def answer(connection: sqlite3.Connection, query: ThreadQuery) -> Any:
         limit = -1 if query.limit is None else query.limit
         text = f"{MARKS}{IDLE_ONLY if query.idle else ''} LIMIT ?"
         return [ThreadMark(*row) for row in connection.execute(text, (limit,)).fetchall()]
-    text, values = _search(connection, query)
-    rows = connection.execute(text, values).fetchall()
-    if query.counts:
-        return [rows[0][0]]
-    return [_row(*row) for row in rows]
+    return _found(connection, query)
 
 
 def _row(*columns: Any) -> ThreadRow:
@@ -219,47 +247,67 @@ def _row(*columns: Any) -> ThreadRow:
 
 _ORDERS = {
     "thread_id": ("i.thread_id",),
-    "status": ("i.status", "i.created", "i.thread_id"),
-    "created_at": ("i.created", "i.thread_id"),
-    "updated_at": ("i.updated", "i.thread_id"),
-    "state_updated_at": ("i.state_updated", "i.thread_id"),
+    "status": ("i.status", "i.created", "i.thread"),
+    "created_at": ("i.created", "i.thread"),
+    "updated_at": ("i.updated", "i.thread"),
+    "state_updated_at": ("i.state_updated", "i.thread"),
 }
+_HAS = "EXISTS (SELECT 1 FROM thread_facts f WHERE f.fact = ? AND f.thread = {})"
 
 
-def _search(connection: sqlite3.Connection, query: FindThreads) -> tuple[str, list[Any]]:
-    """Return the statement of a search and its values.
+def _found(connection: sqlite3.Connection, query: FindThreads) -> list[Any]:
+    """Answer a search.
 
-    SQLite keeps no statistics of what a file holds, so the plan is chosen here. A fact that few
-    threads have is looked up, and they are sorted; else threads are tested in the search's order
-    until the page is full.
+    SQLite keeps no statistics of what a file holds, so the plan is chosen here: see `RARE`.
     """
+    named = [*query.facts, *([status_fact(query.status)] if query.status else [])]
+    known = [connection.execute(SELECT_FACT, (f.name, f.value)).fetchone() for f in named]
+    if None in known:
+        return [0] if query.counts else []
+    facts = [fact for (fact,) in known]
     tests, values = _tests(query)
-    facts = sorted((_frequency(connection, fact), fact) for fact in query.facts)
-    source = "thread_index i"
-    first: list[Any] = []
-    if facts and (facts[0][0] < RARE or query.counts):
-        _, rarest = facts.pop(0)
-        source = """thread_facts r CROSS JOIN thread_index i
-            ON r.name = ? AND r.value = ? AND i.thread_id = r.thread_id"""
-        first = [rarest.name, rarest.value]
-    for _, fact in facts:
-        tests.append(
-            """EXISTS (SELECT 1 FROM thread_facts f
-            WHERE f.name = ? AND f.value = ? AND f.thread_id = i.thread_id)"""
-        )
-        values += [fact.name, fact.value]
+    order = _ORDERS[query.order]
+    if len(facts) > 1:
+        most = -1 if query.counts else 10 * RARE
+        facts.sort(key=lambda fact: _count(connection, [fact], most))
+    if query.counts and not tests:
+        return [_count(connection, facts, -1)]
+    # An index on the status serves each order: it needs no other plan, unless threads are counted.
+    alone = bool(query.status) and len(facts) == 1
+    if facts and not alone and (query.counts or _count(connection, facts, RARE) < RARE):
+        first, *others = facts
+        source = "thread_facts r CROSS JOIN thread_index i ON i.thread = r.thread"
+        tests = ["r.fact = ?", *[_HAS.format("r.thread") for _ in others], *tests]
+        values = [first, *others, *values]
+    else:
+        source = "thread_index i"
+        tests = [*[_HAS.format("i.thread") for _ in facts], *tests]
+        values = [*facts, *values]
+        if query.status:
+            tests, values = ["i.status = ?", *tests], [query.status, *values]
     where = f"WHERE {' AND '.join(tests)}" if tests else ""
     if query.counts:
-        return f"SELECT count(*) FROM {source} {where}", [*first, *values]  # noqa: S608
+        text = f"SELECT count(*) FROM {source} {where}"  # noqa: S608 - constants of this file
+        return list(connection.execute(text, values).fetchone())
     end = " DESC" if query.down else ""
-    order = ", ".join(f"{column}{end}" for column in _ORDERS[query.order])
+    by = ", ".join(f"{column}{end}" for column in order)
     limit = -1 if query.limit is None else query.limit
-    text = f"SELECT {_COLUMNS} FROM {source} {where} ORDER BY {order} LIMIT ? OFFSET ?"  # noqa: S608
-    return text, [*first, *values, limit, query.offset]
+    # The page is cut before its rows are read: those in front of it are passed over in the index.
+    text = f"""SELECT {_COLUMNS} FROM (
+        SELECT i.thread FROM {source} {where} ORDER BY {by} LIMIT ? OFFSET ?) p
+        CROSS JOIN thread_index i ON i.thread = p.thread ORDER BY {by}"""  # noqa: S608
+    rows = connection.execute(text, (*values, limit, query.offset)).fetchall()
+    return [_row(*row) for row in rows]
 
 
-def _frequency(connection: sqlite3.Connection, fact: ThreadFact) -> int:
-    (count,) = connection.execute(COUNT_FACT, (fact.name, fact.value, RARE)).fetchone()
+def _count(connection: sqlite3.Connection, facts: list[int], most: int) -> int:
+    """Count the threads that have all of these facts; counting stops at `most`, unless it is -1."""
+    if not facts:
+        return connection.execute("SELECT count(*) FROM thread_index").fetchone()[0]
+    others = " AND ".join(["", *[_HAS.format("r.thread") for _ in facts[1:]]])
+    text = f"""SELECT count(*) FROM (
+        SELECT 1 FROM thread_facts r WHERE r.fact = ?{others} LIMIT ?)"""  # noqa: S608
+    (count,) = connection.execute(text, (*facts, most)).fetchone()
     return count
 
 
@@ -273,9 +321,8 @@ def _tests(query: FindThreads) -> tuple[list[str], list[Any]]:
     if query.prefix:
         tests.append("i.thread_id >= ? AND i.thread_id < ? || char(1114111)")
         values += [query.prefix, query.prefix]
-    for name in ("status", "graph"):
-        if wanted := getattr(query, name):
-            tests.append(f"i.{name} = ?")
-            values.append(wanted)
+    if query.graph:
+        tests.append("i.graph = ?")
+        values.append(query.graph)
     tests += [f"i.{name}" for name in ("registered", "temporary") if getattr(query, name)]
     return tests, values
