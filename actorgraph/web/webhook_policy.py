@@ -178,8 +178,9 @@ def _matches(host: str, pattern: str) -> bool:
 
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_SHARED = (
+_SPECIAL = (
     ipaddress.ip_network("100.64.0.0/10"),
+    ipaddress.ip_network("192.0.0.0/24"),  # Oracle's metadata among them
     ipaddress.ip_network("192.88.99.0/24"),
     ipaddress.ip_network("168.63.129.16/32"),  # Azure's metadata and DNS
 )
@@ -196,7 +197,7 @@ def is_public(address: Address) -> bool:
         found = [one for one in inner if one is not None]
         if found:
             return all(map(is_public, found))
-    elif any(address in network for network in _SHARED):
+    elif any(address in network for network in _SPECIAL):
         return False
     return address.is_global and not (
         address.is_multicast or address.is_reserved or address.is_unspecified

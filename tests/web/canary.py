@@ -31,7 +31,7 @@ ODD: list[Any] = [
 ]
 TIMEOUT_S = 30.0
 """For one request."""
-TAKEN = {("POST", "/threads", "thread_id")}
+TAKEN = {("POST", "/threads", "thread_id"), ("POST", "/assistants", "assistant_id")}
 """Where a tenant can see that an id is taken, because it may choose ids: see docs/web.md."""
 
 

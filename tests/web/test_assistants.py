@@ -129,9 +129,8 @@ class TestVersions:
             await client.ask("POST", "/assistants", body)
 
         async def found(**body: Any) -> list[str]:
-            assert await client.ask("POST", "/assistants/count", body) == len(
-                names := [a["name"] for a in await client.ask("POST", "/assistants/search", body)]
-            )
+            names = [a["name"] for a in await client.ask("POST", "/assistants/search", body)]
+            assert await client.ask("POST", "/assistants/count", body) == len(names)
             return names
 
         assert await found() == ["sees", "other", "Red", "Blue"]
