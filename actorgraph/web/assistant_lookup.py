@@ -1,4 +1,4 @@
-"""Which assistants a request may name: the visible graphs, and stored ones that the rules allow."""
+"""Look up assistants: the visible graphs, and stored ones that the access rules allow."""
 
 from actorgraph.web.access import contains
 from actorgraph.web.assistant_registry import StoredAssistant, missing, of_graph

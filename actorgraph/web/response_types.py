@@ -112,7 +112,7 @@ class Assistant(AssistantVersion):
 
 
 class Cron(Struct):
-    """A cron: runs at the times of a schedule. Times are null if there are none."""
+    """A cron: runs at the times of a schedule. Times that it lacks are null."""
 
     cron_id: str
     assistant_id: str

@@ -17,8 +17,8 @@ import anyio
 from actorgraph.errors import MissingExtraError
 from actorgraph.web.webhook_policy import (
     Address,
-    Attempt,
     Target,
+    WebhookAttempt,
     WebhookPolicy,
     is_public,
     signed_headers,
@@ -64,7 +64,7 @@ async def send(
     body: bytes,
     policy: WebhookPolicy,
     find: Resolve = resolve,
-) -> Attempt:
+) -> WebhookAttempt:
     """Send a webhook once.
 
     Args:
@@ -77,16 +77,16 @@ async def send(
         with anyio.fail_after(policy.timeout_s):
             addresses = await find(target.host, target.port)
             if not addresses:
-                return Attempt(None, f"{target.host} has no address")
+                return WebhookAttempt(None, f"{target.host} has no address")
             if not policy.private and not all(map(is_public, addresses)):
                 error = f"{target.host} has an address that is not public"
-                return Attempt(None, error, forbidden=True)
+                return WebhookAttempt(None, error, forbidden=True)
             signed = signed_headers(policy.key, identifier, int(time.time()), body)
-            return Attempt(await _post(httpx, target, addresses[0], body, signed))
+            return WebhookAttempt(await _post(httpx, target, addresses[0], body, signed))
     except TimeoutError:
-        return Attempt(None, f"no response within {policy.timeout_s:g} s")
+        return WebhookAttempt(None, f"no response within {policy.timeout_s:g} s")
     except (OSError, ValueError, httpx.HTTPError, httpx.InvalidURL) as error:
-        return Attempt(None, f"{type(error).__name__}: {error}")
+        return WebhookAttempt(None, f"{type(error).__name__}: {error}")
 
 
 async def _post(

@@ -1,4 +1,4 @@
-"""A receiver of webhooks: a real server that keeps what it gets, and answers as it is told."""
+"""A receiver of webhooks: a real server that keeps the requests, and answers with given statuses."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ PATIENCE_S = 30
 
 
 class Receiver:
-    """What has come, in order.
+    """The requests that came, in order.
 
     Attributes:
         statuses: of the next answers; then 200.

@@ -10,8 +10,8 @@ import pytest
 from actorgraph.errors import InvalidConfigError
 from actorgraph.web.problems import Unprocessable
 from actorgraph.web.webhook_policy import (
-    Attempt,
     Target,
+    WebhookAttempt,
     WebhookPolicy,
     is_public,
     pause_after,
@@ -146,13 +146,13 @@ def test_the_signature_is_that_of_standard_webhooks():
 @pytest.mark.parametrize(
     ("attempt", "count", "pause_s"),
     [
-        (Attempt(500), 1, 2),
-        (Attempt(None, "refused"), 2, 8),
-        (Attempt(302), 3, 32),
-        (Attempt(429), 7, 3600),
-        (Attempt(500), 8, None),
-        (Attempt(410), 1, None),
-        (Attempt(None, "private", forbidden=True), 1, None),
+        (WebhookAttempt(500), 1, 2),
+        (WebhookAttempt(None, "refused"), 2, 8),
+        (WebhookAttempt(302), 3, 32),
+        (WebhookAttempt(429), 7, 3600),
+        (WebhookAttempt(500), 8, None),
+        (WebhookAttempt(410), 1, None),
+        (WebhookAttempt(None, "private", forbidden=True), 1, None),
     ],
 )
 def test_pauses(attempt, count, pause_s):
