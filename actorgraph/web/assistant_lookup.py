@@ -1,4 +1,4 @@
-"""Which assistants a request may name: the visible graphs, and stored ones that the rules allow."""
+"""Look up assistants: the visible graphs, and stored ones that the access rules allow."""
 
 from actorgraph.api.system.thread_index import assistant_id
 from actorgraph.web.access import contains

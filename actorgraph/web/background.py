@@ -1,6 +1,6 @@
-"""What servers do by themselves while their system's lifespan runs: crons, webhooks, old threads.
+"""Jobs of servers while their system's lifespan runs: crons, webhooks, old threads.
 
-Each job looks at the time and at what is stored, acts, and returns when it wants to look again.
+Each job looks at the time and at the stored items, acts, and returns when it wants to look again.
 """
 
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ class BackgroundJob(Protocol):
     """Work that a server does by itself."""
 
     async def look(self, now: datetime) -> float:
-        """Do what is due; returns the seconds until the next look, at most."""
+        """Do the work that is due; returns the seconds until the next look, at most."""
         ...
 
 

@@ -246,7 +246,7 @@ class Superstep(Struct):
 
 
 class ThreadTtl(Struct):
-    """What happens to a thread that has not changed for `ttl` minutes.
+    """The end of a thread that has not changed for `ttl` minutes.
 
     It is deleted, or only its newest checkpoint is kept.
     """

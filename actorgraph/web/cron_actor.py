@@ -41,7 +41,7 @@ class CronActor:
         self._server = server
 
     async def look(self, now: datetime) -> float:
-        """Start what is due; returns the seconds until the next tick."""
+        """Start the ticks that are due; returns the seconds until the next tick."""
         pause_s = LOOK_S
         for cron in await self._server.crons.all(enabled=True):
             try:
@@ -136,6 +136,6 @@ def body_of_cron(cron: StoredCron) -> bodies.RunBody:
 
 
 def next_run_date(decision: object) -> str | None:
-    """Return the time of a cron's next run, ISO 8601 UTC; None if there is none."""
+    """Return the time of a cron's next run, ISO 8601 UTC; None without one."""
     tick = decision.tick if isinstance(decision, StartTick | WaitForTick) else None
     return None if tick is None else tick.astimezone(UTC).isoformat()

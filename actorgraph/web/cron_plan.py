@@ -1,4 +1,4 @@
-"""Which tick of a cron is started next: pure functions of its schedule and the time.
+"""Choose the tick of a cron to start next: pure functions of its schedule and the time.
 
 A tick is a time that matches the schedule. After a break of all servers, the first tick that was
 missed is started, for all that were missed.
@@ -72,7 +72,7 @@ def decide_tick(timetable: Timetable, fired: datetime | None, now: datetime) -> 
 
 
 def next_tick(schedule: str, timezone: str | None, after: datetime) -> datetime | None:
-    """Return the first tick after a time, in UTC; None if there is none within 50 years.
+    """Return the first tick after a time, in UTC; None without one within 50 years.
 
     In zones with summer time, a tick in the hour that is skipped runs right after it, and one in
     the hour that comes twice runs once, unless it is of every hour or minute.

@@ -107,7 +107,7 @@ class CronRegistry:
             await self.remove(cron.cron_id)
 
     async def fired(self, cron: StoredCron) -> datetime | None:
-        """Return what was noted when the cron's newest tick was started; None for no tick yet."""
+        """Return the noted time of the cron's newest started tick; None for no tick yet."""
         value = await self._fired.get(cron.cron_id)
         if value is None or value["since"] != cron.since:  # of an earlier timetable
             return None
@@ -119,7 +119,7 @@ class CronRegistry:
         await self._fired.put(cron.cron_id, value)
 
     async def decide(self, cron: StoredCron, now: datetime) -> CronDecision:
-        """Decide what a cron does next, from what is stored."""
+        """Decide what a cron does next, from its stored items."""
         return decide_tick(cron.timetable, await self.fired(cron), now)
 
     async def needs(self, thread: StoredThread) -> bool:

@@ -60,8 +60,9 @@ async def create(call: ApiCall) -> response_types.Cron:
 
 
 def _payload(body: bodies.CronBody | bodies.CronPatch) -> dict[str, Any]:
-    given = msgspec.to_builtins({name: getattr(body, name, None) for name in _SETTINGS})
-    return {name: value for name, value in given.items() if value is not None}
+    given = {name: getattr(body, name, None) for name in _SETTINGS}
+    said = {name: value for name, value in given.items() if value not in (None, UNSET)}
+    return msgspec.to_builtins(said)
 
 
 async def _check_runs(call: ApiCall, cron: StoredCron) -> None:

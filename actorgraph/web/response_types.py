@@ -221,7 +221,7 @@ class AgentSchemas(Struct):
 
 
 class Cron(Struct):
-    """A cron: runs at the times of a schedule. Times are null if there are none."""
+    """A cron: runs at the times of a schedule. Times that it lacks are null."""
 
     cron_id: str
     assistant_id: str

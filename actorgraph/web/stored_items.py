@@ -20,7 +20,7 @@ class ItemKind:
         self._namespace = ("actorgraph", kind)
 
     async def get(self, key: str) -> dict[str, Any] | None:
-        """Return one value; None if there is none."""
+        """Return one value; None if absent."""
         item = await self._store.aget(self._namespace, key)
         return None if item is None else item.value
 

@@ -9,6 +9,7 @@ import ipaddress
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any
 
 import anyio
@@ -16,8 +17,8 @@ import anyio
 from actorgraph.errors import MissingExtraError
 from actorgraph.web.webhook_policy import (
     Address,
-    Attempt,
     Target,
+    WebhookAttempt,
     WebhookPolicy,
     is_public,
     signed_headers,
@@ -51,13 +52,19 @@ def http_client() -> Any:
     return httpx
 
 
+@lru_cache(maxsize=1)
+def _trusted() -> Any:
+    """Return the TLS settings, which take tens of milliseconds to load."""
+    return http_client().create_ssl_context()
+
+
 async def send(
     target: Target,
     identifier: str,
     body: bytes,
     policy: WebhookPolicy,
     find: Resolve = resolve,
-) -> Attempt:
+) -> WebhookAttempt:
     """Send a webhook once.
 
     Args:
@@ -70,16 +77,16 @@ async def send(
         with anyio.fail_after(policy.timeout_s):
             addresses = await find(target.host, target.port)
             if not addresses:
-                return Attempt(None, f"{target.host} has no address")
+                return WebhookAttempt(None, f"{target.host} has no address")
             if not policy.private and not all(map(is_public, addresses)):
                 error = f"{target.host} has an address that is not public"
-                return Attempt(None, error, forbidden=True)
+                return WebhookAttempt(None, error, forbidden=True)
             signed = signed_headers(policy.key, identifier, int(time.time()), body)
-            return Attempt(await _post(httpx, target, addresses[0], body, signed))
+            return WebhookAttempt(await _post(httpx, target, addresses[0], body, signed))
     except TimeoutError:
-        return Attempt(None, f"no response within {policy.timeout_s:g} s")
+        return WebhookAttempt(None, f"no response within {policy.timeout_s:g} s")
     except (OSError, ValueError, httpx.HTTPError, httpx.InvalidURL) as error:
-        return Attempt(None, f"{type(error).__name__}: {error}")
+        return WebhookAttempt(None, f"{type(error).__name__}: {error}")
 
 
 async def _post(
@@ -99,7 +106,9 @@ async def _post(
     options = {"extensions": {"sni_hostname": target.host}} if target.scheme == "https" else {}
     url = f"{target.scheme}://{host}:{target.port}{target.path}"
     async with (
-        httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=None) as client,
+        httpx.AsyncClient(
+            verify=_trusted(), trust_env=False, follow_redirects=False, timeout=None
+        ) as client,
         client.stream("POST", url, content=body, headers=headers, **options) as response,
     ):
         return response.status_code

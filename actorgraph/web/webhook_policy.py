@@ -1,4 +1,4 @@
-"""Where webhooks may be sent and how; when a failed one is tried again. No I/O.
+"""Rules of webhooks: allowed addresses, signatures, pauses between attempts. No I/O.
 
 Signatures are those of the specification Standard Webhooks 1.0: HMAC-SHA256, base64, over
 "id.timestamp.body". So the libraries that exist for it check them.
@@ -25,7 +25,7 @@ _SECRET_MIN = 16
 
 
 class WebhookPolicy(Struct, frozen=True):
-    """Where webhooks may be sent, how they are signed and how often they are tried.
+    """The addresses that webhooks may be sent to, their signature and their attempts.
 
     Attributes:
         hosts: names that are allowed, such as "hooks.example.com"; "*.example.com" allows all names
@@ -178,8 +178,9 @@ def _matches(host: str, pattern: str) -> bool:
 
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-_SHARED = (
+_SPECIAL = (
     ipaddress.ip_network("100.64.0.0/10"),
+    ipaddress.ip_network("192.0.0.0/24"),  # Oracle's metadata among them
     ipaddress.ip_network("192.88.99.0/24"),
     ipaddress.ip_network("168.63.129.16/32"),  # Azure's metadata and DNS
 )
@@ -196,7 +197,7 @@ def is_public(address: Address) -> bool:
         found = [one for one in inner if one is not None]
         if found:
             return all(map(is_public, found))
-    elif any(address in network for network in _SHARED):
+    elif any(address in network for network in _SPECIAL):
         return False
     return address.is_global and not (
         address.is_multicast or address.is_reserved or address.is_unspecified
@@ -219,12 +220,12 @@ def signed_headers(key: bytes, identifier: str, timestamp: int, body: bytes) -> 
     }
 
 
-class Attempt(Struct, frozen=True):
+class WebhookAttempt(Struct, frozen=True):
     """The result of one attempt.
 
     Attributes:
-        status: HTTP status; None if there was no response.
-        error: why there was none; for the log.
+        status: HTTP status; None without a response.
+        error: why the response is missing; for the log.
         forbidden: whether the policy forbids the address that the name resolves to.
     """
 
@@ -233,7 +234,7 @@ class Attempt(Struct, frozen=True):
     forbidden: bool = False
 
 
-def pause_after(attempt: Attempt, count: int, policy: WebhookPolicy) -> float | None:
+def pause_after(attempt: WebhookAttempt, count: int, policy: WebhookPolicy) -> float | None:
     """Return the seconds until the next attempt; None if it is given up.
 
     Args:

@@ -31,7 +31,7 @@ ODD: list[Any] = [
 ]
 TIMEOUT_S = 30.0
 """For one request."""
-TAKEN = {("POST", "/threads", "thread_id")}
+TAKEN = {("POST", "/threads", "thread_id"), ("POST", "/assistants", "assistant_id")}
 """Where a tenant can see that an id is taken, because it may choose ids: see docs/web.md."""
 
 
@@ -89,14 +89,17 @@ class Place:
         state = (await self.send(WORD, "GET", f"/threads/{WORD}-thread/state")).json()
         thread, cp = f"{WORD}-thread", state["checkpoint"]["checkpoint_id"]
         self.secrets |= {one["run_id"] for one in runs} | {cp}
+        crons = (await self.send(WORD, "POST", "/runs/crons/search", b"{}")).json()
+        self.secrets.add(crons[0]["cron_id"])
         nobody, other = str(uuid4()), f"1f0e0000{cp[8:]}"
         self.theirs = {
             "thread_id": (thread, "nobodys-thread"),
             "run_id": (runs[0]["run_id"], nobody),
             "checkpoint_id": (cp, other),
-            "assistant_id": (f"{WORD}-agent", "nobodys-agent"),
+            "assistant_id": (f"{WORD}-own", "nobodys-own"),
             "graph_id": (f"{WORD}-agent", "nobodys-agent"),
             "agent_id": (f"{WORD}-agent", "nobodys-agent"),
+            "cron_id": (crons[0]["cron_id"], nobody),
             "namespace": ([WORD], ["nobodys"]),
             "namespace_prefix": ([WORD], ["nobodys"]),
             "prefix": ([WORD], ["nobodys"]),
@@ -117,6 +120,7 @@ class Place:
             "checkpoint_id": ["", other, "unknown"],
             "assistant_id": ["outer", f"{NEAR}-agent", "fail", "ask"],
             "agent_id": ["outer", f"{NEAR}-agent", "fail", "ask"],
+            "cron_id": ["", "unknown", nobody],
             "namespace": ["inner", f"{NEAR}-node"],
         }
 
@@ -124,6 +128,10 @@ class Place:
         thread = {"thread_id": f"{WORD}-thread", "metadata": {WORD: WORD}}
         await self._done(WORD, "POST", "/threads", thread)
         given = {"foo": WORD, "log": [WORD]}
+        assistant = {"graph_id": "log", "assistant_id": f"{WORD}-own", "name": WORD}
+        await self._done(WORD, "POST", "/assistants", assistant)
+        cron = {"assistant_id": f"{WORD}-own", "schedule": "0 0 1 1 *", "input": given}
+        await self._done(WORD, "POST", "/runs/crons", cron)
         for graph in (f"{WORD}-agent", f"{WORD}-broken"):
             body = {"assistant_id": graph, "input": given, "metadata": {WORD: WORD}}
             await self._done(WORD, "POST", f"/threads/{WORD}-thread/runs/wait", body)
@@ -140,12 +148,16 @@ class Place:
     async def refresh(self) -> None:
         """Give the second tenant anew what a request to the last route may have removed."""
         await self.send(OTHER, "DELETE", f"/threads/{NEAR}-thread")
+        await self.send(OTHER, "DELETE", "/assistants/nobodys-own")
         for name in ("mine", "used-again", f"{NEAR}-thread"):
             body = {"thread_id": name, "if_exists": "do_nothing"}
             await self._done(OTHER, "POST", "/threads", body)
         body = {"assistant_id": "log", "input": {"foo": "b"}}
         done = await self._done(OTHER, "POST", "/threads/mine/runs/wait", body)
         state = (await self._done(OTHER, "GET", "/threads/mine/state")).json()
+        cron = {"assistant_id": "log", "schedule": "0 0 1 1 *"}
+        made = (await self._done(OTHER, "POST", "/runs/crons", cron)).json()
+        self.mine["cron_id"][0] = made["cron_id"]
         self.mine["run_id"][0] = done.headers["content-location"].rpartition("/")[2]
         self.mine["checkpoint_id"][0] = state["checkpoint"]["checkpoint_id"]
 

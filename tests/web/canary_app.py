@@ -62,8 +62,8 @@ def graphs() -> dict[str, StateGraph]:
 
 
 def tenants(principal: str, action: str, thread_id: str | None, metadata: Mapping[str, Any]) -> Any:
-    """Each principal has threads and items of its own, and may read assistants and figures."""
-    if action.startswith(("assistants.", "metrics.")):
+    """Each principal has threads, assistants, crons and items of its own, and may read figures."""
+    if action.startswith("metrics."):
         return True
     if action.startswith("store."):
         return metadata["namespace"][:1] == [principal]

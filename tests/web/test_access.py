@@ -42,7 +42,7 @@ BODIES: dict[str, Any] = {
     "/runs/crons": {"assistant_id": "log", "schedule": "0 0 1 1 *"},
     "/threads/{thread_id}/runs/crons": {"assistant_id": "log", "schedule": "0 0 1 1 *"},
     "/runs/crons/{cron_id}": {},
-    "/assistants": {"graph_id": "log", "name": OWN},
+    "/assistants": {"graph_id": "log"},
     "/assistants/{assistant_id}/latest": {"version": 1},
 }
 GUARDED = [endpoint for endpoint in ENDPOINTS if endpoint.action is not None]

@@ -14,14 +14,14 @@ from actorgraph.web import GraphRoutes
 
 
 class Context(TypedDict, total=False):
-    """What runs are told."""
+    """The context of runs."""
 
     tone: str
     size: int
 
 
 class Told(TypedDict, total=False):
-    """What a node has seen."""
+    """The context and a value of the config, as a node has seen them."""
 
     foo: str
     context: dict[str, Any]
@@ -29,7 +29,7 @@ class Told(TypedDict, total=False):
 
 
 async def see(state: Told, config: dict[str, Any], runtime: Runtime[Context]) -> dict[str, Any]:
-    """Tell what the run was given."""
+    """Return the run's context and a value of its config."""
     return {"context": runtime.context, "flag": config["configurable"].get("flag")}
 
 

@@ -124,7 +124,7 @@ def test_bad_timetables_are_refused(schedule, zone, text):
 
 def test_times_are_read():
     """
-    An end time without a zone is UTC; text that is no time is refused.
+    An end time without a zone is UTC; other text is refused.
     """
     assert time_of("2026-01-01T02:00:00+02:00") == time_of("2026-01-01T00:00:00")
     assert time_of(None) is None

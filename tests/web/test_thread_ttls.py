@@ -1,0 +1,135 @@
+"""Times to live of threads, and runs that begin later, over a server and its restart."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from actorgraph import ActorSystem, SqliteSaver
+from actorgraph.stores import SqliteStore
+from actorgraph.web import GraphRoutes
+from actorgraph.web.ttl_sweeper import TtlSweeper
+from tests.support.gates import PATIENCE_S
+from tests.web.apps import GRAPHS
+
+BODY = {"assistant_id": "log", "input": {"foo": "x"}, "if_not_exists": "create"}
+
+
+class Server:
+    """A server over two files, and its sweeper."""
+
+    def __init__(self, path: Path) -> None:
+        graphs = {name: graph.compile() for name, graph in GRAPHS.items()}
+        saver, store = SqliteSaver(path / "runs.db"), SqliteStore(path / "items.db")
+        self.system = ActorSystem(graphs, saver=saver, store=store, lease_s=0.6)
+        routes = GraphRoutes(self.system)
+        transport = httpx.ASGITransport(routes, raise_app_exceptions=False)
+        self.http = httpx.AsyncClient(transport=transport, base_url="http://test")
+        self.sweeper = TtlSweeper(routes._server)  # noqa: SLF001
+
+    async def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The answer to a request; its status where that isn't 200."""
+        answer = await self.http.request(method, path, json=body)
+        return answer.json() if answer.status_code == 200 else answer.status_code
+
+    async def sweep(self, minutes: float) -> None:
+        """Sweep as if it was so many minutes later."""
+        await self.sweeper.sweep(datetime.now(UTC) + timedelta(minutes=minutes))
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Server]:
+    """A server over two files."""
+    made = Server(tmp_path)
+    async with made.system:
+        yield made
+
+
+class TestTtls:
+    async def test_a_thread_is_deleted_after_its_time(self, server, tmp_path):
+        """
+        A thread without a change for its minutes is deleted, by another server too, not sooner.
+        """
+        made = {"thread_id": "t", "ttl": {"ttl": 10, "strategy": "delete"}}
+        await server.ask("POST", "/threads", made)
+        await server.ask("POST", "/threads", {"thread_id": "u"})
+        await server.ask("POST", "/threads/t/runs/wait", BODY)
+        await server.sweep(9)
+        assert (await server.ask("GET", "/threads/t"))["thread_id"] == "t"
+
+        other = Server(tmp_path)
+        async with other.system:
+            await other.sweep(11)
+            assert await other.ask("GET", "/threads/t") == 404
+            assert (await other.ask("GET", "/threads/u"))["thread_id"] == "u"
+
+    async def test_only_the_newest_checkpoint_is_kept(self, server):
+        """
+        With "keep_latest" the thread keeps its state, once for each change.
+        """
+        await server.ask("POST", "/threads/t/runs/wait", BODY)
+        ttl = {"ttl": {"ttl": 10, "strategy": "keep_latest"}}
+        await server.ask("PATCH", "/threads/t", ttl)
+        before = await server.ask("GET", "/threads/t/history")
+        for _ in range(2):
+            await server.sweep(11)
+        after = await server.ask("GET", "/threads/t/history")
+
+        assert len(before) > 1
+        assert [one["values"] for one in after] == [before[0]["values"]]
+
+    async def test_an_open_run_keeps_its_thread(self, server):
+        """
+        A thread is not deleted under a run, however long that takes.
+        """
+        await server.ask("POST", "/threads", {"thread_id": "t", "ttl": {"ttl": 1}})
+        run = await server.ask("POST", "/threads/t/runs", {**BODY, "assistant_id": "sleep"})
+        await server.sweep(100)
+        assert (await server.ask("GET", "/threads/t"))["status"] == "busy"
+
+        await server.ask("POST", f"/threads/t/runs/{run['run_id']}/cancel?wait=true")
+        await server.ask("PATCH", "/threads/t", {"ttl": 200})
+        await server.sweep(150)
+        assert (await server.ask("GET", "/threads/t"))["status"] != "busy"
+        await server.sweep(300)
+        assert await server.ask("GET", "/threads/t") == 404
+
+
+class TestDelays:
+    async def test_a_run_begins_after_its_seconds(self, server):
+        """
+        A delayed run is pending, can be joined, and goes with its temporary thread.
+        """
+        before = anyio.current_time()
+        run = await server.ask("POST", "/runs", {**BODY, "after_seconds": 0.2})
+        place = f"/threads/{run['thread_id']}/runs/{run['run_id']}"
+        with anyio.fail_after(PATIENCE_S):
+            joined = await server.ask("GET", f"{place}/join")
+
+        assert run["status"] == "pending"
+        assert joined["log"] == ["first", "second"]
+        assert anyio.current_time() - before >= 0.2
+
+    async def test_a_restart_keeps_it(self, server, tmp_path):
+        """
+        Another server lists the run as pending, and cancels it.
+        """
+        run = await server.ask("POST", "/threads/t/runs", {**BODY, "after_seconds": 600})
+        place = f"/threads/t/runs/{run['run_id']}"
+        other = Server(tmp_path)
+        async with other.system:
+            await other.system.recover()
+            assert (await other.ask("GET", place))["status"] == "pending"
+            await other.ask("POST", f"{place}/cancel?wait=true")
+            assert (await other.ask("GET", place))["status"] == "interrupted"
+
+    @pytest.mark.parametrize("seconds", [-1, 1e12, "x"])
+    async def test_bad_delays_are_refused(self, server, seconds):
+        """
+        A delay that is negative or longer than ten years is refused.
+        """
+        assert await server.ask("POST", "/runs", {**BODY, "after_seconds": seconds}) == 422
