@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from actorgraph.errors import ActorGraphError
 from actorgraph.runtime.log import event
-from actorgraph.studio.source import Source
+from actorgraph.studio.source import Source, ThreadEntry
 from actorgraph.web.access import Access, contains
 from actorgraph.web.endpoint import parameters_of
 from actorgraph.web.problems import HttpProblem, NotFound, response_to
@@ -99,6 +99,10 @@ class StudioCall(msgspec.Struct):
         if thread_id is not None and not contains(found, wanted):
             raise NotFound.thread(thread_id)
         return wanted
+
+    async def allows(self, thread: ThreadEntry) -> bool:
+        """Whether the principal may read a thread of a list."""
+        return await self.access.allows(self.principal, "studio.read", thread)
 
     def must_write(self) -> Any:
         """Return the system of a studio that may act.

@@ -43,7 +43,8 @@ async def runs(call: StudioCall) -> Response:
     wanted = await call.may("studio.read")
     query = call.query
     asked = RunFilter(**{name: query.get(name, "") for name in RunFilter.__struct_fields__})
-    found = await call.source.runs(asked, wanted, query.get("after"), RUNS_MAX)
+    allows = call.allows if call.access.authorize is not None else None
+    found = await call.source.runs(asked, wanted, query.get("after"), RUNS_MAX, allows)
     filters = {k: v for k, v in msgspec.structs.asdict(asked).items() if v}
     more = urlencode({**filters, "after": found.next or ""})
     return call.page(

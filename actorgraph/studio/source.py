@@ -1,7 +1,7 @@
 """Source: what the pages read, of a running system or of a saver alone."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -29,6 +29,8 @@ STEPS_MAX = 50
 """Steps of one page."""
 LOOKED_AT_MAX = 20_000
 """Checkpoints that are read to list threads without an index."""
+READ_MAX = 200
+"""Threads that are read at once."""
 THREADS_MAX = 50
 """Threads of one page."""
 
@@ -172,10 +174,17 @@ class Source:
         return await graph.aget_state(place)
 
     async def threads(
-        self, asked: ThreadFilter, wanted: Mapping[str, Any], after: str | None
+        self,
+        asked: ThreadFilter,
+        wanted: Mapping[str, Any],
+        after: str | None,
+        allows: Callable[[ThreadEntry], Awaitable[bool]],
     ) -> ThreadsPage:
         """Read a page of threads, newest first.
 
+        Args:
+            wanted: what their metadata must contain by the rules of access.
+            allows: whether one may be read, where the rules name no metadata.
         Raises:
             ValueError: a field of the filter is invalid.
         """
@@ -184,19 +193,45 @@ class Source:
         if self.server is None:
             return await self._stored_threads(asked, at)
         assert self.system is not None
-        found = await self.system.threads(
-            prefix=asked.prefix,
-            status=cast("Any", asked.status or None),
-            graph=asked.graph or None,
-            metadata={**metadata, **wanted},
-            limit=THREADS_MAX + 1,
-            offset=at,
-        )
-        rows = tuple(_listed(one) for one in found[:THREADS_MAX])
-        return ThreadsPage(rows, str(at + THREADS_MAX) if len(found) > THREADS_MAX else None)
+        rows: list[ThreadEntry] = []
+        offset = 0
+        while len(rows) <= at + THREADS_MAX:
+            found = await self.system.threads(
+                prefix=asked.prefix,
+                status=cast("Any", asked.status or None),
+                graph=asked.graph or None,
+                metadata={**metadata, **wanted} if self.system.thread_index.is_kept else None,
+                limit=READ_MAX,
+                offset=offset,
+            )
+            for one in found:
+                entry = await self._registered(one)
+                fits = contains(entry.metadata, {**metadata, **wanted})
+                if fits and (wanted or await allows(entry)):
+                    rows.append(entry)
+            offset += len(found)
+            if len(found) < READ_MAX:
+                break
+        page = tuple(rows[at : at + THREADS_MAX])
+        return ThreadsPage(page, str(at + THREADS_MAX) if len(rows) > at + THREADS_MAX else None)
+
+    async def _registered(self, one: ThreadInfo) -> ThreadEntry:
+        """Return a thread of the index; where the saver keeps none, with its registration."""
+        entry = _listed(one)
+        assert self.server is not None
+        assert self.system is not None
+        if self.system.thread_index.is_kept:
+            return entry
+        known = await self.server.threads.get(one.thread_id)
+        return entry if known is None else msgspec.structs.replace(entry, metadata=known.metadata)
 
     async def runs(
-        self, asked: Any, wanted: Mapping[str, Any], after: str | None, limit: int
+        self,
+        asked: Any,
+        wanted: Mapping[str, Any],
+        after: str | None,
+        limit: int,
+        allows: Callable[[ThreadEntry], Awaitable[bool]] | None,
     ) -> "RunsPage":
         """Read a page of runs, newest first."""
         if self.system is None:
@@ -210,7 +245,7 @@ class Source:
                 limit=limit,
                 cursor=after or None,
             )
-            rows += [run for run in found.runs if await self._is_visible(run, wanted)]
+            rows += [run for run in found.runs if await self._is_visible(run, wanted, allows)]
             after = found.cursor
             if after is None:
                 break
@@ -218,13 +253,23 @@ class Source:
             return RunsPage(tuple(rows[:limit]), rows[limit - 1].id)
         return RunsPage(tuple(rows), after)
 
-    async def _is_visible(self, run: Any, wanted: Mapping[str, Any]) -> bool:
-        """Whether the metadata of a run's thread contains what the access rules require."""
-        if not wanted:
+    async def _is_visible(
+        self,
+        run: Run,
+        wanted: Mapping[str, Any],
+        allows: Callable[[ThreadEntry], Awaitable[bool]] | None,
+    ) -> bool:
+        """Whether the rules of access let a run's thread be read; None asks no rules."""
+        if not wanted and allows is None:
             return True
         assert self.server is not None
-        found = await self.server.threads.get(run.thread_id)
-        return found is not None and contains(found.metadata, wanted)
+        known = await self.server.threads.get(run.thread_id)
+        if known is None:
+            return False
+        if wanted:
+            return contains(known.metadata, wanted)
+        entry = ThreadEntry(run.thread_id, run.graph, "", None, "", dict(known.metadata))
+        return allows is None or await allows(entry)
 
     async def bars(
         self, entry: ThreadEntry, steps: Sequence[StateSnapshot], before: str | None

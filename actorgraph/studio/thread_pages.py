@@ -42,7 +42,7 @@ async def threads(call: StudioCall) -> Response:
     given = {name: query.get(name, "") for name in ThreadFilter.__struct_fields__}
     asked, problem = ThreadFilter(**given), ""
     try:
-        found = await call.source.threads(asked, wanted, query.get("after"))
+        found = await call.source.threads(asked, wanted, query.get("after"), call.allows)
     except ValueError as error:
         found, problem = ThreadsPage(()), str(error)
     more = urlencode({**{k: v for k, v in given.items() if v}, "after": found.next or ""})

@@ -400,7 +400,9 @@ class StoredRun(Run):
             RunFailedError: it failed, or was parked.
         """
         status = await self.wait(timeout_s)
-        if (own := self._taken_up()) is not None:  # its thread may be removed or changed already
+        if (
+            own := self.access.taken_up()
+        ) is not None:  # its thread may be removed or changed already
             return await own.result(timeout_s)
         if status == "cancelled":
             raise RunCancelledError(

@@ -199,6 +199,7 @@ def _index(
             _drop(connection, before[0])
         if not registered:
             return
+        assert before is not None
         connection.execute(RESET, (before[0],))
     else:
         columns = (row.graph, row.status, row.created, row.updated, row.state_updated, row.steps)
