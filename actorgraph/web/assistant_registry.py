@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actorgraph.web import bodies
+from actorgraph.web.jobs.stored_items import ItemKind
 from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.stored_items import ItemKind
 from actorgraph.web.thread_registry import assistant_id, moment
 
 BEGINNING = "1970-01-01T00:00:00+00:00"

@@ -23,7 +23,10 @@ from actorgraph.errors import SchemaMismatchError, SystemClosedError
 from actorgraph.runtime.log import event
 from actorgraph.web.access import Access
 from actorgraph.web.assistant_registry import AssistantRegistry
-from actorgraph.web.cron_registry import CronRegistry
+from actorgraph.web.jobs.cron_registry import CronRegistry
+from actorgraph.web.jobs.thread_ttls import ThreadTtls
+from actorgraph.web.jobs.webhook_policy import WebhookPolicy
+from actorgraph.web.jobs.webhooks import WebhookSender
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.problems import (
     Forbidden,
@@ -46,9 +49,7 @@ from actorgraph.web.thread_registry import (
     find_thread,
     writer_of,
 )
-from actorgraph.web.thread_ttls import ThreadTtls
-from actorgraph.web.webhook_policy import WebhookPolicy
-from actorgraph.web.webhooks import WebhookSender
+from actorgraph.web.webhook_body import described
 
 
 class Server:
@@ -89,7 +90,7 @@ class Server:
         self.readiness = Readiness(system, store)
         self.assistants = AssistantRegistry(store)
         self.crons = CronRegistry(store)
-        self.webhooks = WebhookSender(system, store, webhooks)
+        self.webhooks = WebhookSender(system, store, webhooks, describe=described, encode=dumps)
         self.temporary.before = self.webhooks.capture
         self.temporary.keeps = self.crons.needs
         self.ttls = ThreadTtls(store)
