@@ -60,6 +60,7 @@ ROOMS = {
     ],
     "savers": [{""}, {"foreign", "sqlite"}, {"memory", "postgres"}, {"jsonl"}],
     "storage": [{""}, {"sqlite", "postgres"}],
+    "web": [{"jobs"}, {""}],
 }
 
 PURE = {"values", "channels", "plan", "superstep", "drawing"}

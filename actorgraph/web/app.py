@@ -28,13 +28,15 @@ from actorgraph.loops import on_trio
 from actorgraph.runtime.log import event
 from actorgraph.runtime.task.calling import abandoned
 from actorgraph.web.access import Access, Assistants, Authenticate, Authorize
-from actorgraph.web.background_jobs import start_background
+from actorgraph.web.cron_actor import CronActor
 from actorgraph.web.endpoint import Endpoint, PathEndpoints, Server, with_slashes
+from actorgraph.web.jobs.background import BackgroundJob, add_job
+from actorgraph.web.jobs.webhook_policy import WebhookPolicy
 from actorgraph.web.lifespan import running
 from actorgraph.web.problems import problem
 from actorgraph.web.request_limits import Limits
 from actorgraph.web.routes import ENDPOINTS
-from actorgraph.web.webhook_policy import WebhookPolicy
+from actorgraph.web.ttl_sweeper import TtlSweeper
 from actorgraph.web.wire_sockets import socket_routes
 
 
@@ -75,7 +77,7 @@ class GraphRoutes:
             kept = InMemoryStore()
         access = Access(effective_authorize(system, authorize), authenticate, assistants)
         self._server = Server(system, access, limits or Limits(), kept, webhooks)
-        self._background = start_background(self._server)
+        self._jobs = _background_jobs(self._server)
         self._app = _application([*_routes(self._server), *socket_routes(self._server)])
 
     @property
@@ -91,6 +93,14 @@ class GraphRoutes:
         if path.endswith("/") and path != "/":  # some frameworks mount with a slash, some without
             scope = {**scope, "path": path.rstrip("/") or "/"}
         await self._app(scope, receive, send)
+
+
+def _background_jobs(server: Server) -> list[BackgroundJob]:
+    """Let a server's jobs look while its system's lifespan runs, and while the result is kept."""
+    jobs: list[BackgroundJob] = [CronActor(server), server.webhooks, TtlSweeper(server)]
+    for job in jobs:
+        add_job(server.system, job)
+    return jobs
 
 
 def effective_authorize(system: ActorSystem, authorize: Authorize | None) -> Authorize | None:

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from actorgraph.api.system.thread_index import assistant_id
 from actorgraph.web import bodies
+from actorgraph.web.jobs.stored_items import ItemKind
 from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.stored_items import ItemKind
 from actorgraph.web.thread_registry import moment
 
 BEGINNING = "1970-01-01T00:00:00+00:00"

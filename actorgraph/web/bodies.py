@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from actorgraph.api.system.run_arguments import DELAY_MAX_S
 from actorgraph.values.policies import StreamMode
+from actorgraph.web.jobs.thread_ttls import StoredTtl
 
 Json = dict[str, Any]
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -253,6 +254,13 @@ class ThreadTtl(Struct):
 
     ttl: Annotated[float, Meta(gt=0, le=DELAY_MAX_S / 60)]
     strategy: Literal["delete", "keep_latest"] = "delete"
+
+
+def stored_ttl(ttl: ThreadTtl | float) -> StoredTtl:
+    """Return a time to live as it is stored; a number means minutes until the thread is deleted."""
+    if isinstance(ttl, int | float):
+        return StoredTtl(ttl, "delete")
+    return StoredTtl(ttl.ttl, ttl.strategy)
 
 
 class ThreadBody(Struct):

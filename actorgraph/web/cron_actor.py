@@ -18,10 +18,10 @@ from actorgraph.errors.storage import UNREADABLE
 from actorgraph.runtime.log import event
 from actorgraph.web import bodies
 from actorgraph.web.assistant_registry import StoredAssistant, of_graph
-from actorgraph.web.background import LOOK_S
-from actorgraph.web.cron_plan import StartTick, WaitForTick
-from actorgraph.web.cron_registry import CRON, StoredCron
 from actorgraph.web.endpoint import Server
+from actorgraph.web.jobs.background import LOOK_S
+from actorgraph.web.jobs.cron_plan import StartTick, WaitForTick
+from actorgraph.web.jobs.cron_registry import CRON, StoredCron
 from actorgraph.web.problems import HttpProblem
 from actorgraph.web.run_start import run_input, run_options
 from actorgraph.web.thread_registry import thread_metadata_of

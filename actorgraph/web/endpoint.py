@@ -24,8 +24,11 @@ from actorgraph.errors import SchemaMismatchError, SystemClosedError
 from actorgraph.runtime.log import event
 from actorgraph.web.access import Access
 from actorgraph.web.assistant_registry import AssistantRegistry
-from actorgraph.web.cron_registry import CronRegistry
 from actorgraph.web.indexed_threads import IndexedRegistry
+from actorgraph.web.jobs.cron_registry import CronRegistry
+from actorgraph.web.jobs.thread_ttls import ThreadTtls
+from actorgraph.web.jobs.webhook_policy import WebhookPolicy
+from actorgraph.web.jobs.webhooks import WebhookSender
 from actorgraph.web.jsonable import dumps
 from actorgraph.web.problems import (
     Forbidden,
@@ -48,9 +51,7 @@ from actorgraph.web.thread_registry import (
     find_thread,
     graph_that_wrote,
 )
-from actorgraph.web.thread_ttls import ThreadTtls
-from actorgraph.web.webhook_policy import WebhookPolicy
-from actorgraph.web.webhooks import WebhookSender
+from actorgraph.web.webhook_body import described
 
 
 class Server:
@@ -98,7 +99,7 @@ class Server:
         self.state_updates = StateUpdates()
         self.assistants = AssistantRegistry(store)
         self.crons = CronRegistry(store)
-        self.webhooks = WebhookSender(system, store, webhooks)
+        self.webhooks = WebhookSender(system, store, webhooks, describe=described, encode=dumps)
         self.temporary.before = self.webhooks.capture
         self.temporary.keeps = self.crons.needs
         self.ttls = ThreadTtls(store)

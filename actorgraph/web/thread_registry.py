@@ -299,7 +299,7 @@ class TemporaryThreads:
     """
 
     before: Callable[[str], Awaitable[None]]
-    keeps: Callable[[StoredThread], Awaitable[bool]]
+    keeps: Callable[[str, Mapping[str, Any]], Awaitable[bool]]
 
     def __init__(self, system: ActorSystem, threads: Registry) -> None:
         self._system = system
@@ -320,7 +320,7 @@ class TemporaryThreads:
             if thread.thread_id in self._watched or age < timedelta(seconds=YOUNG_S):
                 continue
             runs = await self._system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES)
-            if not runs and not await self.keeps(thread):
+            if not runs and not await self.keeps(thread.thread_id, thread.metadata):
                 await self._remove(thread.thread_id)
             elif not runs:
                 continue

@@ -59,7 +59,7 @@ async def create(call: ApiCall) -> response_types.Thread:
             await shielded(lambda: undo_creation(server, thread_id))
             raise
     if made and body.ttl is not None:
-        await server.ttls.set(thread_id, body.ttl)
+        await server.ttls.put(thread_id, bodies.stored_ttl(body.ttl))
     return await thread_response(call, thread)
 
 
@@ -94,7 +94,7 @@ async def patch(call: ApiCall) -> response_types.Thread:
     merged = {**said, **wanted}
     await _merge_values(call, thread, body)
     if body.ttl is not None:
-        await call.server.ttls.set(thread.thread_id, body.ttl)
+        await call.server.ttls.put(thread.thread_id, bodies.stored_ttl(body.ttl))
     return await thread_response(call, await call.server.threads.merge(thread, merged))
 
 

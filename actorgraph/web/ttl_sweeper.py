@@ -11,8 +11,8 @@ from actorgraph.superstep.snapshot import iso
 from actorgraph.values.commits import ListCheckpoints
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.endpoint import Server
+from actorgraph.web.jobs.thread_ttls import StoredTtl
 from actorgraph.web.thread_state import remove_thread
-from actorgraph.web.thread_ttls import StoredTtl
 
 SWEEP_S = 60.0
 """Seconds between two sweeps."""

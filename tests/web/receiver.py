@@ -1,4 +1,4 @@
-"""A receiver of webhooks, with answers that a test chooses."""
+"""A receiver of webhooks: a real server that keeps requests, and answers with given statuses."""
 
 import json
 import threading

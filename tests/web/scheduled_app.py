@@ -11,7 +11,8 @@ import uvicorn
 
 from actorgraph import ActorSystem, SqliteSaver
 from actorgraph.stores import SqliteStore
-from actorgraph.web import background, served
+from actorgraph.web import served
+from actorgraph.web.jobs import background
 from tests.web.apps import GRAPHS
 from tests.web.receiver import Receiver
 

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from actorgraph.web.cron_plan import (
+from actorgraph.errors import InvalidConfigError
+from actorgraph.web.jobs.cron_plan import (
     NoTick,
     StartTick,
     Timetable,
@@ -14,7 +15,6 @@ from actorgraph.web.cron_plan import (
     next_tick,
     time_of,
 )
-from actorgraph.web.problems import Unprocessable
 
 
 def at(text: str) -> datetime:
@@ -118,7 +118,7 @@ def test_bad_timetables_are_refused(schedule, zone, text):
     """
     A schedule without a time and an unknown zone are refused when the cron is made.
     """
-    with pytest.raises(Unprocessable, match=text):
+    with pytest.raises(InvalidConfigError, match=text):
         check_timetable(schedule, zone)
 
 
@@ -128,7 +128,7 @@ def test_times_are_read():
     """
     assert time_of("2026-01-01T02:00:00+02:00") == time_of("2026-01-01T00:00:00")
     assert time_of(None) is None
-    with pytest.raises(Unprocessable, match="end_time"):
+    with pytest.raises(InvalidConfigError, match="end_time"):
         time_of("tomorrow")
 
 

@@ -14,7 +14,7 @@ from actorgraph import ActorSystem, PostgresSaver, SqliteSaver
 from actorgraph.stores import PostgresStore, SqliteStore
 from actorgraph.web import GraphRoutes
 from actorgraph.web.cron_actor import CronActor
-from actorgraph.web.cron_plan import WaitForTick
+from actorgraph.web.jobs.cron_plan import WaitForTick
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 

@@ -8,8 +8,7 @@ from ipaddress import ip_address
 import pytest
 
 from actorgraph.errors import InvalidConfigError
-from actorgraph.web.problems import Unprocessable
-from actorgraph.web.webhook_policy import (
+from actorgraph.web.jobs.webhook_policy import (
     Target,
     WebhookAttempt,
     WebhookPolicy,
@@ -85,7 +84,7 @@ def test_urls_that_are_refused(url):
     """
     A URL that could lead elsewhere than it seems, or split a header, is refused at the start.
     """
-    with pytest.raises(Unprocessable, match="webhook"):
+    with pytest.raises(InvalidConfigError, match="webhook"):
         target_of(url, ANY)
 
 
@@ -110,7 +109,7 @@ def test_the_list_of_hosts(hosts, url, allowed):
     if allowed:
         assert target_of(url, policy).host
     else:
-        with pytest.raises(Unprocessable, match="not allowed"):
+        with pytest.raises(InvalidConfigError, match="not allowed"):
             target_of(url, policy)
 
 

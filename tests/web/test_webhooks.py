@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from actorgraph import ActorSystem, SqliteSaver
 from actorgraph.stores import SqliteStore
 from actorgraph.web import GraphRoutes
-from actorgraph.web.webhook_client import send
-from actorgraph.web.webhook_policy import WebhookPolicy, signed_headers, target_of
-from actorgraph.web.webhooks import WebhookSender
+from actorgraph.web.jobs.webhook_client import send
+from actorgraph.web.jobs.webhook_policy import WebhookPolicy, signed_headers, target_of
+from actorgraph.web.jobs.webhooks import WebhookSender
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 from tests.web.receiver import SECRET, Receiver, receiving

@@ -4,6 +4,7 @@ The two are items of their own: clients write the first, servers the second, so 
 a change of the other.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
@@ -11,9 +12,8 @@ from uuid import NAMESPACE_OID, uuid5
 import msgspec
 from msgspec import Struct
 
-from actorgraph.web.cron_plan import CronDecision, NoTick, Timetable, decide_tick, time_of
-from actorgraph.web.stored_items import ItemKind
-from actorgraph.web.thread_registry import StoredThread
+from actorgraph.web.jobs.cron_plan import CronDecision, NoTick, Timetable, decide_tick, time_of
+from actorgraph.web.jobs.stored_items import ItemKind
 
 CRON = "cron_id"
 """The key in the metadata of runs and threads for the cron that started them."""
@@ -122,16 +122,14 @@ class CronRegistry:
         """Decide what a cron does next, from its stored items."""
         return decide_tick(cron.timetable, await self.fired(cron), now)
 
-    async def needs(self, thread: StoredThread) -> bool:
+    async def needs(self, thread_id: str, metadata: Mapping[str, Any]) -> bool:
         """Whether a thread is that of a tick which isn't noted as started.
 
         While it exists, no other server can start the tick's run again.
         """
-        cron_id = thread.metadata.get(CRON)
+        cron_id = metadata.get(CRON)
         cron = await self.get(cron_id) if isinstance(cron_id, str) else None
         if cron is None:
             return False
         following = await self.decide(cron, datetime.now(UTC))
-        return not isinstance(following, NoTick) and (
-            cron.thread_of(following.tick) == thread.thread_id
-        )
+        return not isinstance(following, NoTick) and (cron.thread_of(following.tick) == thread_id)

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from actorgraph.errors import InvalidConfigError
-from actorgraph.web.problems import Unprocessable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
@@ -129,28 +128,28 @@ def target_of(url: str, policy: WebhookPolicy) -> Target:
     """Take a webhook's URL apart and check all of it that is known before its name is resolved.
 
     Raises:
-        Unprocessable: it isn't a URL that the policy allows.
+        InvalidConfigError: it isn't a URL that the policy allows.
     """
     if not (url.isascii() and url.isprintable()) or set(url) & set(' \\"<>') or len(url) > 2048:
-        raise Unprocessable("webhook must be an ASCII URL without spaces, of at most 2048 bytes")
+        raise _refusal("webhook must be an ASCII URL without spaces, of at most 2048 bytes")
     try:
         parts = urlsplit(url)
         port, host = parts.port, (parts.hostname or "").rstrip(".")
     except ValueError as error:
-        raise Unprocessable(f"webhook is not a valid URL: {error}") from error
+        raise _refusal(f"webhook is not a valid URL: {error}") from error
     if parts.scheme not in policy.schemes:
-        raise Unprocessable(f"webhook must begin with {' or '.join(policy.schemes)}://")
+        raise _refusal(f"webhook must begin with {' or '.join(policy.schemes)}://")
     if "@" in parts.netloc or parts.fragment:
-        raise Unprocessable("webhook must have no user name, password or fragment")
+        raise _refusal("webhook must have no user name, password or fragment")
     if port is None:
         port = 443 if parts.scheme == "https" else 80
     if port not in policy.ports:
-        raise Unprocessable(f"webhook's port {port} is not allowed")
+        raise _refusal(f"webhook's port {port} is not allowed")
     literal = _literal(host)
     if literal is not None and not policy.private and not is_public(literal):
-        raise Unprocessable("webhook's address is not public")
+        raise _refusal("webhook's address is not public")
     if not any(_matches(host, pattern.lower()) for pattern in policy.hosts):
-        raise Unprocessable(f"webhook's host {host!r} is not allowed")
+        raise _refusal(f"webhook's host {host!r} is not allowed")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(parts.scheme, host, port, path)
 
@@ -159,7 +158,7 @@ def _literal(host: str) -> Address | None:
     """Return the address that a host is; None for a name.
 
     Raises:
-        Unprocessable: it is neither a name nor an address in its usual form. Numbers such as
+        InvalidConfigError: it is neither a name nor an address in its usual form. Numbers such as
             "2130706433" and "0177.0.0.1" are addresses for some resolvers.
     """
     try:
@@ -167,7 +166,7 @@ def _literal(host: str) -> Address | None:
     except ValueError:
         last = host.rpartition(".")[2]
         if _NAME.fullmatch(host) is None or _NUMBER.fullmatch(last) or len(host) > 253:
-            raise Unprocessable(f"webhook's host {host!r} is not a name or an address") from None
+            raise _refusal(f"webhook's host {host!r} is not a name or an address") from None
         return None
 
 
@@ -244,3 +243,7 @@ def pause_after(attempt: WebhookAttempt, count: int, policy: WebhookPolicy) -> f
     if attempt.forbidden or attempt.status == 410 or count >= policy.attempts:
         return None
     return min(policy.pause_s * 4 ** min(count - 1, 20), policy.pause_max_s)
+
+
+def _refusal(text: str) -> InvalidConfigError:
+    return InvalidConfigError(text, do="send a webhook that the server's WebhookPolicy allows")

@@ -18,24 +18,19 @@ from msgspec import Struct
 
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.system import ActorSystem
-from actorgraph.api.system.thread_index import assistant_id
-from actorgraph.errors import ActorGraphError
+from actorgraph.errors import ActorGraphError, InvalidConfigError, SystemBusyError
 from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web.jsonable import dumps
-from actorgraph.web.problems import TooMany, Unprocessable, public_reason
-from actorgraph.web.stored_items import ItemKind
-from actorgraph.web.thread_registry import moment
-from actorgraph.web.webhook_client import Resolve, http_client, resolve, send
-from actorgraph.web.webhook_policy import Target, WebhookPolicy, pause_after, target_of
+from actorgraph.web.jobs.stored_items import ItemKind
+from actorgraph.web.jobs.webhook_client import Resolve, http_client, resolve, send
+from actorgraph.web.jobs.webhook_policy import Target, WebhookPolicy, pause_after, target_of
 
 KEPT = "actorgraph.web"
 """The key in a run's metadata for what its request has asked for."""
 YOUNG_S = 60.0
 """Age in seconds below which a webhook without a run is kept: its run may be about to start."""
 LOOK_S = 5.0
-_STATUS = {"cancelled": "interrupted", "parked": "error"}
 
 
 class StoredWebhook(Struct):
@@ -67,6 +62,8 @@ class WebhookSender:
         system: of the runs.
         store: keeps the webhooks.
         policy: where they may go; None refuses all.
+        describe: returns the fields of a body for a run that has ended, except the values.
+        encode: encodes a body as JSON.
         find: resolves names.
         look_s: seconds between two looks at the store.
     """
@@ -77,6 +74,8 @@ class WebhookSender:
         store: Any,
         policy: WebhookPolicy | None,
         *,
+        describe: Callable[[Run], dict[str, Any]],
+        encode: Callable[[Any], bytes],
         find: Resolve = resolve,
         look_s: float = LOOK_S,
     ) -> None:
@@ -85,6 +84,7 @@ class WebhookSender:
         self._system = system
         self._items = ItemKind(store, "webhooks")
         self._policy = policy
+        self._described, self._encode = describe, encode
         self._find = find
         self._look_s = look_s
         self._mine: set[str] = set()
@@ -97,15 +97,18 @@ class WebhookSender:
         """Refuse a webhook that the policy doesn't allow.
 
         Raises:
-            Unprocessable: it isn't allowed.
-            TooMany: too many wait to be sent.
+            InvalidConfigError: it isn't allowed.
+            SystemBusyError: too many wait to be sent.
         """
         if self._policy is None:
-            raise Unprocessable(
-                "webhooks are not enabled on this server; join or stream the run instead"
+            raise InvalidConfigError(
+                "webhooks are not enabled on this server",
+                do="join or stream the run, or pass webhooks=WebhookPolicy(...) to GraphRoutes",
             )
         if self._pending >= self._policy.pending_max:
-            raise TooMany("Too many webhooks wait to be sent", headers={"Retry-After": "60"})
+            raise SystemBusyError(
+                f"{self._pending} webhooks wait to be sent", do="retry later", retry_after_s=60.0
+            )
         return target_of(url, self._policy)
 
     @asynccontextmanager
@@ -128,7 +131,7 @@ class WebhookSender:
         started: list[Run] = []
         try:
             if key is None or await self._items.get(identifier) is None:
-                await self._put(identifier, StoredWebhook(url, thread_id, moment()))
+                await self._put(identifier, StoredWebhook(url, thread_id, _later(0)))
             yield started.append
         finally:
             if started:
@@ -226,9 +229,9 @@ class WebhookSender:
                 values = await values_after(graph, run)
             except ActorGraphError as error:
                 event("warning", "webhook.without_values", webhook=identifier, error=repr(error))
-        body = dumps({**described(run), "values": values})
+        body = self._encode({**self._described(run), "values": values})
         if len(body) > self._policy.body_bytes:
-            body = dumps({**described(run), "values": None, "values_omitted": True})
+            body = self._encode({**self._described(run), "values": None, "values_omitted": True})
         stored.body = body.decode()
         await self._put(identifier, stored)
         return stored
@@ -241,7 +244,7 @@ class WebhookSender:
         while True:
             try:
                 target = target_of(stored.url, policy)
-            except Unprocessable as error:  # the policy has changed
+            except InvalidConfigError as error:  # the policy has changed
                 await self._end(identifier, stored, str(error))
                 return
             async with self._limiter:
@@ -293,21 +296,3 @@ async def values_after(graph: Any, run: Run) -> Any:
     async for snapshot in own:
         return snapshot.values
     return newest.values
-
-
-def described(run: Run) -> dict[str, Any]:
-    """Return the fields of a webhook's body, except the values."""
-    said: dict[str, Any] = run.metadata.get(KEPT, {})
-    failed = run.status in ("error", "timeout", "parked")
-    return {
-        "run_id": run.id,
-        "thread_id": run.thread_id,
-        "assistant_id": said.get("assistant") or assistant_id(run.graph),
-        "graph_id": run.graph,
-        "status": _STATUS.get(run.status, run.status),
-        "metadata": {k: v for k, v in run.metadata.items() if k != KEPT},
-        "multitask_strategy": said.get("if_busy", "reject"),
-        "created_at": run.created_at.isoformat(),
-        "run_ended_at": moment(),
-        "error": public_reason(run.reason) if failed else None,
-    }

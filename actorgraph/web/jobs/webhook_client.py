@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 
 from actorgraph.errors import MissingExtraError
-from actorgraph.web.webhook_policy import (
+from actorgraph.web.jobs.webhook_policy import (
     Address,
     Target,
     WebhookAttempt,

@@ -6,8 +6,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from actorgraph.web import bodies
-from actorgraph.web.stored_items import ItemKind
+from actorgraph.web.jobs.stored_items import ItemKind
 
 
 class StoredTtl(Struct):
@@ -43,17 +42,6 @@ class ThreadTtls:
 
     def __init__(self, store: Any) -> None:
         self._items = ItemKind(store, "thread_ttls")
-
-    async def set(self, thread_id: str, ttl: bodies.ThreadTtl | float) -> None:
-        """Set a thread's time to live.
-
-        Args:
-            ttl: a number means minutes until it is deleted.
-        """
-        if isinstance(ttl, int | float):
-            await self.put(thread_id, StoredTtl(ttl, "delete"))
-        else:
-            await self.put(thread_id, StoredTtl(ttl.ttl, ttl.strategy))
 
     async def put(self, thread_id: str, ttl: StoredTtl) -> None:
         """Store a thread's time to live."""

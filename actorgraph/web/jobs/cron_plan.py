@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 from msgspec import Struct
 
-from actorgraph.web.problems import Unprocessable
+from actorgraph.errors import InvalidConfigError
 
 FIELDS = 5
 
@@ -89,30 +89,30 @@ def check_timetable(schedule: str, timezone: str | None) -> None:
     """Refuse a schedule or a time zone that doesn't exist.
 
     Raises:
-        Unprocessable: the schedule has no tick, or the zone is unknown.
+        InvalidConfigError: the schedule has no tick, or the zone is unknown.
     """
     if len(schedule.split()) != FIELDS:
-        raise Unprocessable(
+        raise _refusal(
             f"schedule {schedule!r} must have five fields: minute, hour, day, month, day of week"
         )
     try:
         if timezone is not None:
             ZoneInfo(timezone)
     except (ValueError, OSError, KeyError) as error:
-        raise Unprocessable(f"timezone {timezone!r} is unknown: use e.g. 'Europe/Paris'") from error
+        raise _refusal(f"timezone {timezone!r} is unknown: use e.g. 'Europe/Paris'") from error
     try:
         found = next_tick(schedule, timezone, datetime(2000, 1, 1, tzinfo=UTC))
     except CronSimError as error:
-        raise Unprocessable(f"schedule {schedule!r} is invalid: {error}") from error
+        raise _refusal(f"schedule {schedule!r} is invalid: {error}") from error
     if found is None:
-        raise Unprocessable(f"schedule {schedule!r} has no time")
+        raise _refusal(f"schedule {schedule!r} has no time")
 
 
 def time_of(text: str | None) -> datetime | None:
     """Read an ISO 8601 time; without a zone it is UTC.
 
     Raises:
-        Unprocessable: it isn't one.
+        InvalidConfigError: it isn't one.
     """
     if text is None:
         return None
@@ -120,4 +120,10 @@ def time_of(text: str | None) -> datetime | None:
         found = datetime.fromisoformat(text)
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise Unprocessable(f"end_time {text!r} is not an ISO 8601 time") from error
+        raise _refusal(f"end_time {text!r} is not an ISO 8601 time") from error
+
+
+def _refusal(text: str) -> InvalidConfigError:
+    return InvalidConfigError(
+        text, do="use five fields such as '0 9 * * MON-FRI', and a name such as 'Europe/Paris'"
+    )
