@@ -3,6 +3,6 @@
 Needs the extra `studio`. Mounted into an application, or alone: `python -m actorgraph.studio`.
 """
 
-from actorgraph.studio.app import ACTIONS, Studio
+from actorgraph.studio.studio_app import ACTIONS, Studio
 
 __all__ = ["ACTIONS", "Studio"]

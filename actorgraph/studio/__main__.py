@@ -17,9 +17,9 @@ import anyio
 
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import ActorGraphError, InvalidConfigError
-from actorgraph.studio.app import Studio
-from actorgraph.studio.guard import LOOPBACK
+from actorgraph.studio.request_guard import LOOPBACK
 from actorgraph.studio.serving import serve_pages
+from actorgraph.studio.studio_app import Studio
 from actorgraph.web.app import is_local
 from actorgraph.web.lifespan import running
 
@@ -69,7 +69,7 @@ def system_named(name: str) -> ActorSystem:
     """Import the system that an argument names.
 
     Raises:
-        InvalidConfigError: there is none.
+        InvalidConfigError: the name is not that of an ActorSystem.
     """
     module, _, attribute = name.partition(":")
     sys.path.insert(0, "")
@@ -92,7 +92,7 @@ def reading(database: str) -> Any:
     Raises:
         InvalidConfigError: the file doesn't exist.
     """
-    from actorgraph import PostgresSaver, SqliteSaver
+    from actorgraph.checkpoints import PostgresSaver, SqliteSaver
 
     if database.startswith(("postgresql://", "postgres://")):
         return PostgresSaver(database, read_only=True)

@@ -1,4 +1,4 @@
-"""What a step changed: two JSON-like states compared key by key, as rows of a page. Pure."""
+"""The changes of a step: two JSON-like states compared key by key, as rows of a page. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeGuard

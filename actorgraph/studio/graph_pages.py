@@ -4,7 +4,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from actorgraph.studio.pages import Handler, StudioCall, drawn
+from actorgraph.studio.page_calls import Handler, StudioCall, drawn
 from actorgraph.studio.shown import part, whole
 from actorgraph.web.problems import NotFound
 

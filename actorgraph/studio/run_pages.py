@@ -8,7 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from actorgraph.errors import ActorGraphError
-from actorgraph.studio.pages import Handler, StudioCall
+from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.shown import moment, part
 from actorgraph.studio.thread_actions import MODES
 from actorgraph.web.problems import HttpProblem

@@ -10,7 +10,7 @@ from typing import Any
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
 
 EDGE = "branch:to:"
-"""What the names of channels that start a node begin with."""
+"""The beginning of the names of channels that start a node."""
 HIDDEN = (EDGE, "__")
 
 

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 
 from actorgraph.errors import MissingExtraError
 from actorgraph.loops import on_trio
-from actorgraph.studio.guard import TOKEN
+from actorgraph.studio.request_guard import TOKEN
 
 
 async def serve_pages(app: ASGIApp, host: str, port: int, token: str) -> None:

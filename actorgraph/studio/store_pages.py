@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.responses import Response
 
-from actorgraph.studio.pages import Handler, StudioCall
+from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.shown import moment, shown, whole
 from actorgraph.web.problems import HttpProblem
 

@@ -7,10 +7,10 @@ import uuid_utils
 from starlette.responses import Response
 
 from actorgraph.errors import ActorGraphError
-from actorgraph.studio.forms import FormError, answer_of, json_or_text
-from actorgraph.studio.pages import Handler, StudioCall
+from actorgraph.studio.page_calls import Handler, StudioCall
+from actorgraph.studio.question_forms import FormError, answer_of, json_or_text
 from actorgraph.studio.shown import part
-from actorgraph.studio.source import ThreadEntry
+from actorgraph.studio.studio_reader import ThreadEntry
 from actorgraph.studio.thread_pages import TITLE, admitted
 from actorgraph.studio.thread_views import questions_of
 from actorgraph.values.commands import Command
@@ -70,7 +70,7 @@ async def edit(call: StudioCall) -> Response:
 
 
 async def replay(call: StudioCall) -> Response:
-    """Run again from a checkpoint, on a branch; or replay what was recorded, calling no node."""
+    """Run again from a checkpoint, on a branch; or replay the recorded results, calling no node."""
     entry = await _admitted(call)
     options: dict[str, Any] = {}
     if call.form.get("mode") == "recorded":

@@ -10,15 +10,15 @@ from starlette.responses import Response
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.runtime.clock import microseconds_now
-from actorgraph.studio.pages import Handler, StudioCall, drawn
+from actorgraph.studio.page_calls import Handler, StudioCall, drawn
 from actorgraph.studio.shown import moment, part
 from actorgraph.studio.shown import whole as whole_text
-from actorgraph.studio.source import (
+from actorgraph.studio.steps import checkpoint_of, parent_of
+from actorgraph.studio.studio_reader import (
+    ListFilter,
     ThreadEntry,
-    ThreadFilter,
     ThreadsPage,
 )
-from actorgraph.studio.steps import checkpoint_of, parent_of
 from actorgraph.studio.thread_views import (
     failures_of,
     marks_of,
@@ -39,8 +39,8 @@ async def threads(call: StudioCall) -> Response:
     """List threads."""
     wanted = await call.may("studio.read")
     query = call.query
-    given = {name: query.get(name, "") for name in ThreadFilter.__struct_fields__}
-    asked, problem = ThreadFilter(**given), ""
+    given = {name: query.get(name, "") for name in ListFilter.__struct_fields__}
+    asked, problem = ListFilter(**given), ""
     try:
         found = await call.source.threads(asked, wanted, query.get("after"), call.allows)
     except ValueError as error:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from actorgraph.studio.changes import changes
-from actorgraph.studio.forms import Form, form_of
+from actorgraph.studio.question_forms import Form, form_of
 from actorgraph.studio.shown import Moment, Shown, moment, plain, shown
 from actorgraph.studio.steps import checkpoint_of, parent_of, task_state
 from actorgraph.values.state_snapshot import StateSnapshot

@@ -361,7 +361,7 @@ class TestReaders:
                 await out.wait()
             return page
 
-        monkeypatch.setattr("actorgraph.api.system.elsewhere.read_page", slow_once)
+        monkeypatch.setattr("actorgraph.api.system.stored_runs.read_page", slow_once)
         slow, found = Turnstile({"bar": ["slow"]}), dict[str, RunEvent]()
         async with fleet.system("accept") as web, soon(), anyio.create_task_group() as group:
             run = await web.start("g", "t", {"bar": []})

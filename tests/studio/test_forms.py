@@ -1,8 +1,8 @@
-"""actorgraph.studio.forms: fields of questions, and their answers."""
+"""actorgraph.studio.question_forms: fields of questions, and their answers."""
 
 import pytest
 
-from actorgraph.studio.forms import ANSWER, FormError, answer_of, form_of
+from actorgraph.studio.question_forms import ANSWER, FormError, answer_of, form_of
 
 ORDER = {
     "question": "Approve?",

@@ -1,11 +1,11 @@
-"""actorgraph.studio.guard: who gets to a page, and with which headers."""
+"""actorgraph.studio.request_guard: who gets to a page, and with which headers."""
 
 import pytest
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
-from actorgraph.studio.guard import COOKIE, LOOPBACK, StudioGuard, host_name, is_same_origin
+from actorgraph.studio.request_guard import COOKIE, LOOPBACK, StudioGuard, host_name, is_same_origin
 
 TOKEN = "t0ken"  # noqa: S105 - of tests
 
@@ -53,7 +53,7 @@ class TestSessions:
 
     def test_a_redirect_stays_on_this_server(self):
         """
-        A path that begins with two slashes is no address of another server.
+        A path that begins with two slashes isn't taken for another server's address.
         """
         found = client().get(
             f"http://127.0.0.1:8124//evil.example/?token={TOKEN}", follow_redirects=False

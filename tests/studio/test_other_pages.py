@@ -35,7 +35,7 @@ class TestRuns:
 
     async def test_an_unknown_run_is_counted(self, place):
         """
-        What could not be changed is said, and the rest is done.
+        The page counts the runs that could not be changed; the others are.
         """
         html = await place.post("/runs", do="cancel", run=["0" * 32])
 

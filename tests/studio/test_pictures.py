@@ -61,7 +61,7 @@ class TestWaterfall:
         assert "<img>" not in svg
         assert bars(svg)
 
-    def test_without_tasks_there_is_no_drawing(self):
+    def test_a_thread_without_tasks_is_not_drawn(self):
         """
         A thread without steps has no empty picture.
         """
@@ -80,7 +80,7 @@ class TestCharts:
         assert heights.index(min(heights)) == 2
         assert "now 5 runs, at most 10 runs" in svg
 
-    def test_no_values_are_no_line(self):
+    def test_a_chart_without_samples_has_its_title_alone(self):
         """
         A chart before the first sample shows 0.
         """

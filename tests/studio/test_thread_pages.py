@@ -148,7 +148,7 @@ class TestActions:
         assert "branch</span>" in await place.get("/threads/t")
 
     @pytest.mark.parametrize("values", ["[1]", "text", '{"log": '])
-    async def test_values_that_are_no_object_are_refused(self, place, values):
+    async def test_values_must_be_an_object(self, place, values):
         """
         Nothing is written, and the page says why.
         """

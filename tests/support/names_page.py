@@ -13,7 +13,7 @@ PAGE = ROOT / "docs" / "reference" / "names.md"
 
 HOMES = (
     *("types", "graph", "functional", "streams", "checkpoints", "systems", "errors"),
-    *("channels", "messages", "codec", "caches", "stores", "sessions", "prebuilt", "web"),
+    *("channels", "messages", "codec", "caches", "stores", "sessions", "prebuilt", "web", "studio"),
     *("testing", "testing.conformance", "migrate", "compat", "dispatch"),
 )
 """The modules that programs import from, besides the root."""

@@ -19,10 +19,10 @@ import anyio
 import uuid_utils
 
 from actorgraph.api.system.base import checked_loop_limit, policy_of
-from actorgraph.api.system.elsewhere import ElsewhereMethods
 from actorgraph.api.system.lifecycle import CLOSING
 from actorgraph.api.system.run_arguments import StartOptions, checked_call
 from actorgraph.api.system.run_handle import Run, RunFeed
+from actorgraph.api.system.stored_runs import StoredRunMethods
 from actorgraph.api.system.thread_index import (
     ThreadFilter,
     ThreadInfo,
@@ -53,7 +53,7 @@ from actorgraph.values.systems import (
 _IF_BUSY = ("reject", "enqueue", "interrupt", "rollback")
 
 
-class ActorSystem(ElsewhereMethods):
+class ActorSystem(StoredRunMethods):
     """Runs several graphs over one saver, one run per thread at a time.
 
     Use it as `async with`, once; its methods belong to the event loop in which it was entered.

@@ -198,8 +198,9 @@ class SqliteBackend:
         self._waits = True
 
     async def _open_to_read(self) -> None:
-        """Connect to an existing file; see `open` for what is raised."""
-        source = f"{Path(os.path.abspath(self.path)).as_uri()}?mode=ro"  # noqa: ASYNC240, PTH100 - no I/O
+        """Connect to an existing file; raises as `open`."""
+        place = os.path.abspath(self.path)  # noqa: ASYNC240, PTH100 - it doesn't wait
+        source = f"{Path(place).as_uri()}?mode=ro"
         settings = ConnectionSettings(
             source,
             uri=True,

@@ -100,7 +100,7 @@ def chromium():
     path = browser_path()
     if path is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium")
-    sync = pytest.importorskip("playwright.sync_api")
+    sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with sync.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield browser
@@ -159,7 +159,7 @@ def watched(chromium, server, **options):
 @pytest.fixture
 def view(chromium, server):
     """
-    A page in a session; at the end it must have asked nobody else, and complained of nothing.
+    A page in a session; at the end it must have asked this server alone, and complained of nothing.
     """
     with watched(chromium, server) as made:
         yield made

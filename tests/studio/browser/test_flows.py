@@ -177,7 +177,7 @@ def test_pages_are_accessible(chromium, server, scheme):
     """
     Axe finds nothing to mend on any page, in light and in dark.
     """
-    axe = pytest.importorskip("axe_core_python.sync_playwright").Axe()
+    axe = pytest.importorskip("axe_core_python.sync_playwright", reason="axe is not installed").Axe()
     with watched(chromium, server, color_scheme=scheme) as view:
         page = view.start("ask", f"axe-{scheme}")
         status(page, "interrupted")

@@ -1,4 +1,4 @@
-"""Source: what the pages read, of a running system or of a saver alone."""
+"""StudioReader: what the pages read, of a running system or of a saver alone."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ THREADS_MAX = 50
 """Threads of one page."""
 
 
-class ThreadFilter(msgspec.Struct, frozen=True):
+class ListFilter(msgspec.Struct, frozen=True):
     """The threads to list; empty fields match all."""
 
     prefix: str = ""
@@ -80,7 +80,7 @@ class StepsPage(msgspec.Struct, frozen=True):
     before: str | None
 
 
-class Source:
+class StudioReader:
     """Reads threads, runs and stores; see the module's docstring.
 
     Attributes:
@@ -146,7 +146,7 @@ class Source:
         found = await self.saver.aget_tuple(_place(thread_id))
         return None if found is None else _entry(thread_id, snapshot_of(found))
 
-    async def _stored_threads(self, asked: ThreadFilter, at: int) -> ThreadsPage:
+    async def _stored_threads(self, asked: ListFilter, at: int) -> ThreadsPage:
         """List threads by their checkpoints, which are sorted by time."""
         rows, known = list[ThreadEntry](), set[str]()
         async for one in self.saver.alist(None, limit=LOOKED_AT_MAX):
@@ -175,7 +175,7 @@ class Source:
 
     async def threads(
         self,
-        asked: ThreadFilter,
+        asked: ListFilter,
         wanted: Mapping[str, Any],
         after: str | None,
         allows: Callable[[ThreadEntry], Awaitable[bool]],
@@ -249,7 +249,7 @@ class Source:
             after = found.cursor
             if after is None:
                 break
-        if len(rows) > limit:  # what is cut off begins the next page
+        if len(rows) > limit:  # the rest begins the next page
             return RunsPage(tuple(rows[:limit]), rows[limit - 1].id)
         return RunsPage(tuple(rows), after)
 
@@ -361,7 +361,7 @@ def metadata_of(text: str) -> dict[str, Any]:
     return found
 
 
-def matches(entry: ThreadEntry, asked: ThreadFilter) -> bool:
+def matches(entry: ThreadEntry, asked: ListFilter) -> bool:
     """Whether a thread is one of those that are asked for."""
     return (
         entry.thread_id.startswith(asked.prefix)

@@ -1,4 +1,4 @@
-"""What all pages share: the request with its rights, templates, and answers to errors.
+"""Shared by all pages: the request with its rights, templates, and answers to errors.
 
 A handler returns a `Response`; an error of the library becomes a page with its text, any other
 one is logged and answered without details.
@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from actorgraph.errors import ActorGraphError
 from actorgraph.runtime.log import event
-from actorgraph.studio.source import Source, ThreadEntry
+from actorgraph.studio.studio_reader import StudioReader, ThreadEntry
 from actorgraph.web.access import Access, contains
 from actorgraph.web.endpoint import parameters_of
 from actorgraph.web.problems import HttpProblem, NotFound, response_to
@@ -66,7 +66,7 @@ class StudioCall(msgspec.Struct):
     """
 
     request: Request
-    source: Source
+    source: StudioReader
     access: Access
     principal: Any = None
     form: Mapping[str, str] = {}
@@ -108,7 +108,7 @@ class StudioCall(msgspec.Struct):
         """Return the system of a studio that may act.
 
         Raises:
-            ReadOnly: there is none.
+            ReadOnly: the studio only reads.
         """
         if self.source.system is None:
             raise ReadOnly

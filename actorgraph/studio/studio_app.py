@@ -23,9 +23,9 @@ from actorgraph.studio import (
     thread_actions,
     thread_pages,
 )
-from actorgraph.studio.guard import LOOPBACK, StudioGuard
-from actorgraph.studio.pages import Handler, StudioCall, answer
-from actorgraph.studio.source import Source
+from actorgraph.studio.page_calls import Handler, StudioCall, answer
+from actorgraph.studio.request_guard import LOOPBACK, StudioGuard
+from actorgraph.studio.studio_reader import StudioReader
 from actorgraph.web.access import Access, Authenticate, Authorize
 from actorgraph.web.app import GraphRoutes, effective_authorize
 from actorgraph.web.endpoint import with_slashes
@@ -82,7 +82,7 @@ class Studio:
         rest = None
         if system is not None:
             rest = GraphRoutes(system, authorize=rules, authenticate=authenticate)
-        self._source = Source(rest.server if rest else None, saver, place)
+        self._source = StudioReader(rest.server if rest else None, saver, place)
         self._access = Access(rules, authenticate)
         routes: list[BaseRoute] = [
             *self._routes(),
