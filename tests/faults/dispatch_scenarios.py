@@ -160,13 +160,7 @@ async def fill_and_kill(place: Place, options: WorkerOptions, runs: int) -> Take
         made = await fleet.start(3)
         await accept_all(webs, names)
         await fleet.until(lambda: len(fleet.begun()) == runs)
-<<<<<<< ours
         gone = _had_by(fleet, made[0])
-=======
-        # A machine under load may have made a worker lose its lease, and runs, before.
-        newest = {call.name: call.pid for call in fleet.calls()}
-        gone = {name for name, pid in newest.items() if pid == made[0].pid}
->>>>>>> theirs
         made[0].kill()
         killed_at = time.time()
         alive = {made[1].pid, made[2].pid}

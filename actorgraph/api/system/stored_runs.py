@@ -304,6 +304,13 @@ class StoredRunMethods(LifecycleMethods):
             return None
         return Run(job, actor.cancel)
 
+    async def _reread(self, run: bytes) -> RunRow | None:
+        """Read the row of a run that a caller waits for."""
+        if self._dispatch is None:
+            return await self._row(run)
+        row = await self._dispatch.row(run)
+        return None if row is None else self._explained(row)
+
     def _stored(self, row: RunRow, looked: float = 0.0) -> StoredRun:
         """Return a run that is known from its row alone.
 
@@ -321,7 +328,7 @@ class StoredRunMethods(LifecycleMethods):
             return await self._values(row.graph, row.thread_id)
 
         access = RunAccess(
-            reread=lambda: self._row(row.run),
+            reread=partial(self._reread, row.run),
             page=page,
             values=values,
             ask_cancel=self._end_row,

@@ -27,6 +27,7 @@ from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.job import Job
+from actorgraph.runtime.system.row_batches import RowBatches
 from actorgraph.superstep.dispatching import (
     BATCH_MAX,
     claimable,
@@ -45,6 +46,9 @@ TAKEN_MAX = 32
 """Hints that are taken at once: few, so that workers share a burst of runs."""
 NEWS_S = 0.02
 """Shortest time between two publications; readers of other processes are behind by that."""
+CLAIM_S = 0.01
+"""Shortest time between two claims, of hinted runs and of next ones each: a transaction costs more
+than a run, so under load they gather meanwhile. An idle system claims at once."""
 WAKE_S = 0.025
 """Shortest time between two wake-ups of readers: those with news look in one transaction."""
 LOOK_S = 2.0
@@ -167,6 +171,7 @@ class DispatchActor:
         self.stored_since = 0
         self.claimed = 0
         self.swept = 0
+        self._rows = RowBatches(host)
         actor.on_left.append(self._on_left)
 
     async def serve(self) -> None:
@@ -194,7 +199,9 @@ class DispatchActor:
     # --- runs that are offered ---
 
     async def _serve_hints(self) -> None:
+        pace = _Pace(CLAIM_S)
         while self._actor.draining is None:
+            await pace.wait()
             all_kinds, new = self._room()
             full = self._full_graphs()
             graphs = [graph for graph in self._graphs if graph not in full]
@@ -295,10 +302,12 @@ class DispatchActor:
         """Claim the next run of each thread that has become free here."""
         # Needed, because the hint of a run that had to wait for its thread is settled: the system
         # that ends the run before it is the first to know that its turn has come.
+        pace = _Pace(CLAIM_S)
         while True:
             self._some_ended = gate = Gate()
             if not self._ended:
                 await gate.wait()
+            await pace.wait()
             threads = _taken(self._ended)
             open_rows = await self._host.reader.ask(ListRuns(open_of=threads))
             due = following(open_rows)
@@ -458,6 +467,14 @@ class DispatchActor:
 
         return pause
 
+    async def row(self, run: bytes) -> RunRow | None:
+        """Read the row of a run, together with those that others wait for; None if unknown.
+
+        Raises:
+            StorageError: as `RowBatches.row`.
+        """
+        return await self._rows.row(run)
+
     async def _wake_readers(self) -> None:
         while True:
             self._some_noted = gate = Gate()
@@ -480,6 +497,20 @@ class DispatchActor:
 def _until_look(now: float) -> float:
     """Seconds until a reader looks that has no news: `LOOK_S` or a bit more, see above."""
     return ceil((now + LOOK_S) / LOOK_TOGETHER_S) * LOOK_TOGETHER_S - now
+
+
+class _Pace:
+    """Keeps a time between the turns of a loop."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._next = 0.0
+
+    async def wait(self) -> None:
+        """Wait until the time since the last turn is over; at once after a longer one."""
+        if (left := self._next - time.monotonic()) > 0:
+            await anyio.sleep(left)
+        self._next = time.monotonic() + self._seconds
 
 
 def _taken(keys: dict[K, None]) -> tuple[K, ...]:

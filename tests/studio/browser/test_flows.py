@@ -7,6 +7,8 @@ import pytest
 from tests.studio.browser.app import HOSTILE, TOKEN
 from tests.studio.browser.conftest import serving, watched
 
+AXE = "axe_core_python.sync_playwright"
+
 
 def status(page, name):
     """Wait until the thread of a page has a status."""
@@ -177,7 +179,7 @@ def test_pages_are_accessible(chromium, server, scheme):
     """
     Axe finds nothing to mend on any page, in light and in dark.
     """
-    axe = pytest.importorskip("axe_core_python.sync_playwright", reason="axe is not installed").Axe()
+    axe = pytest.importorskip(AXE, reason="axe is not installed").Axe()
     with watched(chromium, server, color_scheme=scheme) as view:
         page = view.start("ask", f"axe-{scheme}")
         status(page, "interrupted")
