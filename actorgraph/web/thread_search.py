@@ -84,7 +84,8 @@ async def _indexed(call: ApiCall, body: bodies.ThreadSearch) -> list[response_ty
     named = body.select is not None and not _STATE.intersection(body.select)
     if named and not body.extract:
         return [_of_row(row) for row in rows]
-    page = await _responses(call, [stored_thread(row) for row in rows[: body.limit]])
+    busy = {row.thread_id: row.status == "busy" for row in rows}
+    page = await _responses(call, [stored_thread(row) for row in rows[: body.limit]], busy)
     return page + [_of_row(row) for row in rows[body.limit :]]
 
 
@@ -125,7 +126,9 @@ async def _responses(call: ApiCall, threads: Sequence[StoredThread]) -> list[res
 
     async def read(thread: StoredThread) -> None:
         try:
-            found[thread.thread_id] = await thread_response(call, thread)
+            found[thread.thread_id] = await thread_response(
+                call, thread, busy=known.get(thread.thread_id)
+            )
         except Exception as error:  # noqa: BLE001 - raised below, alone
             errors.append(error)
 

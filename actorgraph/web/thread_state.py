@@ -74,9 +74,19 @@ def _task(task: PregelTask) -> response_types.StateTask:
 Config = dict[str, Any]
 
 
-async def thread_response(call: ApiCall, thread: StoredThread) -> response_types.Thread:
-    """Return a thread with its status and newest values."""
-    busy = bool(await call.server.system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES))
+async def thread_response(
+    call: ApiCall, thread: StoredThread, *, busy: bool | None = None
+) -> response_types.Thread:
+    """Return a thread with its status and newest values.
+
+    Args:
+        busy: whether it has an open run; None if that is to be looked up.
+    """
+    if busy is None:
+        open_runs = await call.server.system.runs(
+            thread_id=thread.thread_id, statuses=OPEN_STATUSES
+        )
+        busy = bool(open_runs)
     broken: str | None = None
     try:
         config = config_of(thread.thread_id, {})

@@ -98,6 +98,7 @@ ON CONFLICT (thread_id) DO UPDATE SET
 WHERE NOT registered
 """
 SELECT_ROW = "SELECT thread, registered, metadata, status FROM thread_index WHERE thread_id = ?"
+SELECT_REGISTERED = "SELECT thread, metadata, status FROM thread_index WHERE registered"
 PATCH = "UPDATE thread_index SET metadata = ?, updated = max(updated, ?) WHERE thread = ?"
 DROP = "DELETE FROM thread_index WHERE thread = ?"
 RESET = """
@@ -141,8 +142,7 @@ def apply(connection: sqlite3.Connection, request: ThreadRequest) -> CommitOutco
     match request:
         case TrackThreads():
             if connection.execute(IS_TRACKED).fetchone() is None:
-                for statement in (*TRACK, MARK_ALL):
-                    connection.execute(statement)
+                _track(connection)
         case PutThread():
             return Committed(_put(connection, request))
         case PatchThread():
@@ -157,6 +157,15 @@ def apply(connection: sqlite3.Connection, request: ThreadRequest) -> CommitOutco
                 if connection.execute(TAKE_MARK, mark).rowcount:
                     _index(connection, mark[0], one.row, one.values)
     return Committed()
+
+
+def _track(connection: sqlite3.Connection) -> None:
+    for statement in (*TRACK, MARK_ALL):
+        connection.execute(statement)
+    # A copy that was made of another kind of database has registrations without facts.
+    for thread, metadata, status in connection.execute(SELECT_REGISTERED).fetchall():
+        _set_facts(connection, thread, "m", _metadata_facts(metadata))
+        _set_facts(connection, thread, "s", (status_fact(status),))
 
 
 def _put(connection: sqlite3.Connection, put: PutThread) -> int:
