@@ -119,8 +119,15 @@ def _of_row(row: ThreadRow) -> response_types.Thread:
     )
 
 
-async def _responses(call: ApiCall, threads: Sequence[StoredThread]) -> list[response_types.Thread]:
-    """Read the states of threads together, which takes few transactions."""
+async def _responses(
+    call: ApiCall, threads: Sequence[StoredThread], busy: Mapping[str, bool] | None = None
+) -> list[response_types.Thread]:
+    """Read the states of threads together, which takes few transactions.
+
+    Args:
+        busy: thread id -> whether it has an open run; default: that is looked up.
+    """
+    known = busy or {}
     found: dict[str, response_types.Thread] = {}
     errors: list[Exception] = []
 
