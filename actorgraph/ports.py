@@ -27,7 +27,7 @@ class Saver(Protocol):
         keeps_runs: True if it also carries out the requests and queries of `values/systems.py`,
             and leases: runs of an ActorSystem over it then outlive the process.
         indexes_threads: True if it also carries out the requests and queries of
-            `values/threads.py`: threads are then found by an index. Default False.
+            `values/thread_rows.py`: threads are then found by an index. Default False.
         routes_runs: True if it stores the build, the priority and the time of a run; only then
             can they be given. Default False.
         hint_in_commit(make): calls `make` with the rows of each batch's new runs, and executes

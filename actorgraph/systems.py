@@ -6,7 +6,7 @@ Nothing is defined here.
 from actorgraph.api.system.prometheus import metrics_registry
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.system import ActorSystem
-from actorgraph.api.system.thread_index import ThreadInfo
+from actorgraph.api.system.thread_finder import ThreadInfo
 from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
 from actorgraph.values.systems import RunEvent
 

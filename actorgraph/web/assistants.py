@@ -6,7 +6,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.system.thread_index import assistant_id
+from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
 from actorgraph.web.endpoint import ApiCall, Endpoint, graph_of_assistant

@@ -3,7 +3,7 @@
 Each figure is of a server process of its own: uvicorn with one worker over SQLite or PostgreSQL, or
 `langgraph dev`. This process opens so many streams of runs at once, each of 10 steps and 20 custom
 chunks, and measures. CPU and memory are the server's, from /proc. Its event loop's stalls are
-those of a task that sleeps for 5 ms; `langgraph dev` doesn't tell them.
+those of a task that sleeps for 5 ms; those of `langgraph dev` are unknown.
 """
 
 import asyncio

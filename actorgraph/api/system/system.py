@@ -24,7 +24,7 @@ from actorgraph.api.system.base import checked_loop_limit, policy_of
 from actorgraph.api.system.lifecycle import CLOSING, LifecycleMethods
 from actorgraph.api.system.run_arguments import StartCall, StartOptions, check_routing, checked_call
 from actorgraph.api.system.run_handle import Run, RunFeed, StoredRun
-from actorgraph.api.system.thread_index import (
+from actorgraph.api.system.thread_finder import (
     ThreadFilter,
     ThreadInfo,
     ThreadSearchOptions,
@@ -408,7 +408,7 @@ class ActorSystem(LifecycleMethods):
             StorageError: the saver can't be read, or the index can't be stored.
         """
         query = thread_query(**wanted)
-        return [thread_info(row) for row in await self.thread_index.find(query)]
+        return [thread_info(row) for row in await self.thread_finder.find(query)]
 
     async def count_threads(self, **wanted: Unpack[ThreadFilter]) -> int:
         """Count threads of the saver; raises as `threads`.
@@ -416,7 +416,7 @@ class ActorSystem(LifecycleMethods):
         Args:
             wanted: see `ThreadFilter`.
         """
-        return await self.thread_index.count(thread_query(**wanted))
+        return await self.thread_finder.count(thread_query(**wanted))
 
     def follow(self, thread_id: str) -> RunFeed:
         """Follow a thread: iterate over its open runs, then over each that is started here.

@@ -12,9 +12,9 @@ from psycopg.types.numeric import Int8
 
 from actorgraph.savers.postgres.columns import Numbers, Texts
 from actorgraph.savers.postgres.rows import Statement
-from actorgraph.savers.threads import facts_of, merged_metadata
+from actorgraph.savers.thread_facts import facts_of, merged_metadata
 from actorgraph.values.commits import CommitOutcome, Committed
-from actorgraph.values.threads import (
+from actorgraph.values.thread_rows import (
     DropThread,
     FindThreads,
     IndexedThread,

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from actorgraph.values.threads import ThreadFact
+from actorgraph.values.thread_rows import ThreadFact
 
 TEXT_MAX = 200
 """Characters of a value up to which a fact has its text; of a longer one it has a digest."""
