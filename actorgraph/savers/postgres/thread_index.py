@@ -12,7 +12,7 @@ from psycopg.types.numeric import Int8
 
 from actorgraph.savers.postgres.columns import Numbers, Texts
 from actorgraph.savers.postgres.rows import Statement
-from actorgraph.savers.thread_facts import facts_of, merged_metadata
+from actorgraph.savers.thread_facts import RARE, facts_of, merged_metadata
 from actorgraph.values.commits import CommitOutcome, Committed
 from actorgraph.values.thread_rows import (
     DropThread,
@@ -180,7 +180,12 @@ def answer(ask: Callable[..., list[tuple[Any, ...]]], query: ThreadQuery) -> Any
         text = f"{MARKS}{IDLE_ONLY if query.idle else ''} LIMIT %s"
         limit = None if query.limit is None else Int8(query.limit)
         return [ThreadMark(*row) for row in ask((text, (limit,)))]
-    rows = ask(PLAN_EACH, _search(query))
+    rare = False
+    if query.facts and not query.counts:
+        # The server takes facts that it has not counted for more frequent than they are.
+        ((found,),) = ask(PLAN_EACH, _sample(query))
+        rare = found < RARE
+    rows = ask(PLAN_EACH, _search(query, rare=rare))
     return [rows[0][0]] if query.counts else [ThreadRow(*row) for row in rows]
 
 
@@ -193,7 +198,21 @@ _ORDERS: dict[str, tuple[LiteralString, ...]] = {
 }
 
 
-def _search(query: FindThreads) -> Statement:
+def _sample(query: FindThreads) -> Statement:
+    """Return the statement that counts the threads which a search finds, up to `RARE`."""
+    tests, values = _tests(query)
+    where: LiteralString = " AND ".join(tests)
+    text: LiteralString = f"""SELECT count(*) FROM (
+        SELECT FROM thread_index WHERE {where} LIMIT %s) t"""  # noqa: S608 - as below
+    return text, (*values, Int8(RARE))
+
+
+def _search(query: FindThreads, *, rare: bool) -> Statement:
+    """Return the statement of a search.
+
+    Args:
+        rare: whether to find all of its threads first, and sort them.
+    """
     tests, values = _tests(query)
     where: LiteralString = f" WHERE {' AND '.join(tests)}" if tests else ""
     if query.counts:
@@ -201,6 +220,9 @@ def _search(query: FindThreads) -> Statement:
         return f"SELECT count(*) FROM thread_index{where}", tuple(values)  # noqa: S608
     end: LiteralString = " DESC" if query.down else ""
     order: LiteralString = ", ".join([f"{column}{end}" for column in _ORDERS[query.order]])
+    if rare:
+        inner: LiteralString = f"SELECT thread_id FROM thread_index{where} OFFSET 0"  # noqa: S608
+        where = f" WHERE thread_id IN ({inner})"
     page: LiteralString = f"{where} ORDER BY {order} LIMIT %s OFFSET %s"
     text: LiteralString = f"SELECT {COLUMNS} FROM thread_index{page}"  # noqa: S608 - as above
     if query.offset >= DEEP:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.savers.thread_facts import facts_of, merged_metadata, status_fact
+from actorgraph.savers.thread_facts import RARE, facts_of, merged_metadata, status_fact
 from actorgraph.values.commits import CommitOutcome, Committed
 from actorgraph.values.thread_rows import (
     DropThread,
@@ -134,9 +134,6 @@ SELECT thread_id, number FROM thread_marks m WHERE NOT EXISTS (
     SELECT 1 FROM system_runs s
     WHERE s.thread_id = m.thread_id AND s.status IN ('pending', 'running')) LIMIT ?
 """
-RARE = 4000
-"""If fewer threads than this have all wanted facts, they are looked up and sorted. Else threads are
-tested in the order of the search, where a page is soon full."""
 
 
 def apply(connection: sqlite3.Connection, request: ThreadRequest) -> CommitOutcome:
@@ -267,28 +264,35 @@ _HAS = "EXISTS (SELECT 1 FROM thread_facts f WHERE f.fact = ? AND f.thread = {})
 
 
 def _found(connection: sqlite3.Connection, query: FindThreads) -> list[Any]:
-    """Answer a search.
-
-    SQLite keeps no statistics of what a file holds, so the plan is chosen here: see `RARE`.
-    """
+    """Answer a search."""
     named = [*query.facts, *([status_fact(query.status)] if query.status else [])]
     known = [connection.execute(SELECT_FACT, (f.name, f.value)).fetchone() for f in named]
     if None in known:
         return [0] if query.counts else []
-    facts = [fact for (fact,) in known]
+    statement, values = _statement(connection, query, [fact for (fact,) in known])
+    rows = connection.execute(statement, values).fetchall()
+    return list(rows[0]) if query.counts else [_row(*row) for row in rows]
+
+
+def _statement(
+    connection: sqlite3.Connection, query: FindThreads, facts: list[int]
+) -> tuple[str, list[Any]]:
+    """Return the statement of a search and its values.
+
+    SQLite keeps no statistics of what a file holds, so the plan is chosen here: see `RARE`.
+    """
     tests, values = _tests(query)
     if len(facts) > 1:
         most = -1 if query.counts else 10 * RARE
         facts.sort(key=lambda fact: _count(connection, [fact], most))
-    if query.counts and not tests:
-        return [_count(connection, facts, -1)]
+    if query.counts and facts and not tests:
+        return _having(len(facts)), [*facts, -1]
     # An index on the status serves each order: it needs no other plan, unless threads are counted.
     alone = bool(query.status) and len(facts) == 1
     if facts and not alone and (query.counts or _count(connection, facts, RARE) < RARE):
-        first, *others = facts
         source = "thread_facts r CROSS JOIN thread_index i ON i.thread = r.thread"
-        tests = ["r.fact = ?", *[_HAS.format("r.thread") for _ in others], *tests]
-        values = [first, *others, *values]
+        tests = ["r.fact = ?", *[_HAS.format("r.thread") for _ in facts[1:]], *tests]
+        values = [*facts, *values]
     else:
         source = "thread_index i"
         tests = [*[_HAS.format("i.thread") for _ in facts], *tests]
@@ -296,12 +300,9 @@ def _found(connection: sqlite3.Connection, query: FindThreads) -> list[Any]:
         if query.status:
             tests, values = ["i.status = ?", *tests], [query.status, *values]
     if query.counts:
-        return list(connection.execute(_counting(source, tests), values).fetchone())
+        return _counting(source, tests), values
     limit = -1 if query.limit is None else query.limit
-    bounds = (*values, limit, query.offset)
-    return [
-        _row(*row) for row in connection.execute(_paging(source, tests, query), bounds).fetchall()
-    ]
+    return _paging(source, tests, query), [*values, limit, query.offset]
 
 
 # These put texts of this file together; values are parameters.
@@ -332,8 +333,6 @@ def _having(count: int) -> str:
 
 def _count(connection: sqlite3.Connection, facts: list[int], most: int) -> int:
     """Count the threads that have all of these facts; counting stops at `most`, unless it is -1."""
-    if not facts:
-        return connection.execute("SELECT count(*) FROM thread_index").fetchone()[0]
     return connection.execute(_having(len(facts)), (*facts, most)).fetchone()[0]
 
 
