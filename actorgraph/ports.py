@@ -26,6 +26,8 @@ class Saver(Protocol):
     Optional members:
         keeps_runs: True if it also carries out the requests and queries of `values/systems.py`,
             and leases: runs of an ActorSystem over it then outlive the process.
+        indexes_threads: True if it also carries out the requests and queries of
+            `values/thread_rows.py`: threads are then found by an index. Default False.
         routes_runs: True if it stores the build, the priority and the time of a run; only then
             can they be given. Default False.
         delays_runs: True if it stores the time of a run, but neither builds nor priorities.

@@ -9,7 +9,7 @@ from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.run_search import RunPage, SystemOwner
 from actorgraph.api.system.sharded import ShardedSystem
 from actorgraph.api.system.system import ActorSystem
-from actorgraph.api.system.thread_index import ThreadInfo
+from actorgraph.api.system.thread_finder import ThreadInfo
 from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
 from actorgraph.superstep.sharding import ShardMap
 from actorgraph.values.systems import RunEvent

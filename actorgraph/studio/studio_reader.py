@@ -10,7 +10,7 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.run_search import SystemOwner
 from actorgraph.api.system.system import ActorSystem
-from actorgraph.api.system.thread_index import ThreadInfo
+from actorgraph.api.system.thread_finder import ThreadInfo
 from actorgraph.runtime.system.sampling import StatisticsSample
 from actorgraph.studio.saver_steps import snapshot_of
 from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
@@ -200,7 +200,7 @@ class StudioReader:
                 prefix=asked.prefix,
                 status=cast("Any", asked.status or None),
                 graph=asked.graph or None,
-                metadata={**metadata, **wanted} if self.system.thread_index.is_kept else None,
+                metadata={**metadata, **wanted} if self.system.thread_finder.is_kept else None,
                 limit=READ_MAX,
                 offset=offset,
             )
@@ -220,7 +220,7 @@ class StudioReader:
         entry = _listed(one)
         assert self.server is not None
         assert self.system is not None
-        if self.system.thread_index.is_kept:
+        if self.system.thread_finder.is_kept:
             return entry
         known = await self.server.threads.get(one.thread_id)
         return entry if known is None else msgspec.structs.replace(entry, metadata=known.metadata)

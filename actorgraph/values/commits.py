@@ -20,7 +20,7 @@ from actorgraph.values.retention import (
     Vacuum,
 )
 from actorgraph.values.systems import SystemQuery, SystemRequest
-from actorgraph.values.threads import ThreadQuery, ThreadRequest
+from actorgraph.values.thread_rows import ThreadQuery, ThreadRequest
 
 EPOCH_ANY = 0
 """The epoch of a commit that doesn't belong to a run."""

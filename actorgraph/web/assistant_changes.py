@@ -6,7 +6,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import UNSET, Struct
 
-from actorgraph.api.system.thread_index import assistant_id
+from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
 from actorgraph.web.assistant_lookup import assistant_of, check_changeable, is_allowed

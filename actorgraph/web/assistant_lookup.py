@@ -1,6 +1,6 @@
 """Look up assistants: the visible graphs, and stored ones that the access rules allow."""
 
-from actorgraph.api.system.thread_index import assistant_id
+from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.web.access import contains
 from actorgraph.web.assistant_registry import StoredAssistant, missing, of_graph
 from actorgraph.web.endpoint import ApiCall

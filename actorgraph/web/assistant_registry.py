@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actorgraph.api.system.thread_index import assistant_id
+from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.web import bodies
 from actorgraph.web.jobs.stored_items import ItemKind
 from actorgraph.web.problems import NotFound, Unprocessable

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from actorgraph.api.system.thread_index import assistant_id
+from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import ActorGraphError, SystemBusyError, SystemClosedError, ThreadBusyError
 from actorgraph.errors.storage import UNREADABLE
 from actorgraph.runtime.log import event

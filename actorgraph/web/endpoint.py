@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.system import ActorSystem
-from actorgraph.api.system.thread_index import assistant_id
+from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import SchemaMismatchError, SystemClosedError
 from actorgraph.runtime.log import event
 from actorgraph.web.access import Access
@@ -90,7 +90,7 @@ class Server:
         volatile = is_volatile(store)
         self.threads = (
             IndexedRegistry(system, None if volatile else store, self._found)
-            if system.thread_index.is_kept
+            if system.thread_finder.is_kept
             else Registry(store, self._found, self._begun if volatile else None)
         )
         self.streams = StreamSlots(limits.streams)

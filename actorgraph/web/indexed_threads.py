@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from actorgraph.api.system.system import ActorSystem
-from actorgraph.api.system.thread_index import wanted_facts
+from actorgraph.api.system.thread_finder import wanted_facts
 from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.superstep.snapshot import iso
-from actorgraph.values.threads import (
+from actorgraph.values.thread_rows import (
     DropThread,
     FindThreads,
     PatchThread,

@@ -7,7 +7,7 @@ from actorgraph.api.graph.subgraphs import graph_at
 from actorgraph.api.streams.langchain_events import SpanEvents
 from actorgraph.api.system.run_arguments import StartCall, stored_call
 from actorgraph.api.system.run_handle import Run
-from actorgraph.api.system.thread_index import assistant_id
+from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import ActorGraphError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.superstep.nesting import nodes_of

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from actorgraph.api.system.run_handle import Run, StoredRun
-from actorgraph.api.system.thread_index import assistant_id
+from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.loops import shielded

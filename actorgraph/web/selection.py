@@ -81,7 +81,7 @@ def _steps(path: str) -> PathSteps:
 
 
 def value_at(item: Any, path: PathSteps) -> Any:
-    """Return the value at a path of plain JSON data; None if there is none."""
+    """Return the value at a path of plain JSON data; None if it is missing."""
     for step in path:
         if isinstance(step, int):
             if not isinstance(item, list) or not -len(cast("list[Any]", item)) <= step < len(

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from actorgraph.api.system.run_handle import Run, StoredRun
 from actorgraph.api.system.system import ActorSystem
-from actorgraph.api.system.thread_index import (
+from actorgraph.api.system.thread_finder import (
     ASSISTANT,
     GRAPH,
     thread_metadata_of,

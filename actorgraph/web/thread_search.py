@@ -7,8 +7,8 @@ import anyio
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from actorgraph.api.system.thread_index import wanted_facts
-from actorgraph.values.threads import FindThreads, ThreadRow
+from actorgraph.api.system.thread_finder import wanted_facts
+from actorgraph.values.thread_rows import FindThreads, ThreadRow
 from actorgraph.web import bodies, response_types
 from actorgraph.web.access import contains
 from actorgraph.web.endpoint import ApiCall, Endpoint
@@ -43,7 +43,7 @@ async def search(call: ApiCall) -> Response:
 async def count(call: ApiCall) -> int:
     """Count the threads that a search would find."""
     body: bodies.ThreadCount = call.body
-    index, registry = call.server.system.thread_index, call.server.threads
+    index, registry = call.server.system.thread_finder, call.server.threads
     if isinstance(registry, IndexedRegistry):
         await registry.ready()
         query = _query(call, body)
@@ -79,18 +79,19 @@ async def _indexed(call: ApiCall, body: bodies.ThreadSearch) -> list[response_ty
     if _authorizes_each(call):
         rows = (await _allowed(call, query, body.offset + most))[body.offset :]
     else:
-        index = call.server.system.thread_index
+        index = call.server.system.thread_finder
         rows = await index.find(replace(query, limit=most, offset=body.offset))
     named = body.select is not None and not _STATE.intersection(body.select)
     if named and not body.extract:
         return [_of_row(row) for row in rows]
-    page = await _responses(call, [stored_thread(row) for row in rows[: body.limit]])
+    busy = {row.thread_id: row.status == "busy" for row in rows}
+    page = await _responses(call, [stored_thread(row) for row in rows[: body.limit]], busy)
     return page + [_of_row(row) for row in rows[body.limit :]]
 
 
 async def _allowed(call: ApiCall, query: FindThreads, most: int | None) -> list[ThreadRow]:
     """Return the first threads of a search that the principal may read; all without `most`."""
-    index, access = call.server.system.thread_index, call.server.access
+    index, access = call.server.system.thread_finder, call.server.access
     found: list[ThreadRow] = []
     offset = 0
     while most is None or len(found) < most:
@@ -118,14 +119,23 @@ def _of_row(row: ThreadRow) -> response_types.Thread:
     )
 
 
-async def _responses(call: ApiCall, threads: Sequence[StoredThread]) -> list[response_types.Thread]:
-    """Read the states of threads together, which takes few transactions."""
+async def _responses(
+    call: ApiCall, threads: Sequence[StoredThread], busy: Mapping[str, bool] | None = None
+) -> list[response_types.Thread]:
+    """Read the states of threads together, which takes few transactions.
+
+    Args:
+        busy: thread id -> whether it has an open run; default: that is looked up.
+    """
+    known = busy or {}
     found: dict[str, response_types.Thread] = {}
     errors: list[Exception] = []
 
     async def read(thread: StoredThread) -> None:
         try:
-            found[thread.thread_id] = await thread_response(call, thread)
+            found[thread.thread_id] = await thread_response(
+                call, thread, busy=known.get(thread.thread_id)
+            )
         except Exception as error:  # noqa: BLE001 - raised below, alone
             errors.append(error)
 

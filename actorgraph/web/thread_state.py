@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from actorgraph.api.system.thread_index import thread_status
+from actorgraph.api.system.thread_finder import thread_status
 from actorgraph.errors import InvalidConfigError, RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
@@ -74,9 +74,19 @@ def _task(task: PregelTask) -> response_types.StateTask:
 Config = dict[str, Any]
 
 
-async def thread_response(call: ApiCall, thread: StoredThread) -> response_types.Thread:
-    """Return a thread with its status and newest values."""
-    busy = bool(await call.server.system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES))
+async def thread_response(
+    call: ApiCall, thread: StoredThread, *, busy: bool | None = None
+) -> response_types.Thread:
+    """Return a thread with its status and newest values.
+
+    Args:
+        busy: whether it has an open run; None if that is to be looked up.
+    """
+    if busy is None:
+        open_runs = await call.server.system.runs(
+            thread_id=thread.thread_id, statuses=OPEN_STATUSES
+        )
+        busy = bool(open_runs)
     broken: str | None = None
     try:
         config = config_of(thread.thread_id, {})

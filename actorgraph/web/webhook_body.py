@@ -3,7 +3,7 @@
 from typing import Any
 
 from actorgraph.api.system.run_handle import Run
-from actorgraph.api.system.thread_index import assistant_id
+from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.web.jobs.webhooks import KEPT
 from actorgraph.web.problems import public_reason
 from actorgraph.web.thread_registry import moment

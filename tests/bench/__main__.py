@@ -14,14 +14,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.bench import catalogue, facts, report, rival, runner
+from tests.bench import catalogue, facts, report, rival, runner, web_load
 
 
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all?")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="measure only these, by name")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        metavar="NAME",
+        help='measure only these, by name; "web": runs over HTTP',
+    )
     parser.add_argument(
         "--group",
         nargs="+",
@@ -47,6 +52,8 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     """Measure what the command line asks for, and print it."""
     options = arguments()
+    if options.only == ["web"]:
+        return web_load.main(quick=options.quick, peers=not options.no_rival)
     measures = catalogue.select(options.only, quick=options.quick, groups=options.group)
     if options.list:
         print("\n".join(f"{measure.name:26} {measure.title}" for measure in measures))

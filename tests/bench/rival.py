@@ -55,6 +55,14 @@ def ensure_others() -> Path:
     return _ensure("others", OTHERS)
 
 
+def ensure_dev(requirements: list[str]) -> Path:
+    """The interpreter of the environment of `langgraph dev`.
+
+    Raises: RivalMissing, if pip can't install it.
+    """
+    return _ensure("langgraph-dev", requirements)
+
+
 def _ensure(name: str, requirements: list[str]) -> Path:
     """Make an environment if it is missing or outdated.
 

@@ -34,6 +34,7 @@ THINKING = (
 
 ROLES = {
     *("__init__", "__main__", "base", "saver", "batch", "reading", "retention", "systems"),
+    "thread_index",
     *("schema", "backup", "store", "memory", "sqlite", "postgres", "statements", "transactions"),
     *("connections", "items", "statistics", "translate"),
 }

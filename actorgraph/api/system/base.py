@@ -11,7 +11,7 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.api.savers.hosted import InMemorySaver
 from actorgraph.api.system.run_arguments import StartCall, job_of
-from actorgraph.api.system.thread_index import ThreadIndex
+from actorgraph.api.system.thread_finder import ThreadFinder
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
 from actorgraph.plan.schema import check_graph_name
@@ -39,7 +39,7 @@ class SystemBase:
 
     graphs: dict[str, CompiledStateGraph]
     saver: Saver
-    thread_index: ThreadIndex
+    thread_finder: ThreadFinder
     _loop_limit_s: float | None = None
 
     def _set_up(
@@ -89,7 +89,7 @@ class SystemBase:
         self._misfits: dict[bytes, MisfitRun] = {}
         self._expected: set[bytes] = set()
         self._sampler = Sampler(self.statistics)
-        self.thread_index = ThreadIndex(self.graphs, self.saver, lambda: self._host)
+        self.thread_finder = ThreadFinder(self.graphs, self.saver, lambda: self._host)
 
     def statistics(self) -> SystemStatistics:
         """Return counts of runs, threads, queues and refusals."""

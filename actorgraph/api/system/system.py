@@ -23,7 +23,7 @@ from actorgraph.api.system.lifecycle import CLOSING
 from actorgraph.api.system.run_arguments import StartOptions, checked_call
 from actorgraph.api.system.run_handle import Run, RunFeed
 from actorgraph.api.system.stored_runs import StoredRunMethods
-from actorgraph.api.system.thread_index import (
+from actorgraph.api.system.thread_finder import (
     ThreadFilter,
     ThreadInfo,
     ThreadSearchOptions,
@@ -294,7 +294,7 @@ class ActorSystem(StoredRunMethods):
             StorageError: the saver can't be read, or the index can't be stored.
         """
         query = thread_query(**wanted)
-        return [thread_info(row) for row in await self.thread_index.find(query)]
+        return [thread_info(row) for row in await self.thread_finder.find(query)]
 
     async def count_threads(self, **wanted: Unpack[ThreadFilter]) -> int:
         """Count threads of the saver; raises as `threads`.
@@ -302,7 +302,7 @@ class ActorSystem(StoredRunMethods):
         Args:
             wanted: see `ThreadFilter`.
         """
-        return await self.thread_index.count(thread_query(**wanted))
+        return await self.thread_finder.count(thread_query(**wanted))
 
     def follow(self, thread_id: str) -> RunFeed:
         """Follow a thread: iterate over its open runs, then over each that is started here.

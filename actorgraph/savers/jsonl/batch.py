@@ -26,7 +26,7 @@ from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, fence
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, LedgerRow, Refused, Request
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import SYSTEM_REQUESTS, AdoptRun, SystemRequest
-from actorgraph.values.threads import THREAD_REQUESTS
+from actorgraph.values.thread_rows import THREAD_REQUESTS
 
 
 class Draft:

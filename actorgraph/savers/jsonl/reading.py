@@ -37,7 +37,7 @@ from actorgraph.values.commits import (
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import SYSTEM_QUERIES
-from actorgraph.values.threads import THREAD_QUERIES
+from actorgraph.values.thread_rows import THREAD_QUERIES
 
 _KEPT_BYTES_MAX = 4_000_000
 """Bytes of decoded lines that a reader keeps."""

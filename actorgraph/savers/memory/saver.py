@@ -56,7 +56,7 @@ from actorgraph.values.retention import (
     Vacuum,
 )
 from actorgraph.values.systems import SYSTEM_QUERIES, SYSTEM_REQUESTS, AdoptRun
-from actorgraph.values.threads import THREAD_QUERIES, THREAD_REQUESTS
+from actorgraph.values.thread_rows import THREAD_QUERIES, THREAD_REQUESTS
 
 RetentionRequest = DeleteThread | CopyThread | Removal | HoldWhole | Reseal | Vacuum
 

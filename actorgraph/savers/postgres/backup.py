@@ -37,6 +37,10 @@ _TABLES: dict[str, LiteralString] = {
                payload, reason, crc FROM system_runs""",
     "events": "SELECT run, place, created, payload, crc FROM events",
     "cancels": "SELECT run, reason FROM cancels",
+    # The first search of the copy makes the rest of the index, see `TrackThreads`.
+    "thread_index": """
+        SELECT thread_id, created, updated, created, metadata, 1, temporary::int
+        FROM thread_index WHERE registered""",
 }
 
 

@@ -42,7 +42,7 @@ from actorgraph.storage.postgres.translate import (
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
 from actorgraph.values.retention import CopyThread, DeleteThread, Vacuum
 from actorgraph.values.systems import AdoptRun, PutRun, RunRow, SetRun, StoreEvents
-from actorgraph.values.threads import THREAD_REQUESTS, ThreadRequest
+from actorgraph.values.thread_rows import THREAD_REQUESTS, ThreadRequest
 
 Link = Connection[Any]
 MakeHints = Callable[[Sequence[RunRow]], list[Statement]]

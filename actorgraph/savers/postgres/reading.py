@@ -48,7 +48,7 @@ from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import SYSTEM_QUERIES, ListOwners, ListRuns, SearchRuns
-from actorgraph.values.threads import THREAD_QUERIES, FindThreads, ListMarks
+from actorgraph.values.thread_rows import THREAD_QUERIES, FindThreads, ListMarks
 
 _Row = tuple[Any, ...]
 

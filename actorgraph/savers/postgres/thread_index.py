@@ -12,9 +12,9 @@ from psycopg.types.numeric import Int8
 
 from actorgraph.savers.postgres.columns import Numbers, Texts
 from actorgraph.savers.postgres.rows import Statement
-from actorgraph.savers.threads import facts_of, merged_metadata
+from actorgraph.savers.thread_facts import RARE, facts_of, merged_metadata
 from actorgraph.values.commits import CommitOutcome, Committed
-from actorgraph.values.threads import (
+from actorgraph.values.thread_rows import (
     DropThread,
     FindThreads,
     IndexedThread,
@@ -162,11 +162,17 @@ def _text(name: str, value: str) -> str:
     return f"{len(name)}:{name}={value}".replace("\0", "\\u0000")
 
 
-def answer(ask: Callable[[Statement], list[tuple[Any, ...]]], query: ThreadQuery) -> Any:
+# A plan for any facts would assume that few threads have them; with these it knows how many do.
+PLAN_EACH: Statement = ("SELECT set_config('plan_cache_mode', 'force_custom_plan', true)", ())
+DEEP = 1000
+"""An offset from which a page is cut before its rows are read."""
+
+
+def answer(ask: Callable[..., list[tuple[Any, ...]]], query: ThreadQuery) -> Any:
     """Answer a query.
 
     Args:
-        ask: executes a statement and returns its rows.
+        ask: executes statements and returns the rows of the last one.
     """
     if isinstance(query, ListMarks):
         if not ask((IS_TRACKED, ())):
@@ -174,7 +180,12 @@ def answer(ask: Callable[[Statement], list[tuple[Any, ...]]], query: ThreadQuery
         text = f"{MARKS}{IDLE_ONLY if query.idle else ''} LIMIT %s"
         limit = None if query.limit is None else Int8(query.limit)
         return [ThreadMark(*row) for row in ask((text, (limit,)))]
-    rows = ask(_search(query))
+    rare = False
+    if query.facts and not query.counts:
+        # The server takes facts that it has not counted for more frequent than they are.
+        ((found,),) = ask(PLAN_EACH, _sample(query))
+        rare = found < RARE
+    rows = ask(PLAN_EACH, _search(query, rare=rare))
     return [rows[0][0]] if query.counts else [ThreadRow(*row) for row in rows]
 
 
@@ -187,36 +198,61 @@ _ORDERS: dict[str, tuple[LiteralString, ...]] = {
 }
 
 
-def _search(query: FindThreads) -> Statement:
-    tests: list[LiteralString] = []
-    values: list[Any] = []
+def _sample(query: FindThreads) -> Statement:
+    """Return the statement that counts the threads which a search finds, up to `RARE`."""
+    tests, values = _tests(query)
+    where: LiteralString = " AND ".join(tests)
+    text: LiteralString = f"""SELECT count(*) FROM (
+        SELECT FROM thread_index WHERE {where} LIMIT %s) t"""  # noqa: S608 - as below
+    return text, (*values, Int8(RARE))
 
-    def test(text: LiteralString, *given: Any) -> None:
-        tests.append(text)
-        values.extend(given)
 
-    if query.ids is not None:
-        test("thread_id = ANY(%s)", Texts(query.ids))
-    if query.prefix:
-        test("thread_id >= %s AND thread_id < %s", query.prefix, query.prefix + "\U0010ffff")
-    if query.status:
-        test("status = %s", query.status)
-    if query.graph:
-        test("graph = %s", query.graph)
-    if query.registered:
-        test("registered")
-    if query.temporary:
-        test("temporary")
-    for fact in query.facts:
-        one = _texts((fact,))
-        test("m_facts @> %s" if fact.name.startswith("m.") else "v_facts @> %s", one)
+def _search(query: FindThreads, *, rare: bool) -> Statement:
+    """Return the statement of a search.
+
+    Args:
+        rare: whether to find all of its threads first, and sort them.
+    """
+    tests, values = _tests(query)
     where: LiteralString = f" WHERE {' AND '.join(tests)}" if tests else ""
     if query.counts:
-        return f"SELECT count(*) FROM thread_index{where}", tuple(values)  # noqa: S608 - constants of this file
+        # All texts are constants of this file.
+        return f"SELECT count(*) FROM thread_index{where}", tuple(values)  # noqa: S608
     end: LiteralString = " DESC" if query.down else ""
     order: LiteralString = ", ".join([f"{column}{end}" for column in _ORDERS[query.order]])
-    text: LiteralString = (
-        f"SELECT {COLUMNS} FROM thread_index{where} ORDER BY {order} LIMIT %s OFFSET %s"  # noqa: S608
-    )
+    if rare:
+        inner: LiteralString = f"SELECT thread_id FROM thread_index{where} OFFSET 0"  # noqa: S608
+        where = f" WHERE thread_id IN ({inner})"
+    page: LiteralString = f"{where} ORDER BY {order} LIMIT %s OFFSET %s"
+    text: LiteralString = f"SELECT {COLUMNS} FROM thread_index{page}"  # noqa: S608 - as above
+    if query.offset >= DEEP:
+        text = f"""SELECT {COLUMNS} FROM (SELECT thread_id FROM thread_index{page}) p
+            JOIN thread_index USING (thread_id) ORDER BY {order}"""  # noqa: S608 - as above
     limit = None if query.limit is None else Int8(query.limit)
     return text, (*values, limit, Int8(query.offset))
+
+
+def _tests(query: FindThreads) -> tuple[list[LiteralString], list[Any]]:
+    """Return the conditions of a search, and their values."""
+    tests: list[LiteralString] = []
+    values: list[Any] = []
+    told: tuple[tuple[LiteralString, Any], ...] = (
+        ("thread_id = ANY(%s)", None if query.ids is None else Texts(query.ids)),
+        ("thread_id >= %s", query.prefix or None),
+        ("thread_id < %s", query.prefix + "\U0010ffff" if query.prefix else None),
+        ("status = %s", query.status or None),
+        ("graph = %s", query.graph or None),
+        *(
+            ("m_facts @> %s" if fact.name.startswith("m.") else "v_facts @> %s", _texts((fact,)))
+            for fact in query.facts
+        ),
+    )
+    for text, value in told:
+        if value is not None:
+            tests.append(text)
+            values.append(value)
+    if query.registered:
+        tests.append("registered")
+    if query.temporary:
+        tests.append("temporary")
+    return tests, values

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from actorgraph.errors import StorageError
-from actorgraph.savers.sqlite import schema, system_schema
+from actorgraph.savers.sqlite import schema, system_schema, thread_index
 from actorgraph.storage.sqlite.connections import check_free, make_private, sync_folder
 from actorgraph.storage.sqlite.translate import translate_for_saver
 
@@ -85,6 +85,9 @@ INSERTS = {
          reason, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
     "events": "INSERT INTO events (run, place, created, payload, crc) VALUES (?, ?, ?, ?, ?)",
     "cancels": "INSERT INTO cancels (run, reason) VALUES (?, ?)",
+    "thread_index": """INSERT INTO thread_index
+        (thread_id, created, updated, state_updated, metadata, registered, temporary)
+        VALUES (?, ?, ?, ?, ?, ?, ?)""",
 }
 """Table -> statement. Leases are not copied: their owners don't use the copy. Rows bring their
 own `crc`."""
@@ -120,6 +123,7 @@ def new_database(dest: str) -> Generator[DatabaseFiller]:
             connection.execute("PRAGMA synchronous = FULL")
             connection.executescript(schema.SETUP)
             connection.executescript(system_schema.SETUP)
+            connection.executescript(thread_index.SETUP)
             connection.execute("BEGIN")
             yield DatabaseFiller(connection)
             connection.execute("COMMIT")

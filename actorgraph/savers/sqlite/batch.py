@@ -44,7 +44,7 @@ from actorgraph.values.commits import (
 from actorgraph.values.ids import created_of
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import OPEN_STATUSES, SYSTEM_REQUESTS, PutRun
-from actorgraph.values.threads import THREAD_REQUESTS
+from actorgraph.values.thread_rows import THREAD_REQUESTS
 
 States = dict[str, ThreadState]
 THREADS_MAX = 4096

@@ -47,7 +47,7 @@ from actorgraph.values.commits import (
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT
 from actorgraph.values.retention import CountCheckpoints, ListThreads
 from actorgraph.values.systems import SYSTEM_QUERIES
-from actorgraph.values.threads import THREAD_QUERIES
+from actorgraph.values.thread_rows import THREAD_QUERIES
 
 Place = tuple[int, str]
 """The integer key of a thread, and a namespace."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.savers.threads import facts_of, merged_metadata, status_fact
+from actorgraph.savers.thread_facts import RARE, facts_of, merged_metadata, status_fact
 from actorgraph.values.commits import CommitOutcome, Committed
-from actorgraph.values.threads import (
+from actorgraph.values.thread_rows import (
     DropThread,
     FindThreads,
     IndexThreads,
@@ -78,7 +78,7 @@ _TRIGGERS = {
     "thread_run_changed": ("AFTER UPDATE OF status ON system_runs", "NEW"),
     "thread_run_removed": ("AFTER DELETE ON system_runs", "OLD"),
 }
-TRACK = tuple(
+TRACK: tuple[str, ...] = tuple(
     f"CREATE TRIGGER IF NOT EXISTS {name} {event} BEGIN {_MARK % (row + '.thread_id')}; END"
     for name, (event, row) in _TRIGGERS.items()
 )
@@ -98,6 +98,7 @@ ON CONFLICT (thread_id) DO UPDATE SET
 WHERE NOT registered
 """
 SELECT_ROW = "SELECT thread, registered, metadata, status FROM thread_index WHERE thread_id = ?"
+SELECT_REGISTERED = "SELECT thread, metadata, status FROM thread_index WHERE registered"
 PATCH = "UPDATE thread_index SET metadata = ?, updated = max(updated, ?) WHERE thread = ?"
 DROP = "DELETE FROM thread_index WHERE thread = ?"
 RESET = """
@@ -127,13 +128,12 @@ DROP_FACT = """
 DELETE FROM facts WHERE fact = ?1 AND NOT EXISTS (SELECT 1 FROM thread_facts WHERE fact = ?1)
 """
 SELECT_FACT = "SELECT fact FROM facts WHERE name = ? AND value = ?"
-MARKS = "SELECT thread_id, number FROM thread_marks m"
-IDLE_ONLY = """ WHERE NOT EXISTS (
+MARKS = "SELECT thread_id, number FROM thread_marks LIMIT ?"
+IDLE_MARKS = """
+SELECT thread_id, number FROM thread_marks m WHERE NOT EXISTS (
     SELECT 1 FROM system_runs s
-    WHERE s.thread_id = m.thread_id AND s.status IN ('pending', 'running'))"""
-RARE = 4000
-"""If fewer threads than this have all wanted facts, they are looked up and sorted. Else threads are
-tested in the order of the search, where a page is soon full."""
+    WHERE s.thread_id = m.thread_id AND s.status IN ('pending', 'running')) LIMIT ?
+"""
 
 
 def apply(connection: sqlite3.Connection, request: ThreadRequest) -> CommitOutcome:
@@ -141,8 +141,7 @@ def apply(connection: sqlite3.Connection, request: ThreadRequest) -> CommitOutco
     match request:
         case TrackThreads():
             if connection.execute(IS_TRACKED).fetchone() is None:
-                for statement in (*TRACK, MARK_ALL):
-                    connection.execute(statement)
+                _track(connection)
         case PutThread():
             return Committed(_put(connection, request))
         case PatchThread():
@@ -157,6 +156,15 @@ def apply(connection: sqlite3.Connection, request: ThreadRequest) -> CommitOutco
                 if connection.execute(TAKE_MARK, mark).rowcount:
                     _index(connection, mark[0], one.row, one.values)
     return Committed()
+
+
+def _track(connection: sqlite3.Connection) -> None:
+    for statement in (*TRACK, MARK_ALL):
+        connection.execute(statement)
+    # A copy that was made of another kind of database has registrations without facts.
+    for thread, metadata, status in connection.execute(SELECT_REGISTERED).fetchall():
+        _set_facts(connection, thread, "m", _metadata_facts(metadata))
+        _set_facts(connection, thread, "s", (status_fact(status),))
 
 
 def _put(connection: sqlite3.Connection, put: PutThread) -> int:
@@ -197,7 +205,7 @@ def _index(
     if row is None:
         if before is not None and not registered:
             _drop(connection, before[0])
-        if not registered:
+        if before is None or not registered:
             return
         assert before is not None
         connection.execute(RESET, (before[0],))
@@ -236,8 +244,8 @@ def answer(connection: sqlite3.Connection, query: ThreadQuery) -> Any:
         if connection.execute(IS_TRACKED).fetchone() is None:
             return None
         limit = -1 if query.limit is None else query.limit
-        text = f"{MARKS}{IDLE_ONLY if query.idle else ''} LIMIT ?"
-        return [ThreadMark(*row) for row in connection.execute(text, (limit,)).fetchall()]
+        rows = connection.execute(IDLE_MARKS if query.idle else MARKS, (limit,)).fetchall()
+        return [ThreadMark(*row) for row in rows]
     return _found(connection, query)
 
 
@@ -257,59 +265,76 @@ _HAS = "EXISTS (SELECT 1 FROM thread_facts f WHERE f.fact = ? AND f.thread = {})
 
 
 def _found(connection: sqlite3.Connection, query: FindThreads) -> list[Any]:
-    """Answer a search.
-
-    SQLite keeps no statistics of what a file holds, so the plan is chosen here: see `RARE`.
-    """
+    """Answer a search."""
     named = [*query.facts, *([status_fact(query.status)] if query.status else [])]
     known = [connection.execute(SELECT_FACT, (f.name, f.value)).fetchone() for f in named]
     if None in known:
         return [0] if query.counts else []
-    facts = [fact for (fact,) in known]
+    statement, values = _statement(connection, query, [fact for (fact,) in known])
+    rows = connection.execute(statement, values).fetchall()
+    return list(rows[0]) if query.counts else [_row(*row) for row in rows]
+
+
+def _statement(
+    connection: sqlite3.Connection, query: FindThreads, facts: list[int]
+) -> tuple[str, list[Any]]:
+    """Return the statement of a search and its values.
+
+    SQLite keeps no statistics of what a file holds, so the plan is chosen here: see `RARE`.
+    """
     tests, values = _tests(query)
-    order = _ORDERS[query.order]
     if len(facts) > 1:
         most = -1 if query.counts else 10 * RARE
         facts.sort(key=lambda fact: _count(connection, [fact], most))
-    if query.counts and not tests:
-        return [_count(connection, facts, -1)]
+    if query.counts and facts and not tests:
+        return _having(len(facts)), [*facts, -1]
     # An index on the status serves each order: it needs no other plan, unless threads are counted.
     alone = bool(query.status) and len(facts) == 1
     if facts and not alone and (query.counts or _count(connection, facts, RARE) < RARE):
-        first, *others = facts
         source = "thread_facts r CROSS JOIN thread_index i ON i.thread = r.thread"
-        tests = ["r.fact = ?", *[_HAS.format("r.thread") for _ in others], *tests]
-        values = [first, *others, *values]
+        tests = ["r.fact = ?", *[_HAS.format("r.thread") for _ in facts[1:]], *tests]
+        values = [*facts, *values]
     else:
         source = "thread_index i"
         tests = [*[_HAS.format("i.thread") for _ in facts], *tests]
         values = [*facts, *values]
         if query.status:
             tests, values = ["i.status = ?", *tests], [query.status, *values]
-    where = f"WHERE {' AND '.join(tests)}" if tests else ""
     if query.counts:
-        text = f"SELECT count(*) FROM {source} {where}"  # noqa: S608 - constants of this file
-        return list(connection.execute(text, values).fetchone())
-    end = " DESC" if query.down else ""
-    by = ", ".join(f"{column}{end}" for column in order)
+        return _counting(source, tests), values
     limit = -1 if query.limit is None else query.limit
+    return _paging(source, tests, query), [*values, limit, query.offset]
+
+
+# These put texts of this file together; values are parameters.
+
+
+def _where(tests: list[str]) -> str:
+    return f"WHERE {' AND '.join(tests)}" if tests else ""
+
+
+def _counting(source: str, tests: list[str]) -> str:
+    return f"SELECT count(*) FROM {source} {_where(tests)}"  # noqa: S608
+
+
+def _paging(source: str, tests: list[str], query: FindThreads) -> str:
+    end = " DESC" if query.down else ""
+    by = ", ".join(f"{column}{end}" for column in _ORDERS[query.order])
     # The page is cut before its rows are read: those in front of it are passed over in the index.
-    text = f"""SELECT {_COLUMNS} FROM (
-        SELECT i.thread FROM {source} {where} ORDER BY {by} LIMIT ? OFFSET ?) p
+    return f"""SELECT {_COLUMNS} FROM (
+        SELECT i.thread FROM {source} {_where(tests)} ORDER BY {by} LIMIT ? OFFSET ?) p
         CROSS JOIN thread_index i ON i.thread = p.thread ORDER BY {by}"""  # noqa: S608
-    rows = connection.execute(text, (*values, limit, query.offset)).fetchall()
-    return [_row(*row) for row in rows]
+
+
+def _having(count: int) -> str:
+    others = " AND ".join(["", *[_HAS.format("r.thread")] * (count - 1)])
+    return f"""SELECT count(*) FROM (
+        SELECT 1 FROM thread_facts r WHERE r.fact = ?{others} LIMIT ?)"""  # noqa: S608
 
 
 def _count(connection: sqlite3.Connection, facts: list[int], most: int) -> int:
     """Count the threads that have all of these facts; counting stops at `most`, unless it is -1."""
-    if not facts:
-        return connection.execute("SELECT count(*) FROM thread_index").fetchone()[0]
-    others = " AND ".join(["", *[_HAS.format("r.thread") for _ in facts[1:]]])
-    text = f"""SELECT count(*) FROM (
-        SELECT 1 FROM thread_facts r WHERE r.fact = ?{others} LIMIT ?)"""  # noqa: S608
-    (count,) = connection.execute(text, (*facts, most)).fetchone()
-    return count
+    return connection.execute(_having(len(facts)), (*facts, most)).fetchone()[0]
 
 
 def _tests(query: FindThreads) -> tuple[list[str], list[Any]]:

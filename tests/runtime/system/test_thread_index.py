@@ -9,7 +9,7 @@ from actorgraph.checkpoints import SqliteSaver
 from actorgraph.codec import Codec
 from actorgraph.errors import InvalidConfigError
 from actorgraph.runtime.saver.hosting import host_of
-from actorgraph.values.threads import ListMarks, PutThread
+from actorgraph.values.thread_rows import ListMarks, PutThread
 from tests.support.graphs import at
 
 
@@ -140,7 +140,7 @@ class TestTheIndex:
 
     async def test_another_process_is_seen(self, tmp_path):
         """
-        What a second saver over the file stores is found by the first one's next search.
+        A thread that a second saver over the file stores is found by the first one's next search.
         """
         path = tmp_path / "runs.db"
         saver = SqliteSaver(path)

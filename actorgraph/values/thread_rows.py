@@ -1,7 +1,7 @@
 """The rows of an index of threads, which a saver keeps beside its checkpoints: docs/decisions/0120.
 
-A row has what was registered of a thread (its metadata, when it was made) and what is known of its
-newest state: its status and facts, by which searches find it. A trigger of the database marks each
+A row has the registration of a thread (its metadata, the time it was made) and facts about its
+newest state, by which searches find it. A trigger of the database marks each
 thread that any program changes, in the transaction of the change. Marked threads are read again
 before a search, so that no search depends on the program that wrote last.
 """
@@ -21,7 +21,7 @@ class ThreadFact(msgspec.Struct, frozen=True, order=True):
 
     Attributes:
         name: "m." or "v." and the key, for metadata and values.
-        value: see `savers.threads.fact_text`.
+        value: see `savers.thread_facts.fact_text`.
     """
 
     name: str
@@ -103,7 +103,7 @@ class ThreadMark(msgspec.Struct, frozen=True):
 
 
 class IndexedThread(msgspec.Struct, frozen=True):
-    """What was read of a marked thread.
+    """The state of a marked thread, as it was read.
 
     Attributes:
         mark: as it was before the thread was read.
@@ -118,7 +118,7 @@ class IndexedThread(msgspec.Struct, frozen=True):
 
 
 class IndexThreads(msgspec.Struct, frozen=True):
-    """Store what was read of marked threads; one that was marked again meanwhile stays as it is."""
+    """Store the states of marked threads; one that was marked again meanwhile stays as it is."""
 
     threads: tuple[IndexedThread, ...]
     thread_id: str = ""

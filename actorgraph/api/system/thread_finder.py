@@ -1,4 +1,4 @@
-"""ThreadIndex: finds the threads of a system's saver by their status, metadata, values and times.
+"""ThreadFinder: finds the threads of a system's saver by their status, metadata, values and times.
 
 A saver with `indexes_threads` keeps a row per thread and marks the threads that change. Before a
 search the marked ones are read again. Over other savers each search reads every thread.
@@ -18,12 +18,12 @@ from actorgraph.codec.records import decode_record
 from actorgraph.errors import FormatVersionError, InvalidConfigError, did_you_mean
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.runtime.saver.hosting import Host
-from actorgraph.savers.threads import facts_of
+from actorgraph.savers.thread_facts import facts_of
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
 from actorgraph.values.retention import ListThreads
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
-from actorgraph.values.threads import (
+from actorgraph.values.thread_rows import (
     FindThreads,
     IndexedThread,
     IndexThreads,
@@ -42,7 +42,7 @@ ASSISTANT = "assistant_id"
 AT_ONCE = 64
 """Threads that are read, and whose rows are stored, at the same time."""
 ROUNDS = 3
-"""How often a search reads threads that change while it reads them."""
+"""Attempts of a search at threads that change while it reads them."""
 STATUSES = ("idle", "busy", "interrupted", "error")
 ORDERS = ("thread_id", "status", "created_at", "updated_at", "state_updated_at")
 
@@ -58,7 +58,7 @@ class ThreadInfo(msgspec.Struct, frozen=True):
         created_at: when it was registered over HTTP, else when it was found first.
         updated_at: when its metadata or its state was changed.
         state_updated_at: when its newest checkpoint was made.
-        metadata: what was registered over HTTP, else the names of its graph.
+        metadata: as registered over HTTP, else the names of its graph.
     """
 
     thread_id: str
@@ -72,7 +72,7 @@ class ThreadInfo(msgspec.Struct, frozen=True):
 
 
 class ThreadFilter(TypedDict, total=False):
-    """Which threads `ActorSystem.threads` and `count_threads` find; each may be left out.
+    """Filter of the threads that `ActorSystem.threads` and `count_threads` find; all optional.
 
     Attributes:
         prefix: the id begins with it.
@@ -177,7 +177,7 @@ def wanted_facts(kind: str, wanted: Mapping[str, Any]) -> tuple[ThreadFact, ...]
     return facts
 
 
-class ThreadIndex:
+class ThreadFinder:
     """The threads of one system; see the module's docstring.
 
     Args:

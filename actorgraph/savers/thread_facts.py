@@ -7,10 +7,14 @@ from typing import Any, cast
 
 import msgspec
 
-from actorgraph.values.threads import ThreadFact
+from actorgraph.values.thread_rows import ThreadFact
 
 TEXT_MAX = 200
 """Characters of a value up to which a fact has its text; of a longer one it has a digest."""
+
+RARE = 4000
+"""If fewer threads than this have all wanted facts, they are looked up and sorted. Else threads are
+tested in the order of the search, where a page is soon full."""
 
 
 class NotJsonError(Exception):

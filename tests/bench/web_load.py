@@ -1,0 +1,301 @@
+"""Runs over HTTP, many at once: `python -m tests.bench --only web`.
+
+Each figure is of a server process of its own: uvicorn with one worker over SQLite or PostgreSQL, or
+`langgraph dev`. This process opens so many streams of runs at once, each of 10 steps and 20 custom
+chunks, and measures. CPU and memory are the server's, from /proc. Its event loop's stalls are
+those of a task that sleeps for 5 ms; those of `langgraph dev` are unknown.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Self
+
+from tests.bench import rival
+from tests.bench.server import Server, ServerMissing
+
+AT_ONCE = (100, 500, 1000)
+DEV = ["langgraph-cli[inmem]"]
+DATABASES = Server()
+CHUNKS = 20
+READY_S = 90
+PATIENCE_S = 180
+BODY = {
+    "assistant_id": "steps",
+    "input": {"n": 0, "log": []},
+    "stream_mode": ["updates", "custom"],
+    "if_not_exists": "create",
+}
+GRAPH = """
+import operator
+from typing import Annotated, TypedDict
+
+from {library} import END, START, StateGraph
+from {writer} import get_stream_writer
+
+
+class State(TypedDict):
+    n: int
+    log: Annotated[list[int], operator.add]
+
+
+def node(number):
+    async def step(state: State) -> dict:
+        write = get_stream_writer()
+        write({{"step": number, "part": 0}})
+        write({{"step": number, "part": 1}})
+        return {{"n": state["n"] + 1, "log": [number]}}
+
+    return step
+
+
+builder = StateGraph(State)
+for number in range(10):
+    builder.add_node(f"step{{number}}", node(number))
+    builder.add_edge(f"step{{number - 1}}" if number else START, f"step{{number}}")
+builder.add_edge("step9", END)
+"""
+APP = """
+import asyncio
+import json
+import sys
+from contextlib import asynccontextmanager
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Mount, Route
+
+from actorgraph import ActorSystem, PostgresSaver, SqliteSaver
+from actorgraph.web import GraphRoutes, running
+from graph import builder
+
+kind, place, port = sys.argv[1:]
+saver = SqliteSaver(place) if kind == "sqlite" else PostgresSaver(place)
+system = ActorSystem({"steps": builder.compile(checkpointer=saver)}, saver=saver)
+stalls = []
+
+
+async def watch():
+    loop = asyncio.get_running_loop()
+    while True:
+        before = loop.time()
+        await asyncio.sleep(0.005)
+        stalls.append(loop.time() - before - 0.005)
+
+
+@asynccontextmanager
+async def lifespan(app):
+    async with running(system):
+        task = asyncio.create_task(watch())
+        yield
+        task.cancel()
+
+
+async def told(request):
+    found, stalls[:] = sorted(stalls), []
+    return JSONResponse(found[int(len(found) * 0.99)] if found else 0.0)
+
+
+routes = [Route("/stalls", told), Mount("/", GraphRoutes(system))]
+uvicorn.run(Starlette(lifespan=lifespan, routes=routes), port=int(port), log_level="error")
+"""
+
+
+def main(*, quick: bool, peers: bool) -> int:
+    """Measure and print a table; returns 1 if a run was lost.
+
+    Args:
+        quick: few runs, to see that it works.
+        peers: whether to measure `langgraph dev` too.
+    """
+    counts = (20,) if quick else AT_ONCE
+    print(
+        "| server | at once | finished | first event p50 / p99 s | completion p50 / p99 s |", end=""
+    )
+    print(" CPU ms a run | memory MB | stall p99 ms |\n|---|---|---|---|---|---|---|---|")
+    lost = 0
+    for kind in ("sqlite", "postgres", *(("langgraph dev",) if peers else ())):
+        folder = Path(tempfile.mkdtemp(dir=rival.make_folder()))
+        try:
+            with _Served(kind, folder) as server:
+                for count in counts:
+                    figures = asyncio.run(server.load(count))
+                    lost += count - figures["finished"] if kind != "langgraph dev" else 0
+                    print(_line(kind, count, figures), flush=True)
+        except (rival.RivalMissing, ServerMissing, TimeoutError) as reason:
+            print(f"not measured: {kind}: {reason}", file=sys.stderr)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    return 1 if lost else 0
+
+
+def _line(kind: str, count: int, figures: dict[str, Any]) -> str:
+    def of(name: str) -> str:
+        found = sorted(figures[name]) or [float("nan")]
+        return f"{statistics.median(found):.2f} / {found[int(len(found) * 0.99)]:.2f}"
+
+    stall = "-" if figures["stall"] is None else f"{figures['stall'] * 1e3:.0f}"
+    return (
+        f"| {kind} | {count} | {figures['finished']} | {of('first')} | {of('whole')} | "
+        f"{figures['cpu'] / count * 1e3:.1f} | {figures['memory'] / 1e6:.0f} | {stall} |"
+    )
+
+
+class _Served:
+    """A server process over a folder, as a context manager."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self._kind = kind
+        self._folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port: int = free.getsockname()[1]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        own = self._kind != "langgraph dev"
+        library, writer = ("actorgraph", "actorgraph")
+        if not own:
+            library, writer = "langgraph.graph", "langgraph.config"
+        text = GRAPH.format(library=library, writer=writer)
+        environment = {**os.environ, "PYTHONPATH": f"{rival.ROOT}{os.pathsep}{self._folder}"}
+        if own:
+            (self._folder / "graph.py").write_text(text, encoding="utf-8")
+            (self._folder / "app.py").write_text(APP, encoding="utf-8")
+            place = str(self._folder / "runs.db")
+            if self._kind == "postgres":
+                place = DATABASES.new_database()
+            command = [sys.executable, "app.py", self._kind, place, str(self._port)]
+        else:
+            python = rival.ensure_dev(DEV)
+            text += "\ngraph = builder.compile()\n"
+            (self._folder / "graph.py").write_text(text, encoding="utf-8")
+            setup = {"dependencies": ["."], "graphs": {"steps": "./graph.py:graph"}}
+            (self._folder / "langgraph.json").write_text(json.dumps(setup), encoding="utf-8")
+            program = str(python.with_name("langgraph"))
+            command = [program, "dev", "--no-browser", "--no-reload", "--port", str(self._port)]
+            command += ["--n-jobs-per-worker", "10"]
+            del environment["PYTHONPATH"]
+        with (self._folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                command,
+                cwd=self._folder,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._wait()
+        return self
+
+    def _wait(self) -> None:
+        end = time.monotonic() + READY_S
+        assert self._process is not None
+        while time.monotonic() < end and self._process.poll() is None:
+            try:
+                with socket.create_connection(("127.0.0.1", self._port), timeout=1) as link:
+                    link.sendall(b"GET /ok HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                    if b" 200 " in link.recv(100):
+                        return
+            except OSError:
+                pass
+            time.sleep(0.2)
+        told = (self._folder / "log").read_text(encoding="utf-8", errors="replace")[-500:]
+        self.__exit__()
+        raise TimeoutError(f"the server didn't start: {told}")
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            if self._process.poll() is None:
+                os.killpg(self._process.pid, signal.SIGTERM)
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+
+    async def load(self, count: int) -> dict[str, Any]:
+        """Stream so many runs at once; the figures."""
+        assert self._process is not None
+        own = self._kind != "langgraph dev"
+        if own:
+            await self._get("/stalls")
+        before = _cpu_s(self._process.pid)
+        first: list[float] = []
+        whole: list[float] = []
+        outcomes = await asyncio.gather(*[self._stream(first, whole) for _ in range(count)])
+        return {
+            "finished": sum(outcomes),
+            "first": first,
+            "whole": whole,
+            "cpu": _cpu_s(self._process.pid) - before,
+            "memory": _memory_bytes(self._process.pid),
+            "stall": json.loads(await self._get("/stalls")) if own else None,
+        }
+
+    async def _stream(self, first: list[float], whole: list[float]) -> bool:
+        """Run one run without a thread; whether it has ended with all of its chunks."""
+        begun = time.monotonic()
+        body = json.dumps(BODY).encode()
+        head = f"POST /runs/stream HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+        head += "Content-Type: application/json\r\nConnection: close\r\n\r\n"
+        got = bytearray()
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+                writer.write(head.encode() + body)
+                while part := await reader.read(65536):
+                    if b"event:" in part and b"event:" not in got:
+                        first.append(time.monotonic() - begun)
+                    got += part
+                writer.close()
+        except (OSError, TimeoutError):
+            return False
+        whole.append(time.monotonic() - begun)
+        return got.count(b"event: custom") == CHUNKS
+
+    async def _get(self, path: str) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        got = await reader.read()
+        writer.close()
+        return got.partition(b"\r\n\r\n")[2]
+
+
+def _family(process: int) -> list[int]:
+    """A process and its children."""
+    found = [process]
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                fields = (entry / "stat").read_text(encoding="ascii").rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) in found:
+                found.append(int(entry.name))
+    return found
+
+
+def _cpu_s(process: int) -> float:
+    ticks = 0
+    for one in _family(process):
+        fields = Path(f"/proc/{one}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _memory_bytes(process: int) -> int:
+    pages = 0
+    for one in _family(process):
+        pages += int(Path(f"/proc/{one}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
