@@ -18,9 +18,9 @@ import anyio
 import httpx
 from msgspec.structs import fields
 
+from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.web.endpoint import Endpoint
 from actorgraph.web.routes import ENDPOINTS
-from actorgraph.web.thread_registry import assistant_id
 from tests.web.canary_app import BODY_BYTES, OTHER, WORD
 
 NEAR = WORD[:-1]

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from actorgraph import ActorSystem, InMemorySaver
+from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
-from actorgraph.web.thread_registry import assistant_id
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 

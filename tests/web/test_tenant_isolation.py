@@ -11,6 +11,7 @@ import structlog
 from msgspec.structs import replace
 from opentelemetry import trace
 
+from actorgraph.api.system.thread_finder import ThreadFinder
 from actorgraph.errors import EmptyInputError, did_you_mean
 from actorgraph.runtime.log import event
 from actorgraph.runtime.run import start as runs
@@ -18,7 +19,6 @@ from actorgraph.values.retention import ListThreads
 from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.problems import Forbidden
 from actorgraph.web.routes import ENDPOINTS
-from actorgraph.web.thread_registry import Registry
 from tests.support.structlog_setup import configured
 from tests.web.canary import NEAR, Place, everything, not_reached
 from tests.web.canary_app import Observed, application
@@ -93,8 +93,10 @@ def names_of_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def search_without_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that forgets whose threads to look through."""
-    every = Registry.all
-    monkeypatch.setattr(Registry, "all", lambda self, _: every(self, {}))
+    find = ThreadFinder.find
+    monkeypatch.setattr(
+        ThreadFinder, "find", lambda self, query: find(self, replace(query, facts=()))
+    )
 
 
 def a_line_in_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
