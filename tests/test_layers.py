@@ -60,7 +60,7 @@ ROOMS = {
     ],
     "savers": [{""}, {"foreign", "sqlite"}, {"memory", "postgres"}, {"jsonl"}],
     "storage": [{""}, {"sqlite", "postgres"}],
-    "web": [{"jobs"}, {""}],
+    "web": [{"jobs"}, {"requests"}, {"wire"}, {""}],
 }
 
 PURE = {"values", "channels", "plan", "superstep", "drawing"}

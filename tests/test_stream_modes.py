@@ -11,7 +11,7 @@ from actorgraph.api.streams import events, message_streams, projections
 from actorgraph.prebuilt import tool_events
 from actorgraph.values.policies import STREAM_MODES
 from actorgraph.values.stream_items import StreamPart
-from actorgraph.web.event_responses import EventTranslator, graph_modes
+from actorgraph.web.requests.event_responses import EventTranslator, graph_modes
 from tests.support.source_files import ROOT
 
 CHUNKS = {"messages": ({"content": "x"}, {})}

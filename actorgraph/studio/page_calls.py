@@ -18,9 +18,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from actorgraph.errors import ActorGraphError
 from actorgraph.runtime.log import event
 from actorgraph.studio.studio_reader import StudioReader, ThreadEntry
-from actorgraph.web.access import Access, contains
-from actorgraph.web.endpoint import parameters_of
-from actorgraph.web.problems import HttpProblem, NotFound, response_to
+from actorgraph.web.requests.access import Access, contains
+from actorgraph.web.requests.endpoint import parameters_of
+from actorgraph.web.requests.problems import HttpProblem, NotFound, response_to
 
 BODY_MAX = 4_000_000
 """Bytes of a form."""

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.shown import moment, shown, whole
-from actorgraph.web.problems import HttpProblem
+from actorgraph.web.requests.problems import HttpProblem
 
 ITEMS_MAX = 25
 NAMESPACES_MAX = 500

@@ -26,9 +26,9 @@ from actorgraph.studio import (
 from actorgraph.studio.page_calls import Handler, StudioCall, answer
 from actorgraph.studio.request_guard import LOOPBACK, StudioGuard
 from actorgraph.studio.studio_reader import StudioReader
-from actorgraph.web.access import Access, Authenticate, Authorize
 from actorgraph.web.app import GraphRoutes, effective_authorize
-from actorgraph.web.endpoint import with_slashes
+from actorgraph.web.requests.access import Access, Authenticate, Authorize
+from actorgraph.web.requests.endpoint import with_slashes
 
 ACTIONS = (
     "studio.read",

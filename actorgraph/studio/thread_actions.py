@@ -14,7 +14,7 @@ from actorgraph.studio.studio_reader import ThreadEntry
 from actorgraph.studio.thread_pages import TITLE, admitted
 from actorgraph.studio.thread_views import questions_of
 from actorgraph.values.commands import Command
-from actorgraph.web.problems import HttpProblem
+from actorgraph.web.requests.problems import HttpProblem
 
 MODES = ("values", "updates", "tasks", "custom", "messages")
 """The stream modes of runs that the studio starts."""

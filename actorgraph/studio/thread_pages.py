@@ -28,7 +28,7 @@ from actorgraph.studio.thread_views import (
 )
 from actorgraph.studio.waterfall import waterfall
 from actorgraph.values.state_snapshot import StateSnapshot
-from actorgraph.web.problems import NotFound
+from actorgraph.web.requests.problems import NotFound
 
 STATUSES = ("", "idle", "busy", "interrupted", "error")
 TITLE = "title"

@@ -4,12 +4,12 @@ Needs the extra `web`. Runs under uvicorn on asyncio and under hypercorn on asyn
 mounted into FastAPI, Starlette or Litestar, or as an application of its own.
 """
 
-from actorgraph.web.access import Assistants, Authenticate, Authorize
 from actorgraph.web.app import GraphRoutes, serve, served
-from actorgraph.web.event_responses import EventStream
 from actorgraph.web.jobs.webhook_policy import WebhookPolicy
 from actorgraph.web.lifespan import running
-from actorgraph.web.request_limits import Limits
+from actorgraph.web.requests.access import Assistants, Authenticate, Authorize
+from actorgraph.web.requests.event_responses import EventStream
+from actorgraph.web.requests.request_limits import Limits
 from actorgraph.web.routes import ACTIONS
 
 __all__ = [

@@ -27,14 +27,14 @@ from actorgraph.errors import InvalidConfigError, MissingExtraError, UnsafeSetti
 from actorgraph.loops import on_trio
 from actorgraph.runtime.log import event
 from actorgraph.runtime.task.calling import abandoned
-from actorgraph.web.access import Access, Assistants, Authenticate, Authorize
 from actorgraph.web.cron_actor import CronActor
-from actorgraph.web.endpoint import Endpoint, PathEndpoints, Server, with_slashes
 from actorgraph.web.jobs.background import BackgroundJob, add_job
 from actorgraph.web.jobs.webhook_policy import WebhookPolicy
 from actorgraph.web.lifespan import running
-from actorgraph.web.problems import problem
-from actorgraph.web.request_limits import Limits
+from actorgraph.web.requests.access import Access, Assistants, Authenticate, Authorize
+from actorgraph.web.requests.endpoint import Endpoint, PathEndpoints, Server, with_slashes
+from actorgraph.web.requests.problems import problem
+from actorgraph.web.requests.request_limits import Limits
 from actorgraph.web.routes import ENDPOINTS
 from actorgraph.web.ttl_sweeper import TtlSweeper
 from actorgraph.web.wire_sockets import socket_routes

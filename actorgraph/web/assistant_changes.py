@@ -7,15 +7,15 @@ import msgspec
 from msgspec import UNSET, Struct
 
 from actorgraph.api.system.thread_finder import assistant_id
-from actorgraph.web import bodies, response_types
-from actorgraph.web.access import contains
-from actorgraph.web.assistant_lookup import assistant_of, check_changeable, is_allowed
-from actorgraph.web.assistant_registry import StoredAssistant, VersionOfAssistant, missing
 from actorgraph.web.assistants import assistant_response, version_response
-from actorgraph.web.endpoint import ApiCall, Endpoint, graph_of_assistant
-from actorgraph.web.problems import Conflict, Unprocessable
-from actorgraph.web.thread_registry import moment
-from actorgraph.web.thread_state import remove_thread
+from actorgraph.web.requests import bodies, response_types
+from actorgraph.web.requests.access import contains
+from actorgraph.web.requests.assistant_lookup import assistant_of, check_changeable, is_allowed
+from actorgraph.web.requests.assistant_registry import StoredAssistant, VersionOfAssistant, missing
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint, graph_of_assistant
+from actorgraph.web.requests.problems import Conflict, Unprocessable
+from actorgraph.web.requests.thread_registry import moment
+from actorgraph.web.requests.thread_state import remove_thread
 
 
 class DeleteQuery(Struct):

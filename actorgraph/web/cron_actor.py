@@ -16,15 +16,15 @@ from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import ActorGraphError, SystemBusyError, SystemClosedError, ThreadBusyError
 from actorgraph.errors.storage import UNREADABLE
 from actorgraph.runtime.log import event
-from actorgraph.web import bodies
-from actorgraph.web.assistant_registry import StoredAssistant, of_graph
-from actorgraph.web.endpoint import Server
 from actorgraph.web.jobs.background import LOOK_S
 from actorgraph.web.jobs.cron_plan import StartTick, WaitForTick
 from actorgraph.web.jobs.cron_registry import CRON, StoredCron
-from actorgraph.web.problems import HttpProblem
+from actorgraph.web.requests import bodies
+from actorgraph.web.requests.assistant_registry import StoredAssistant, of_graph
+from actorgraph.web.requests.endpoint import Server
+from actorgraph.web.requests.problems import HttpProblem
+from actorgraph.web.requests.thread_registry import thread_metadata_of
 from actorgraph.web.run_start import run_input, run_options
-from actorgraph.web.thread_registry import thread_metadata_of
 
 STALE_S = 20.0
 """Seconds after which a decision is made anew: another server may have started the tick."""

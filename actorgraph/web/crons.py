@@ -8,17 +8,17 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from actorgraph.web import bodies, response_types
-from actorgraph.web.access import contains
-from actorgraph.web.assistant_lookup import assistant_of
 from actorgraph.web.cron_actor import body_of_cron, next_run_date
-from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.jobs.background import alarm_of
 from actorgraph.web.jobs.cron_plan import check_timetable, time_of
 from actorgraph.web.jobs.cron_registry import StoredCron
-from actorgraph.web.problems import Forbidden, NotFound
+from actorgraph.web.requests import bodies, response_types
+from actorgraph.web.requests.access import contains
+from actorgraph.web.requests.assistant_lookup import assistant_of
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint
+from actorgraph.web.requests.problems import Forbidden, NotFound
+from actorgraph.web.requests.thread_registry import moment
 from actorgraph.web.run_start import run_input, run_options
-from actorgraph.web.thread_registry import moment
 
 _SETTINGS = (
     *("input", "command", "config", "context", "interrupt_before", "interrupt_after"),

@@ -18,7 +18,7 @@ from actorgraph.errors import CheckpointError, SystemClosedError
 from actorgraph.loops import on_trio
 from actorgraph.runtime.log import event
 from actorgraph.web.jobs.background import look_forever
-from actorgraph.web.thread_registry import sweep_forever
+from actorgraph.web.requests.thread_registry import sweep_forever
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 

@@ -8,9 +8,9 @@ from typing import Any
 from starlette.responses import Response
 
 from actorgraph.api.system.prometheus import exposition
-from actorgraph.web import response_types
-from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.problems import RESTART_S, problem
+from actorgraph.web.requests import response_types
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint
+from actorgraph.web.requests.problems import RESTART_S, problem
 
 VERSION = "0.1.0"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.web import response_types
-from actorgraph.web.endpoint import Endpoint
+from actorgraph.web.requests import response_types
+from actorgraph.web.requests.endpoint import Endpoint
 
 _REF = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"{(\w+)}")

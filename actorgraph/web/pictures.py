@@ -6,7 +6,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from actorgraph.web.assistants import levels_of, requested_graph
-from actorgraph.web.endpoint import ApiCall, Endpoint
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 
 
 class PictureQuery(Struct):

@@ -4,8 +4,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from actorgraph.web import assistants, bodies, response_types
-from actorgraph.web.endpoint import ApiCall, Endpoint, graph_of_assistant
+from actorgraph.web import assistants
+from actorgraph.web.requests import bodies, response_types
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint, graph_of_assistant
 
 MESSAGES = "messages"
 """The key of the state that holds an agent's messages."""

@@ -13,13 +13,14 @@ from starlette.responses import Response
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import RunNotFoundError
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web import bodies, response_types, runs
-from actorgraph.web.access import contains
-from actorgraph.web.endpoint import ApiCall, Endpoint, graph_of_assistant
-from actorgraph.web.event_responses import ResultResponse
-from actorgraph.web.jsonable import dumps, to_plain
-from actorgraph.web.problems import Conflict, NotFound, Unprocessable
+from actorgraph.web import runs
 from actorgraph.web.protocol_agents import MESSAGES, takes_messages
+from actorgraph.web.requests import bodies, response_types
+from actorgraph.web.requests.access import contains
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint, graph_of_assistant
+from actorgraph.web.requests.event_responses import ResultResponse
+from actorgraph.web.requests.jsonable import dumps, to_plain
+from actorgraph.web.requests.problems import Conflict, NotFound, Unprocessable
 from actorgraph.web.run_start import start_run
 
 _ROLES = {"human": "user", "ai": "assistant"}

@@ -5,13 +5,13 @@ from typing import Any
 from actorgraph.web.assistant_changes import ENDPOINTS as ASSISTANT_CHANGES
 from actorgraph.web.assistants import ENDPOINTS as ASSISTANTS
 from actorgraph.web.crons import ENDPOINTS as CRONS
-from actorgraph.web.endpoint import ApiCall, Endpoint
 from actorgraph.web.meta import ENDPOINTS as META
 from actorgraph.web.meta import VERSION
 from actorgraph.web.openapi import document
 from actorgraph.web.pictures import ENDPOINTS as PICTURES
 from actorgraph.web.protocol_agents import ENDPOINTS as AGENTS
 from actorgraph.web.protocol_runs import ENDPOINTS as AGENT_RUNS
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.runs import ENDPOINTS as RUNS
 from actorgraph.web.store import ENDPOINTS as STORE
 from actorgraph.web.system_figures import ENDPOINTS as SYSTEM_FIGURES

@@ -13,8 +13,8 @@ from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.superstep.nesting import nodes_of
 from actorgraph.values.commands import Command
 from actorgraph.values.stream_items import Namespace
-from actorgraph.web.endpoint import ApiCall
-from actorgraph.web.event_responses import EVENTS
+from actorgraph.web.requests.endpoint import ApiCall
+from actorgraph.web.requests.event_responses import EVENTS
 from actorgraph.web.run_start import KEPT
 
 

@@ -15,14 +15,14 @@ from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.loops import shielded
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web import bodies, response_types
-from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.event_responses import EventStream, ResultResponse, graph_modes
-from actorgraph.web.jsonable import dumps
-from actorgraph.web.problems import NotFound, Unprocessable, public_reason
+from actorgraph.web.requests import bodies, response_types
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint
+from actorgraph.web.requests.event_responses import EventStream, ResultResponse, graph_modes
+from actorgraph.web.requests.jsonable import dumps
+from actorgraph.web.requests.problems import NotFound, Unprocessable, public_reason
+from actorgraph.web.requests.thread_state import check_thread_id, config_of
 from actorgraph.web.run_kwargs import kwargs_of, spans_of
 from actorgraph.web.run_start import KEPT, check_run, modes_in, modes_of, start_run
-from actorgraph.web.thread_state import check_thread_id, config_of
 
 LOOKS_BACK = 100
 """Newest checkpoints of a thread that are searched for the last one of a run."""

@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from actorgraph.web import bodies, response_types
-from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.thread_registry import NAMESPACE
+from actorgraph.web.requests import bodies, response_types
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint
+from actorgraph.web.requests.problems import NotFound, Unprocessable
+from actorgraph.web.requests.thread_registry import NAMESPACE
 
 _PAGE = 200
 

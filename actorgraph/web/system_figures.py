@@ -9,10 +9,10 @@ from msgspec import Meta, Struct
 
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import InvalidConfigError
-from actorgraph.web import response_types
-from actorgraph.web.access import contains
-from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.problems import Unprocessable
+from actorgraph.web.requests import response_types
+from actorgraph.web.requests.access import contains
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint
+from actorgraph.web.requests.problems import Unprocessable
 from actorgraph.web.run_start import KEPT
 
 PAGES_MAX = 20

@@ -16,8 +16,8 @@ from starlette.types import Receive, Scope, Send
 
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import RunNotFoundError
-from actorgraph.web.endpoint import ApiCall, Endpoint, with_graph
-from actorgraph.web.event_responses import (
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint, with_graph
+from actorgraph.web.requests.event_responses import (
     HEADERS,
     PING,
     PING_S,
@@ -27,13 +27,13 @@ from actorgraph.web.event_responses import (
     offset_of,
     send_parts,
 )
-from actorgraph.web.jsonable import to_plain
-from actorgraph.web.problems import NotFound, Unprocessable
+from actorgraph.web.requests.jsonable import to_plain
+from actorgraph.web.requests.problems import NotFound, Unprocessable
+from actorgraph.web.requests.state_updates import Part, pour, poured
+from actorgraph.web.requests.thread_registry import StoredThread
+from actorgraph.web.requests.thread_state import config_of
 from actorgraph.web.run_kwargs import spans_of
 from actorgraph.web.run_start import KEPT, modes_in
-from actorgraph.web.state_updates import Part, pour, poured
-from actorgraph.web.thread_registry import StoredThread
-from actorgraph.web.thread_state import config_of
 
 MODES = ("run_modes", "lifecycle", "state_update")
 

@@ -8,13 +8,12 @@ from msgspec import Struct
 
 from actorgraph.loops import shielded
 from actorgraph.values.state_snapshot import StateSnapshot
-from actorgraph.web import bodies, response_types
-from actorgraph.web.endpoint import ApiCall, Endpoint, history_graph, with_graph
-from actorgraph.web.jsonable import to_plain
-from actorgraph.web.problems import NotFound
-from actorgraph.web.run_start import graph_errors_as_problems, write_supersteps
-from actorgraph.web.thread_registry import StoredThread
-from actorgraph.web.thread_state import (
+from actorgraph.web.requests import bodies, response_types
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint, history_graph, with_graph
+from actorgraph.web.requests.jsonable import to_plain
+from actorgraph.web.requests.problems import NotFound
+from actorgraph.web.requests.thread_registry import StoredThread
+from actorgraph.web.requests.thread_state import (
     Config,
     check_thread_id,
     checkpoint_address,
@@ -25,6 +24,7 @@ from actorgraph.web.thread_state import (
     thread_response,
     undo_creation,
 )
+from actorgraph.web.run_start import graph_errors_as_problems, write_supersteps
 
 
 class StateQuery(Struct):

@@ -3,10 +3,10 @@
 from msgspec import Struct
 
 from actorgraph.values.timeline import TimelineStep, TimelineTask
-from actorgraph.web import bodies, response_types
-from actorgraph.web.endpoint import ApiCall, Endpoint, history_graph
-from actorgraph.web.problems import NotFound
-from actorgraph.web.thread_state import config_of
+from actorgraph.web.requests import bodies, response_types
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint, history_graph
+from actorgraph.web.requests.problems import NotFound
+from actorgraph.web.requests.thread_state import config_of
 
 
 class TimelineQuery(Struct):

@@ -10,9 +10,9 @@ from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.commits import ListCheckpoints
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web.endpoint import Server
 from actorgraph.web.jobs.thread_ttls import StoredTtl
-from actorgraph.web.thread_state import remove_thread
+from actorgraph.web.requests.endpoint import Server
+from actorgraph.web.requests.thread_state import remove_thread
 
 SWEEP_S = 60.0
 """Seconds between two sweeps."""

@@ -24,14 +24,14 @@ from actorgraph.errors import (
     UnknownInterruptError,
 )
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web import bodies
-from actorgraph.web.endpoint import ApiCall, Endpoint, convert_to, with_graph
-from actorgraph.web.jsonable import to_plain
-from actorgraph.web.problems import HttpProblem, Unprocessable
+from actorgraph.web.requests import bodies
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint, convert_to, with_graph
+from actorgraph.web.requests.jsonable import to_plain
+from actorgraph.web.requests.problems import HttpProblem, Unprocessable
+from actorgraph.web.requests.thread_registry import GRAPH, graph_that_wrote
+from actorgraph.web.requests.thread_state import checkpoint_config, config_of
 from actorgraph.web.run_start import start_run
-from actorgraph.web.thread_registry import GRAPH, graph_that_wrote
-from actorgraph.web.thread_state import checkpoint_config, config_of
-from actorgraph.web.wire_events import WIRE_MODES
+from actorgraph.web.wire.wire_events import WIRE_MODES
 from actorgraph.web.wire_streams import first_number
 
 Code = Literal[

@@ -20,11 +20,17 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from actorgraph.errors import SlowReaderError
 from actorgraph.runtime.log import event
-from actorgraph.web.endpoint import ApiCall, Server, check_client_rate, convert_to, parameters_of
-from actorgraph.web.jsonable import encode_plain
-from actorgraph.web.problems import Forbidden, HttpProblem, TooLarge, TooMany, response_to
-from actorgraph.web.request_limits import excess
-from actorgraph.web.subscriptions import EventStreamRequest
+from actorgraph.web.requests.endpoint import (
+    ApiCall,
+    Server,
+    check_client_rate,
+    convert_to,
+    parameters_of,
+)
+from actorgraph.web.requests.jsonable import encode_plain
+from actorgraph.web.requests.problems import Forbidden, HttpProblem, TooLarge, TooMany, response_to
+from actorgraph.web.requests.request_limits import excess
+from actorgraph.web.wire.subscriptions import EventStreamRequest
 from actorgraph.web.wire_commands import (
     COMMANDS,
     Code,

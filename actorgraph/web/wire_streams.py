@@ -19,12 +19,19 @@ from starlette.types import Receive, Scope, Send
 
 from actorgraph.api.system.run_handle import Run
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web.endpoint import ApiCall, Endpoint
-from actorgraph.web.event_numbers import first_numbers, number_of
-from actorgraph.web.event_responses import HEADERS, PING, PING_S, TURN_EVENTS, frame, send_parts
-from actorgraph.web.subscriptions import EventStreamRequest, Filter
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint
+from actorgraph.web.requests.event_responses import (
+    HEADERS,
+    PING,
+    PING_S,
+    TURN_EVENTS,
+    frame,
+    send_parts,
+)
 from actorgraph.web.thread_streams import may_go_on
-from actorgraph.web.wire_events import WireEvent, WireTranslator
+from actorgraph.web.wire.event_numbers import first_numbers, number_of
+from actorgraph.web.wire.subscriptions import EventStreamRequest, Filter
+from actorgraph.web.wire.wire_events import WireEvent, WireTranslator
 
 
 class RunInThread(Struct, frozen=True):

@@ -13,8 +13,8 @@ from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError, SqliteSav
 from actorgraph.stores import InMemoryStore
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web import GraphRoutes, Limits, running
-from actorgraph.web.event_responses import frame
-from actorgraph.web.thread_registry import NAMESPACE
+from actorgraph.web.requests.event_responses import frame
+from actorgraph.web.requests.thread_registry import NAMESPACE
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actorgraph.web.request_limits import Limits, Rates, excess, retry_after
+from actorgraph.web.requests.request_limits import Limits, Rates, excess, retry_after
 
 
 class TestRates:

@@ -12,7 +12,8 @@ import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, JsonlSaver, PostgresSaver, SqliteSaver
 from actorgraph.stores import InMemoryStore, SqliteStore
-from actorgraph.web import GraphRoutes, readiness
+from actorgraph.web import GraphRoutes
+from actorgraph.web.requests import readiness
 from tests.support.gates import PATIENCE_S
 from tests.support.postgres_server import PostgresServer
 from tests.support.tcp_proxy import proxied

@@ -14,8 +14,8 @@ from actorgraph import ActorSystem, SqliteSaver, StateGraph
 from actorgraph.errors import SaverBrokenError, SaverClosedError, StorageBusyError, StorageFullError
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
-from actorgraph.web.endpoint import Server
-from actorgraph.web.problems import response_to
+from actorgraph.web.requests.endpoint import Server
+from actorgraph.web.requests.problems import response_to
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS, Log, chain
 

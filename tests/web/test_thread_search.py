@@ -11,8 +11,8 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver, SqliteSaver
 from actorgraph.stores import SqliteStore
 from actorgraph.web import GraphRoutes
-from actorgraph.web.selection import extract_paths, value_at
-from actorgraph.web.thread_registry import NAMESPACE
+from actorgraph.web.requests.selection import extract_paths, value_at
+from actorgraph.web.requests.thread_registry import NAMESPACE
 from tests.web.apps import GRAPHS
 
 TALK = {"assistant_id": "talk", "if_not_exists": "create"}

@@ -8,7 +8,7 @@ import pytest
 
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.web import GraphRoutes
-from actorgraph.web.state_updates import WAITING_MAX, StateUpdates
+from actorgraph.web.requests.state_updates import WAITING_MAX, StateUpdates
 from tests.support.gates import PATIENCE_S, Turnstile, settled
 from tests.support.graphs import in_a_row, writer
 from tests.web.test_streams import Client

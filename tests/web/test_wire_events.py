@@ -9,10 +9,10 @@ import pytest
 from actorgraph.messages import AIMessage, AIMessageChunk
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.systems import RunEvent
-from actorgraph.web.event_numbers import PARTS, first_numbers, number_of
-from actorgraph.web.message_events import MessageEvents
-from actorgraph.web.subscriptions import EventStreamRequest, Filter
-from actorgraph.web.wire_events import WireEvent, WireTranslator
+from actorgraph.web.wire.event_numbers import PARTS, first_numbers, number_of
+from actorgraph.web.wire.message_events import MessageEvents
+from actorgraph.web.wire.subscriptions import EventStreamRequest, Filter
+from actorgraph.web.wire.wire_events import WireEvent, WireTranslator
 
 BEGIN = ("metadata", (), {"run_id": "r", "attempt": 1})
 NODE = {"langgraph_node": "talk", "langgraph_checkpoint_ns": "talk:1"}

@@ -10,11 +10,11 @@ from actorgraph.errors import InvalidConfigError, RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web import bodies, response_types
-from actorgraph.web.endpoint import ApiCall, Server, with_graph
-from actorgraph.web.jsonable import interrupt_json
-from actorgraph.web.problems import NotFound, public_text
-from actorgraph.web.thread_registry import StoredThread
+from actorgraph.web.requests import bodies, response_types
+from actorgraph.web.requests.endpoint import ApiCall, Server, with_graph
+from actorgraph.web.requests.jsonable import interrupt_json
+from actorgraph.web.requests.problems import NotFound, public_text
+from actorgraph.web.requests.thread_registry import StoredThread
 
 
 def state_response(snapshot: StateSnapshot) -> response_types.State:

@@ -18,7 +18,7 @@ from actorgraph.errors import SaverClosedError
 from actorgraph.runtime.log import event
 from actorgraph.runtime.saver.hosting import living_host
 from actorgraph.runtime.saver.reading import NO_THREAD
-from actorgraph.web.thread_registry import NAMESPACE
+from actorgraph.web.requests.thread_registry import NAMESPACE
 
 FRESH_S = 1.0
 """Seconds for which the result of a check is reused."""

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from actorgraph import errors
 from actorgraph.stores import StoreError
-from actorgraph.web.jsonable import dumps
+from actorgraph.web.requests.jsonable import dumps
 
 
 class HttpProblem(Exception):

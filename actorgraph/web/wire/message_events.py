@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.values.stream_items import Namespace
-from actorgraph.web.jsonable import to_plain
+from actorgraph.web.requests.jsonable import to_plain
 
 OPEN_MAX = 256
 """Messages that may be open at once; with one more, the one that was begun first is finished."""

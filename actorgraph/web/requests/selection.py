@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from starlette.responses import Response
 
-from actorgraph.web.jsonable import encode_plain, to_plain
-from actorgraph.web.problems import Unprocessable
+from actorgraph.web.requests.jsonable import encode_plain, to_plain
+from actorgraph.web.requests.problems import Unprocessable
 
 PATHS_MAX = 10
 """Paths of `extract` in one request."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar, cast
 from msgspec import Struct
 from starlette.requests import Request
 
-from actorgraph.web.problems import Forbidden, HttpProblem, NotFound, Unauthorized
+from actorgraph.web.requests.problems import Forbidden, HttpProblem, NotFound, Unauthorized
 
 Verdict = bool | Mapping[str, Any] | None
 Authorize = Callable[[Any, str, str | None, Mapping[str, Any]], Verdict | Awaitable[Verdict]]

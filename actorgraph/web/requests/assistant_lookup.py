@@ -1,10 +1,10 @@
 """Look up assistants: the visible graphs, and stored ones that the access rules allow."""
 
 from actorgraph.api.system.thread_finder import assistant_id
-from actorgraph.web.access import contains
-from actorgraph.web.assistant_registry import StoredAssistant, missing, of_graph
-from actorgraph.web.endpoint import ApiCall
-from actorgraph.web.problems import Conflict, Forbidden, NotFound
+from actorgraph.web.requests.access import contains
+from actorgraph.web.requests.assistant_registry import StoredAssistant, missing, of_graph
+from actorgraph.web.requests.endpoint import ApiCall
+from actorgraph.web.requests.problems import Conflict, Forbidden, NotFound
 
 
 async def assistant_of(

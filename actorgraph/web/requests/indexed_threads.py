@@ -21,8 +21,8 @@ from actorgraph.values.thread_rows import (
     PutThread,
     ThreadRow,
 )
-from actorgraph.web.problems import Conflict, NotFound
-from actorgraph.web.thread_registry import (
+from actorgraph.web.requests.problems import Conflict, NotFound
+from actorgraph.web.requests.thread_registry import (
     NAMESPACE,
     Registry,
     StoredThread,

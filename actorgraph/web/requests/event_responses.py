@@ -28,8 +28,8 @@ from actorgraph.runtime.log import event
 from actorgraph.values.policies import STREAM_MODES
 from actorgraph.values.stream_items import Namespace, WhenFull
 from actorgraph.values.systems import RunEvent
-from actorgraph.web.jsonable import dumps, encode_plain, to_plain
-from actorgraph.web.problems import Unprocessable, public_reason, public_text
+from actorgraph.web.requests.jsonable import dumps, encode_plain, to_plain
+from actorgraph.web.requests.problems import Unprocessable, public_reason, public_text
 
 EVENTS = "events"
 """The mode of LangChain's events, which are made of the chunks of other modes."""

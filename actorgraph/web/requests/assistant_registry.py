@@ -13,10 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actorgraph.api.system.thread_finder import assistant_id
-from actorgraph.web import bodies
 from actorgraph.web.jobs.stored_items import ItemKind
-from actorgraph.web.problems import NotFound, Unprocessable
-from actorgraph.web.thread_registry import moment
+from actorgraph.web.requests import bodies
+from actorgraph.web.requests.problems import NotFound, Unprocessable
+from actorgraph.web.requests.thread_registry import moment
 
 BEGINNING = "1970-01-01T00:00:00+00:00"
 VERSIONS_MAX = 1000

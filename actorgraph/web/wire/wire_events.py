@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from actorgraph.values.stream_items import Namespace
 from actorgraph.values.systems import RunEvent
-from actorgraph.web.jsonable import to_plain
-from actorgraph.web.message_events import MessageEvents
-from actorgraph.web.problems import public_reason, public_text
+from actorgraph.web.requests.jsonable import to_plain
+from actorgraph.web.requests.problems import public_reason, public_text
+from actorgraph.web.wire.message_events import MessageEvents
 
 WIRE_MODES = ("values", "updates", "messages", "custom", "checkpoints", "tasks", "tools")
 """The stream modes of a run that a client of the protocol starts: those of all channels."""

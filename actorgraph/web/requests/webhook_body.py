@@ -5,8 +5,8 @@ from typing import Any
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.web.jobs.webhooks import KEPT
-from actorgraph.web.problems import public_reason
-from actorgraph.web.thread_registry import moment
+from actorgraph.web.requests.problems import public_reason
+from actorgraph.web.requests.thread_registry import moment
 
 _STATUS = {"cancelled": "interrupted", "parked": "error"}
 

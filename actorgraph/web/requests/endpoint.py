@@ -22,15 +22,15 @@ from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import SchemaMismatchError, SystemClosedError
 from actorgraph.runtime.log import event
-from actorgraph.web.access import Access
-from actorgraph.web.assistant_registry import AssistantRegistry
-from actorgraph.web.indexed_threads import IndexedRegistry
 from actorgraph.web.jobs.cron_registry import CronRegistry
 from actorgraph.web.jobs.thread_ttls import ThreadTtls
 from actorgraph.web.jobs.webhook_policy import WebhookPolicy
 from actorgraph.web.jobs.webhooks import WebhookSender
-from actorgraph.web.jsonable import dumps
-from actorgraph.web.problems import (
+from actorgraph.web.requests.access import Access
+from actorgraph.web.requests.assistant_registry import AssistantRegistry
+from actorgraph.web.requests.indexed_threads import IndexedRegistry
+from actorgraph.web.requests.jsonable import dumps
+from actorgraph.web.requests.problems import (
     Forbidden,
     NotFound,
     TooLarge,
@@ -40,10 +40,10 @@ from actorgraph.web.problems import (
     Unsupported,
     response_to,
 )
-from actorgraph.web.readiness import Readiness
-from actorgraph.web.request_limits import Limits, Rates, StreamSlots, excess, retry_after
-from actorgraph.web.state_updates import StateUpdates
-from actorgraph.web.thread_registry import (
+from actorgraph.web.requests.readiness import Readiness
+from actorgraph.web.requests.request_limits import Limits, Rates, StreamSlots, excess, retry_after
+from actorgraph.web.requests.state_updates import StateUpdates
+from actorgraph.web.requests.thread_registry import (
     GRAPH,
     Registry,
     StoredThread,
@@ -51,7 +51,7 @@ from actorgraph.web.thread_registry import (
     find_thread,
     graph_that_wrote,
 )
-from actorgraph.web.webhook_body import described
+from actorgraph.web.requests.webhook_body import described
 
 
 class Server:

@@ -1,0 +1,1 @@
+"""Requests: bodies, access, limits, errors, the registries, and how an endpoint answers."""

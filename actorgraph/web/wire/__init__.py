@@ -1,0 +1,1 @@
+"""The streaming protocol's events: their kinds, numbers and subscriptions. Pure."""
