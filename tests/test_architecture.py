@@ -110,8 +110,11 @@ class TestThePicture:
 # `graph.invoke` is a call and `systems.log` a file: what re-exports has no modules inside.
 PACKAGES = {name for row in ORDER for name in row if not name.startswith("__")} - REEXPORTS
 MODULE = re.compile(r"`(?:actorgraph[./])?(\w+)([./])([a-z_]+(?:/[a-z_]+)*)(?=[`./])")
-NO_MODULES = {"plan.fired", "web.storage_not_usable"}
-"""A field of a test's plan, and an event of the log."""
+NO_MODULES = {
+    *("plan.fired", "web.storage_not_usable"),
+    *("studio.act", "studio.delete", "studio.read", "studio.store", "studio.system"),
+}
+"""A field of a test's plan, an event of the log, and actions that `authorize` is asked about."""
 
 
 def named_modules(text: str) -> set[str]:
