@@ -67,6 +67,14 @@ def form_of(question: Any) -> Form:
     return Form((_field(ANSWER, schema, required=True),), whole=True)
 
 
+def without_schema(question: Any) -> Any:
+    """Return a question's value without the schema of its answer, which its form shows."""
+    if _schema_of(question) is None:
+        return question
+    given = cast("Mapping[str, Any]", question)
+    return {key: value for key, value in given.items() if key not in SCHEMA_KEYS}
+
+
 def _schema_of(question: Any) -> Mapping[str, Any] | None:
     if not isinstance(question, Mapping):
         return None

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from actorgraph.studio.changes import changes
-from actorgraph.studio.question_forms import Form, form_of
+from actorgraph.studio.question_forms import Form, form_of, without_schema
 from actorgraph.studio.shown import Moment, Shown, moment, plain, shown
 from actorgraph.studio.steps import checkpoint_of, parent_of, task_state
 from actorgraph.values.state_snapshot import StateSnapshot
@@ -141,9 +141,10 @@ def marks_of(step: StateSnapshot, done: Sequence[str]) -> list[tuple[str, str]]:
 def questions_of(step: StateSnapshot) -> list[Question]:
     """Return the open questions of a step's tasks."""
     return [
-        Question(asked.id, task.name, shown(asked.value), form_of(plain(asked.value)))
+        Question(asked.id, task.name, shown(without_schema(value)), form_of(value))
         for task in step.tasks
         for asked in task.interrupts
+        for value in (plain(asked.value),)
     ]
 
 

@@ -2,7 +2,13 @@
 
 import pytest
 
-from actorgraph.studio.question_forms import ANSWER, FormError, answer_of, form_of
+from actorgraph.studio.question_forms import (
+    ANSWER,
+    FormError,
+    answer_of,
+    form_of,
+    without_schema,
+)
 
 ORDER = {
     "question": "Approve?",
@@ -49,6 +55,13 @@ class TestFields:
         assert (form.whole, [one.name for one in form.fields]) == (True, [ANSWER])
         assert answer_of(form, {ANSWER: '{"a": 1}'}) == {"a": 1}
         assert answer_of(form, {ANSWER: "yes, do"}) == "yes, do"
+
+    def test_the_schema_is_not_shown_with_the_question(self):
+        """
+        A question is shown without the schema that its form is made of; any other one is whole.
+        """
+        assert without_schema(ORDER) == {"question": "Approve?"}
+        assert without_schema({"schema": "text"}) == {"schema": "text"}
 
 
 class TestAnswers:
