@@ -4,6 +4,7 @@ Both have `POST /runs`, `/runs/wait` and `/runs/stream`. A body with `assistant_
 and is answered as by its server; any other one is the Agent Protocol's.
 """
 
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
@@ -11,27 +12,40 @@ from msgspec.structs import asdict, fields, replace
 from starlette.responses import Response
 
 from actorgraph.api.system.run_handle import Run
+from actorgraph.api.system.run_search import RunPage
 from actorgraph.errors import RunNotFoundError
-from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.values.systems import OPEN_STATUSES, RunStatus
 from actorgraph.web import runs
 from actorgraph.web.protocol_agents import MESSAGES, takes_messages
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.access import contains
-from actorgraph.web.requests.endpoint import ApiCall, Endpoint, graph_of_assistant
+from actorgraph.web.requests.assistant_lookup import assistant_of
+from actorgraph.web.requests.assistant_registry import StoredAssistant
+from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.event_responses import ResultResponse
 from actorgraph.web.requests.jsonable import dumps, to_plain
 from actorgraph.web.requests.problems import Conflict, NotFound, Unprocessable
+from actorgraph.web.run_kwargs import assistant_of_run
 from actorgraph.web.run_start import start_run
+from actorgraph.web.system_figures import ReadableRuns
 
 _ROLES = {"human": "user", "ai": "assistant"}
 """Type of a message -> its role in the Agent Protocol; other types are roles too."""
+_STATUSES: dict[str, tuple[RunStatus, ...]] = {
+    "pending": ("pending", "running"),
+    "error": ("error", "parked"),
+    "interrupted": ("interrupted", "cancelled"),
+}
+"""Status of the Agent Protocol -> those that it covers; others have the same name."""
+_PAGE_MIN, _PAGE_MAX = 100, 1000
+"""Runs that are read at once where those of all threads are searched."""
 
 
 async def create(call: ApiCall) -> Response:
     """Start a run in the background."""
     if _is_langgraph(call):
         return await runs.create(_for_langgraph(call))
-    inner = _for_agent(call)
+    inner = await _for_agent(call)
     run = await start_run(inner)
     content = dumps(agent_run(inner, run))
     return runs.located(run, Response(content, media_type="application/json"))
@@ -41,30 +55,69 @@ async def wait(call: ApiCall) -> Response:
     """Start a run, and respond with its output when it has ended."""
     if _is_langgraph(call):
         return await runs.wait(_for_langgraph(call))
-    inner = _for_agent(call)
+    inner = await _for_agent(call)
     run = await start_run(inner)
     return _output(inner, run, inner.body.on_disconnect)
 
 
 async def stream(call: ApiCall) -> Response:
     """Start a run, and stream it."""
-    return await runs.stream(_for_langgraph(call) if _is_langgraph(call) else _for_agent(call))
+    inner = _for_langgraph(call) if _is_langgraph(call) else await _for_agent(call)
+    return await runs.stream(inner)
 
 
 async def search(call: ApiCall) -> list[response_types.AgentRun]:
     """List runs of all threads that the principal may read, newest first."""
     body: bodies.RunSearch = call.body
-    graph = None if body.agent_id is None else graph_of_assistant(call, body.agent_id)[0]
-    found = [
-        run
-        for run in reversed(await call.server.system.runs(thread_id=body.thread_id))
-        if run.graph in call.graphs
-        and graph in (None, run.graph)
+    agent = None if body.agent_id is None else await assistant_of(call, body.agent_id)
+    shown = ReadableRuns(call)
+    found: list[Run] = []
+    most = body.offset + body.limit
+    cursor: str | None = None
+    while len(found) < most:
+        page = await _page(call, agent, cursor)
+        for run in page.runs:
+            if len(found) < most and _fits(body, agent, run) and await shown.may_read(run):
+                found.append(run)
+        cursor = page.cursor
+        if cursor is None:
+            break
+    return [agent_run(call, run) for run in await _whole(call, found[body.offset :])]
+
+
+async def _page(call: ApiCall, agent: StoredAssistant | None, cursor: str | None) -> RunPage:
+    """Return a page of the runs that a search may find, newest first."""
+    body: bodies.RunSearch = call.body
+    system = call.server.system
+    if body.thread_id is not None:
+        return RunPage((await system.runs(thread_id=body.thread_id))[::-1])
+    statuses = () if body.status is None else _STATUSES.get(body.status, (body.status,))
+    graph = None if agent is None else _graph_of(agent)
+    most = min(max(body.offset + body.limit, _PAGE_MIN), _PAGE_MAX)
+    return await system.search_runs(statuses, graph=graph, limit=most, cursor=cursor)
+
+
+def _graph_of(agent: StoredAssistant) -> str | None:
+    """Return the graph of all of an agent's runs; None if its versions have several."""
+    names = {one.graph_id for one in agent.versions}
+    return names.pop() if len(names) == 1 else None
+
+
+def _fits(body: bodies.RunSearch, agent: StoredAssistant | None, run: Run) -> bool:
+    return (
+        (agent is None or assistant_of_run(run) == agent.assistant_id)
         and body.status in (None, _status(run))
         and contains(run.metadata, body.metadata or {})
-    ]
-    page = await _readable(call, found, body.offset + body.limit)
-    return [agent_run(call, run) for run in page[body.offset :]]
+    )
+
+
+async def _whole(call: ApiCall, found: list[Run]) -> list[Run]:
+    """Return runs with what they were started with, which rows of `search_runs` don't have."""
+    whole: list[Run] = []
+    for run in found:
+        with suppress(RunNotFoundError):  # it was removed meanwhile
+            whole.append(run if run.row.payload else await call.server.system.run(run.id))
+    return whole
 
 
 async def read(call: ApiCall) -> response_types.AgentRun:
@@ -109,27 +162,6 @@ def _status(run: Run) -> Any:
     return "pending" if status == "running" else status
 
 
-async def _readable(call: ApiCall, found: list[Run], most: int) -> list[Run]:
-    """Return the first runs whose threads the principal may read."""
-    page: list[Run] = []
-    known: dict[str, bool] = {}
-    for run in found:
-        if len(page) == most:
-            break
-        if run.thread_id not in known:
-            known[run.thread_id] = await _may_read(call, run.thread_id)
-        if known[run.thread_id]:
-            page.append(run)
-    return page
-
-
-async def _may_read(call: ApiCall, thread_id: str) -> bool:
-    thread = await call.server.threads.get(thread_id)
-    if thread is None or not contains(thread.metadata, call.wanted):
-        return False
-    return await call.server.access.allows(call.principal, "runs.read", thread)
-
-
 def _output(call: ApiCall, run: Run, on_disconnect: Any) -> Response:
     shape = partial(_ended, call, run)
     return runs.located(run, ResultResponse(run, on_disconnect=on_disconnect, shape=shape))
@@ -165,7 +197,7 @@ def _for_langgraph(call: ApiCall) -> ApiCall:
     return replace(call, body=_run_body(call.body, call.body.assistant_id, "continue"))
 
 
-def _for_agent(call: ApiCall) -> ApiCall:
+async def _for_agent(call: ApiCall) -> ApiCall:
     """Return the call with its body as a request of LangGraph's.
 
     Raises:
@@ -175,11 +207,12 @@ def _for_agent(call: ApiCall) -> ApiCall:
     body: bodies.FlatRunBody = call.body
     if body.agent_id is None and len(call.graphs) != 1:
         raise Unprocessable(f"agent_id is required: there are {len(call.graphs)} agents")
-    name, graph = graph_of_assistant(call, body.agent_id or next(iter(call.graphs)))
-    made = _run_body(body, body.agent_id or name, "cancel")
+    agent = body.agent_id or next(iter(call.graphs))
+    assistant = await assistant_of(call, agent)
+    made = _run_body(body, agent, "cancel")
     if body.messages is not None:
-        if not takes_messages(graph):
-            raise Unprocessable(f"agent {name!r} takes no messages; send input instead")
+        if not takes_messages(call.graphs[assistant.now.graph_id]):
+            raise Unprocessable(f"agent {agent!r} takes no messages; send input instead")
         if not isinstance(body.input, dict | None):
             raise Unprocessable("messages need an input that is an object, or none")
         made.input = {**(body.input or {}), MESSAGES: body.messages}

@@ -38,6 +38,11 @@ def kwargs_of(call: ApiCall, run: Run) -> dict[str, Any]:
     return found
 
 
+def assistant_of_run(run: Run) -> str:
+    """Return the id of the assistant that a run was started with."""
+    return run.metadata.get(KEPT, {}).get("assistant") or assistant_id(run.graph)
+
+
 def spans_of(call: ApiCall, run: Run) -> SpanEvents | None:
     """Return what makes the events of mode "events" of a run's chunks; None for other modes."""
     graph = call.graphs.get(run.graph)
@@ -62,7 +67,7 @@ def _shown(stored: StartCall, run: Run) -> dict[str, Any]:
         "run_id": run.id,
         "thread_id": run.thread_id,
         "graph_id": run.graph,
-        "assistant_id": assistant_id(run.graph),
+        "assistant_id": assistant_of_run(run),
     }
     shown = {key: value for key, value in place.items() if not key.startswith("__")}
     found: dict[str, Any] = {

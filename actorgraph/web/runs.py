@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from actorgraph.api.system.run_handle import Run, StoredRun
-from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.loops import shielded
@@ -21,7 +20,7 @@ from actorgraph.web.requests.event_responses import EventStream, ResultResponse,
 from actorgraph.web.requests.jsonable import dumps
 from actorgraph.web.requests.problems import NotFound, Unprocessable, public_reason
 from actorgraph.web.requests.thread_state import check_thread_id, config_of
-from actorgraph.web.run_kwargs import kwargs_of, spans_of
+from actorgraph.web.run_kwargs import assistant_of_run, kwargs_of, spans_of
 from actorgraph.web.run_start import KEPT, check_run, modes_in, modes_of, start_run
 
 LOOKS_BACK = 100
@@ -250,7 +249,7 @@ def shown(call: ApiCall, run: Run, changed: str = "") -> response_types.Run:
     return response_types.Run(
         run_id=run.id,
         thread_id=run.thread_id,
-        assistant_id=run.metadata.get(KEPT, {}).get("assistant") or assistant_id(run.graph),
+        assistant_id=assistant_of_run(run),
         created_at=run.created_at.isoformat(),
         updated_at=max(run.updated_at.isoformat(), changed),
         status=status_of(run),

@@ -1,6 +1,6 @@
 """Routes about the whole system: runs of all threads, figures with their history, other systems."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -33,7 +33,7 @@ class RunsQuery(Struct):
 async def runs(call: ApiCall) -> response_types.RunPage:
     """List the runs of all threads that the client may read, newest first."""
     query: RunsQuery = call.query
-    shown = _Visible(call, {})
+    shown = ReadableRuns(call)
     found: list[Run] = []
     cursor = query.cursor
     for _ in range(PAGES_MAX):
@@ -62,11 +62,15 @@ async def _page(call: ApiCall, cursor: str | None, limit: int) -> Any:
 
 
 @dataclass
-class _Visible:
-    """Decides which runs a client may read: by their graph and their thread's metadata."""
+class ReadableRuns:
+    """Decides which runs a client may read: by their graph and their thread's metadata.
+
+    Attributes:
+        known: thread id -> whether its runs may be read.
+    """
 
     call: ApiCall
-    known: dict[str, bool]
+    known: dict[str, bool] = field(default_factory=dict[str, bool])
 
     async def may_read(self, run: Run) -> bool:
         """Whether the client may read a run."""

@@ -138,8 +138,10 @@ class TestVersions:
         assert await found(name="bLU") == ["Blue"]
         assert await found(metadata={"colour": "Red"}) == ["Red"]
         by = {"sort_by": "name", "sort_order": "asc", "limit": 2, "offset": 1}
-        page = await client.ask("POST", "/assistants/search", by)
-        assert [one["name"] for one in page] == ["Red", "other"]
+        page = await client.http.post("/assistants/search", json=by, headers={"x-user": "ann"})
+        assert [one["name"] for one in page.json()] == ["Red", "other"]
+        assert page.headers["x-pagination-next"] == "3"
+        assert page.headers["x-pagination-total"] == "4"
 
 
 class TestRuns:
@@ -161,6 +163,26 @@ class TestRuns:
         assert over["context"] == {"tone": "kind", "size": 2}
         assert (newest["assistant_id"], newest["metadata"]) == (identifier, {"a": 1, "b": 2})
         assert thread["metadata"] == {"graph_id": "sees", "assistant_id": identifier}
+
+    async def test_they_are_agents_of_the_agent_protocol(self, client):
+        """
+        A run of an agent gets its assistant's settings, and is found by the agent's id alone.
+        """
+        made = await client.ask("POST", "/assistants", {"graph_id": "sees", **SETTINGS})
+        kept = {"input": {"foo": "x"}, "on_completion": "keep"}
+        said = {**kept, "agent_id": made["assistant_id"]}
+        output = await client.ask("POST", "/runs/wait", said)
+        await client.ask("POST", "/runs/wait", {**kept, "agent_id": "sees"})
+        both = await client.ask("POST", "/runs/search", {"status": "success"})
+        asked = {"agent_id": made["assistant_id"], "status": "success"}
+        (found,) = await client.ask("POST", "/runs/search", asked)
+        again = await client.ask("POST", "/runs/search", {"offset": 1})
+
+        assert output["values"]["context"] == SETTINGS["context"]
+        assert found == both[1]
+        assert again == both[1:]
+        assert (found["agent_id"], found["input"]) == (made["assistant_id"], kept["input"])
+        assert found["config"]["configurable"]["assistant_id"] == made["assistant_id"]
 
     async def test_they_survive_a_restart_until_they_are_deleted(self, client, tmp_path):
         """

@@ -112,7 +112,7 @@ class TestRoutes:
             {"end_time": "soon"},
             {"input": {}, "command": {"resume": 1}},
             {"webhook": "https://example.com"},
-            {"stream_mode": "events"},
+            {"stream_mode": "lifecycle"},
         ],
     )
     async def test_bad_crons_are_refused(self, server, wrong):

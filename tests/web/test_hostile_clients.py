@@ -10,11 +10,13 @@ import httpx
 import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError, SqliteSaver
+from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.stores import InMemoryStore
 from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.values.thread_rows import PutThread
 from actorgraph.web import GraphRoutes, Limits, running
 from actorgraph.web.requests.event_responses import frame
-from actorgraph.web.requests.thread_registry import NAMESPACE
+from actorgraph.web.requests.thread_registry import Registry, microseconds
 from tests.support.gates import PATIENCE_S
 from tests.web.apps import GRAPHS
 
@@ -265,26 +267,26 @@ class TestDeaths:
         A thread whose run has ended, and whose server died before it was removed, is removed by
         the next server; so is one whose run goes on there.
         """
-        saver, store = SqliteSaver(tmp_path / "a.db"), InMemoryStore()
-        async with system_of(saver, store) as first:
+        saver = SqliteSaver(tmp_path / "a.db")
+        async with system_of(saver) as first:
             await (await first.start("log", "ended", {"foo": "a"})).result()
             await first.start("sleep", "open", {"foo": "a"})
+            made = microseconds(OLD)
             for name in ("ended", "open", "kept"):
-                value = {"created_at": OLD, "updated_at": OLD, "metadata": {}}
-                await store.aput(NAMESPACE, name, value | {"temporary": name != "kept"})
+                put = PutThread(name, made, "{}", temporary=name != "kept")
+                await host_of(saver).writer.store(put)
             await first.drain(0.2)
 
-        second = system_of(SqliteSaver(tmp_path / "a.db"), store)
-        routes = GraphRoutes(second)  # it knows which threads those are
+        second = system_of(SqliteSaver(tmp_path / "a.db"))
+        threads = GraphRoutes(second).server.threads
         with anyio.fail_after(PATIENCE_S):
             async with running(second):
-                await until_gone(store, "ended")
+                await until_gone(threads, "ended")
                 (run,) = await second.runs(thread_id="open")
                 await run.cancel()
-                await until_gone(store, "open")
-                assert await second.runs(thread_id="ended") == [], routes
-
-        assert await store.aget(NAMESPACE, "kept") is not None
+                await until_gone(threads, "open")
+                assert await second.runs(thread_id="ended") == []
+                assert await threads.registered("kept") is not None
 
     async def test_when_a_run_changed_last(self, tmp_path: Path):
         """
@@ -306,6 +308,6 @@ class TestDeaths:
         assert len(told) == 2
 
 
-async def until_gone(store: InMemoryStore, name: str) -> None:
-    while await store.aget(NAMESPACE, name) is not None:  # noqa: ASYNC110
+async def until_gone(threads: Registry, name: str) -> None:
+    while await threads.registered(name) is not None:  # noqa: ASYNC110
         await anyio.sleep(0.01)

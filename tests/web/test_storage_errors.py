@@ -10,7 +10,7 @@ import anyio
 import httpx
 import pytest
 
-from actorgraph import ActorSystem, SqliteSaver, StateGraph
+from actorgraph import ActorSystem, JsonlSaver, SqliteSaver, StateGraph
 from actorgraph.errors import SaverBrokenError, SaverClosedError, StorageBusyError, StorageFullError
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
@@ -23,9 +23,11 @@ RUN = {"assistant_id": "log", "input": {"foo": "a"}, "if_not_exists": "create"}
 
 
 @asynccontextmanager
-async def served(path: Path, **more: StateGraph) -> AsyncIterator[httpx.AsyncClient]:
+async def served(
+    path: Path, saver: Any = SqliteSaver, **more: StateGraph
+) -> AsyncIterator[httpx.AsyncClient]:
     """A server over a file, whose list of threads is its own."""
-    saver = SqliteSaver(path)
+    saver = saver(path)
     graphs = {name: graph.compile(checkpointer=saver) for name, graph in {**GRAPHS, **more}.items()}
     system = ActorSystem(graphs, saver=saver, store=InMemoryStore(), lease_s=3600)
     transport = httpx.ASGITransport(GraphRoutes(system), raise_app_exceptions=False)
@@ -76,24 +78,15 @@ class TestTheStorage:
         assert "secret" not in bytes(answer.body).decode()
 
 
-async def test_a_damaged_thread_hides_no_other(tmp_path, monkeypatch):
+async def test_a_damaged_thread_hides_no_other(tmp_path):
     """
-    When a server looks for the threads of the one before it, a damaged one is shown as such, or
-    left out where not even that can be read, and the others are found.
+    When a server lists the threads of the one before it, a damaged one is shown as such, and the
+    others are found.
     """
     async with served(tmp_path / "runs.db") as client:
-        for name in ("bad", "lost", "good"):
+        for name in ("bad", "good"):
             await client.post(f"/threads/{name}/runs/wait", json=RUN)
 
-    async def unreadable(self: Any, thread_id: str) -> Any:
-        return await (found(self, thread_id) if thread_id != "lost" else no_row())
-
-    async def no_row() -> None:
-        msg = "a row that no error of ours names"
-        raise sqlite3.DatabaseError(msg)
-
-    found = Server._found  # noqa: SLF001
-    monkeypatch.setattr(Server, "_found", unreadable)
     with sqlite3.connect(tmp_path / "runs.db") as damage:
         damage.execute(
             "UPDATE checkpoints SET record = '{' "
@@ -105,3 +98,27 @@ async def test_a_damaged_thread_hides_no_other(tmp_path, monkeypatch):
 
     threads = {thread["thread_id"]: thread["status"] for thread in answer.json()}
     assert threads == {"bad": "error", "good": "idle"}
+
+
+async def test_a_thread_that_cannot_be_looked_for_hides_no_other(tmp_path, monkeypatch):
+    """
+    Over a saver without an index of threads, a server looks for those of the one before it; a
+    thread of which not even the age can be read is left out.
+    """
+    async with served(tmp_path / "runs", saver=JsonlSaver) as client:
+        for name in ("lost", "good"):
+            await client.post(f"/threads/{name}/runs/wait", json=RUN)
+
+    async def unreadable(self: Any, thread_id: str) -> Any:
+        return await (found(self, thread_id) if thread_id != "lost" else no_row())
+
+    async def no_row() -> None:
+        msg = "a row that no error of ours names"
+        raise sqlite3.DatabaseError(msg)
+
+    found = Server._found  # noqa: SLF001
+    monkeypatch.setattr(Server, "_found", unreadable)
+    async with served(tmp_path / "runs", saver=JsonlSaver) as client:
+        answer = await client.post("/threads/search", json={})
+
+    assert [thread["thread_id"] for thread in answer.json()] == ["good"]
