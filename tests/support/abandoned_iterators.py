@@ -300,6 +300,7 @@ SAME = {
     "AsyncSubgraphRunStream.interleave": "AsyncGraphRunStream.interleave",
     "ToolCallStream.__aiter__": "StreamChannel.__aiter__",
     "ToolCallStream.__iter__": "StreamChannel.__iter__",
+    "ShardedSystem.follow": "ActorSystem.follow",
     "RunMethods.read_events": "RunMethods.astream_events",
     "SubgraphRunStream.view": "AsyncSubgraphRunStream.interleave",
     "BaseCheckpointSaver.list": "a generator of the program's",

@@ -20,6 +20,7 @@ from actorgraph.savers.postgres.buckets import (
     find,
     set_states,
 )
+from actorgraph.savers.postgres.columns import Numbers
 from actorgraph.superstep.sharding import ChangeBucket, mending
 from actorgraph.values.ids import as_text
 from actorgraph.values.shards import BUCKETS
@@ -41,6 +42,7 @@ _COPIED: dict[LiteralString, LiteralString] = {
     "events": _RUNS_IN_MOVING,
     "system_runs": "thread_id IN (SELECT thread_id FROM moving)",
     "cancels": _RUNS_IN_MOVING,
+    "thread_index": "thread_id IN (SELECT thread_id FROM moving)",
 }
 """Table -> the rows that move; every table of the saver that has rows of threads."""
 _LOCK = (
@@ -57,6 +59,14 @@ ORDER BY s.run LIMIT 1
 _COLUMNS = """
 SELECT attname FROM pg_attribute
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attname
+"""
+# In the target no trigger has seen the rows that came: its next search reads their threads.
+_MARK = """
+INSERT INTO thread_marks
+SELECT n.thread_id, (random() * 9e18)::bigint
+FROM (SELECT thread_id FROM staged_threads UNION SELECT thread_id FROM system_runs
+      WHERE bucket_of(thread_id) = ANY(%s)) n
+ON CONFLICT (thread_id) DO UPDATE SET number = excluded.number
 """
 _EMPTY = SQL(" WHERE false")
 _MISMATCHED = """
@@ -164,6 +174,7 @@ def _copy_and_leave(source: BucketTable, target: BucketTable, buckets: Sequence[
                 delete(there, buckets)
                 for table, rows in _COPIED.items():
                     _copy(here, there, table, rows)
+                there.execute(_MARK, (Numbers(buckets),))
             for statement in DELETE_BUCKETS:
                 here.execute(statement)
         # Without the lock of states: these are closed already, so nothing new comes through.

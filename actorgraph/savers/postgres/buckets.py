@@ -92,14 +92,19 @@ DELETE_BUCKETS = (
     "DELETE FROM runs WHERE thread IN (SELECT thread FROM moving)",
     "DELETE FROM system_runs WHERE thread_id IN (SELECT thread_id FROM moving)",
     "DELETE FROM threads WHERE thread IN (SELECT thread FROM moving)",
+    "DELETE FROM thread_index WHERE thread_id IN (SELECT thread_id FROM moving)",
+    # Last: the triggers of the index mark threads whose rows are deleted.
+    "DELETE FROM thread_marks WHERE thread_id IN (SELECT thread_id FROM moving)",
 )
-# Threads with rows, and those of which runs were accepted that have not begun.
+# Threads with rows, those of which runs were accepted that have not begun, and those that were
+# registered only.
 _FIND = """
 CREATE TEMP TABLE moving ON COMMIT DROP AS
-SELECT thread, coalesce(t.thread_id, s.thread_id) AS thread_id
+SELECT thread, thread_id
 FROM (SELECT thread, thread_id FROM threads WHERE bucket_of(thread_id) = ANY(%s)) AS t
-FULL JOIN (SELECT DISTINCT thread_id FROM system_runs
-           WHERE bucket_of(thread_id) = ANY(%s)) AS s USING (thread_id)
+FULL JOIN (SELECT thread_id FROM system_runs WHERE bucket_of(thread_id) = ANY(%s)
+           UNION SELECT thread_id FROM thread_index WHERE bucket_of(thread_id) = ANY(%s)) AS s
+    USING (thread_id)
 """
 
 
@@ -253,7 +258,7 @@ def set_states(cursor: Any, buckets: Iterable[int], change: ChangeBucket) -> Non
 def find(cursor: Any, buckets: Sequence[int]) -> int:
     """Note the threads of buckets in the temporary table `moving`; return how many they are."""
     numbers = Numbers(buckets)
-    return cursor.execute(_FIND, (numbers, numbers)).rowcount
+    return cursor.execute(_FIND, (numbers, numbers, numbers)).rowcount
 
 
 def delete(cursor: Any, buckets: Sequence[int]) -> None:

@@ -19,6 +19,7 @@ from actorgraph.savers.integrity import (
 )
 from actorgraph.savers.judge import ThreadState, refused_copy
 from actorgraph.savers.postgres import statements as sql
+from actorgraph.savers.postgres import thread_index
 from actorgraph.savers.postgres.columns import arrays
 from actorgraph.savers.postgres.rows import head_row
 from actorgraph.savers.postgres.statements import INSERT_BLOBS, UPDATE_THREADS
@@ -34,6 +35,7 @@ from actorgraph.values.retention import (
     Resealer,
 )
 
+DELETE_THREAD = (*sql.DELETE_THREAD, *thread_index.DELETE_THREAD)
 RetentionRequest = DeleteThread | CopyThread | Removal | HoldWhole | Reseal
 
 
@@ -73,6 +75,10 @@ def vacuum(connection: Connection[Any], begin: tuple[str, str, str]) -> None:
     with connection.transaction():
         connection.execute(USE_SCHEMA, begin)
         connection.execute(sql.FORGET_DELETED)
+    with connection.transaction():
+        connection.execute(USE_SCHEMA, begin)
+        for statement in thread_index.FORGET_DELETED:
+            connection.execute(statement)
     # VACUUM runs outside of transactions, so its settings are those of the session. The connection
     # may be the program's: they are restored.
     before = connection.execute(_NOW).fetchall()
@@ -94,7 +100,7 @@ _SET = USE_SCHEMA.replace("true", "false")
 
 
 def _delete(cursor: Cursor[Any], thread: ThreadState) -> CommitOutcome:
-    counts = [cursor.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
+    counts = [cursor.execute(text, (thread.row,)).rowcount for text in DELETE_THREAD]
     thread.epoch += 1
     thread.run, thread.owner, thread.heads = None, None, {}
     return Committed(removed=counts[0])  # the first statement deletes the checkpoints

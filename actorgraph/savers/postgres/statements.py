@@ -268,6 +268,9 @@ VACUUM = (
     "VACUUM (FULL) writes",
     "VACUUM (FULL) events",
     "VACUUM (FULL) system_runs",
+    "VACUUM (FULL) cancels",
+    "VACUUM (FULL) thread_index",
+    "VACUUM (FULL) thread_marks",
 )
 SELECT_BLOB_KEYS = "SELECT namespace, channel, version FROM blobs WHERE thread = %s"
 DELETE_BLOBS = """

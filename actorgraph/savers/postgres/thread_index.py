@@ -81,6 +81,36 @@ RESET_GONE = """
 UPDATE thread_index SET graph = '', status = 'idle', steps = -1, state_updated = created,
     v_facts = '{}' WHERE thread_id = ANY(%s)
 """
+_GONE: LiteralString = """
+    NOT EXISTS (SELECT FROM threads t WHERE t.thread_id = i.thread_id)
+    AND NOT EXISTS (SELECT FROM system_runs s WHERE s.thread_id = i.thread_id)"""
+_EMPTIED: LiteralString = """
+UPDATE thread_index i SET graph = '', status = 'idle', steps = -1, state_updated = created,
+    v_facts = '{}'
+WHERE registered AND (steps >= 0 OR v_facts <> '{}') AND"""
+# In this order. A thread that was changed stays marked, so that the next search reads it again; a
+# search may leave those with open runs unread, so these keep their values. A mark that is made
+# again meanwhile has another number, and stays.
+FORGET_DELETED: tuple[LiteralString, ...] = (
+    LOCK_INDEX,
+    f"{_EMPTIED} {_GONE}",
+    f"DELETE FROM thread_index i WHERE NOT registered AND {_GONE}",  # noqa: S608 - constants
+    f"""WITH old AS MATERIALIZED (SELECT thread_id, number FROM thread_marks i WHERE {_GONE})
+    DELETE FROM thread_marks m USING old o
+    WHERE m.thread_id = o.thread_id AND m.number = o.number""",  # noqa: S608 - as above
+    """UPDATE thread_index i SET v_facts = '{}',
+        metadata = CASE WHEN registered THEN metadata ELSE '{}' END,
+        m_facts = CASE WHEN registered THEN m_facts ELSE '{}' END
+    FROM thread_marks m WHERE m.thread_id = i.thread_id AND NOT EXISTS (
+        SELECT FROM system_runs s
+        WHERE s.thread_id = i.thread_id AND s.status IN ('pending', 'running'))""",
+)
+"""Remove from the index what it has of deleted threads and checkpoints."""
+_NAMED: LiteralString = "thread_id = (SELECT thread_id FROM threads WHERE thread = %s)"
+DELETE_THREAD: tuple[LiteralString, ...] = (
+    f"{_EMPTIED} {_NAMED}",
+    f"DELETE FROM thread_index WHERE NOT registered AND {_NAMED}",  # noqa: S608 - as above
+)
 INDEX = """
 INSERT INTO thread_index (thread_id, graph, status, created, updated, state_updated, steps,
                           metadata, m_facts, v_facts, registered, temporary)

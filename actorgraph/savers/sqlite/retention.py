@@ -25,7 +25,7 @@ from actorgraph.savers.integrity import (
 from actorgraph.savers.judge import ThreadState, refused_copy
 from actorgraph.savers.retention import RemovalPlan, held_whole, plan_removal
 from actorgraph.savers.sqlite import schema as sql
-from actorgraph.savers.sqlite import system_schema
+from actorgraph.savers.sqlite import system_schema, thread_index
 from actorgraph.storage.sqlite.translate import is_invalid_utf8
 from actorgraph.values.commits import CommitOutcome, Committed, Refused
 from actorgraph.values.retention import (
@@ -155,6 +155,7 @@ def _delete(connection: sqlite3.Connection, thread: ThreadState) -> CommitOutcom
     for statement in system_schema.DELETE_THREAD:
         connection.execute(statement, (thread.thread_id,))
     counts = [connection.execute(text, (thread.row,)).rowcount for text in sql.DELETE_THREAD]
+    thread_index.forget(connection, thread.thread_id)
     # The thread's row stays, with a higher epoch: a run that is still going on is refused instead
     # of bringing the thread back.
     thread.epoch += 1
@@ -240,7 +241,15 @@ def vacuum(connection: sqlite3.Connection) -> None:
         StorageBusyError: another process is reading, so that the log, which still holds deleted
             rows, can't be emptied.
     """
-    connection.execute(sql.FORGET_DELETED)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(sql.FORGET_DELETED)
+        thread_index.forget_deleted(connection)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
     connection.execute("VACUUM")
     (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:

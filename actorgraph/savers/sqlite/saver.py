@@ -29,7 +29,7 @@ from actorgraph.errors import (
     StorageError,
 )
 from actorgraph.ports import CommitHere
-from actorgraph.savers.sqlite import schema, system_schema, thread_index
+from actorgraph.savers.sqlite import schema, system_schema
 from actorgraph.savers.sqlite.backup import copy_connection, copy_database, make_private
 from actorgraph.savers.sqlite.batch import KnownThreads, run_batch
 from actorgraph.savers.sqlite.reading import run_queries
@@ -411,7 +411,6 @@ class SqliteBackend:
             upgrade(connection)
             connection.executescript(schema.SETUP)
             connection.executescript(system_schema.SETUP)
-            connection.executescript(thread_index.SETUP)
         except sqlite3.Error as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

@@ -2,8 +2,10 @@
 
 thread_index  a row per thread, with a metadata that was registered or found
 thread_facts  name and value of each key of its metadata and values
-thread_marks  threads that were changed since their row was written; a program that never searches
-              has no triggers, and pays nothing
+thread_marks  threads that were changed since their row was written
+
+The tables are made by the first registration or search, the triggers by the first search: the file
+of a program that does neither has none of them.
 """
 
 import sqlite3
@@ -67,6 +69,10 @@ CREATE TABLE IF NOT EXISTS thread_marks (
 ) WITHOUT ROWID;
 """
 
+STATEMENTS = tuple(SETUP.strip().removesuffix(";").split(";\n"))
+"""`SETUP` one by one, for use inside a transaction."""
+HAS_TABLES = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'thread_marks'"
+
 # A random number, not a counter: the mark of a later change differs although its row is new.
 _MARK = """INSERT INTO thread_marks VALUES (%s, random())
     ON CONFLICT (thread_id) DO UPDATE SET number = excluded.number"""
@@ -105,6 +111,19 @@ RESET = """
 UPDATE thread_index SET graph = '', status = 'idle', steps = -1, state_updated = created
 WHERE thread = ?
 """
+_GONE = """
+    NOT EXISTS (SELECT 1 FROM threads t WHERE t.thread_id = {0}.thread_id)
+    AND NOT EXISTS (SELECT 1 FROM system_runs r WHERE r.thread_id = {0}.thread_id)
+"""
+SELECT_GONE = "SELECT i.thread, i.registered FROM thread_index i WHERE" + _GONE.format("i")
+FORGET_MARKS = "DELETE FROM thread_marks WHERE" + _GONE.format("thread_marks")
+# Threads that a search would read again first; it leaves those with open runs as they are.
+SELECT_CHANGED = """
+SELECT i.thread, i.registered FROM thread_index i JOIN thread_marks m ON m.thread_id = i.thread_id
+WHERE NOT EXISTS (SELECT 1 FROM system_runs r
+    WHERE r.thread_id = i.thread_id AND r.status IN ('pending', 'running'))
+"""
+FORGET_METADATA = "UPDATE thread_index SET metadata = '{}' WHERE thread = ?"
 TAKE_MARK = "DELETE FROM thread_marks WHERE thread_id = ? AND number = ?"
 INDEX = """
 INSERT INTO thread_index (thread_id, graph, status, created, updated, state_updated, steps,
@@ -138,6 +157,10 @@ SELECT thread_id, number FROM thread_marks m WHERE NOT EXISTS (
 
 def apply(connection: sqlite3.Connection, request: ThreadRequest) -> CommitOutcome:
     """Carry out a request, inside a batch's transaction."""
+    if isinstance(request, TrackThreads | PutThread):
+        _create(connection)
+    elif not _has_tables(connection):
+        return Committed()
     match request:
         case TrackThreads():
             if connection.execute(IS_TRACKED).fetchone() is None:
@@ -156,6 +179,55 @@ def apply(connection: sqlite3.Connection, request: ThreadRequest) -> CommitOutco
                 if connection.execute(TAKE_MARK, mark).rowcount:
                     _index(connection, mark[0], one.row, one.values)
     return Committed()
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    return connection.execute(HAS_TABLES).fetchone() is not None
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    """Create the tables, unless they are there; in the batch's transaction, so all or none."""
+    if not _has_tables(connection):
+        for statement in STATEMENTS:
+            connection.execute(statement)
+
+
+def forget_deleted(connection: sqlite3.Connection) -> None:
+    """Remove from the index what it has of deleted threads and checkpoints.
+
+    Nothing else goes: a thread that was changed stays marked, so that the next search reads it
+    again, and a registration stays until it is dropped.
+
+    Args:
+        connection: inside a transaction in which rows of deleted threads were removed.
+    """
+    if not _has_tables(connection):
+        return
+    for thread, registered in connection.execute(SELECT_GONE).fetchall():
+        _empty(connection, thread, registered=registered)
+    for thread, registered in connection.execute(SELECT_CHANGED).fetchall():
+        _set_facts(connection, thread, "v", ())
+        if not registered:
+            _set_facts(connection, thread, "m", ())
+            connection.execute(FORGET_METADATA, (thread,))
+    connection.execute(FORGET_MARKS)
+
+
+def forget(connection: sqlite3.Connection, thread_id: str) -> None:
+    """Remove what the index has of a thread that is deleted, but for its registration."""
+    if _has_tables(connection):
+        found = connection.execute(SELECT_ROW, (thread_id,)).fetchone()
+        if found is not None:
+            _empty(connection, found[0], registered=found[1])
+
+
+def _empty(connection: sqlite3.Connection, thread: int, *, registered: bool) -> None:
+    if not registered:
+        _drop(connection, thread)
+        return
+    _set_facts(connection, thread, "v", ())
+    _set_facts(connection, thread, "s", (status_fact("idle"),))
+    connection.execute(RESET, (thread,))
 
 
 def _track(connection: sqlite3.Connection) -> None:
@@ -246,6 +318,8 @@ def answer(connection: sqlite3.Connection, query: ThreadQuery) -> Any:
         limit = -1 if query.limit is None else query.limit
         rows = connection.execute(IDLE_MARKS if query.idle else MARKS, (limit,)).fetchall()
         return [ThreadMark(*row) for row in rows]
+    if not _has_tables(connection):
+        return [0] if query.counts else []
     return _found(connection, query)
 
 
