@@ -1,5 +1,6 @@
 """Where dispatchers are tested: an engine each, over a store of runs each."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -7,11 +8,14 @@ import tempfile
 import time
 from contextlib import asynccontextmanager, contextmanager
 
+import pytest
+
 from actorgraph import InMemorySaver, PostgresSaver
 from actorgraph.dispatch import InMemoryDispatcher, NATSDispatcher, PGQueuerDispatcher
 from actorgraph.testing import DispatchPlace
 
 AGAIN_S = 2.0
+KINDS = ("memory", "pgqueuer", "nats")
 
 
 @asynccontextmanager
@@ -38,6 +42,31 @@ def nats_place(address: str, stream: str, url: str, schema: str) -> DispatchPlac
         lambda: PostgresSaver(url, schema=schema),
         AGAIN_S,
     )
+
+
+@pytest.fixture(scope="session")
+def nats():
+    """
+    The address of a NATS server.
+    """
+    with nats_server() as address:
+        yield address
+
+
+@pytest.fixture(params=KINDS)
+async def place(request, postgres, schema):
+    """
+    Each adapter with an engine and a store that are empty.
+    """
+    if request.param == "memory":
+        async with memory_place() as made:
+            yield made
+    elif request.param == "pgqueuer":
+        yield pgqueuer_place(postgres.url, schema)
+    elif (address := request.getfixturevalue("nats")) is None:
+        pytest.skip("nats-server is not installed")
+    else:
+        yield nats_place(address, f"s{os.urandom(6).hex()}", postgres.url, schema)
 
 
 @contextmanager

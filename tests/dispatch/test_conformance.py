@@ -1,45 +1,33 @@
 """The contract of dispatchers, over the adapters of this library."""
 
-import os
-
 import pytest
 
 from actorgraph.testing import dispatcher_checks
-from tests.dispatch.places import memory_place, nats_place, nats_server, pgqueuer_place
+from tests.dispatch.places import KINDS, nats, place
 
-KINDS = ("memory", "pgqueuer", "nats")
+__all__ = ["nats", "place"]
 
+BRIDGED = {
+    "hints_reach_a_taker_of_their_queue",
+    "a_take_cancelled_at_its_answer_loses_no_hint",
+    "news_reach_all_systems",
+}
+"""What runs on trio over the adapters whose clients need asyncio: they have one thread for it."""
 
-@pytest.fixture(scope="session")
-def nats():
-    """
-    The address of a NATS server.
-    """
-    with nats_server() as address:
-        yield address
-
-
-@pytest.fixture(params=KINDS)
-async def place(request, postgres, schema):
-    """
-    Each adapter with an engine and a store that are empty.
-    """
-    if request.param == "memory":
-        async with memory_place() as made:
-            yield made
-        return
-    if request.param == "pgqueuer":
-        yield pgqueuer_place(postgres.url, schema)
-        return
-    address = request.getfixturevalue("nats")
-    if address is None:
-        pytest.skip("nats-server is not installed")
-    yield nats_place(address, f"s{os.urandom(6).hex()}", postgres.url, schema)
+CASES = [
+    pytest.param(loop, kind, check, id=f"{loop}-{kind}-{check.__name__}")
+    for loop in ("asyncio", "trio")
+    for kind in KINDS
+    for check in dispatcher_checks()
+    if loop == "asyncio" or kind == "memory" or check.__name__ in BRIDGED
+]
 
 
-@pytest.mark.parametrize("check", dispatcher_checks(), ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    ("anyio_backend", "place", "check"), CASES, indirect=["anyio_backend", "place"]
+)
 async def test_a_check(place, check):
     """
-    Each adapter keeps each sentence of the contract.
+    Each adapter keeps each sentence of the contract; tests/faults has all of them on trio.
     """
     await check(place)

@@ -10,7 +10,9 @@ import pytest
 from actorgraph import PostgresSaver
 from actorgraph.testing import DispatchPlace, dispatcher_checks
 from actorgraph.values.systems import NO_OWNER, AdoptRun, ListRuns, RunRow
-from tests.dispatch.places import memory_place, nats_place, nats_server, pgqueuer_place
+from tests.dispatch.places import AGAIN_S, memory_place, nats, place
+
+__all__ = ["nats", "place"]
 
 MODULE = import_module("actorgraph.testing.dispatcher_checks")
 CHECKS = {check.__name__: check for check in dispatcher_checks()}
@@ -112,29 +114,12 @@ class _BlindPostgres(PostgresSaver):
         return await super().commit(owners_now(rows, batch))
 
 
-@pytest.fixture(scope="session")
-def nats():
+@pytest.fixture(scope="module", params=["asyncio"])
+def anyio_backend(request):
     """
-    The address of a NATS server.
+    The checks find what they find on any loop: tests/faults has trio.
     """
-    with nats_server() as address:
-        yield address
-
-
-@pytest.fixture(params=["memory", "pgqueuer", "nats"])
-async def place(request, postgres, schema):
-    """
-    Each adapter without a fault.
-    """
-    if request.param == "memory":
-        async with memory_place() as made:
-            yield made
-    elif request.param == "pgqueuer":
-        yield pgqueuer_place(postgres.url, schema)
-    elif (address := request.getfixturevalue("nats")) is None:
-        pytest.skip("nats-server is not installed")
-    else:
-        yield nats_place(address, f"p{schema.replace('_', '')}", postgres.url, schema)
+    return request.param
 
 
 @pytest.mark.parametrize(
@@ -150,7 +135,7 @@ async def test_a_planted_fault_is_found(place, fault, check, monkeypatch):
     """
     The check that names what the fault breaks fails, over each adapter.
     """
-    monkeypatch.setattr(MODULE, "PATIENCE_S", 2.0)
+    monkeypatch.setattr(MODULE, "PATIENCE_S", AGAIN_S if fault is _SettlesEarly else 1.0)
     fault.delivered = []
 
     with pytest.raises((AssertionError, TimeoutError)):
