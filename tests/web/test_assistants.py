@@ -164,19 +164,22 @@ class TestRuns:
         assert (newest["assistant_id"], newest["metadata"]) == (identifier, {"a": 1, "b": 2})
         assert thread["metadata"] == {"graph_id": "sees", "assistant_id": identifier}
 
-    async def test_they_are_agents_of_the_agent_protocol(self, client):
+    async def test_they_are_agents_of_the_agent_protocol(self, client, tmp_path):
         """
-        A run of an agent gets its assistant's settings, and is found by the agent's id alone.
+        A run of an agent gets its assistant's settings, and another server finds it, whole, by the
+        agent's id alone.
         """
         made = await client.ask("POST", "/assistants", {"graph_id": "sees", **SETTINGS})
         kept = {"input": {"foo": "x"}, "on_completion": "keep"}
         said = {**kept, "agent_id": made["assistant_id"]}
         output = await client.ask("POST", "/runs/wait", said)
         await client.ask("POST", "/runs/wait", {**kept, "agent_id": "sees"})
-        both = await client.ask("POST", "/runs/search", {"status": "success"})
-        asked = {"agent_id": made["assistant_id"], "status": "success"}
-        (found,) = await client.ask("POST", "/runs/search", asked)
-        again = await client.ask("POST", "/runs/search", {"offset": 1})
+        other = Client(tmp_path)
+        async with other.system:
+            both = await other.ask("POST", "/runs/search", {"status": "success"})
+            asked = {"agent_id": made["assistant_id"], "status": "success"}
+            (found,) = await other.ask("POST", "/runs/search", asked)
+            again = await other.ask("POST", "/runs/search", {"offset": 1})
 
         assert output["values"]["context"] == SETTINGS["context"]
         assert found == both[1]
