@@ -145,8 +145,8 @@ class TestMoves:
 
     async def test_a_registration_moves_and_searches_find_it(self, places):
         """
-        What a thread was registered with is in the other database alone, and a search there finds
-        the thread by its values, although that database has searched before.
+        A registration is in the other database alone, and a search there finds the thread by its
+        values, although that database has searched before.
         """
         async with sharded(places) as system:
             one, two = system.systems.values()
