@@ -11,12 +11,14 @@ from psycopg.sql import SQL, Identifier
 from actorgraph import ActorSystem, Command, InMemorySaver, InvalidConfigError, PostgresSaver
 from actorgraph.dispatch import PGQueuerDispatcher
 from actorgraph.errors import RunNotFoundError, StorageBusyError, ThreadMovedError
+from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.savers.postgres.buckets import BucketTable
 from actorgraph.storage.postgres.timeouts import Timeouts
 from actorgraph.superstep.sharding import ChangeBucket
 from actorgraph.systems import ShardedSystem
 from actorgraph.values.ids import as_bytes, as_text
 from actorgraph.values.shards import bucket_in, bucket_of
+from actorgraph.values.thread_rows import PutThread
 from tests.dispatch.fleet import soon
 from tests.support.gates import Turnstile
 from tests.support.graphs import at, in_a_row, writer
@@ -140,6 +142,24 @@ class TestMoves:
             answered = await system.resume("g", "t", Command(resume="yes"))
             await answered.result()
             assert await answered.wait() == "success"
+
+    async def test_a_registration_moves_and_searches_find_it(self, places):
+        """
+        A registration is in the other database alone, and a search there finds the thread by its
+        values, although that database has searched before.
+        """
+        async with sharded(places) as system:
+            one, two = system.systems.values()
+            put = PutThread("t", 1, '{"user": "ada"}')
+            await host_of(one.saver).writer.store(put)
+            assert await two.threads() == []
+            await (await system.start("g", "t", {"bar": []})).result()
+            assert len(await one.threads(values={"bar": ["a"]})) == 1
+            assert await system.move([bucket_of("t")], "two") == 1
+
+            assert await one.threads() == []
+            (found,) = await two.threads(values={"bar": ["a"]}, metadata={"user": "ada"})
+            assert found.thread_id == "t"
 
     async def test_a_process_with_an_old_map_is_refused_and_goes_on(self, places):
         """

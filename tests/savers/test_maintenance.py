@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from actorgraph import InMemorySaver, InvalidConfigError, SqliteSaver
+from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError, SqliteSaver
 from actorgraph.errors import NotSupportedError, StorageBusyError, StorageError
 from actorgraph.runtime.clock import IDS
+from actorgraph.runtime.saver.hosting import host_of
+from actorgraph.savers.thread_facts import facts_of
 from actorgraph.values.ids import as_text, ticks_of, uuid6
+from actorgraph.values.thread_rows import FindThreads, PutThread
 from tests.savers.test_langgraph_methods import checkpoint, metadata
 from tests.savers.test_removals import Folded, meanwhile
 from tests.savers.test_thread_operations import asking
@@ -261,6 +264,40 @@ class TestVacuum:
                 assert await history(graph, at("other")) == before
 
     @pytest.mark.promise("S209")
+    @pytest.mark.parametrize("store", ["sqlite", "postgres"], indirect=True)
+    async def test_the_index_of_threads_keeps_nothing_deleted(self, store):
+        """
+        After searches, too: of a deleted thread, of the values of a deleted checkpoint, and of a
+        registered thread all but its registration is gone; other threads are found as before.
+        """
+        async with store.saver() as saver:
+            graph = ab(saver)
+            async with ActorSystem({"g": graph}, saver=saver) as system:
+                await host_of(saver).writer.store(PutThread("known", 1, '{"user": "ada"}'))
+                for thread in (f"of-{CANARY}", "known", "kept", "other"):
+                    given = "x" if thread == "other" else CANARY
+                    await graph.ainvoke({"bar": [given]}, at(thread))
+                secret = {"bar": [CANARY, "a", "b"]}
+                assert len(await system.threads(values=secret)) == 3
+                for thread in (f"of-{CANARY}", "known"):
+                    await saver.adelete_thread(thread)
+                points = await saver.alist_metadata("kept")
+                await saver.adelete_checkpoints("kept", [p.checkpoint_id for p in points[-3:]])
+                await saver.avacuum()
+                index = await host_of(saver).reader.ask(FindThreads())
+
+                assert sorted(row.thread_id for row in index) == ["kept", "known", "other"]
+                assert (
+                    await host_of(saver).reader.ask(FindThreads(facts=facts_of("v", secret))) == []
+                )
+                assert await found(system, metadata={"user": "ada"}, status="idle") == ["known"]
+                assert await found(system, values={"bar": ["x", "a", "b"]}) == ["other"]
+                await saver.adelete_thread("kept")
+                await saver.avacuum()
+                assert CANARY.encode() not in bytes_of(store, logged=False)
+                assert await found(system) == ["known", "other"]
+
+    @pytest.mark.promise("S209")
     async def test_a_reader_that_holds_the_log(self, tmp_path):
         """
         While another process reads an older state the file can't be rid of it: that is an error,
@@ -331,6 +368,11 @@ class TestBackup:
         """
         with pytest.raises(NotSupportedError, match="copy='none'"):
             await InMemorySaver(copy="none").abackup(tmp_path / "x.db")
+
+
+async def found(system: ActorSystem, **wanted) -> list[str]:
+    """The ids of the threads that a search finds."""
+    return sorted([thread.thread_id for thread in await system.threads(**wanted)])
 
 
 def _bytes(folder: Path) -> bytes:

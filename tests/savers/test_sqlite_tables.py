@@ -6,7 +6,9 @@ import pytest
 
 from actorgraph import Codec, SqliteSaver
 from actorgraph.codec.records import frames
+from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.savers.sqlite import schema
+from actorgraph.values.thread_rows import DropThread, FindThreads, PatchThread, PutThread
 from tests.savers.test_sqlite_file import connected, path
 from tests.support.graphs import ab, at
 
@@ -87,6 +89,29 @@ class TestTables:
             *("threads", "runs", "checkpoints", "blobs", "ranges", "writes", "events"),
         }
         assert threads >= {"epoch", "owner", "lease_until", "next_seq", "removed"}
+
+    async def test_the_index_of_threads_is_made_by_its_first_use(self, tmp_path):
+        """
+        A file has no tables of it before; two savers that have it open both use them then, and a
+        search before finds none.
+        """
+        path = tmp_path / "runs.db"
+        async with SqliteSaver(path) as one, SqliteSaver(path) as other:
+            first, second = host_of(one), host_of(other)
+            await second.writer.store(PatchThread("t", 1, "{}"))
+            await second.writer.store(DropThread("t"))
+            assert await first.reader.ask(FindThreads()) == []
+            assert await first.reader.ask(FindThreads(counts=True)) == [0]
+            with connected(path) as db:
+                tables = {n for (n,) in db.execute("SELECT name FROM sqlite_master")}
+            assert tables.isdisjoint({"thread_index", "facts", "thread_facts", "thread_marks"})
+            await second.writer.store(PutThread("t", 1, '{"a": 1}'))
+            await first.writer.store(PutThread("u", 2, '{"a": 1}'))
+            found = await first.reader.ask(
+                FindThreads(registered=True, order="thread_id", down=False)
+            )
+            assert [row.thread_id for row in found] == ["t", "u"]
+            assert len(await second.reader.ask(FindThreads())) == 2
 
     @pytest.mark.promise("S097", "S199")
     @pytest.mark.parametrize(

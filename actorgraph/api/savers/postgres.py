@@ -124,8 +124,9 @@ class PostgresSaver(HostedSaver, PostgresBackend):
             `await saver.setup()`; elsewhere it is done when this returns.
         Raises:
             FormatVersionError: a later version of actorgraph has made the tables.
-            StorageError: the server refused.
+            StorageError: the server refused, or the saver only reads.
         """
+        self._check_writable()
         work = partial(self._engine.set_up, leave=not self._is_open)
         if in_event_loop():
             return anyio.to_thread.run_sync(work)

@@ -79,7 +79,7 @@ class SqliteSaver(HostedSaver, SqliteBackend):
             `await saver.setup()`; elsewhere it is done when this returns.
         Raises:
             FormatVersionError: a later version of actorgraph has made the tables.
-            StorageError: the database can't be opened.
+            StorageError: the database can't be opened, or the saver only reads.
         """
         if in_event_loop():
             return anyio.to_thread.run_sync(self.set_up)

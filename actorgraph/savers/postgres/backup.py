@@ -15,7 +15,7 @@ from actorgraph.savers.sqlite.backup import ROWS_AT_ONCE, new_database
 from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.timeouts import USE_SCHEMA
 
-_TABLES: dict[str, LiteralString] = {
+TABLES: dict[str, LiteralString] = {
     "threads": """
         SELECT thread, thread_id, epoch, owner, next_seq, head, run, deleted::int, crc
         FROM threads""",
@@ -60,7 +60,7 @@ def copy_schema(connection: Connection[Any], begin: tuple[str, str, str], dest: 
         try:
             connection.execute(BEGIN)
             connection.execute(USE_SCHEMA, begin)
-            for table, text in _TABLES.items():
+            for table, text in TABLES.items():
                 copy.add(table, _rows(connection, text))
         finally:
             roll_back(connection)

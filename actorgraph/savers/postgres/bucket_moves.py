@@ -31,7 +31,7 @@ PAUSE_S = 0.05
 _IN_MOVING: LiteralString = "thread IN (SELECT thread FROM moving)"
 _RUNS_IN_MOVING: LiteralString = """run IN (SELECT r.run FROM runs r JOIN moving USING (thread)
     UNION SELECT s.run FROM system_runs s JOIN moving USING (thread_id))"""
-_COPIED: dict[LiteralString, LiteralString] = {
+COPIED: dict[LiteralString, LiteralString] = {
     "threads": _IN_MOVING,
     "shapes": f"shape IN (SELECT shape FROM points WHERE {_IN_MOVING})",  # noqa: S608 - constants
     "runs": _IN_MOVING,
@@ -61,7 +61,7 @@ SELECT attname FROM pg_attribute
 WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attname
 """
 # In the target no trigger has seen the rows that came: its next search reads their threads.
-_MARK = """
+MARK_MOVED = """
 INSERT INTO thread_marks
 SELECT n.thread_id, (random() * 9e18)::bigint
 FROM (SELECT thread_id FROM staged_threads UNION SELECT thread_id FROM system_runs
@@ -172,9 +172,9 @@ def _copy_and_leave(source: BucketTable, target: BucketTable, buckets: Sequence[
             with target.connected() as other, target.transaction(other) as there:
                 there.execute("SET LOCAL actorgraph.moving = 'on'")
                 delete(there, buckets)
-                for table, rows in _COPIED.items():
+                for table, rows in COPIED.items():
                     _copy(here, there, table, rows)
-                there.execute(_MARK, (Numbers(buckets),))
+                there.execute(MARK_MOVED, (Numbers(buckets),))
             for statement in DELETE_BUCKETS:
                 here.execute(statement)
         # Without the lock of states: these are closed already, so nothing new comes through.

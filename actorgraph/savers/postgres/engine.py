@@ -214,7 +214,7 @@ class Engine:
 
     def close(self) -> None:
         """Unregister the writer and close the saver's own connections."""
-        if self._writing.connected:
+        if self._writing.connected and not self._options.read_only:
             self._writer.unregister()
         self._writing.close()
         self._renewing.close()

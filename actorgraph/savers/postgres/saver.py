@@ -107,15 +107,19 @@ class PostgresBackend:
         """See `ports.Saver.commit`."""
         if self._broken is not None:
             raise self._broken
-        if self._read_only:
-            raise StorageError(
-                "the saver was opened with read_only=True", do="open it without, to write"
-            )
+        self._check_writable()
         try:
             return await self._run(self._engine.write, batch, self._writing)
         except SaverBrokenError as error:
             self._broken = error
             raise
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            raise StorageError(
+                f"the saver of schema {self.schema!r} was opened with read_only=True",
+                do="open it without, to change it",
+            )
 
     def hint_in_commit(self, make: "MakeHints") -> Callable[[], None]:
         """See `ports.Saver`."""
@@ -133,7 +137,9 @@ class PostgresBackend:
     @property
     def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[CommitOutcome]] | None:
         """See `ports.Saver`; None over a connection of the program, which a batch may be using."""
-        return self._engine.renew if self._engine.renews_beside else None
+        if self._read_only or not self._engine.renews_beside:
+            return None
+        return self._engine.renew
 
     async def query(self, queries: Sequence[Query]) -> list[Any]:
         """See `ports.Saver.query`. May be called again before the last call has returned."""

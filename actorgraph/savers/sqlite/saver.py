@@ -10,7 +10,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -112,6 +112,7 @@ class SqliteBackend:
                 "read_only=True needs a file of its own", do="pass the path of a database file"
             )
         self._read_only = read_only
+        self._leaves_log = False  # whether a log was there before a read-only saver was opened
         self.durable = not self.in_memory
         if self.in_memory and codec is None:
             self.codec = self.codec.for_this_process()
@@ -199,8 +200,8 @@ class SqliteBackend:
 
     async def _open_to_read(self) -> None:
         """Connect to an existing file; raises as `open`."""
-        place = os.path.abspath(self.path)  # noqa: ASYNC240, PTH100 - it doesn't wait
-        source = f"{Path(place).as_uri()}?mode=ro"
+        self._leaves_log = os.path.exists(f"{self.path}-wal")  # noqa: ASYNC240, PTH110 - no wait
+        source = self._uri("ro")
         settings = ConnectionSettings(
             source,
             uri=True,
@@ -210,8 +211,27 @@ class SqliteBackend:
         )
         try:
             self._writer = self._reader = await open_driver(settings)
-        except (sqlite3.Error, UnicodeDecodeError) as error:
+        except BaseException as error:
+            self._remove_log()
+            if not isinstance(error, sqlite3.Error | UnicodeDecodeError):
+                raise
             raise self._open_error(error) from error
+
+    def _remove_log(self) -> None:
+        """Remove the empty log that reading has made, unless another process uses it by now.
+
+        A connection that only reads leaves it. SQLite removes it when the last one that could
+        write is closed, under its own locks; where this process may not write it stays.
+        """
+        if self._leaves_log:
+            return
+        with suppress(sqlite3.Error):
+            source = self._uri("rw")
+            with closing(sqlite3.connect(source, uri=True, timeout=0)) as connection:
+                connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+
+    def _uri(self, mode: str) -> str:
+        return f"{Path(os.path.abspath(self.path)).as_uri()}?mode={mode}"  # noqa: PTH100 - no wait
 
     def _prepare_reading(self, connection: sqlite3.Connection) -> None:
         self._check_version(connection)
@@ -343,7 +363,7 @@ class SqliteBackend:
         return None if self.in_memory or self._read_only else self._renew
 
     def _renew(self, renewals: Sequence[RenewOwner]) -> list[CommitOutcome]:
-        source = f"{Path(self.path).absolute().as_uri()}?mode=rw"  # never create a missing file
+        source = self._uri("rw")  # never create a missing file
         try:
             with closing(
                 sqlite3.connect(
@@ -388,6 +408,8 @@ class SqliteBackend:
         for driver in dict.fromkeys((self._reader, self._writer)):
             if driver is not None:
                 await driver.close()
+        if self._read_only and self._reader is not None:
+            await anyio.to_thread.run_sync(self._remove_log)
         self._reader = self._writer = None
 
     def __del__(self) -> None:

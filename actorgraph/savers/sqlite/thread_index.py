@@ -111,12 +111,16 @@ RESET = """
 UPDATE thread_index SET graph = '', status = 'idle', steps = -1, state_updated = created
 WHERE thread = ?
 """
-_GONE = """
-    NOT EXISTS (SELECT 1 FROM threads t WHERE t.thread_id = {0}.thread_id)
-    AND NOT EXISTS (SELECT 1 FROM system_runs r WHERE r.thread_id = {0}.thread_id)
+SELECT_GONE = """
+SELECT i.thread, i.registered FROM thread_index i
+WHERE NOT EXISTS (SELECT 1 FROM threads t WHERE t.thread_id = i.thread_id)
+    AND NOT EXISTS (SELECT 1 FROM system_runs r WHERE r.thread_id = i.thread_id)
 """
-SELECT_GONE = "SELECT i.thread, i.registered FROM thread_index i WHERE" + _GONE.format("i")
-FORGET_MARKS = "DELETE FROM thread_marks WHERE" + _GONE.format("thread_marks")
+FORGET_MARKS = """
+DELETE FROM thread_marks
+WHERE NOT EXISTS (SELECT 1 FROM threads t WHERE t.thread_id = thread_marks.thread_id)
+    AND NOT EXISTS (SELECT 1 FROM system_runs r WHERE r.thread_id = thread_marks.thread_id)
+"""
 # Threads that a search would read again first; it leaves those with open runs as they are.
 SELECT_CHANGED = """
 SELECT i.thread, i.registered FROM thread_index i JOIN thread_marks m ON m.thread_id = i.thread_id
