@@ -118,8 +118,11 @@ studio-test: $(DEV)
 	@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null 2>&1 || true
 	$(BIN)/python -m pytest tests/studio/browser $(ARGS)
 
+# And the cases that `make test` leaves out; with ARGS the files of tests/faults alone.
 faults: $(DEV)
 	$(BIN)/python -m pytest tests/faults $(ARGS)
+	$(if $(ARGS),,$(BIN)/python -m pytest tests --ignore=tests/docs \
+		--ignore=tests/faults --long -n $(WORKERS) --dist worksteal)
 
 promises: $(DEV)
 	$(BIN)/python -m tests.support.promises

@@ -57,6 +57,12 @@ def types_as_before():
         yield
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `make faults` ask for the cases that `make test` leaves out."""
+    help_ = "run the cases that the markers every_loop, one_loop and long leave out, and no others"
+    parser.addoption("--long", action="store_true", help=help_)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Watch the tests of this process; pytest-xdist's first one runs none."""
     if hasattr(config, "workerinput") or config.getoption("dist", "no") == "no":
@@ -70,13 +76,14 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-k` and the like take anything out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the kinds of storage that a test isn't marked for; put the longest test first.
+    """Deselect the kinds and loops that a test isn't marked for; put the longest test first.
 
     At the end of a run the other processes would wait for it.
     """
     whole_files = not any("::" in argument for argument in config.args)
     saver_markers.check(items, whole_files=whole_files)
-    needed = [item for item in items if saver_markers.is_needed(item)]
+    long = config.getoption("--long")
+    needed = [item for item in items if saver_markers.is_needed(item, long=long)]
     if len(needed) < len(items):
         kept = set(needed)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])

@@ -1,4 +1,4 @@
-"""The markers every_saver and every_loop choose the kinds and loops of a test, and are checked."""
+"""The markers every_saver, every_loop, one_loop and long choose the cases of a test."""
 
 from types import SimpleNamespace
 
@@ -34,7 +34,7 @@ class Case(Node):
         return next((m for n in nodes for m in n.own_markers if m.name == name), None)
 
 
-SAVER, LOOP = pytest.mark.every_saver, pytest.mark.every_loop
+SAVER, LOOP, ONE = pytest.mark.every_saver, pytest.mark.every_loop, pytest.mark.one_loop
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ SAVER, LOOP = pytest.mark.every_saver, pytest.mark.every_loop
     [
         ([], {"asyncio": ["memory", "sqlite", "sqlite-memory"], "trio": ["memory", "sqlite"]}),
         ([SAVER], {"asyncio": saver_markers.KINDS, "trio": ["memory", "sqlite"]}),
-        ([LOOP], {kind: ["memory", "sqlite", "sqlite-memory"] for kind in ("asyncio", "trio")}),
-        ([SAVER, LOOP], dict.fromkeys(("asyncio", "trio"), saver_markers.KINDS)),
+        ([SAVER, LOOP], {"asyncio": saver_markers.KINDS, "trio": ["memory", "sqlite"]}),
+        ([SAVER, ONE], {"asyncio": saver_markers.KINDS, "trio": []}),
         (
             [SAVER, LOOP("jsonl")],
             {"asyncio": saver_markers.KINDS, "trio": ["memory", "sqlite", "jsonl"]},
         ),
     ],
-    ids=["none", "every_saver", "every_loop", "both", "one kind"],
+    ids=["none", "every_saver", "every_loop", "one_loop", "one kind"],
 )
 def test_markers_choose_kinds_and_loops(marks, cases):
     """
@@ -63,6 +63,44 @@ def test_markers_choose_kinds_and_loops(marks, cases):
                 if saver_markers.is_needed(Case(*marks, **{fixture: kind}, anyio_backend=loop))
             ]
             assert found == kinds
+
+
+@pytest.mark.parametrize(
+    ("marks", "kinds"),
+    [
+        ([SAVER], []),
+        ([SAVER, ONE], ["memory", "sqlite"]),
+        ([LOOP], ["sqlite-memory"]),
+        ([SAVER, LOOP], ["sqlite-memory", "jsonl", "postgres"]),
+        ([SAVER, LOOP("jsonl"), ONE], saver_markers.KINDS),
+    ],
+    ids=["every_saver", "one_loop", "every_loop", "both", "all"],
+)
+def test_what_is_left_out_runs_when_it_is_asked_for(marks, kinds):
+    """
+    With `--long` a marked test runs on trio on the kinds that are left out otherwise.
+    """
+    cases = {kind: Case(*marks, store=kind, anyio_backend="trio") for kind in saver_markers.KINDS}
+
+    assert [k for k, case in cases.items() if saver_markers.is_needed(case, long=True)] == kinds
+
+
+def test_a_long_test_runs_when_it_is_asked_for():
+    """
+    A test that is marked as long runs with `--long` only.
+    """
+    case = Case(pytest.mark.long, anyio_backend="asyncio")
+
+    assert saver_markers.is_needed(case, long=True)
+    assert not saver_markers.is_needed(case)
+
+
+def test_one_loop_is_for_any_test():
+    """
+    A test that has no kind of storage runs on asyncio alone too.
+    """
+    assert not saver_markers.is_needed(Case(ONE, anyio_backend="trio"))
+    assert saver_markers.is_needed(Case(ONE, anyio_backend="asyncio"))
 
 
 def test_the_nearest_marker_counts():
@@ -87,11 +125,22 @@ def test_cases_without_a_kind_are_left_alone():
         Case(SAVER),
         Case(LOOP, extra="postgres"),
         Case(parent=Node(SAVER)),
+        Case(ONE),
+        Case(ONE("jsonl"), anyio_backend="trio"),
         Case(SAVER("postgres"), store="sqlite"),
         Case(LOOP("oracle"), store="sqlite"),
         Case(LOOP(kind="jsonl"), store="sqlite"),
     ],
-    ids=["no kinds", "no fixture", "a class", "arguments", "an unknown kind", "a keyword"],
+    ids=[
+        "no kinds",
+        "no fixture",
+        "a class",
+        "no loops",
+        "a kind of one_loop",
+        "arguments",
+        "an unknown kind",
+        "a keyword",
+    ],
 )
 def test_a_marker_without_effect_is_refused(case):
     """

@@ -244,6 +244,7 @@ class TestAudit:
         assert {link.partition("/")[0] for link in links} == {"packages"}
         assert "<style" in page
 
+    @pytest.mark.one_loop
     def test_a_killed_audit_goes_on_where_it_stopped(self, whole, tmp_path):
         """
         Killed twice with -9, the audit ends with the same reports, to the byte; no file whose
@@ -273,6 +274,7 @@ class TestAudit:
         assert parsed_again(place.oracle_text()) == []
         assert place.reports() == whole.reports()
 
+    @pytest.mark.one_loop
     @pytest.mark.parametrize("durability", ["async", "exit"])
     def test_the_mode_changes_no_report(self, whole, durability, tmp_path):
         """
@@ -286,6 +288,7 @@ class TestAudit:
         assert parsed_again(place.oracle_text()) == []
         assert place.reports() == whole.reports()
 
+    @pytest.mark.one_loop
     def test_a_finished_audit_has_nothing_to_do(self, whole, tmp_path):
         """
         Running it once more parses nothing, and writes the reports that a new folder lacks.
@@ -297,6 +300,7 @@ class TestAudit:
         assert whole.lines()["done"] == before
         assert replace(whole, folder=tmp_path).reports() == whole.reports()
 
+    @pytest.mark.one_loop
     def test_a_reviewer_may_leave_and_come_back(self, whole, tmp_path):
         """
         With --ask a package waits, through any number of runs, until a reviewer answers.

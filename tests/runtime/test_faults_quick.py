@@ -76,6 +76,7 @@ class TestDoubles:
 
 
 class TestCrashPoints:
+    @pytest.mark.one_loop
     @pytest.mark.promise("S072", "B1", "B2", "B3", "B5")
     @pytest.mark.parametrize("mode", MODES)
     async def test_in_memory_no_crash_point_loses_what_was_acknowledged(
@@ -103,6 +104,7 @@ class TestCrashPoints:
         path, part = tmp_path / "store.db", PARTS[anyio_backend]
         check(await crash_everywhere(scenario, "sqlite", mode, path, part))
 
+    @pytest.mark.one_loop
     async def test_a_store_that_forgets_is_found_out(self, tmp_path, monkeypatch):
         """
         The judge can fail: with a store that drops the ledger, acknowledged tasks run again.
@@ -177,6 +179,7 @@ class TestManyAtOnce:
         assert dict(seen) == {"taken": 1, "refused": 49, "node runs": 2, "answers in the state": 1}
 
 
+@pytest.mark.one_loop
 @pytest.mark.promise("S063", "S072", "S202", "B1", "B2", "B3")
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_killed_process_loses_nothing_it_had_acknowledged(mode, tmp_path, anyio_backend):

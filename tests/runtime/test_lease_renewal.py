@@ -71,6 +71,7 @@ class TestOrder:
         assert {type(batch[0]) for batch in saver.batches[1:3]} == {RenewOwner, AskCancel}
         assert sum(sizes) == SAVES + 2
 
+    @pytest.mark.one_loop
     @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
     async def test_a_lease_is_renewed_while_its_loop_is_busy(self, kind, request, tmp_path):
         """

@@ -6,6 +6,7 @@ from typing import get_args
 
 import anyio.to_thread
 import msgspec
+import pytest
 
 from actorgraph.savers.memory.saver import MemoryBackend
 from actorgraph.testing import FaultySaver, check_saver
@@ -56,6 +57,7 @@ class FileLog:
         self._file.close()
 
 
+@pytest.mark.one_loop
 async def test_it_keeps_the_whole_contract(tmp_path):
     """
     A few lines over a file pass every check of the shipped suite, those of failures too.

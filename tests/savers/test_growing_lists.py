@@ -83,6 +83,7 @@ async def test_every_checkpoint_of_a_growing_list_loads(saver):
     assert lengths == [*range(360, -1, -3), 0]
 
 
+@pytest.mark.one_loop
 @pytest.mark.parametrize("middle", [1, 32, 33, 100])
 async def test_a_fork_from_the_middle_leaves_both_branches_right(store, middle):
     """

@@ -85,6 +85,7 @@ async def size_of(store: Any, saver: Any) -> int:
     return sum(part.stat().st_size for part in store.path.parent.rglob("*") if part.is_file())
 
 
+@pytest.mark.one_loop
 @pytest.mark.parametrize("branch", [False, True], ids=["edge", "branch"])
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 async def test_an_input_that_stays_takes_its_bytes_once(store, document, branch):
@@ -117,6 +118,7 @@ async def test_an_input_of_exit_mode_leaves_no_dead_pages(tmp_path):
     assert sum(part.stat().st_size for part in tmp_path.iterdir()) < BYTES_MAX
 
 
+@pytest.mark.one_loop
 @pytest.mark.parametrize("codec", [Codec(), Codec(keys={"k": b"k" * 32})], ids=["plain", "sealed"])
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 async def test_every_reader_has_the_whole_value(store, document, codec):
@@ -145,6 +147,7 @@ def again(store: Any, codec: Codec) -> Any:
     return store._make(codec=codec) if store.on_disk else store.saver()
 
 
+@pytest.mark.one_loop
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
 async def test_a_run_goes_on_and_branches_with_what_was_given(store, document):
     """

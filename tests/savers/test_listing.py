@@ -167,6 +167,7 @@ class TestPages:
             assert len(pages.lengths) == 2
 
 
+@pytest.mark.one_loop
 class TestMemory:
     @pytest.mark.promise("S088")
     async def test_a_long_list_takes_little_memory(self, saver):

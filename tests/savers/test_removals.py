@@ -203,6 +203,7 @@ def mixed(saver) -> Any:
     return builder.compile(checkpointer=saver)
 
 
+@pytest.mark.one_loop
 class TestRandomThreads:
     @pytest.mark.promise("S124", "C2")
     @pytest.mark.every_loop("sqlite-memory")

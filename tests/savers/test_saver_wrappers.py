@@ -137,6 +137,7 @@ def own(principal: str | None, thread_id: str | None, op: str) -> bool:
     return principal is not None and thread_id.startswith(f"{principal}-")
 
 
+@pytest.mark.one_loop
 class TestGuard:
     @pytest.fixture
     async def saver(self, store):

@@ -58,6 +58,7 @@ def stalled(proxy):
 
 
 class TestPostgres:
+    @pytest.mark.one_loop
     async def test_a_server_that_never_speaks(self):
         """
         Opening a saver, and the first use of a store, fail in time and say that nothing came.
@@ -92,6 +93,7 @@ class TestPostgres:
         assert {name for name, (said, _) in found.items() if said == "ok"} == set()
         assert max(seconds for _, seconds in found.values()) < WAIT_MAX_S
 
+    @pytest.mark.one_loop
     @pytest.mark.parametrize("phase", PHASES)
     async def test_a_connection_that_falls_silent_is_replaced(self, postgres, schema, phase):
         """
@@ -114,6 +116,7 @@ class TestPostgres:
 
         assert (state, item.value) == (["a", "b"] * 2, {"n": 2})
 
+    @pytest.mark.one_loop
     async def test_locked_tables(self, postgres, schema, tmp_path):
         """
         Every operation fails in time, and says which table is locked by which session.

@@ -24,6 +24,7 @@ def _server(store, request):
     return request.getfixturevalue("postgres") if store.kind == "postgres" else None
 
 
+@pytest.mark.one_loop
 @pytest.mark.promise("S081", "S117", "D9", "D13", "B1")
 def test_no_difference_from_the_model(store, request, anyio_backend, tmp_path):
     """

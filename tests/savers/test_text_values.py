@@ -11,7 +11,7 @@ from actorgraph.errors.texts import storable
 from actorgraph.values.constants import START
 from tests.support.every_saver import Store
 
-pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop, pytest.mark.one_loop]
 
 TEXTS = {
     "surrogate": "caf\udce9.txt",

@@ -1,14 +1,18 @@
-"""The markers `every_saver` and `every_loop`: the kinds of storage and the event loops of a test.
+"""The markers `every_saver`, `every_loop`, `one_loop`, `long`: which cases of a test run.
 
 A test of the fixtures `store`, `saver` or `place` is collected for every kind and both event loops.
 Most need not run on all of them, so without a marker it runs on memory, SQLite on both loops, and
 on SQLite in memory on asyncio. The other cases are deselected, and pytest counts them as such.
 
 every_saver            on PostgreSQL and JSON lines too, which are slower, on asyncio
-every_loop             on trio too, on each kind that it runs on
-every_loop("jsonl")    on trio too, on the kinds named
+every_loop             with `--long` on trio too, on each kind that it runs on
+every_loop("jsonl")    on trio too, on the kinds named; with `--long` on each
+one_loop               on trio only with `--long`: a test of any fixtures, for which a second loop
+                       takes long and shows little
+long                   only with `--long`
 
 The marker nearest to the test counts: on the function, its class, or the module (`pytestmark`).
+`make faults` runs with `--long` the cases that `make test` leaves out.
 A test of `shelf` (stores for long-term memory) runs on every kind, on PostgreSQL only with asyncio.
 """
 
@@ -25,11 +29,23 @@ ASYNCIO_KINDS = {"store": {"sqlite-memory", *SLOW_KINDS}, "shelf": {"postgres"}}
 """Fixture -> the kinds on which a test runs on trio only if it is marked `every_loop`."""
 
 ASYNCIO_KINDS["place"] = ASYNCIO_KINDS["store"]
-NAMES = ("every_saver", "every_loop")
+NAMES = ("every_saver", "every_loop", "one_loop")
 
 
-def is_needed(item: pytest.Item) -> bool:
-    """Whether a case must run: its kind of storage and its event loop are asked for."""
+def is_needed(item: pytest.Item, *, long: bool = False) -> bool:
+    """Whether a case must run: its kind of storage and its event loop are asked for.
+
+    Args:
+        long: whether the cases are meant that do not run otherwise.
+    """
+    return _is_asked_for(item, long=long) and not (long and _is_asked_for(item, long=False))
+
+
+def _is_asked_for(item: pytest.Item, *, long: bool) -> bool:
+    if not long and item.get_closest_marker("long"):
+        return False
+    if not long and _is_on_trio(item) and item.get_closest_marker("one_loop"):
+        return False
     fixture = _fixture_of(item)
     if fixture is None:
         return True
@@ -40,7 +56,7 @@ def is_needed(item: pytest.Item) -> bool:
     if params.get("anyio_backend") != "trio" or kind not in ASYNCIO_KINDS[fixture]:
         return True
     loops = item.get_closest_marker("every_loop")
-    return loops is not None and (not loops.args or kind in loops.args)
+    return loops is not None and (long or kind in loops.args)
 
 
 def check(items: Sequence[pytest.Item], *, whole_files: bool) -> None:
@@ -54,18 +70,27 @@ def check(items: Sequence[pytest.Item], *, whole_files: bool) -> None:
     Raises: pytest.UsageError.
     """
     marked = dict[pytest.Item | pytest.Collector, bool]()
+    on_one = dict[str, bool]()
     for item in items:
         has_kinds = _fixture_of(item) is not None
         for node in item.listchain():
             marks = [mark for mark in getattr(node, "own_markers", ()) if mark.name in NAMES]
             for mark in marks:
                 _check_arguments(node, mark)
-            if marks and (whole_files or node is item):
+                if mark.name == "one_loop" and whole_files:
+                    name = node.nodeid.partition("[")[0]
+                    on_one[name] = on_one.get(name, False) or _is_on_trio(item)
+            kinds = any(mark.name != "one_loop" for mark in marks)
+            if kinds and (whole_files or node is item):
                 marked[node] = marked.get(node, False) or has_kinds
     if useless := sorted(node.nodeid for node, has_kinds in marked.items() if not has_kinds):
         raise pytest.UsageError(
             "every_saver and every_loop mark tests of the fixtures store, saver, place and shelf; "
             f"these have none: {', '.join(useless)}"
+        )
+    if useless := sorted(name for name, is_seen in on_one.items() if not is_seen):
+        raise pytest.UsageError(
+            f"one_loop marks tests that run on trio; these do not: {', '.join(useless)}"
         )
 
 
@@ -73,6 +98,11 @@ def _fixture_of(item: pytest.Item) -> str | None:
     """The fixture by which a case has its kind of storage; None: it has none."""
     params = item.callspec.params if hasattr(item, "callspec") else {}
     return next((fixture for fixture in ASYNCIO_KINDS if params.get(fixture) in KINDS), None)
+
+
+def _is_on_trio(item: pytest.Item) -> bool:
+    params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return any(isinstance(value, str) and value == "trio" for value in params)
 
 
 def _check_arguments(node: pytest.Item | pytest.Collector, mark: pytest.Mark) -> None:

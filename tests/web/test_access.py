@@ -165,6 +165,7 @@ class TestTheTable:
         assert open_routes(routes) == {"/threads/{thread_id}/leak", "/leak", "/files"}
 
 
+@pytest.mark.one_loop
 @pytest.mark.parametrize("endpoint", GUARDED, ids=named)
 class TestEveryRoute:
     async def test_unknown_clients_are_refused(self, place, endpoint):

@@ -26,6 +26,7 @@ async def left_by(requests: list[Request], folder: Any, loop: str) -> tuple[Coun
     return seen, "\n".join(told)
 
 
+@pytest.mark.one_loop
 async def test_a_client_that_leaves_leaves_nothing_behind(tmp_path, anyio_backend):
     """
     Whenever a request is cancelled or its client goes away, it ends; no place, lock, reader,

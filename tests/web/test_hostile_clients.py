@@ -259,6 +259,7 @@ class TestRules:
         assert first.text.count("\nevent: ") == whole - 1
 
 
+@pytest.mark.one_loop
 class TestDeaths:
     """A server over a file, and the next one."""
 

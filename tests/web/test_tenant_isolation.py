@@ -50,6 +50,7 @@ def at(*paths: str) -> list[Endpoint]:
     return [endpoint for endpoint in ENDPOINTS if endpoint.path in paths]
 
 
+@pytest.mark.one_loop
 async def test_the_word_never_comes_back(tmp_path, monkeypatch):
     """
     After any request of another tenant to any route, nothing that a tenant has comes back,
@@ -123,6 +124,7 @@ def a_status_that_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     handled(monkeypatch, "/threads/prune", prune)
 
 
+@pytest.mark.one_loop
 @pytest.mark.parametrize(
     ("plant", "path"),
     [
