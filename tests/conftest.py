@@ -44,7 +44,8 @@ def log_as_before():
     """
     yield
     structlog = sys.modules.get("structlog")
-    if structlog is not None and structlog.is_configured():
+    # Another thread may be importing it just now.
+    if getattr(structlog, "is_configured", bool)():
         structlog.reset_defaults()
 
 
