@@ -423,6 +423,7 @@ class TestHandlers:
         assert (node.inputs, node.outputs) == ({}, {})
         assert [row[-1] for row in heard.rows if row[1] == "n"] == [{"a": 1}, {"a": 2}]
 
+    @pytest.mark.one_loop
     async def test_each_attempt_of_a_node_is_reported(self):
         """
         A node that is retried ends with its error, and starts again.

@@ -17,6 +17,7 @@ SEEN = [json.loads(line) for line in RECORDED.read_text("utf-8").splitlines()]
 SCHEDULES = 30
 
 
+@pytest.mark.one_loop
 @pytest.mark.langgraph("F-C1", "F-C2", "F-G1", "L13", "L15", "L26", "L42")
 @pytest.mark.parametrize("seen", SEEN, ids=lambda seen: str(seen["spec"]["seed"]))
 @pytest.mark.filterwarnings("ignore::actorgraph.UnreachableNodeWarning")

@@ -23,7 +23,7 @@ async def memory_place():
     """Hints and runs in memory."""
     dispatcher = InMemoryDispatcher()
     async with InMemorySaver() as saver:
-        yield DispatchPlace(lambda: dispatcher, lambda: saver, AGAIN_S)
+        yield DispatchPlace(lambda: dispatcher, lambda: saver, AGAIN_S / 2)
 
 
 def pgqueuer_place(url: str, schema: str) -> DispatchPlace:

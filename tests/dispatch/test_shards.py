@@ -82,6 +82,7 @@ def rows(place: tuple[str, str]) -> dict[str, int]:
 
 
 class TestRouting:
+    @pytest.mark.one_loop
     async def test_runs_are_found_by_their_thread_and_by_their_id(self, places):
         """
         After a balance both databases get runs; each is found by its id, which carries the
@@ -122,6 +123,7 @@ class TestRouting:
 
 
 class TestMoves:
+    @pytest.mark.one_loop
     async def test_a_thread_moves_with_all_that_it_has(self, places):
         """
         Checkpoints, questions, runs and events are the same in the other database, nothing is
@@ -143,6 +145,7 @@ class TestMoves:
             await answered.result()
             assert await answered.wait() == "success"
 
+    @pytest.mark.one_loop
     async def test_a_registration_moves_and_searches_find_it(self, places):
         """
         A registration is in the other database alone, and a search there finds the thread by its
@@ -161,6 +164,7 @@ class TestMoves:
             (found,) = await two.threads(values={"bar": ["a"]}, metadata={"user": "ada"})
             assert found.thread_id == "t"
 
+    @pytest.mark.one_loop
     async def test_a_process_with_an_old_map_is_refused_and_goes_on(self, places):
         """
         Its database takes no run of a bucket that has left; a `ShardedSystem` finds the new
@@ -214,6 +218,7 @@ class TestMoves:
             assert await (await system.start("g", "t", {"bar": []})).wait() == "success"
             assert rows(places["one"])["system_runs"] == 2
 
+    @pytest.mark.one_loop
     async def test_runs_that_wait_for_a_worker_move_with_their_threads(self, places):
         """
         A handle that was given out before the move follows its run, and gets the result of
@@ -228,6 +233,7 @@ class TestMoves:
 
 
 class TestCrashes:
+    @pytest.mark.one_loop
     @pytest.mark.parametrize("at_source", ["here", "leaving"])
     async def test_a_move_whose_process_died_early_is_undone(self, places, at_source):
         """
@@ -244,6 +250,7 @@ class TestCrashes:
             assert await run.wait() == "success"
             assert rows(places["one"])["system_runs"] == 1
 
+    @pytest.mark.one_loop
     async def test_a_move_whose_process_died_late_is_completed(self, places):
         """
         After the source has given the bucket away, its rows are in the target for good.

@@ -74,6 +74,7 @@ class TestRouting:
             async with fleet.system("work", build="v3", builds=["v1"]), soon():
                 assert (await run.result())["bar"] == ["a"]
 
+    @pytest.mark.one_loop
     @pytest.mark.parametrize(
         ("role", "build", "taken"), [("accept", "v1", 0), ("work", "v2", 0), ("work", "v1", 1)]
     )
@@ -157,6 +158,7 @@ class TestRouting:
                     await run.wait()
         assert began == ["p9", "p5", "p1", "p0"]
 
+    @pytest.mark.one_loop
     async def test_a_delayed_run_waits(self, fleet):
         """
         No worker begins it before its time, and a sweep does not announce it either.

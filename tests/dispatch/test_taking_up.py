@@ -72,6 +72,7 @@ async def row_of(system: Any, run: Any) -> Any:
 class TestEachPath:
     """Hints, the next of a thread, recovery and turns ask for role, build and time."""
 
+    @pytest.mark.one_loop
     @pytest.mark.parametrize(
         ("role", "build", "delay"),
         [("accept", "v1", {}), ("work", "v2", {}), ("work", "v1", {"delay_s": 600})],

@@ -219,6 +219,7 @@ class TestPicture:
 
 
 class TestAudit:
+    @pytest.mark.one_loop
     def test_the_reports_are_written(self, whole):
         """
         A main report twice, one per package, and a verdict by policy where the risk is high.
@@ -262,6 +263,7 @@ class TestAudit:
         assert place.reports() == whole.reports()
         assert f"{files - now} files were measured before" in printed
 
+    @pytest.mark.one_loop
     def test_an_interrupted_audit_goes_on_where_it_stopped(self, whole, tmp_path):
         """
         Ctrl-C ends the audit in order; the next run goes on.

@@ -41,6 +41,7 @@ CHANGE = {
 }
 
 
+@pytest.mark.one_loop
 @pytest.mark.parametrize(("table", "column", "value"), DAMAGES)
 async def test_a_damaged_row_stops_its_own_thread_alone(table, column, value, filled, tmp_path):
     """

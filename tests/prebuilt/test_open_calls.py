@@ -151,6 +151,7 @@ class TestAgent:
             create_react_agent(Script(), [], open_calls="drop")  # type: ignore[arg-type]
 
 
+@pytest.mark.one_loop
 @pytest.mark.parametrize("name", AGENTS)
 async def test_cancelled_at_any_await_the_next_message_meets_a_valid_history(name, tmp_path):
     """

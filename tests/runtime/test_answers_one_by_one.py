@@ -92,6 +92,7 @@ class TestBodies:
             assert bodies == {"ask": 6}
             assert result["log"] == ["ask=0", "ask=1", "ask=2"]
 
+    @pytest.mark.one_loop
     @pytest.mark.parametrize("backend", ["asyncio", "trio"])
     @given(data=st.data())
     @settings(max_examples=25, deadline=None)

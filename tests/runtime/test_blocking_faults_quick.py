@@ -19,6 +19,8 @@ QUICK = tuple(name for name in JUDGED if name != "late")
 """Without the time: tests beside this one may have the processor for half a second."""
 THREADS = 30
 
+KILLED = [pytest.param(m, marks=[pytest.mark.long] * (m != "async")) for m in MODES]
+
 
 class TestCrashPoints:
     @pytest.mark.promise("S072", "B1", "B2", "B3", "B5")
@@ -95,7 +97,7 @@ def test_blocking_calls_of_many_threads_lose_nothing(tmp_path):
 
 
 @pytest.mark.promise("S063", "S072", "S202", "B1", "B2", "B3")
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", KILLED)
 def test_a_killed_process_loses_nothing_it_had_acknowledged(mode, tmp_path):
     """
     After kill -9 during blocking calls each thread ends right, and no acknowledged task runs again.

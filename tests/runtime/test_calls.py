@@ -177,6 +177,7 @@ class TestRuns:
         assert result["foo"] == "XY!"
         assert ran == ["x", "y"]
 
+    @pytest.mark.one_loop
     async def test_a_call_is_progress_of_its_caller(self):
         """
         A caller with an idle timeout is alive while its calls say so; what says nothing for too

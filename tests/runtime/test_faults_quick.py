@@ -27,6 +27,8 @@ CHEAP = ("memory", "memory, by actor")
 PARTS = {"asyncio": (0, 3), "trio": (1, 3)}
 """Which third of all points each event loop has here."""
 
+KILLED = [pytest.param(m, marks=[pytest.mark.long] * (m != "async")) for m in MODES]
+
 
 class TestDoubles:
     @pytest.mark.parametrize(("when", "stored"), [("before", False), ("after", True)])
@@ -89,6 +91,7 @@ class TestCrashPoints:
             path, part = tmp_path / "store.db", PARTS[anyio_backend]
             check(await crash_everywhere(scenario, kind, mode, path, part))
 
+    @pytest.mark.one_loop
     @pytest.mark.promise("S063", "S072", "B1", "B2", "B3", "B5")
     @pytest.mark.parametrize(
         ("mode", "scenario"),
@@ -160,6 +163,7 @@ class TestManyAtOnce:
         assert seen["node runs of winners"] == 3 * seen["won"]
         assert (seen["updates lost"], seen["steps lost"]) == (0, 0)
 
+    @pytest.mark.one_loop
     @pytest.mark.promise("S005", "S010", "B2")
     async def test_two_hundred_threads_run_at_once_in_one_file(self, tmp_path):
         """
@@ -181,7 +185,7 @@ class TestManyAtOnce:
 
 @pytest.mark.one_loop
 @pytest.mark.promise("S063", "S072", "S202", "B1", "B2", "B3")
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", KILLED)
 async def test_a_killed_process_loses_nothing_it_had_acknowledged(mode, tmp_path, anyio_backend):
     """
     After kill -9 each thread ends with the state of an undisturbed run, and no acknowledged

@@ -89,6 +89,7 @@ class TestOrder:
         assert status == "success"
         assert "lease.lost" not in [entry["event"] for entry in logs]
 
+    @pytest.mark.one_loop
     async def test_a_loop_that_hangs_loses_its_lease(self, tmp_path):
         """
         A process whose loop does not come round for five leases leaves its runs to others.

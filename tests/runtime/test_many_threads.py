@@ -52,6 +52,7 @@ async def run_all(system: ActorSystem, names: list[str]) -> list[str]:
     return left
 
 
+@pytest.mark.one_loop
 async def test_each_thread_has_all_its_steps(tmp_path):
     """
     Hundreds of threads run at once on one file, and each one has every step when it is read.

@@ -97,6 +97,7 @@ class TestAnswers:
 
 
 class TestAnAnswerThatDoesNotFit:
+    @pytest.mark.one_loop
     @pytest.mark.langgraph("F-F9")
     @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
     @pytest.mark.parametrize("kind", TYPES, ids=NAMES)

@@ -100,6 +100,7 @@ anyio.run(main)
 """
 
 
+@pytest.mark.one_loop
 @pytest.mark.promise("R16b", "T14")
 async def test_also_after_a_crash(tmp_path):
     """

@@ -143,6 +143,7 @@ class TestBlock:
 
 
 class TestMemory:
+    @pytest.mark.one_loop
     @pytest.mark.parametrize("when_full", ["block", "drop_oldest"])
     async def test_a_paused_reader_costs_a_buffer(self, when_full):
         """

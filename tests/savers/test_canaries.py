@@ -29,6 +29,7 @@ def word():
     return f"canary-{uuid4().hex}"
 
 
+@pytest.mark.one_loop
 @pytest.mark.langgraph("F-B6", "F-E31")
 @pytest.mark.every_saver
 @pytest.mark.every_loop("sqlite-memory")

@@ -11,7 +11,7 @@ from actorgraph.values.commits import Committed
 from actorgraph.values.retention import DeleteThread
 from tests.savers.places import LogSaver, langgraphs, logs, place_of
 
-pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop("jsonl", "postgres")]
+pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
 @pytest.mark.promise("S081", "S100", "S108", "S111", "S117", "C22", "D3", "D8", "D15", "D16", "T31")

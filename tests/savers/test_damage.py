@@ -89,7 +89,7 @@ class TestRows:
         Payloads that were made to do harm, in rows without a checksum, come back as errors of the
         library's own from each read.
         """
-        payloads = hostile.mutated(seed=SEED, count=40)
+        payloads = hostile.mutated(seed=SEED, count=20)
         async with store.again() as saver:
             await fill(saver)
             with tables.connected() as db:

@@ -56,6 +56,7 @@ def sqlite(path: Path) -> Iterator[Callable[[Any], Any]]:
         yield lambda query: run_queries(connection, [query])[0]
 
 
+@pytest.mark.one_loop
 @pytest.mark.parametrize(("saver", "reader"), [(JsonlSaver, jsonl), (SqliteSaver, sqlite)])
 async def test_a_checkpoint_of_a_long_history_costs_what_one_of_a_short_one_does(
     saver, reader, tmp_path, anyio_backend

@@ -12,6 +12,7 @@ from tests.support.graphs import at, history
 pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
+@pytest.mark.one_loop
 @pytest.mark.promise("S111", "S124", "C2")
 @pytest.mark.parametrize("seed", range(0, 12, 4))
 async def test_removals_during_a_run_damage_nothing(saver, seed):

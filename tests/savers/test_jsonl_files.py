@@ -327,6 +327,7 @@ class TestRewriting:
 
 
 class TestLock:
+    @pytest.mark.one_loop
     @pytest.mark.promise("C18")
     async def test_one_process_at_a_time(self, folder):
         """

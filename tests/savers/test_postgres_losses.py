@@ -148,6 +148,7 @@ class TestLostConnections:
         assert found == [[*STEPS]] * 4
         assert stored(postgres, lent) == whole()
 
+    @pytest.mark.one_loop
     async def test_a_network_that_swallows_everything(self, postgres, lent):
         """
         A connection without an answer is given up, and its transaction is ended.
@@ -218,6 +219,7 @@ TRIGGERS = {
 class TestErrorsOfTheMoment:
     """Batches that the server rolled back for passing reasons."""
 
+    @pytest.mark.one_loop
     @pytest.mark.parametrize("code", ["40001", "40P01", "57014", "53300"])
     async def test_rolled_back_batches_are_sent_again(self, postgres, schema, code):
         """
@@ -232,6 +234,7 @@ class TestErrorsOfTheMoment:
         assert found == [[*STEPS]] * 2
         assert stored(postgres, schema) == whole(2)
 
+    @pytest.mark.one_loop
     @pytest.mark.parametrize(("kind", "text"), [("for ever", "busy"), ("full", "no space")])
     async def test_lasting_failures_are_errors(self, postgres, schema, kind, text):
         """

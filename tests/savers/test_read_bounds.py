@@ -65,6 +65,7 @@ class TestHistory:
             await saver.trace()
             yield saver
 
+    @pytest.mark.one_loop
     @pytest.mark.promise("S216", "S097")
     async def test_a_page_takes_two_statements(self, saver):
         """
@@ -76,6 +77,7 @@ class TestHistory:
         assert [len(s.values["items"]) for s in found[:3]] == [1_198, 1_197, 1_196]
         assert len(saver.statements) <= 2 * -(-len(found) // PAGE)
 
+    @pytest.mark.one_loop
     async def test_a_list_takes_two_statements_a_page(self, saver):
         """
         Everything that alist shows is read with two statements a page, of 100 checkpoints or less
@@ -177,6 +179,7 @@ class Chat(TypedDict, total=False):
     messages: Annotated[list[dict], add]
 
 
+@pytest.mark.one_loop
 @pytest.mark.promise("C1")
 async def test_a_chat_takes_at_most_six_times_its_state(path):
     """

@@ -86,6 +86,7 @@ class TestAfterACrash:
         assert sorted(oracle.labels("start")) == ["gather;", *SENDS]
         assert result["log"] == ["plan;", *SENDS, "gather;"]
 
+    @pytest.mark.one_loop
     @pytest.mark.promise("S063", "S072", "B1", "B2")
     @pytest.mark.parametrize("lasting", ["jsonl", "postgres"], indirect=True)
     async def test_a_crash_at_any_operation_changes_no_result(self, lasting, anyio_backend):

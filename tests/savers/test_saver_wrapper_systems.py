@@ -31,6 +31,7 @@ def wrapped(kind: str, path: Any, log: AuditLog) -> Any:
     return RetryingSaver(inner) if kind == "retrying" else MeteredSaver(inner, lambda _: None)
 
 
+@pytest.mark.one_loop
 @pytest.mark.parametrize("kind", ["metered", "limited", "retrying", "audited"])
 async def test_runs_outlive_a_system_over_a_saver_around_a_saver(kind, tmp_path):
     """

@@ -75,6 +75,7 @@ class TestPostgres:
         assert all("no connection in time" in said for said, _ in found.values())
         assert max(seconds for _, seconds in found.values()) < WAIT_MAX_S
 
+    @pytest.mark.one_loop
     async def test_a_server_that_falls_silent(self, postgres, schema, tmp_path):
         """
         Every operation of a saver and of a store fails in time, and works when the server is back.

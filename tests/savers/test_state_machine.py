@@ -17,7 +17,7 @@ from tests.support.every_saver import Store
 
 pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
-SEQUENCES, STEPS = 16, 50
+SEQUENCES, STEPS = 8, 50
 
 
 def _server(store, request):

@@ -255,7 +255,12 @@ class TestLocks:
 
 @pytest.mark.promise("T7", "B2", "B3")
 @pytest.mark.parametrize(
-    ("kind", "size"), [(kind, size) for kind, sizes in SIZES.items() for size in sizes[::10]]
+    ("kind", "size"),
+    [
+        pytest.param(kind, size, marks=[pytest.mark.long] * (number % 2))
+        for kind, sizes in SIZES.items()
+        for number, size in enumerate(sizes[::10])
+    ],
 )
 def test_a_full_disk(tmp_path, kind, size):
     """

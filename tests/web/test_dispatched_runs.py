@@ -128,6 +128,7 @@ class TestCancellations:
         assert (answer.status_code, status) == (200, "interrupted")
         assert "cancelled" in str(joined.json()["__error__"])
 
+    @pytest.mark.one_loop
     async def test_a_workers_run_is_cancelled(self, place):
         """
         A run in another process ends by a request to the web process; its finished steps stay.
@@ -146,6 +147,7 @@ class TestCancellations:
 
 
 class TestFullQueues:
+    @pytest.mark.one_loop
     async def test_a_full_queue_is_429(self, place):
         """
         Beyond `max_queued` a run is refused, with the time after which to try again; it is not

@@ -63,7 +63,11 @@ def events(text: str) -> list[str]:
     return re.findall(r"^event: (.*)$", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", SERVERS)
+QUICK = {"fastapi, uvicorn", "starlette, hypercorn on trio"}
+CASES = [pytest.param(name, marks=[pytest.mark.long] * (name not in QUICK)) for name in SERVERS]
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_a_run_waits_for_its_answer_across_restarts(name, tmp_path):
     """
     A run is streamed up to its question; after a restart of the server the answer ends it.

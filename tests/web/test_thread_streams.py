@@ -20,6 +20,7 @@ def system_over(saver: Any, slow: Turnstile) -> ActorSystem:
     return ActorSystem({"g": graph}, saver=saver, drain_timeout_s=0.1)
 
 
+@pytest.mark.one_loop
 @pytest.mark.parametrize("resumable", [True, False])
 async def test_a_thread_is_read_on_where_its_run_is_taken_up(resumable):
     """

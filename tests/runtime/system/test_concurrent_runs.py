@@ -78,6 +78,7 @@ async def rows_of(system: Any, **query: Any) -> list[Any]:
     return await system._host.reader.ask(ListRuns(thread_id="t", **query))  # noqa: SLF001
 
 
+@pytest.mark.one_loop
 @pytest.mark.parametrize("where", PLACES)
 class TestEveryPolicyInEveryPlace:
     async def test_reject_stores_nothing(self, place: Store, where: str):
@@ -97,6 +98,7 @@ class TestEveryPolicyInEveryPlace:
             assert (state.values["bar"], system.statistics().refused) == (["x"], 1)
             slow.out.set()
 
+    @pytest.mark.one_loop
     @pytest.mark.parametrize("if_busy", ["enqueue", "interrupt", "rollback"])
     async def test_accepted_runs_are_run(self, place: Store, where: str, if_busy: Any):
         """
@@ -117,6 +119,7 @@ class TestEveryPolicyInEveryPlace:
         assert [(row.status, row.claimed) for row in rows] == [(ended, True), ("success", True)]
         assert (kinds.count("metadata"), kinds[-1]) == (1, "end")
 
+    @pytest.mark.one_loop
     async def test_a_run_that_waits_can_be_cancelled(self, place: Store, where: str):
         """
         It leaves its place, is stored as cancelled, and the run before it goes on.
@@ -137,6 +140,7 @@ class TestEveryPolicyInEveryPlace:
 
 
 class TestWaiting:
+    @pytest.mark.one_loop
     async def test_runs_of_several_systems_go_on_in_the_order_of_their_arrival(self, place: Store):
         """
         First come, first served, whichever system a run was given to.
@@ -179,6 +183,7 @@ class TestWaiting:
 
             assert (system.statistics().held, system.statistics().active) == (0, 0)
 
+    @pytest.mark.one_loop
     async def test_however_many_wait_the_store_is_asked_once(self, place: Store, monkeypatch):
         """
         One query per look covers the runs of all threads; without such runs none is sent.

@@ -48,6 +48,7 @@ def on(pairs):
 
 
 class TestTwoProcesses:
+    @pytest.mark.one_loop
     @pytest.mark.promise("E10")
     @on([*ON, ("asyncio", "jsonl")])
     async def test_runs_of_a_killed_process_are_ended_by_another(
@@ -90,6 +91,7 @@ class TestTwoProcesses:
         assert (code, left(rest)) == (0, {"pending": 4})
         assert list(values.values()) == [ALL] * 4
 
+    @pytest.mark.one_loop
     @on(CROSSED)
     async def test_writes_of_a_process_past_its_lease_are_refused(
         self, database, anyio_backend, capfd

@@ -71,6 +71,7 @@ async def following(events: Any, count: int) -> list[RunEvent]:
 
 
 class TestTakenUp:
+    @pytest.mark.one_loop
     @pytest.mark.promise("E9")
     @pytest.mark.parametrize("resumable", [True, False])
     async def test_a_reader_that_came_before_the_run_sees_it_live(self, place: Store, resumable):
@@ -282,6 +283,7 @@ class TestTheEndElsewhere:
         )
         return StoredReader(elsewhere, 0)
 
+    @pytest.mark.one_loop
     @pytest.mark.parametrize("alive", [True, False])
     @pytest.mark.parametrize("comes", [True, False])
     async def test_the_last_events_of_a_run_that_lives_are_waited_for(self, alive, comes):

@@ -329,6 +329,7 @@ class TestBounds:
         assert seen == [1] * 4
 
 
+@pytest.mark.one_loop
 async def test_three_hundred_threads_at_once(tmp_path):
     """
     All end, and nothing of any is lost.
