@@ -10,7 +10,7 @@ from starlette.responses import Response
 from actorgraph.errors import ActorGraphError
 from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.shown import moment, part
-from actorgraph.studio.thread_actions import MODES
+from actorgraph.studio.thread_actions import MODES, free_stuck
 from actorgraph.web.requests.problems import HttpProblem
 
 STATUSES = (
@@ -96,6 +96,8 @@ async def act(call: StudioCall) -> Response:
             if what == "cancel":
                 await run.cancel("cancelled in the studio", wait=False)
             else:
+                if entry is not None:
+                    await free_stuck(call, entry)
                 await system.start(
                     run.graph, run.thread_id, None, stream_mode=MODES, resumable=True
                 )
