@@ -119,9 +119,7 @@ async def free_stuck(call: StudioCall, entry: ThreadEntry) -> None:
 async def cancel(call: StudioCall) -> Response:
     """Cancel the open runs of a thread."""
     entry = await _admitted(call)
-    found = await call.must_write().runs(
-        thread_id=entry.thread_id, statuses=("pending", "running")
-    )
+    found = await call.must_write().runs(thread_id=entry.thread_id, statuses=("pending", "running"))
     with anyio.move_on_after(CANCEL_S):  # a node may take long to end; the page shows it then
         for run in found:
             await run.cancel("cancelled in the studio", wait=False)
