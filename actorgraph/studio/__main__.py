@@ -49,7 +49,7 @@ async def main(given: argparse.Namespace) -> None:
             do="pass --token with a secret of your own, and --allow-host with the server's name",
         )
     token = given.token or token_urlsafe(24)
-    hosts = [*LOOPBACK, host_shown(given.host), *given.allow_host]
+    hosts = served_hosts(given)
     async with AsyncExitStack() as stack:
         if given.app:
             system = system_named(given.app)
@@ -63,6 +63,11 @@ async def main(given: argparse.Namespace) -> None:
                 "nothing to show", do="name a database, or --app module:system"
             )
         await serve_pages(studio, given.host, given.port, token)
+
+
+def served_hosts(given: argparse.Namespace) -> list[str]:
+    """Return the names that requests may use: this machine's, the printed one, and those given."""
+    return [*LOOPBACK, host_shown(given.host), *given.allow_host]
 
 
 def system_named(name: str) -> ActorSystem:

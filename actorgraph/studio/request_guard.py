@@ -25,6 +25,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "actorgraph_studio"
+"""The beginning of the name of the session's cookie; see `cookie_name`."""
 TOKEN = "token"  # noqa: S105 - the name of a parameter
 SESSION_S = 12 * 3600
 """Lifetime of a session, in seconds."""
@@ -135,7 +136,7 @@ class StudioGuard:
             if hmac.compare_digest(given.encode(), self._token.encode()):
                 return self._begun(request)
             return Response(_ASK, 401, media_type="text/html")
-        if request.cookies.get(COOKIE, "") in self._sessions:
+        if request.cookies.get(cookie_name(request.headers), "") in self._sessions:
             return None
         return Response(_ASK, 401, media_type="text/html")
 
@@ -147,7 +148,7 @@ class StudioGuard:
         target = f"{path}?{urlencode(query)}" if query else path
         answer = RedirectResponse(target, 303)
         answer.set_cookie(
-            COOKIE,
+            cookie_name(request.headers),
             self._sessions.begin(),
             max_age=SESSION_S,
             path=request.scope.get("root_path") or "/",
@@ -157,6 +158,12 @@ class StudioGuard:
         )
         answer.headers["Cache-Control"] = "no-store"
         return answer
+
+
+def cookie_name(headers: Headers) -> str:
+    """Return the name of the session's cookie; cookies don't know ports, so that it names one."""
+    name, _, port = headers.get("host", "").rpartition(":")
+    return f"{COOKIE}_{port}" if name and port.isdecimal() else COOKIE
 
 
 def host_name(host: str) -> str:

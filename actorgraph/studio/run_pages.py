@@ -87,8 +87,12 @@ def _row(call: StudioCall, run: Any) -> dict[str, Any]:
 async def act(call: StudioCall) -> Response:
     """Cancel, or retry, the selected runs; those that can't be are counted."""
     system = call.must_write()
-    what, failed = call.form.get("do"), 0
-    for run_id in call.many.get("run", [])[:SELECTED_MAX]:
+    what, failed, selected = call.form.get("do"), 0, call.many.get("run", [])[:SELECTED_MAX]
+    if what not in ("cancel", "retry"):
+        raise HttpProblem("runs can be cancelled or retried: do=cancel or do=retry")
+    if not selected:
+        return call.back(f"/runs?{urlencode({'problem': 'no run was selected'})}")
+    for run_id in selected:
         try:
             run = await system.run(run_id)
             entry = await call.source.thread(run.thread_id)

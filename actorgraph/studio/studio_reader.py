@@ -63,10 +63,16 @@ class ThreadEntry(msgspec.Struct, frozen=True):
 
 
 class ThreadsPage(msgspec.Struct, frozen=True):
-    """A page of threads; `next` is the cursor of the next page."""
+    """A page of threads.
+
+    Attributes:
+        next: the cursor of the next page; None at the end.
+        looked_at: checkpoints that were read, if that is not all of them.
+    """
 
     rows: tuple[ThreadEntry, ...]
     next: str | None = None
+    looked_at: int | None = None
 
 
 class StepsPage(msgspec.Struct, frozen=True):
@@ -154,8 +160,9 @@ class StudioReader:
         allows: Callable[[ThreadEntry], Awaitable[bool]],
     ) -> ThreadsPage:
         """List threads by their checkpoints, which are sorted by time."""
-        rows, known = list[ThreadEntry](), set[str]()
+        rows, known, looked_at = list[ThreadEntry](), set[str](), 0
         async for one in self.saver.alist(None, limit=LOOKED_AT_MAX):
+            looked_at += 1
             place = one.config["configurable"]
             if place.get("checkpoint_ns") or place["thread_id"] in known:
                 continue
@@ -167,7 +174,9 @@ class StudioReader:
             if len(rows) > at + THREADS_MAX:
                 break
         page = tuple(rows[at : at + THREADS_MAX])
-        return ThreadsPage(page, str(at + THREADS_MAX) if len(rows) > at + THREADS_MAX else None)
+        if len(rows) > at + THREADS_MAX:
+            return ThreadsPage(page, str(at + THREADS_MAX))
+        return ThreadsPage(page, None, looked_at if looked_at == LOOKED_AT_MAX else None)
 
     async def head(self, entry: ThreadEntry) -> StateSnapshot:
         """Read the newest state of a thread."""

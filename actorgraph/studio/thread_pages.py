@@ -58,6 +58,7 @@ async def threads(call: StudioCall) -> Response:
         graphs=sorted(call.source.graphs),
         rows=[_row(call, one) for one in found.rows],
         problem=problem,
+        looked_at=found.looked_at,
         previous=f"{call.root}/threads" if query.get("after") else None,
         next=f"?{more}" if found.next else None,
     )

@@ -8,9 +8,11 @@ from starlette.testclient import TestClient, WebSocketDenialResponse
 from starlette.websockets import WebSocketDisconnect
 
 from actorgraph import InMemorySaver
-from actorgraph.studio import Studio
+from actorgraph.studio import Studio, studio_reader
 from actorgraph.studio.request_guard import COOKIE, LOOPBACK, StudioGuard
 from tests.studio.conftest import SAME_SITE, TOKEN, chain, first, studio_place
+
+NAME = f"{COOKIE}_8124"
 
 
 def by_id(principal, action, thread_id, metadata):
@@ -177,6 +179,11 @@ async def echo(socket):
     await socket.close()
 
 
+async def foreign(_):
+    """A node that no graph of the system has."""
+    return {"log": ["foreign"]}
+
+
 class TestSockets:
     @pytest.mark.parametrize(
         ("headers", "session", "may"),
@@ -197,7 +204,7 @@ class TestSockets:
         client = TestClient(guard, base_url="http://127.0.0.1:8124")
         if session:
             client.get(f"/?token={TOKEN}")
-            headers = {**headers, "Cookie": f"{COOKIE}={client.cookies[COOKIE]}"}
+            headers = {**headers, "Cookie": f"{NAME}={client.cookies[NAME]}"}
         headers = {"Host": "127.0.0.1:8124", **headers}
         if may:
             with client.websocket_connect("ws://127.0.0.1:8124/s", headers=headers) as socket:
@@ -271,7 +278,30 @@ class TestRefusals:
             assert found.status_code == 404
             assert "no store" in found.text
 
+    async def test_an_unknown_address_is_a_page(self, place):
+        """
+        Its answer is 404 with the navigation, also for the address of an action.
+        """
+        for path in ("/nothing", "/threads/t/edit"):
+            assert "All threads" in await place.get(path, 404)
 
-async def foreign(_):
-    """A node that no graph of the system has."""
-    return {"log": ["foreign"]}
+    async def test_a_selection_is_needed(self, place):
+        """
+        The page says that no run was selected, or that the action is unknown.
+        """
+        assert "no run was selected" in await place.post("/runs", do="cancel")
+        assert "do=cancel or do=retry" in await place.post("/runs", do="other", run="x")
+
+    async def test_a_search_that_ended_early_says_so(self, monkeypatch):
+        """
+        Over a saver alone, only the newest checkpoints are searched, which the page says.
+        """
+        saver = InMemorySaver()
+        graph = chain(first)
+        graph.checkpointer = saver
+        await graph.ainvoke({"log": []}, {"configurable": {"thread_id": "t"}})
+        transport = httpx.ASGITransport(Studio(saver=saver, authorize=lambda *_: True))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            assert "were searched" not in (await client.get("/threads")).text
+            monkeypatch.setattr(studio_reader, "LOOKED_AT_MAX", 2)
+            assert "newest 2 checkpoints were searched" in (await client.get("/threads")).text
