@@ -18,7 +18,7 @@ import anyio
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import ActorGraphError, InvalidConfigError
 from actorgraph.studio.request_guard import LOOPBACK
-from actorgraph.studio.serving import serve_pages
+from actorgraph.studio.serving import host_shown, serve_pages
 from actorgraph.studio.studio_app import Studio
 from actorgraph.web.app import is_local
 from actorgraph.web.lifespan import running
@@ -49,7 +49,7 @@ async def main(given: argparse.Namespace) -> None:
             do="pass --token with a secret of your own, and --allow-host with the server's name",
         )
     token = given.token or token_urlsafe(24)
-    hosts = [*LOOPBACK, *given.allow_host]
+    hosts = served_hosts(given)
     async with AsyncExitStack() as stack:
         if given.app:
             system = system_named(given.app)
@@ -63,6 +63,11 @@ async def main(given: argparse.Namespace) -> None:
                 "nothing to show", do="name a database, or --app module:system"
             )
         await serve_pages(studio, given.host, given.port, token)
+
+
+def served_hosts(given: argparse.Namespace) -> list[str]:
+    """Return the names that requests may use: this machine's, the printed one, and those given."""
+    return [*LOOPBACK, host_shown(given.host), *given.allow_host]
 
 
 def system_named(name: str) -> ActorSystem:

@@ -34,7 +34,7 @@ async def graph(call: StudioCall) -> Response:
     if found is None:
         raise NotFound(f"graph {name!r} not found")
     xray = call.query.get("xray", "0")
-    depth: Any = True if xray == "all" else int(xray) if xray.isdecimal() else 0
+    depth: Any = True if xray == "all" else int(xray) if xray in ("0", "1") else 0
     picture = found.get_graph(xray=depth).draw_svg(style=False)
     schemas = [
         ("Input schema", found.get_input_jsonschema),

@@ -20,7 +20,7 @@ from actorgraph.runtime.log import event
 from actorgraph.studio.studio_reader import StudioReader, ThreadEntry
 from actorgraph.web.requests.access import Access, contains
 from actorgraph.web.requests.endpoint import parameters_of
-from actorgraph.web.requests.problems import HttpProblem, NotFound, response_to
+from actorgraph.web.requests.problems import Forbidden, HttpProblem, NotFound, response_to
 
 BODY_MAX = 4_000_000
 """Bytes of a form."""
@@ -100,6 +100,17 @@ class StudioCall(msgspec.Struct):
             raise NotFound.thread(thread_id)
         return wanted
 
+    async def must(self, action: str, about: Mapping[str, Any] | None = None) -> None:
+        """Authorize an action that concerns no thread.
+
+        Args:
+            about: what it concerns, such as the namespace and key of an item.
+        Raises:
+            Forbidden: it is denied, also by a rule that names metadata: there is none to match.
+        """
+        if await self.may(action, None, about):
+            raise Forbidden(action)
+
     async def allows(self, thread: ThreadEntry) -> bool:
         """Whether the principal may read a thread of a list."""
         return await self.access.allows(self.principal, "studio.read", thread)
@@ -138,9 +149,9 @@ Handler = Callable[[StudioCall], Awaitable[Response]]
 async def answer(handler: Handler, call: StudioCall) -> Response:
     """Call a handler; an error becomes a page."""
     try:
+        call.principal = await call.access.principal(call.request)
         if call.request.method == "POST":
             await _read_form(call)
-        call.principal = await call.access.principal(call.request)
         return await handler(call)
     except HttpProblem as error:
         return call.page("message.html", error.status, title="Not done", text=error.detail)
@@ -162,5 +173,6 @@ async def _read_form(call: StudioCall) -> None:
     pairs = parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True)
     many: dict[str, list[str]] = {}
     for name, text in pairs:
-        many.setdefault(name, []).append(text)
+        # Browsers send the ends of lines of a text area as CR LF.
+        many.setdefault(name, []).append(text.replace("\r\n", "\n"))
     call.form, call.many = {name: texts[-1] for name, texts in many.items()}, many

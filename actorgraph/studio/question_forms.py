@@ -6,6 +6,7 @@ keys of `SCHEMA_KEYS`; any other question gets one field for JSON or text.
 
 import json
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, Literal, cast
 
 import msgspec
@@ -58,13 +59,35 @@ def form_of(question: Any) -> Form:
         return Form((Field(ANSWER, "Answer", "area", help="text, or JSON"),), whole=True)
     properties = schema.get("properties")
     if schema.get("type") == "object" and isinstance(properties, Mapping) and properties:
-        required = schema.get("required") or ()
+        said = schema.get("required")
+        required = cast("list[Any]", said) if isinstance(said, list | tuple) else []
         fields = [
-            _field(str(name), spec if isinstance(spec, Mapping) else {}, name in required)
+            _field(str(name), _resolved(spec, schema), name in required)
             for name, spec in list(cast("Mapping[str, Any]", properties).items())[:FIELDS_MAX]
         ]
         return Form(tuple(fields))
-    return Form((_field(ANSWER, schema, required=True),), whole=True)
+    return Form((_field(ANSWER, _resolved(schema, schema), required=True),), whole=True)
+
+
+def _resolved(given: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of a value: a reference followed, and of `T | None` that of T."""
+    spec: dict[str, Any] = {**given} if isinstance(given, Mapping) else {}
+    for key in ("anyOf", "oneOf"):
+        found = spec.get(key)
+        if isinstance(found, list | tuple):
+            others = [one for one in cast("list[Any]", found) if one != {"type": "null"}]
+            if len(others) == 1 and isinstance(others[0], Mapping):
+                spec = {**cast("Mapping[str, Any]", others[0]), **spec}
+    kinds = spec.get("type")
+    if isinstance(kinds, list | tuple):
+        names = [one for one in cast("list[Any]", kinds) if one != "null"]
+        spec["type"] = names[0] if len(names) == 1 else None
+    named = str(spec.get("$ref") or "").rpartition("/")
+    definitions = schema.get(named[0].removeprefix("#/"))
+    if isinstance(definitions, Mapping):
+        there = cast("Mapping[str, Any]", definitions).get(named[2])
+        spec = {**there, **spec} if isinstance(there, Mapping) else spec
+    return spec
 
 
 def without_schema(question: Any) -> Any:
@@ -107,7 +130,8 @@ def _widget(spec: Mapping[str, Any]) -> Widget:
     if kind == "number":
         return "number"
     if kind == "string":
-        return "area" if int(spec.get("maxLength") or 0) > 200 else "text"
+        most = spec.get("maxLength")
+        return "area" if isinstance(most, int) and most > 200 else "text"
     return "json"
 
 
@@ -141,7 +165,10 @@ def _value(field: Field, text: str) -> Any:
         if field.widget == "integer":
             return int(text)
         if field.widget == "number":
-            return float(text)
+            found = float(text)
+            if not isfinite(found):
+                raise ValueError(f"got {text!r}")
+            return found
         return json.loads(text)
     except ValueError as error:
         kind = {"integer": "a whole number", "number": "a number"}.get(field.widget, "JSON")

@@ -4,6 +4,7 @@ Host          must be in an allow-list, so that a foreign name that resolves to 
               rebinding) reaches nothing
 Session       a random token in the printed address is exchanged for a session cookie with another
               value; HttpOnly, SameSite=Strict. Without a token the application authenticates
+WebSockets    pass the same checks, before they are accepted
 Origin        unsafe methods need `Sec-Fetch-Site: same-origin` or a matching `Origin`
 Answers       carry a strict Content-Security-Policy: no inline script, no other server, no frame
 
@@ -16,7 +17,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from hashlib import sha256
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -24,6 +25,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "actorgraph_studio"
+"""The beginning of the name of the session's cookie; see `cookie_name`."""
 TOKEN = "token"  # noqa: S105 - the name of a parameter
 SESSION_S = 12 * 3600
 """Lifetime of a session, in seconds."""
@@ -31,6 +33,8 @@ SESSIONS_MAX = 100
 """Sessions at a time; the oldest ends when another one begins."""
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 SAFE = ("GET", "HEAD")
+POLICY_VIOLATION = 1008
+"""Close code of a WebSocket that is refused; before it is accepted, servers answer 403."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -88,6 +92,9 @@ class StudioGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or pass on one request."""
+        if scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+            return
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -99,6 +106,17 @@ class StudioGuard:
             await send(message)
 
         await (answer or self._app)(scope, receive, with_headers)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a WebSocket of an allowed host, a session and no foreign page."""
+        asked = {**scope, "type": "http", "method": "GET", "query_string": b""}
+        # Not as a POST: programs send neither `Origin` nor `Sec-Fetch-Site`; a page always does.
+        origin = Headers(scope=scope).get("origin")
+        foreign = origin is not None and not is_same_origin(Headers(scope=scope))
+        if foreign or self._refusal(asked) or self._session(asked):
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+            return
+        await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -118,18 +136,19 @@ class StudioGuard:
             if hmac.compare_digest(given.encode(), self._token.encode()):
                 return self._begun(request)
             return Response(_ASK, 401, media_type="text/html")
-        if request.cookies.get(COOKIE, "") in self._sessions:
+        if request.cookies.get(cookie_name(request.headers), "") in self._sessions:
             return None
         return Response(_ASK, 401, media_type="text/html")
 
     def _begun(self, request: Request) -> Response:
         """Redirect to the same address without the token, with a cookie."""
         query = [(k, v) for k, v in parse_qsl(request.url.query) if k != TOKEN]
-        path = "/" + request.scope.get("path", "/").lstrip("/")  # "//x" would be another server
+        raw: bytes = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
+        path = "/" + raw.partition(b"?")[0].decode("latin-1").lstrip("/\\")  # "//x": another server
         target = f"{path}?{urlencode(query)}" if query else path
         answer = RedirectResponse(target, 303)
         answer.set_cookie(
-            COOKIE,
+            cookie_name(request.headers),
             self._sessions.begin(),
             max_age=SESSION_S,
             path=request.scope.get("root_path") or "/",
@@ -139,6 +158,12 @@ class StudioGuard:
         )
         answer.headers["Cache-Control"] = "no-store"
         return answer
+
+
+def cookie_name(headers: Headers) -> str:
+    """Return the name of the session's cookie; cookies don't know ports, so that it names one."""
+    name, _, port = headers.get("host", "").rpartition(":")
+    return f"{COOKIE}_{port}" if name and port.isdecimal() else COOKIE
 
 
 def host_name(host: str) -> str:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from actorgraph.errors import ActorGraphError
 from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.shown import moment, part
-from actorgraph.studio.thread_actions import MODES
+from actorgraph.studio.thread_actions import MODES, free_stuck
 from actorgraph.web.requests.problems import HttpProblem
 
 STATUSES = (
@@ -87,8 +87,12 @@ def _row(call: StudioCall, run: Any) -> dict[str, Any]:
 async def act(call: StudioCall) -> Response:
     """Cancel, or retry, the selected runs; those that can't be are counted."""
     system = call.must_write()
-    what, failed = call.form.get("do"), 0
-    for run_id in call.many.get("run", [])[:SELECTED_MAX]:
+    what, failed, selected = call.form.get("do"), 0, call.many.get("run", [])[:SELECTED_MAX]
+    if what not in ("cancel", "retry"):
+        raise HttpProblem("runs can be cancelled or retried: do=cancel or do=retry")
+    if not selected:
+        return call.back(f"/runs?{urlencode({'problem': 'no run was selected'})}")
+    for run_id in selected:
         try:
             run = await system.run(run_id)
             entry = await call.source.thread(run.thread_id)
@@ -96,6 +100,8 @@ async def act(call: StudioCall) -> Response:
             if what == "cancel":
                 await run.cancel("cancelled in the studio", wait=False)
             else:
+                if entry is not None:
+                    await free_stuck(call, entry)
                 await system.start(
                     run.graph, run.thread_id, None, stream_mode=MODES, resumable=True
                 )

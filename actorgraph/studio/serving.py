@@ -4,6 +4,7 @@ import signal
 import sys
 from importlib import import_module
 from typing import Any
+from urllib.parse import urlencode
 
 import anyio
 from starlette.types import ASGIApp
@@ -11,6 +12,11 @@ from starlette.types import ASGIApp
 from actorgraph.errors import MissingExtraError
 from actorgraph.loops import on_trio
 from actorgraph.studio.request_guard import TOKEN
+
+
+def host_shown(host: str) -> str:
+    """Return an address to bind to as it is in URLs and Host headers."""
+    return f"[{host}]" if ":" in host else host
 
 
 async def serve_pages(app: ASGIApp, host: str, port: int, token: str) -> None:
@@ -32,8 +38,8 @@ async def serve_pages(app: ASGIApp, host: str, port: int, token: str) -> None:
     config.bind, config.loglevel = [f"{host}:{port}"], "WARNING"
     sockets = config.create_sockets()
     bound = sockets.insecure_sockets[0].getsockname()[1]
-    shown = f"[{host}]" if ":" in host else host
-    sys.stdout.write(f"actorgraph studio: http://{shown}:{bound}/?{TOKEN}={token}\n")
+    query = urlencode({TOKEN: token})
+    sys.stdout.write(f"actorgraph studio: http://{host_shown(host)}:{bound}/?{query}\n")
     sys.stdout.flush()
     config.create_sockets = lambda: sockets
 

@@ -9,9 +9,11 @@ from starlette.responses import Response
 
 from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.shown import moment, shown, whole
-from actorgraph.web.requests.problems import HttpProblem
+from actorgraph.web.requests.problems import HttpProblem, NotFound
 
 ITEMS_MAX = 25
+READ_MAX = 200
+"""Items that are read at once."""
 NAMESPACES_MAX = 500
 OURS = "actorgraph"
 """The first label of the web layer's own items, which aren't shown."""
@@ -26,23 +28,24 @@ class ItemFilter(msgspec.Struct, frozen=True):
 
 async def store(call: StudioCall) -> Response:
     """List items."""
-    await call.may("studio.store.read")
     asked = ItemFilter(call.query.get("namespace", ""), call.query.get("query", ""))
     after = call.query.get("after", "")
     at = int(after) if after.isascii() and after.isdecimal() and len(after) < 9 else 0
-    items, problem = [], ""
-    if call.source.store is not None:
-        try:
-            items = await _items(call, asked, at)
-        except ValueError as error:
-            problem = f"the namespace must be a JSON list of labels: {error}"
-    names = await _namespaces(call) if call.source.store is not None else []
+    prefix, problem = (), ""
+    try:
+        prefix = _labels(asked.namespace) if asked.namespace else ()
+    except ValueError as error:
+        problem = f"the namespace must be a JSON list of labels: {error}"
+    await call.must("studio.store.read", {"namespace": list(prefix), "key": None})
+    has_store = call.source.store is not None
+    items = await _items(call, prefix, asked.query, at) if has_store and not problem else []
+    names = await _namespaces(call) if has_store else []
     filters = {k: v for k, v in msgspec.structs.asdict(asked).items() if v}
     more = urlencode({**filters, "after": at + ITEMS_MAX})
     return call.page(
         "store.html",
         title="Store",
-        has_store=call.source.store is not None,
+        has_store=has_store,
         filter=asked,
         namespaces=names,
         items=[_item(one) for one in items[:ITEMS_MAX]],
@@ -52,17 +55,33 @@ async def store(call: StudioCall) -> Response:
     )
 
 
-async def _items(call: StudioCall, asked: ItemFilter, at: int) -> list[Any]:
-    prefix = _labels(asked.namespace) if asked.namespace else ()
-    found = await call.source.store.asearch(
-        prefix, query=asked.query or None, limit=ITEMS_MAX + 1, offset=at
-    )
-    return [one for one in found if one.namespace[0] != OURS]
+async def _items(call: StudioCall, prefix: tuple[str, ...], query: str, at: int) -> list[Any]:
+    """Return a page of items and one more, of those that the principal may read."""
+    rows, offset = list[Any](), 0
+    while len(rows) <= at + ITEMS_MAX:
+        found = await call.source.store.asearch(
+            prefix, query=query or None, limit=READ_MAX, offset=offset
+        )
+        rows += [one for one in found if await _may_read(call, one.namespace, one.key)]
+        offset += len(found)
+        if len(found) < READ_MAX:
+            break
+    return rows[at : at + ITEMS_MAX + 1]
 
 
 async def _namespaces(call: StudioCall) -> list[str]:
     found = await call.source.store.alist_namespaces(limit=NAMESPACES_MAX)
-    return [json.dumps(list(one)) for one in found if one[0] != OURS]
+    return [json.dumps(list(one)) for one in found if await _may_read(call, one, None)]
+
+
+async def _may_read(call: StudioCall, namespace: tuple[str, ...], key: str | None) -> bool:
+    if namespace[:1] == (OURS,):
+        return False
+    try:
+        await call.must("studio.store.read", {"namespace": list(namespace), "key": key})
+    except HttpProblem:
+        return False
+    return True
 
 
 def _labels(text: str) -> tuple[str, ...]:
@@ -92,7 +111,9 @@ async def change(call: StudioCall) -> Response:
     key = call.form.get("key", "")
     if not namespace or namespace[0] == OURS:
         raise HttpProblem("items of the web layer itself can't be changed here")
-    await call.may("studio.store.write", None, {"namespace": list(namespace), "key": key})
+    await call.must("studio.store.write", {"namespace": list(namespace), "key": key})
+    if call.source.store is None:
+        raise NotFound("the system has no store")
     if call.form.get("do") == "delete":
         await call.source.store.adelete(namespace, key)
         return call.back("/store")

@@ -29,6 +29,7 @@ from actorgraph.studio.studio_reader import StudioReader
 from actorgraph.web.app import GraphRoutes, effective_authorize
 from actorgraph.web.requests.access import Access, Authenticate, Authorize
 from actorgraph.web.requests.endpoint import with_slashes
+from actorgraph.web.requests.problems import NotFound
 
 ACTIONS = (
     "studio.read",
@@ -90,6 +91,7 @@ class Studio:
         ]
         if rest is not None:
             routes.append(Mount("/api", rest))
+        routes.append(Route("/{rest:path}", self._endpoint(_unknown)))
         self._app: ASGIApp = StudioGuard(Starlette(routes=routes), token=token, hosts=hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -124,6 +126,10 @@ class Studio:
 async def _home(request: Request) -> Response:
     root = request.scope.get("root_path", "").rstrip("/")
     return RedirectResponse(f"{root}/threads", 303)
+
+
+async def _unknown(call: StudioCall) -> Response:
+    raise NotFound(f"the studio has no page {call.request.url.path}")
 
 
 async def _static(request: Request) -> Response:

@@ -63,10 +63,16 @@ class ThreadEntry(msgspec.Struct, frozen=True):
 
 
 class ThreadsPage(msgspec.Struct, frozen=True):
-    """A page of threads; `next` is the cursor of the next page."""
+    """A page of threads.
+
+    Attributes:
+        next: the cursor of the next page; None at the end.
+        looked_at: checkpoints that were read, if that is not all of them.
+    """
 
     rows: tuple[ThreadEntry, ...]
     next: str | None = None
+    looked_at: int | None = None
 
 
 class StepsPage(msgspec.Struct, frozen=True):
@@ -146,52 +152,57 @@ class StudioReader:
         found = await self.saver.aget_tuple(_place(thread_id))
         return None if found is None else _entry(thread_id, snapshot_of(found))
 
-    async def _stored_threads(self, asked: ListFilter, at: int) -> ThreadsPage:
+    async def _stored_threads(
+        self,
+        asked: ListFilter,
+        at: int,
+        needed: Mapping[str, Any],
+        allows: Callable[[ThreadEntry], Awaitable[bool]],
+    ) -> ThreadsPage:
         """List threads by their checkpoints, which are sorted by time."""
-        rows, known = list[ThreadEntry](), set[str]()
+        rows, known, looked_at = list[ThreadEntry](), set[str](), 0
         async for one in self.saver.alist(None, limit=LOOKED_AT_MAX):
+            looked_at += 1
             place = one.config["configurable"]
             if place.get("checkpoint_ns") or place["thread_id"] in known:
                 continue
             known.add(place["thread_id"])
             entry = _entry(place["thread_id"], snapshot_of(one))
-            if matches(entry, asked):
+            fits = matches(entry, asked) and contains(entry.metadata, needed)
+            if fits and await allows(entry):
                 rows.append(entry)
             if len(rows) > at + THREADS_MAX:
                 break
         page = tuple(rows[at : at + THREADS_MAX])
-        return ThreadsPage(page, str(at + THREADS_MAX) if len(rows) > at + THREADS_MAX else None)
+        if len(rows) > at + THREADS_MAX:
+            return ThreadsPage(page, str(at + THREADS_MAX))
+        return ThreadsPage(page, None, looked_at if looked_at == LOOKED_AT_MAX else None)
 
     async def head(self, entry: ThreadEntry) -> StateSnapshot:
         """Read the newest state of a thread."""
-        if self.server is None:
-            found = await self.saver.aget_tuple(_place(entry.thread_id))
-            return EMPTY if found is None else snapshot_of(found)
         graph = self.graphs.get(entry.graph)
         if graph is None:
-            return EMPTY
+            found = await self.saver.aget_tuple(_place(entry.thread_id))
+            return EMPTY if found is None else snapshot_of(found)
         place = {"configurable": {"thread_id": entry.thread_id}}
         return await graph.aget_state(place)
 
     async def threads(
         self,
         asked: ListFilter,
-        wanted: Mapping[str, Any],
+        needed: Mapping[str, Any],
         after: str | None,
         allows: Callable[[ThreadEntry], Awaitable[bool]],
     ) -> ThreadsPage:
         """Read a page of threads, newest first.
 
         Args:
-            wanted: what their metadata must contain by the rules of access.
-            allows: whether one may be read, where the rules name no metadata.
-        Raises:
-            ValueError: a field of the filter is invalid.
+            needed: what their metadata must contain, by the filter and by the rules of access.
+            allows: whether one may be read.
         """
-        metadata = metadata_of(asked.metadata)
-        at = int(after) if after and after.isdecimal() else 0
+        at = int(after) if after and after.isdecimal() and len(after) < 9 else 0
         if self.server is None:
-            return await self._stored_threads(asked, at)
+            return await self._stored_threads(asked, at, needed, allows)
         assert self.system is not None
         rows: list[ThreadEntry] = []
         offset = 0
@@ -200,14 +211,14 @@ class StudioReader:
                 prefix=asked.prefix,
                 status=cast("Any", asked.status or None),
                 graph=asked.graph or None,
-                metadata={**metadata, **wanted} if self.system.thread_finder.is_kept else None,
+                metadata=dict(needed) if self.system.thread_finder.is_kept else None,
                 limit=READ_MAX,
                 offset=offset,
             )
             for one in found:
                 entry = await self._registered(one)
-                fits = contains(entry.metadata, {**metadata, **wanted})
-                if fits and (wanted or await allows(entry)):
+                fits = contains(entry.metadata, needed)
+                if fits and await allows(entry):
                     rows.append(entry)
             offset += len(found)
             if len(found) < READ_MAX:
@@ -266,8 +277,8 @@ class StudioReader:
         known = await self.server.threads.get(run.thread_id)
         if known is None:
             return False
-        if wanted:
-            return contains(known.metadata, wanted)
+        if not contains(known.metadata, wanted):
+            return False
         entry = ThreadEntry(run.thread_id, run.graph, "", None, "", dict(known.metadata))
         return allows is None or await allows(entry)
 
@@ -293,7 +304,8 @@ class StudioReader:
         """Register a thread, unless it is."""
         assert self.server is not None
         given = {**metadata, **thread_metadata_of(graph)} if graph else dict(metadata)
-        await self.server.threads.make(thread_id, given, if_exists="do_nothing")
+        _, known = await self.server.threads.make(thread_id, given, if_exists="do_nothing")
+        known.must_hold(metadata)  # another principal may have made it meanwhile
 
     async def merge_metadata(self, entry: ThreadEntry, metadata: Mapping[str, Any]) -> None:
         """Merge metadata into a thread's."""
@@ -310,23 +322,19 @@ class StudioReader:
 
     async def step(self, entry: ThreadEntry, checkpoint: str) -> StateSnapshot | None:
         """Read one step; None if it doesn't exist."""
-        if self.server is None:
-            found = await self.saver.aget_tuple(_place(entry.thread_id, checkpoint))
-            return None if found is None else snapshot_of(found)
         graph = self.graphs.get(entry.graph)
         if graph is None:
-            return None
+            found = await self.saver.aget_tuple(_place(entry.thread_id, checkpoint))
+            return None if found is None else snapshot_of(found)
         return await graph.aget_state(entry.thread_id, checkpoint)
 
     async def steps(self, entry: ThreadEntry, before: str | None) -> StepsPage:
         """Read a page of steps, newest first; the newest of all with its pending writes."""
         graph = self.graphs.get(entry.graph)
-        if self.server is None:
+        if graph is None:
             after = _place(entry.thread_id, before) if before else None
             tuples = self.saver.alist(_place(entry.thread_id), before=after, limit=STEPS_MAX + 1)
             found = [snapshot_of(one) async for one in tuples]
-        elif graph is None:
-            return StepsPage((), None)
         else:
             rows = graph.aget_state_history(
                 thread_id=entry.thread_id, before=before, limit=STEPS_MAX + 1
@@ -355,7 +363,10 @@ def metadata_of(text: str) -> dict[str, Any]:
     """
     if not text.strip():
         return {}
-    found = json.loads(text)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
     if not isinstance(found, dict):
         text = 'the metadata must be a JSON object, such as {"user": "ada"}'
         raise ValueError(text)  # noqa: TRY004 - one error for all texts that don't fit

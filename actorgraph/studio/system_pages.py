@@ -17,13 +17,13 @@ COLUMNS = ("System", "Lease", "Runs", "Taken over")
 
 async def system(call: StudioCall) -> Response:
     """Show the system."""
-    await call.may("studio.system.read")
+    await call.must("studio.system.read")
     return call.page("system.html", title="System", **await _figures(call))
 
 
 async def figures(call: StudioCall) -> Response:
     """Show the figures alone, to replace them in the page."""
-    await call.may("studio.system.read")
+    await call.must("studio.system.read")
     return call.page("figures.html", **await _figures(call))
 
 
@@ -82,7 +82,7 @@ def _pairs(figures: dict[str, Any]) -> list[tuple[str, str]]:
 async def drain(call: StudioCall) -> Response:
     """Let active runs finish their superstep, and accept no more."""
     found = call.must_write()
-    await call.may("studio.system.drain")
+    await call.must("studio.system.drain")
     found.spawn(found.drain)
     return call.back("/system")
 

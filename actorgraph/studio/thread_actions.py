@@ -1,8 +1,10 @@
 """Actions on threads: start, answer, edit and fork, replay, retry, cancel, rename, copy, delete."""
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+import anyio
 import uuid_utils
 from starlette.responses import Response
 
@@ -14,22 +16,25 @@ from actorgraph.studio.studio_reader import ThreadEntry
 from actorgraph.studio.thread_pages import TITLE, admitted
 from actorgraph.studio.thread_views import questions_of
 from actorgraph.values.commands import Command
-from actorgraph.web.requests.problems import HttpProblem
+from actorgraph.web.requests.problems import HttpProblem, NotFound
+from actorgraph.web.run_start import graph_errors_as_problems
 
 MODES = ("values", "updates", "tasks", "custom", "messages")
 """The stream modes of runs that the studio starts."""
+
+CANCEL_S = 3
+"""How long the answer waits for cancelled runs to end, in seconds."""
+PROBLEM_MAX = 1_000
+"""Characters of an error in an address; servers refuse long ones."""
 
 
 async def start(call: StudioCall) -> Response:
     """Start a run on a new or known thread."""
     system, graph = call.must_write(), call.form.get("graph", "")
     thread_id = call.form.get("thread_id", "").strip() or str(uuid_utils.uuid7())
-    known = await call.source.thread(thread_id)
-    wanted = (
-        await call.may("studio.act", thread_id, known.metadata if known else {})
-        if known
-        else (await call.may("studio.act"))
-    )
+    if graph not in call.source.graphs:
+        raise NotFound(f"graph {graph!r} is not one of this system")
+    wanted = await _may_start(call, thread_id)
     given = json_or_text(call.form.get("input", ""))
     await call.source.register(thread_id, graph, wanted)
     await system.start(
@@ -38,11 +43,25 @@ async def start(call: StudioCall) -> Response:
     return call.back(f"/threads/{part(thread_id)}")
 
 
+async def _may_start(call: StudioCall, thread_id: str) -> Mapping[str, Any]:
+    """Authorize a run on a known or new thread; returns what its metadata must contain.
+
+    Raises:
+        HttpProblem: the thread belongs to another principal, or its id is denied.
+    """
+    known = await call.source.thread(thread_id)
+    if known is not None:
+        return await call.may("studio.act", thread_id, known.metadata)
+    wanted = await call.may("studio.act")
+    own = await call.access.ask(call.principal, "studio.act", thread_id, wanted)
+    return {**wanted, **own}
+
+
 async def answer_question(call: StudioCall) -> Response:
     """Answer one question of a thread."""
     entry = await _admitted(call)
     head = await call.source.head(entry)
-    asked = [one for one in questions_of(head) if one.id == call.form.get("interrupt")]
+    asked = [one for one in questions_of(head) if one.id in call.many.get("interrupt", [])[:1]]
     if not asked:
         return _back(call, entry, "this question is not open any more")
     try:
@@ -61,8 +80,9 @@ async def edit(call: StudioCall) -> Response:
     graph = call.source.graph_of(entry)
     place = _place(entry, call.form.get("checkpoint", ""))
     try:
-        made = await graph.aupdate_state(place, values, call.form.get("as_node") or None)
-    except ActorGraphError as error:
+        with graph_errors_as_problems():
+            made = await graph.aupdate_state(place, values, call.form.get("as_node") or None)
+    except (ActorGraphError, HttpProblem) as error:
         return _back(call, entry, str(error))
     if call.form.get("then") == "run":
         return await _run(call, entry, None, made["configurable"]["checkpoint_id"])
@@ -81,27 +101,39 @@ async def replay(call: StudioCall) -> Response:
 async def retry(call: StudioCall) -> Response:
     """Run the unfinished tasks of a failed thread again."""
     entry = await _admitted(call)
-    graph = call.source.graph_of(entry)
-    head = await call.source.head(entry)
-    if head.is_stuck:  # its writes can't be folded: all of its tasks run again, on a copy
-        await graph.aupdate_state(_place(entry, ""), None, "__copy__")
+    await free_stuck(call, entry)
     return await _run(call, entry, None)
+
+
+async def free_stuck(call: StudioCall, entry: ThreadEntry) -> None:
+    """Let all tasks of a thread run again, on a copy, if their writes couldn't be folded.
+
+    Raises:
+        NotFound: its graph isn't known.
+    """
+    graph = call.source.graph_of(entry)
+    if (await call.source.head(entry)).is_stuck:
+        await graph.aupdate_state(_place(entry, ""), None, "__copy__")
 
 
 async def cancel(call: StudioCall) -> Response:
     """Cancel the open runs of a thread."""
     entry = await _admitted(call)
-    for run in await call.must_write().runs(
-        thread_id=entry.thread_id, statuses=("pending", "running")
-    ):
-        await run.cancel("cancelled in the studio")
+    found = await call.must_write().runs(thread_id=entry.thread_id, statuses=("pending", "running"))
+    with anyio.move_on_after(CANCEL_S):  # a node may take long to end; the page shows it then
+        for run in found:
+            await run.cancel("cancelled in the studio", wait=False)
+        for run in found:
+            await run.wait()
     return _back(call, entry)
 
 
 async def rename(call: StudioCall) -> Response:
     """Give a thread a name."""
     entry = await _admitted(call)
-    await call.source.merge_metadata(entry, {TITLE: call.form.get("title", "").strip()})
+    given = {TITLE: call.form.get("title", "").strip()}
+    await call.may("studio.act", entry.thread_id, {**entry.metadata, **given})
+    await call.source.merge_metadata(entry, given)
     return _back(call, entry)
 
 
@@ -153,7 +185,7 @@ def _place(entry: ThreadEntry, checkpoint: str) -> dict[str, Any]:
 
 
 def _back(call: StudioCall, entry: ThreadEntry, problem: str = "") -> Response:
-    query = f"?{urlencode({'problem': problem})}" if problem else ""
+    query = f"?{urlencode({'problem': problem[:PROBLEM_MAX]})}" if problem else ""
     return call.back(f"/threads/{part(entry.thread_id)}{query}")
 
 

@@ -18,6 +18,7 @@ from actorgraph.studio.studio_reader import (
     ListFilter,
     ThreadEntry,
     ThreadsPage,
+    metadata_of,
 )
 from actorgraph.studio.thread_views import (
     failures_of,
@@ -42,9 +43,12 @@ async def threads(call: StudioCall) -> Response:
     given = {name: query.get(name, "") for name in ListFilter.__struct_fields__}
     asked, problem = ListFilter(**given), ""
     try:
-        found = await call.source.threads(asked, wanted, query.get("after"), call.allows)
+        metadata = metadata_of(asked.metadata)
     except ValueError as error:
         found, problem = ThreadsPage(()), str(error)
+    else:
+        needed = {**metadata, **wanted}
+        found = await call.source.threads(asked, needed, query.get("after"), call.allows)
     more = urlencode({**{k: v for k, v in given.items() if v}, "after": found.next or ""})
     return call.page(
         "threads.html",
@@ -54,6 +58,7 @@ async def threads(call: StudioCall) -> Response:
         graphs=sorted(call.source.graphs),
         rows=[_row(call, one) for one in found.rows],
         problem=problem,
+        looked_at=found.looked_at,
         previous=f"{call.root}/threads" if query.get("after") else None,
         next=f"?{more}" if found.next else None,
     )
@@ -127,6 +132,7 @@ async def _thread_context(call: StudioCall, *, whole: bool) -> dict[str, Any]:
         "questions": questions_of(shown_step) if shown_step and is_head else [],
         "failures": failures_of(shown_step) if shown_step else [],
         "state": state,
+        "acts": graph is not None,
         "nodes": sorted(graph.nodes) if graph else [],
     }
 

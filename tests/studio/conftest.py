@@ -91,13 +91,15 @@ class Place:
 
 
 @asynccontextmanager
-async def studio_place(**options):
+async def studio_place(*, has_store=True, **options):
     """Open a system and a studio over it."""
     fault = Fault()
     builder = StateGraph(State).add_node("fault", fault)
     builder.add_edge(START, "fault").add_edge("fault", END)
     graphs = {"steps": chain(first, second), "ask": chain(first, ask), "fail": builder.compile()}
-    system = ActorSystem(graphs, saver=InMemorySaver(), store=InMemoryStore())
+    system = ActorSystem(
+        graphs, saver=InMemorySaver(), store=InMemoryStore() if has_store else None
+    )
     studio = Studio(system, **({"token": TOKEN} | options))
     async with running(system):
         place = Place(system, studio, fault)

@@ -108,3 +108,43 @@ class TestAnswers:
         form = form_of({"schema": {"type": "integer"}})
 
         assert answer_of(form, {ANSWER: "7"}) == 7
+
+
+class TestUncommonSchemas:
+    @pytest.mark.parametrize(
+        ("spec", "widget"),
+        [
+            ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "text"),
+            ({"type": ["integer", "null"]}, "integer"),
+            ({"$ref": "#/$defs/Size"}, "select"),
+            ({"anyOf": [{"$ref": "#/$defs/Size"}, {"type": "null"}]}, "select"),
+            ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "json"),
+            ({"$ref": "#/$defs/None"}, "json"),
+            ({"type": "string", "maxLength": "long"}, "text"),
+            (True, "json"),
+        ],
+    )
+    def test_references_and_optional_types_are_followed(self, spec, widget):
+        """
+        `T | None` and a reference to a definition get the widget of their type; others take JSON.
+        """
+        schema = {
+            "type": "object",
+            "required": True,
+            "properties": {"it": spec},
+            "$defs": {"Size": {"enum": ["s", "m"]}},
+        }
+
+        (field,) = form_of({"schema": schema}).fields
+        assert field.widget == widget
+        assert not field.required
+
+    @pytest.mark.parametrize("text", ["nan", "inf", "1e999"])
+    def test_a_number_is_finite(self, text):
+        """
+        JSON has no infinity: such an answer is refused.
+        """
+        form = form_of({"schema": {"type": "number"}})
+
+        with pytest.raises(FormError, match="must be a number"):
+            answer_of(form, {ANSWER: text})

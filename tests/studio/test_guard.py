@@ -5,6 +5,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 
+from actorgraph.studio.__main__ import arguments, served_hosts
 from actorgraph.studio.request_guard import COOKIE, LOOPBACK, StudioGuard, host_name, is_same_origin
 
 TOKEN = "t0ken"  # noqa: S105 - of tests
@@ -47,7 +48,7 @@ class TestSessions:
         """
         A cookie counts only if this process has made it.
         """
-        found = client(cookies={COOKIE: "x" * 43}).get("/threads")
+        found = client(cookies={f"{COOKIE}_8124": "x" * 43}).get("/threads")
 
         assert found.status_code == 401
 
@@ -66,6 +67,18 @@ class TestSessions:
         Without a token every request of an allowed host goes on to the application's rules.
         """
         assert client(token=None).get("/threads").text == "page"
+
+    def test_studios_on_other_ports_keep_their_sessions(self):
+        """
+        Browsers send cookies to every port of a host: each studio's has another name.
+        """
+        one = in_session()
+        other = StudioGuard(PlainTextResponse("other"), token=TOKEN, hosts=LOOPBACK)
+        second = TestClient(other, base_url="http://127.0.0.1:9000", cookies=one.cookies)
+        second.get(f"/?token={TOKEN}")
+        one.cookies.update(second.cookies)
+
+        assert one.get("/threads").status_code == 200
 
 
 class TestOrigins:
@@ -95,7 +108,7 @@ class TestOrigins:
         ("host", "status"),
         [
             ("127.0.0.1:8124", 200),
-            ("localhost", 200),
+            ("LocalHost:8124", 200),
             ("[::1]:8124", 200),
             ("evil.example", 403),
             ("127.0.0.1.evil.example", 403),
@@ -140,3 +153,14 @@ class TestHeaders:
         assert "unsafe" not in policy
         assert found["x-content-type-options"] == "nosniff"
         assert found["referrer-policy"] == "same-origin"
+
+
+class TestTheCommand:
+    @pytest.mark.parametrize(("host", "name"), [("192.0.2.1", "192.0.2.1"), ("::1", "[::1]")])
+    def test_the_printed_address_is_served(self, host, name):
+        """
+        The address to bind to is one of the allowed hosts, besides those of the arguments.
+        """
+        hosts = served_hosts(arguments(["--host", host, "--allow-host", "app.example"]))
+
+        assert {name, "app.example", *LOOPBACK} == set(hosts)
