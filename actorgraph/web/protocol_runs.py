@@ -164,7 +164,9 @@ def _status(run: Run) -> Any:
 
 def _output(call: ApiCall, run: Run, on_disconnect: Any) -> Response:
     shape = partial(_ended, call, run)
-    return runs.located(run, ResultResponse(run, on_disconnect=on_disconnect, shape=shape))
+    on_sent = call.server.temporary.reading(run)
+    response = ResultResponse(run, on_disconnect=on_disconnect, shape=shape, on_sent=on_sent)
+    return runs.located(run, response)
 
 
 def _ended(call: ApiCall, run: Run, output: Any) -> response_types.RunOutput:

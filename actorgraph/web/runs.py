@@ -80,7 +80,8 @@ async def wait(call: ApiCall) -> Response:
     """Start a run, and respond with its output when it has ended."""
     body: bodies.RunBody = call.body
     run = await start_run(call)
-    return located(run, ResultResponse(run, on_disconnect=body.on_disconnect))
+    on_sent = call.server.temporary.reading(run)
+    return located(run, ResultResponse(run, on_disconnect=body.on_disconnect, on_sent=on_sent))
 
 
 async def stream(call: ApiCall) -> Response:
@@ -143,7 +144,8 @@ async def join(call: ApiCall) -> Response:
     query: WaitQuery = call.query
     run = await run_of(call)
     leaves = "cancel" if query.cancel_on_disconnect else "continue"
-    return located(run, ResultResponse(run, on_disconnect=leaves))
+    on_sent = call.server.temporary.reading(run)
+    return located(run, ResultResponse(run, on_disconnect=leaves, on_sent=on_sent))
 
 
 async def join_stream(call: ApiCall) -> Response:

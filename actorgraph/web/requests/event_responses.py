@@ -408,6 +408,7 @@ class ResultResponse(Response):
         shows: whether to send the output; else null.
         shape: makes the response of the output; default: the output itself.
         ping_s: seconds between blanks.
+        on_sent: called when the output has been sent, or the client has left.
     """
 
     media_type = "application/json"
@@ -420,11 +421,13 @@ class ResultResponse(Response):
         shows: bool = True,
         shape: Callable[[Any], Any] = lambda output: output,
         ping_s: float = PING_S,
+        on_sent: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store"})
         del self.headers["content-length"]
         self._run = run
         self._cancels = on_disconnect == "cancel"
+        self._on_sent = on_sent
         self._shows = shows
         self._shape = shape
         self._ping_s = ping_s
@@ -437,6 +440,7 @@ class ResultResponse(Response):
         try:
             stayed = await send_parts(parts, start, receive, send, ping=b" ", ping_s=self._ping_s)
         finally:  # servers and middleware may cancel the request of a disconnected client
+            self._on_sent()
             if not stayed and self._cancels:
                 await cancel_abandoned(self._run)
 

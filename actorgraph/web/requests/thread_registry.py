@@ -27,6 +27,7 @@ from actorgraph.errors import ActorGraphError
 from actorgraph.errors.storage import DAMAGED
 from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
+from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.commits import ListCheckpoints
@@ -283,6 +284,10 @@ YOUNG_S = 60.0
 """Age in seconds below which a thread without a run is kept: its run may be about to start."""
 
 
+READ_S = 30.0
+"""The longest time for which a temporary thread outlives its run, for a response that reads it."""
+
+
 class TemporaryThreads:
     """Removes the temporary threads of one server after their runs.
 
@@ -305,6 +310,7 @@ class TemporaryThreads:
         self._system = system
         self._threads = threads
         self._watched: set[str] = set()
+        self._readers: dict[str, set[Gate]] = {}
         _BY_SYSTEM.setdefault(system, WeakSet()).add(self)
 
     def remove_after(self, run: Run) -> None:
@@ -312,6 +318,23 @@ class TemporaryThreads:
         if run.thread_id not in self._watched:
             self._watched.add(run.thread_id)
             self._system.spawn(self._remove_after, run)
+
+    def reading(self, run: Run) -> Callable[[], None]:
+        """Keep a run's thread until the returned function is called, for `READ_S` at most.
+
+        The output of a run of another process is read from its thread, after its end.
+        """
+        gate, thread_id = Gate(), run.thread_id
+        self._readers.setdefault(thread_id, set()).add(gate)
+
+        def has_read() -> None:
+            gate.open()
+            readers = self._readers.get(thread_id, set())
+            readers.discard(gate)
+            if not readers:
+                self._readers.pop(thread_id, None)
+
+        return has_read
 
     async def sweep(self) -> None:
         """Remove the temporary threads that other processes have left."""
@@ -330,6 +353,9 @@ class TemporaryThreads:
     async def _remove_after(self, run: Run) -> None:
         try:
             if await run.wait() not in OPEN_STATUSES:  # still open: this system is closing
+                with anyio.move_on_after(READ_S):
+                    for gate in tuple(self._readers.get(run.thread_id, ())):
+                        await gate.wait()
                 await self._remove(run.thread_id)
         except ActorGraphError as error:  # the next sweep tries again
             event("warning", "web.thread_not_removed", thread=run.thread_id, error=str(error))
