@@ -219,7 +219,6 @@ class TestPicture:
 
 
 class TestAudit:
-    @pytest.mark.one_loop
     def test_the_reports_are_written(self, whole):
         """
         A main report twice, one per package, and a verdict by policy where the risk is high.
