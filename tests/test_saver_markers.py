@@ -76,7 +76,7 @@ def test_markers_choose_kinds_and_loops(marks, cases):
     ],
     ids=["every_saver", "one_loop", "every_loop", "both", "all"],
 )
-def test_what_is_left_out_runs_when_it_is_asked_for(marks, kinds):
+def test_left_out_cases_run_when_they_are_asked_for(marks, kinds):
     """
     With `--long` a marked test runs on trio on the kinds that are left out otherwise.
     """

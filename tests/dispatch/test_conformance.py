@@ -12,7 +12,7 @@ BRIDGED = {
     "a_take_cancelled_at_its_answer_loses_no_hint",
     "news_reach_all_systems",
 }
-"""What runs on trio over the adapters whose clients need asyncio: they have one thread for it."""
+"""Checks on trio over adapters whose clients need asyncio: they have one thread for it."""
 
 CASES = [
     pytest.param(loop, kind, check, id=f"{loop}-{kind}-{check.__name__}")

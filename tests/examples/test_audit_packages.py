@@ -219,7 +219,6 @@ class TestPicture:
 
 
 class TestAudit:
-    @pytest.mark.one_loop
     def test_the_reports_are_written(self, whole):
         """
         A main report twice, one per package, and a verdict by policy where the risk is high.
@@ -277,7 +276,7 @@ class TestAudit:
         assert place.reports() == whole.reports()
 
     @pytest.mark.one_loop
-    @pytest.mark.parametrize("durability", ["async", "exit"])
+    @pytest.mark.parametrize("durability", [pytest.param("async", marks=pytest.mark.long), "exit"])
     def test_the_mode_changes_no_report(self, whole, durability, tmp_path):
         """
         Begun in one durability mode, killed, and ended in another: the same reports.

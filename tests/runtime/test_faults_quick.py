@@ -122,6 +122,7 @@ class TestCrashPoints:
 
 
 class TestCancelledAwaits:
+    @pytest.mark.one_loop
     @pytest.mark.promise("B3", "B6")
     @pytest.mark.parametrize("kind", ["memory, by actor", "sqlite"])
     @pytest.mark.parametrize(("scenario", "call"), CALLS, ids=[c.name for _, c in CALLS])

@@ -84,7 +84,9 @@ async def test_every_checkpoint_of_a_growing_list_loads(saver):
 
 
 @pytest.mark.one_loop
-@pytest.mark.parametrize("middle", [1, 32, 33, 100])
+@pytest.mark.parametrize(
+    "middle", [32, 33, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 100))]
+)
 async def test_a_fork_from_the_middle_leaves_both_branches_right(store, middle):
     """
     A list forked at any length goes on by itself on each branch, also after reopening.

@@ -14,7 +14,9 @@ pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 @pytest.mark.one_loop
 @pytest.mark.promise("S111", "S124", "C2")
-@pytest.mark.parametrize("seed", range(0, 12, 4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (4, 8))]
+)
 async def test_removals_during_a_run_damage_nothing(saver, seed):
     """
     After any of them at any moment of a run every checkpoint that is left is whole and the thread
