@@ -23,7 +23,7 @@ MODES = ("values", "updates", "tasks", "custom", "messages")
 """The stream modes of runs that the studio starts."""
 
 CANCEL_S = 3
-"""How long the answer waits for cancelled runs to end, in seconds."""
+"""Seconds that the answer waits for cancelled runs to end."""
 PROBLEM_MAX = 1_000
 """Characters of an error in an address; servers refuse long ones."""
 
