@@ -148,3 +148,31 @@ async def test_an_unknown_step_is_not_the_newest():
         await place.ran("odd", "t")
 
         await place.get(f"/threads/t?step={'0' * 8}-0000-6000-8000-{'0' * 12}", 404)
+
+
+async def test_ended_threads_are_not_run_again():
+    """
+    The newest step of a thread that has ended offers no further run; older steps do.
+    """
+    async with AnswersPlace(odd=chain(first)) as place:
+        await place.ran("odd", "t")
+
+        html = await place.get("/threads/t")
+        assert "Run again from here" not in html
+        older = re.findall(r'step=([0-9a-f-]+)"', html)[1]
+        assert "Run again from here" in await place.get(f"/threads/t?step={older}")
+
+
+async def test_markup_in_names_of_nodes_is_text():
+    """
+    Names of graphs, nodes and edges are escaped in drawings, marks and the waterfall.
+    """
+    hostile = "\"><img src=x onerror=alert(1)>'"
+    builder = StateGraph(State).add_node(hostile, first).add_edge(START, hostile)
+    builder.add_conditional_edges(hostile, lambda _: "<b>end", {"<b>end": END})
+    async with AnswersPlace(**{"<i>": builder.compile()}) as place:
+        await place.ran("<i>", "t")
+
+        for path in ("/threads", "/threads/t", "/threads/t/steps", "/graphs", "/graphs/%3Ci%3E"):
+            html = await place.get(path)
+            assert not [one for one in ("<img", "<b>", "<i>") if one in html]
