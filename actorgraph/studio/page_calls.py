@@ -106,7 +106,7 @@ class StudioCall(msgspec.Struct):
         Args:
             about: what it concerns, such as the namespace and key of an item.
         Raises:
-            Forbidden: it is denied, also by a rule that names metadata: there is none to match.
+            Forbidden: it is denied, also by a rule that names metadata, which only threads have.
         """
         if await self.may(action, None, about):
             raise Forbidden(action)

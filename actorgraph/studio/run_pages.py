@@ -10,7 +10,7 @@ from starlette.responses import Response
 from actorgraph.errors import ActorGraphError
 from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.shown import moment, part
-from actorgraph.studio.thread_actions import MODES, free_stuck
+from actorgraph.studio.thread_actions import free_stuck, start_run
 from actorgraph.web.requests.problems import HttpProblem
 
 STATUSES = (
@@ -102,9 +102,7 @@ async def act(call: StudioCall) -> Response:
             else:
                 if entry is not None:
                     await free_stuck(call, entry)
-                await system.start(
-                    run.graph, run.thread_id, None, stream_mode=MODES, resumable=True
-                )
+                await start_run(call, run.graph, run.thread_id, None)
         except (ActorGraphError, HttpProblem):
             failed += 1
     query = f"?{urlencode({'problem': f'{failed} runs could not be changed'})}" if failed else ""

@@ -23,23 +23,22 @@ MODES = ("values", "updates", "tasks", "custom", "messages")
 """The stream modes of runs that the studio starts."""
 
 CANCEL_S = 3
-"""How long the answer waits for cancelled runs to end, in seconds."""
+"""Seconds that the answer waits for cancelled runs to end."""
 PROBLEM_MAX = 1_000
 """Characters of an error in an address; servers refuse long ones."""
 
 
 async def start(call: StudioCall) -> Response:
     """Start a run on a new or known thread."""
-    system, graph = call.must_write(), call.form.get("graph", "")
+    call.must_write()
+    graph = call.form.get("graph", "")
     thread_id = call.form.get("thread_id", "").strip() or str(uuid_utils.uuid7())
     if graph not in call.source.graphs:
         raise NotFound(f"graph {graph!r} is not one of this system")
     wanted = await _may_start(call, thread_id)
     given = json_or_text(call.form.get("input", ""))
     await call.source.register(thread_id, graph, wanted)
-    await system.start(
-        graph, thread_id, given, if_busy="enqueue", stream_mode=MODES, resumable=True
-    )
+    await start_run(call, graph, thread_id, given, if_busy="enqueue")
     return call.back(f"/threads/{part(thread_id)}")
 
 
@@ -161,22 +160,23 @@ async def _admitted(call: StudioCall, action: str = "studio.act") -> ThreadEntry
 async def _run(
     call: StudioCall, entry: ThreadEntry, given: Any, checkpoint: str = "", **options: Any
 ) -> Response:
-    system = call.must_write()
     call.source.graph_of(entry)
     config = {"configurable": {"checkpoint_id": checkpoint}} if checkpoint else None
     try:
-        await system.start(
-            entry.graph,
-            entry.thread_id,
-            given,
-            config=config,
-            stream_mode=MODES,
-            resumable=True,
-            **options,
-        )
+        await start_run(call, entry.graph, entry.thread_id, given, config=config, **options)
     except (ActorGraphError, HttpProblem) as error:
         return _back(call, entry, str(error))
     return _back(call, entry)
+
+
+async def start_run(
+    call: StudioCall, graph: str, thread_id: str, given: Any, **options: Any
+) -> None:
+    """Start a run with the events that pages show; they are stored if the saver keeps runs."""
+    keeps = getattr(call.source.saver, "keeps_runs", False)
+    await call.must_write().start(
+        graph, thread_id, given, stream_mode=MODES, resumable=keeps, **options
+    )
 
 
 def _place(entry: ThreadEntry, checkpoint: str) -> dict[str, Any]:

@@ -107,6 +107,8 @@ async def _thread_context(call: StudioCall, *, whole: bool) -> dict[str, Any]:
     step = next((one for one in found.steps if checkpoint_of(one) == current), None)
     if step is None and current:
         step = await call.source.step(entry, current)
+        if step is None or checkpoint_of(step) != current:
+            raise NotFound(f"thread {entry.thread_id!r} has no step {current!r}")
     shown_step = step or head
     bars = await call.source.bars(entry, found.steps, before)
     context: dict[str, Any] = {

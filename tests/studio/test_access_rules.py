@@ -269,7 +269,7 @@ class TestRefusals:
 
     async def test_a_system_without_a_store_refuses_items(self):
         """
-        The page says that there is no store; it is no internal error.
+        The page says that the store is missing, instead of an internal error.
         """
         async with studio_place(has_store=False) as place:
             given = {"namespace": '["a"]', "key": "k", "value": "{}"}

@@ -2,10 +2,13 @@
 
 import re
 
+import pytest
+from langgraph.checkpoint.memory import MemorySaver
+
 from actorgraph import END, START, ActorSystem, InMemorySaver, StateGraph, interrupt
 from actorgraph.studio import Studio
 from actorgraph.web import running
-from tests.studio.conftest import TOKEN, Place, State, chain
+from tests.studio.conftest import TOKEN, Place, State, chain, first
 
 
 async def ask_twice(_):
@@ -51,8 +54,8 @@ class Stuck(State):
 class AnswersPlace:
     """Opens a studio over a system with some graphs."""
 
-    def __init__(self, **graphs):
-        self._system = ActorSystem(graphs, saver=InMemorySaver())
+    def __init__(self, saver=None, **graphs):
+        self._system = ActorSystem(graphs, saver=saver or InMemorySaver())
 
     async def __aenter__(self):
         self._running = running(self._system)
@@ -121,3 +124,55 @@ async def test_stuck_threads_are_retried_from_the_list_of_runs():
 
         await place.post("/runs", do="retry", run=run.id)
         assert await (await newest(place, "t")).result() == {"value": 1, "log": ["mended"]}
+
+
+@pytest.mark.filterwarnings("ignore::actorgraph.errors.ForeignSaverWarning")
+async def test_a_saver_that_keeps_no_runs_is_enough():
+    """
+    Over a saver of LangGraph's, which stores neither, threads are started and replayed.
+    """
+    async with AnswersPlace(MemorySaver(), odd=chain(first)) as place:
+        await place.post("/threads", graph="odd", thread_id="t", input="{}")
+        assert await (await newest(place, "t")).result() == {"log": ["first"]}
+
+        (step,) = re.findall(r'step=([0-9a-f-]+)".{0,200}then first', await place.get("/threads/t"))
+        await place.post("/threads/t/replay", checkpoint=step)
+        assert len(await place.system.runs(thread_id="t")) == 2
+
+
+async def test_an_unknown_step_is_not_the_newest():
+    """
+    The address of a step that the thread doesn't have is a 404, not the thread's newest state.
+    """
+    async with AnswersPlace(odd=chain(first)) as place:
+        await place.ran("odd", "t")
+
+        await place.get(f"/threads/t?step={'0' * 8}-0000-6000-8000-{'0' * 12}", 404)
+
+
+async def test_ended_threads_are_not_run_again():
+    """
+    The newest step of a thread that has ended offers no further run; older steps do.
+    """
+    async with AnswersPlace(odd=chain(first)) as place:
+        await place.ran("odd", "t")
+
+        html = await place.get("/threads/t")
+        assert "Run again from here" not in html
+        older = re.findall(r'step=([0-9a-f-]+)"', html)[1]
+        assert "Run again from here" in await place.get(f"/threads/t?step={older}")
+
+
+async def test_markup_in_names_of_nodes_is_text():
+    """
+    Names of graphs, nodes and edges are escaped in drawings, marks and the waterfall.
+    """
+    hostile = "\"><img src=x onerror=alert(1)>'"
+    builder = StateGraph(State).add_node(hostile, first).add_edge(START, hostile)
+    builder.add_conditional_edges(hostile, lambda _: "<b>end", {"<b>end": END})
+    async with AnswersPlace(**{"<i>": builder.compile()}) as place:
+        await place.ran("<i>", "t")
+
+        for path in ("/threads", "/threads/t", "/threads/t/steps", "/graphs", "/graphs/%3Ci%3E"):
+            html = await place.get(path)
+            assert not [one for one in ("<img", "<b>", "<i>") if one in html]
