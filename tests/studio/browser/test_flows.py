@@ -98,7 +98,7 @@ def test_an_edit_forks(view):
 
 def test_a_step_is_run_again(view):
     """
-    "Run again from here" calls the following nodes again.
+    "Run again from here" calls the following nodes again, on a branch.
     """
     page = view.start("steps", "again")
     status(page, "idle")
@@ -106,8 +106,8 @@ def test_a_step_is_run_again(view):
     page.locator("ol.steps a", has_text="then search").click()
     page.click("text=Run again from here")
 
-    status(page, "busy")
-    page.wait_for_selector('[data-node="write"].running')
+    page.wait_for_selector("ol.steps .status:has-text('branch')")
+    page.wait_for_selector('[data-node="write"].done')
     status(page, "idle")
 
 
