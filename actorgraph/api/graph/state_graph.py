@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from actorgraph.api.graph.arguments import check_parts
 from actorgraph.api.graph.compiled import CompiledStateGraph
@@ -17,9 +17,37 @@ from actorgraph.plan.graph_checks import check
 from actorgraph.ports import Cache, Checkpointer, Store
 from actorgraph.values.checkpoint import Migration
 from actorgraph.values.policies import All
+from actorgraph.values.schema_types import (
+    ContextT,
+    InputT,
+    OutputT,
+    OwnInputT,
+    OwnResultT,
+    PlainOutputT,
+    PlainStateT,
+    StateT,
+)
+
+Dict = dict[str, Any]
+DeclaredT = TypeVar("DeclaredT")
 
 
-class StateGraph(GraphBuilder):
+class CompileOptions(TypedDict, total=False):
+    """Options of `StateGraph.compile`, besides `checkpointer`; it explains them."""
+
+    cache: Cache | None
+    store: Store | None
+    stores: Mapping[str, Store] | None
+    interrupt_before: All | Sequence[str] | None
+    interrupt_after: All | Sequence[str] | None
+    debug: bool
+    name: str | None
+    strict: bool
+    transformers: Sequence[TransformerFactory] | None
+    migrations: Sequence[Migration]
+
+
+class StateGraph(GraphBuilder[StateT, ContextT, InputT, OutputT]):
     """A graph whose nodes read and update one shared state.
 
     Args:
@@ -32,6 +60,95 @@ class StateGraph(GraphBuilder):
         SchemaError: a schema can't be read.
     """
 
+    if TYPE_CHECKING:  # the signatures of GraphBuilder's, which only this class can give
+
+        @overload
+        def __init__(
+            self: "StateGraph[DeclaredT, None, DeclaredT, DeclaredT]",
+            state_schema: type[DeclaredT],
+            context_schema: None = None,
+            *,
+            input_schema: None = None,
+            output_schema: None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: "StateGraph[DeclaredT, None, OwnInputT, DeclaredT]",
+            state_schema: type[DeclaredT],
+            context_schema: None = None,
+            *,
+            input_schema: type[OwnInputT],
+            output_schema: None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: "StateGraph[DeclaredT, None, DeclaredT, OwnResultT]",
+            state_schema: type[DeclaredT],
+            context_schema: None = None,
+            *,
+            input_schema: None = None,
+            output_schema: type[OwnResultT],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: "StateGraph[DeclaredT, None, OwnInputT, OwnResultT]",
+            state_schema: type[DeclaredT],
+            context_schema: None = None,
+            *,
+            input_schema: type[OwnInputT],
+            output_schema: type[OwnResultT],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            state_schema: type[StateT],
+            context_schema: type[ContextT],
+            *,
+            input_schema: type[InputT] | None = None,
+            output_schema: type[OutputT] | None = None,
+        ) -> None: ...
+        # No type can be inferred of `Annotated[list[str], add]` and its like.
+        @overload
+        def __init__(
+            self: "StateGraph[Any, Any, Any, Any]",
+            state_schema: object,
+            context_schema: object = None,
+            *,
+            input_schema: object = None,
+            output_schema: object = None,
+        ) -> None: ...
+        def __init__(
+            self,
+            state_schema: Any,
+            context_schema: Any = None,
+            *,
+            input_schema: Any = None,
+            output_schema: Any = None,
+        ) -> None: ...
+
+    # Of a state that is a TypedDict or a bare value a run returns that; of any other class a dict.
+    @overload
+    def compile(
+        self: "StateGraph[PlainStateT, ContextT, InputT, PlainOutputT]",
+        checkpointer: Checkpointer = None,
+        **options: Unpack[CompileOptions],
+    ) -> CompiledStateGraph[PlainStateT, ContextT, InputT, PlainOutputT]: ...
+    @overload
+    def compile(
+        self: "StateGraph[StateT, ContextT, InputT, PlainOutputT]",
+        checkpointer: Checkpointer = None,
+        **options: Unpack[CompileOptions],
+    ) -> CompiledStateGraph[StateT, ContextT, InputT | Dict, PlainOutputT, Dict, PlainOutputT]: ...
+    @overload
+    def compile(
+        self: "StateGraph[PlainStateT, ContextT, InputT, OutputT]",
+        checkpointer: Checkpointer = None,
+        **options: Unpack[CompileOptions],
+    ) -> CompiledStateGraph[PlainStateT, ContextT, InputT, OutputT, PlainStateT, Dict]: ...
+    @overload
+    def compile(
+        self, checkpointer: Checkpointer = None, **options: Unpack[CompileOptions]
+    ) -> CompiledStateGraph[StateT, ContextT, InputT | Dict, OutputT, Dict, Dict]: ...
     def compile(
         self,
         checkpointer: Checkpointer = None,
@@ -46,7 +163,7 @@ class StateGraph(GraphBuilder):
         strict: bool = False,
         transformers: Sequence[TransformerFactory] | None = None,
         migrations: Sequence[Migration] = (),
-    ) -> CompiledStateGraph:
+    ) -> Any:
         """Validate the graph and make it runnable. The builder may be changed and compiled again.
 
         Args:
@@ -78,7 +195,7 @@ class StateGraph(GraphBuilder):
             plan = replace(plan, migrations=tuple(migrations))
             check_migrations(plan)
         supplied: Any = {"store": store, "stores": stores, "cache": cache}
-        graph = CompiledStateGraph(plan, checkpointer, builder=self, **supplied)
+        graph: CompiledStateGraph = CompiledStateGraph(plan, checkpointer, builder=self, **supplied)
         self.compiled = True
         graph.debug, graph.stream_transformers = debug, tuple(transformers or ())
         return graph
