@@ -23,7 +23,7 @@ from tests.support.source_files import ROOT
 
 SECONDS_MAX = 60
 ENDED = re.compile(r"<<ended (\d+)>>\n")
-KILLED = re.compile(r"(?m)^bash: line \d+: +\d+ Killed .*\n")
+KILLED = re.compile(r"(?m)^\S*bash: line \d+: +\d+ Killed .*\n")
 """A remark of bash about a program in the background; terminals show another one."""
 
 
