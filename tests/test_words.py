@@ -20,7 +20,14 @@ import pytest
 
 from tests.support.source_files import ROOT, Place, Source, hold, snippet, sources
 
-PAGES = ("*.md", "docs/*.md", "docs/decisions/*.md", "tests/README.md")
+PAGES = (
+    "*.md",
+    "docs/*.md",
+    "docs/how-to/*.md",
+    "docs/explanation/*.md",
+    "docs/decisions/*.md",
+    "tests/README.md",
+)
 CODE = re.compile(r"```.*?```|``[^`]*``|`[^`\n]*`", re.DOTALL)
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

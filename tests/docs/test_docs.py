@@ -1,7 +1,8 @@
 """The documentation runs: every Python block, and every example.
 
 The ```python blocks of one file are one program, top to bottom: later blocks use earlier names.
-A block marked ```python no-run is only compiled. Programs run in an empty folder, in a process
+A block marked ```python no-run is only compiled; one with a title is a file that the transcripts
+of the page use (test_transcripts.py). Programs run in an empty folder, in a process
 of their own, as a reader would run them; lines keep their numbers, so that a traceback points
 into the Markdown file. Warnings are errors.
 """
@@ -10,51 +11,18 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from textwrap import dedent
 
 import pytest
 
+from tests.docs.blocks import blocks
 from tests.support.source_files import ROOT
 
 SECONDS_MAX = 120
-FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+|~~~+) *(?P<info>.*)$")
-
 LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
 CODE = re.compile(r"`[^`]*`")
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-@dataclass(frozen=True)
-class Block:
-    """One fenced block: the number of its first line, counted from 0, and its lines."""
-
-    info: str
-    first: int
-    lines: tuple[str, ...]
-
-    @property
-    def runs(self):
-        return self.info.split() == ["python"]
-
-    @property
-    def compiles(self):
-        return self.info.split()[:1] == ["python"]
-
-
-def blocks(text):
-    """The fenced blocks of a Markdown text, without the indent of their list item."""
-    lines, start, opening = text.splitlines(), 0, None
-    for number, line in enumerate(lines):
-        fence = FENCE.match(line)
-        if opening is None and fence:
-            start, opening = number + 1, fence
-        elif opening and line.strip().startswith(opening["ticks"]) and not fence["info"]:
-            inside = (x.removeprefix(opening["indent"]) for x in lines[start:number])
-            yield Block(opening["info"].strip(), start, tuple(inside))
-            opening = None
-    assert opening is None, f"line {start}: this block is never closed"
 
 
 def program(text):
