@@ -5,11 +5,12 @@ blocking versions of their methods, changed copies, the cache, and its use as a 
 """
 
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Self, TypeVar, cast, overload
 
 from actorgraph.api import config as configs
+from actorgraph.api.batches.thread_batch import BlockingThreadBatch
 from actorgraph.api.blocking import StreamWaiting, read_on, refuse_in_loop
 from actorgraph.api.graph.arguments import stores_of
 from actorgraph.api.graph.describe import DescriptionMethods
@@ -58,6 +59,11 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         refuse_in_loop("astream")
         check_names("stream", options)
         return _blocking_stream(self.blocking_form(), input, config, options)
+
+    def map_threads(self, inputs: Iterable[Any], **options: Any) -> BlockingThreadBatch[Any]:
+        """Blocking version of `amap_threads`, with the same options. Refused in an event loop."""
+        refuse_in_loop("amap_threads")
+        return BlockingThreadBatch(self.amap_threads(inputs, **options))
 
     @overload
     def get_state(
