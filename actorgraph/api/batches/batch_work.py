@@ -13,6 +13,7 @@ Ends       with the inputs; at an error that isn't a thread's; when the reader l
 import inspect
 import time
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, cast
 
 import anyio
@@ -198,9 +199,11 @@ class BatchWork:
                         self.whole = True
                 outer.cancel_scope.cancel()
         except BaseException as error:
-            if any(not isinstance(cause, Exception) for cause in _causes(error)):
-                raise  # a cancellation
-            self.error = self.error or _causes(error)[0]
+            cancelled = anyio.get_cancelled_exc_class()
+            causes = [cause for cause in _causes(error) if not isinstance(cause, cancelled)]
+            if not causes:
+                raise
+            self.error = self.error or causes[0]  # the reader raises it
         finally:
             self._end()
 
@@ -217,12 +220,11 @@ class BatchWork:
             log_event("info", "batch.ended_early", **counts.to_dict())
             if self.error is not None:
                 self.error.add_note(how_to_go_on(counts))
-        try:
-            if self._bar is not None:
+        if self._bar is not None:
+            with suppress(Exception):  # a terminal that is gone must not hold the reader
                 self._bar.close(counts, whole=self.whole)
-        finally:
-            self.box.put(None)
-            self.done.open()
+        self.box.put(None)
+        self.done.open()
 
     async def _watch_leave(self, scope: anyio.CancelScope) -> None:
         await self._leave.wait()
