@@ -86,7 +86,7 @@ class TestDecideThread:
         action = decide_thread(facts, rules)
 
         if isinstance(action, BeginThread):
-            assert not (facts.exists or facts.busy)
+            assert (facts.exists, facts.busy) == (False, False)
         if isinstance(action, ContinueThread | AskAnswers):
             assert facts.exists
             assert facts.left

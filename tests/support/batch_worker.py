@@ -25,7 +25,7 @@ from tests.support.source_files import ROOT
 
 PASS_SECONDS_MAX = 300.0
 POLL_SECONDS = 0.002
-LEASE_S = 2.0
+LEASE_S = 1.0
 
 
 class State(TypedDict, total=False):
