@@ -10,7 +10,9 @@ from actorgraph.dispatch import InMemoryDispatcher
 from actorgraph.systems import ShardedSystem
 from tests.support.gates import PATIENCE_S, Turnstile
 from tests.support.graphs import ab, in_a_row, writer
-from tests.support.systems import place, system_of  # noqa: F401 - a fixture
+from tests.support.systems import place, system_of
+
+__all__ = ["place"]
 
 
 def inputs(text):
@@ -90,12 +92,14 @@ async def test_a_drain_ends_the_batch(place):
         except Exception as error:  # noqa: BLE001 - looked at below
             raised.append(error)
 
-    async with anyio.create_task_group() as group:
-        async with system_of(place, in_a_row({"a": slow, "b": writer("b")})) as system:
-            group.start_soon(read, system)
-            await slow.entered.wait()
-            group.start_soon(system.drain)
-            slow.out.set()
+    async with (
+        anyio.create_task_group() as group,
+        system_of(place, in_a_row({"a": slow, "b": writer("b")})) as system,
+    ):
+        group.start_soon(read, system)
+        await slow.entered.wait()
+        group.start_soon(system.drain)
+        slow.out.set()
     async with system_of(place, in_a_row({"a": slow, "b": writer("b")})) as system:
         found = await collected(system.map("g", inputs("ab"), key=foo))
 
