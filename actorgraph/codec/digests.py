@@ -1,7 +1,7 @@
 """Digests of values: equal values have equal ones in every process, others differ.
 
-What is stored of a value may depend on the order in which a dict was filled, and for a set on the
-process. A digest doesn't: it is made of the packed bytes with dicts and sets sorted.
+The stored bytes of a value may depend on the order in which a dict was filled, and for a set on
+the process. A digest doesn't: it is made of the packed bytes with dicts and sets sorted.
 """
 
 from base64 import b64decode, b64encode

@@ -1,8 +1,8 @@
 """Batches: what to do with the thread of one input, and in which order results are given.
 
 A batch has one thread for each key. Running it again finds the threads as the time before has left
-them; `decide_thread` chooses from that alone, so that a batch needs no list of its own of what is
-done.
+them; `decide_thread` chooses from that alone, so that a batch needs no list of done
+threads of its own.
 
 | the thread                                | the decision                                      |
 |-------------------------------------------|---------------------------------------------------|
@@ -150,7 +150,7 @@ def compare_marks(stored: str | None, given: str) -> SameInput:
     """
     if stored is None:
         return "unknown"
-    # A mark that can't be made or read is no reason to refuse: nothing is known of a difference.
+    # A mark that can't be made or read refuses nothing: a difference isn't known.
     return "same" if stored == given or not (stored and given) else "other"
 
 

@@ -343,7 +343,7 @@ class TestEnds:
 
     async def test_an_error_of_the_inputs_ends_it(self):
         """
-        What the program's own iterable raises is raised by the batch.
+        The batch raises what the program's own iterable raises.
         """
 
         def numbers():

@@ -146,29 +146,34 @@ def batch_plan(
     own = {option: value for option, value in options.items() if option in _OWN}
     _check_choices(method, own)
     _check_calls(method, inputs, key, own)
+    plan = _plan_of(inputs, key, own, name)
+    if isinstance(inputs, list | tuple):
+        _refuse_double_keys(plan, cast("Sequence[Any]", inputs))
+    return plan, {option: value for option, value in options.items() if option not in _OWN}
+
+
+def _plan_of(
+    inputs: Inputs[Any], key: KeyOf | None, own: Mapping[str, Any], name: str
+) -> BatchPlan:
     total = own.get("total")
     if total is None and isinstance(inputs, Sized):
         total = len(inputs)
-    plan = BatchPlan(
+    answer = own.get("answer")
+    return BatchPlan(
         name=own.get("name") or name,
         inputs=inputs,
         key=key,
         rules=BatchRules(
-            own.get("failed", "skip"),
-            own.get("changed", "refuse"),
-            own.get("answer") is not None,
+            own.get("failed", "skip"), own.get("changed", "refuse"), answer is not None
         ),
         concurrency=own.get("concurrency", 64),
         ahead=own.get("ahead", 64),
         raises=own.get("errors", "collect") == "raise",
         ordered=bool(own.get("ordered", False)),
-        answer=own.get("answer"),
+        answer=answer,
         progress=own.get("progress", False),
         total=total,
     )
-    if isinstance(inputs, list | tuple):
-        _refuse_double_keys(plan, cast("Sequence[Any]", inputs))
-    return plan, {option: value for option, value in options.items() if option not in _OWN}
 
 
 def refuse_breakpoints(method: str, plan: Any, call: Mapping[str, Any]) -> None:

@@ -262,7 +262,7 @@ class BatchWork:
         entry = await self._read.get()
         while entry is not None:
             entries = [entry]
-            # What has been read meanwhile; None, the end, stays for the next turn.
+            # Inputs that were read meanwhile; None, the end, stays for the next turn.
             waiting = self._read.items
             while (
                 len(entries) < LOOKS_AT_ONCE and waiting and (following := waiting[0]) is not None

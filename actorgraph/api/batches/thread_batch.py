@@ -124,7 +124,7 @@ class ThreadBatch(AsyncIterator[ThreadResult[OutputT]], Generic[OutputT]):
 
     @property
     def counts(self) -> BatchCounts:
-        """How far the batch is."""
+        """The progress of the batch."""
         if self._work is None:
             return BatchCounts(self._plan.name, self._plan.total)
         return self._work.tally.counts(self._work.seconds)
@@ -198,7 +198,7 @@ class BlockingThreadBatch(Iterator[ThreadResult[OutputT]], Generic[OutputT]):
 
     @property
     def counts(self) -> BatchCounts:
-        """How far the batch is."""
+        """The progress of the batch."""
         return self._batch.counts
 
     def summary(self) -> BatchSummary:

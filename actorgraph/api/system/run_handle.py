@@ -100,7 +100,7 @@ class Run:
 
     @property
     def outcome(self) -> RunOutcome | None:
-        """How it ended in this system; None before that, and for a run of another process."""
+        """Its end in this system; None before that, and for a run of another process."""
         return self._job.outcome
 
     @property
