@@ -384,7 +384,7 @@ class TestRefused:
             ({"key": lambda one: 1.5}, "text or an integer"),
             ({"key": lambda one: "same"}, "'same' of batch 'LangGraph' is used twice"),
         ],
-        ids=str,
+        ids=lambda part: next(iter(part)) if isinstance(part, dict) else part,
     )
     async def test_bad_arguments_are_refused_at_the_call(self, options, text):
         """
