@@ -4,6 +4,7 @@ import asyncio
 import sys
 from asyncio import _get_running_loop, _set_running_loop
 from collections.abc import Callable, Coroutine, Generator
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 import anyio
@@ -37,6 +38,31 @@ def in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+_BESIDE: set["asyncio.Task[None]"] = set()
+"""Tasks that were started. asyncio itself keeps only weak references to running tasks."""
+
+
+def start_beside(
+    work: Callable[[], Coroutine[Any, Any, None]], ended: Callable[[object], None]
+) -> None:
+    """Start a task that belongs to the event loop and not to the caller's task.
+
+    Args:
+        work: raises nothing but the cancellation of a loop that shuts down.
+        ended: called at its end on asyncio, where such a loop may cancel it before its first step.
+    """
+    if on_trio():
+        import trio
+
+        # The caller has no nursery to start it in: it may be left without being closed.
+        trio.lowlevel.spawn_system_task(work, context=copy_context())
+        return
+    task = asyncio.get_running_loop().create_task(work())
+    _BESIDE.add(task)
+    task.add_done_callback(_BESIDE.discard)
+    task.add_done_callback(ended)
 
 
 class Done:

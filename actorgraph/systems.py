@@ -3,6 +3,9 @@
 Nothing is defined here.
 """
 
+from actorgraph.api.batches.batch_options import BatchOptions
+from actorgraph.api.batches.batch_results import BatchSummary, ThreadResult
+from actorgraph.api.batches.thread_batch import BlockingThreadBatch, ThreadBatch
 from actorgraph.api.system.prometheus import metrics_registry
 from actorgraph.api.system.run_arguments import RunArguments
 from actorgraph.api.system.run_handle import Run
@@ -12,10 +15,15 @@ from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_finder import ThreadInfo
 from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
 from actorgraph.superstep.sharding import ShardMap
+from actorgraph.superstep.thread_batches import BatchCounts
 from actorgraph.values.systems import RunEvent
 
 __all__ = [
     "ActorSystem",
+    "BatchCounts",
+    "BatchOptions",
+    "BatchSummary",
+    "BlockingThreadBatch",
     "Run",
     "RunArguments",
     "RunEvent",
@@ -23,7 +31,9 @@ __all__ = [
     "ShardMap",
     "ShardedSystem",
     "SystemOwner",
+    "ThreadBatch",
     "ThreadInfo",
+    "ThreadResult",
     "metrics_registry",
     "new_thread_id",
     "parse_thread_id",

@@ -53,7 +53,7 @@ ROOMS = {
     "runtime": [{""}, {"saver"}, {"task"}, {"run"}, {"system"}],
     "api": [
         {""},
-        {"savers", "streams"},
+        {"savers", "streams", "batches"},
         {"graph", "savers/around"},
         {"functional", "system"},
         # An older path of `actorgraph.systems`.

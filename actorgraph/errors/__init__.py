@@ -66,6 +66,7 @@ from actorgraph.errors.storage import (
     UnknownTypeError,
 )
 from actorgraph.errors.systems import (
+    BatchInputError,
     LeaseLostError,
     ResultTimeoutError,
     RunCancelledError,
@@ -98,6 +99,7 @@ __all__ = [
     "AlreadyResumed",
     "AlreadyResumedError",
     "AuditError",
+    "BatchInputError",
     "CacheWarning",
     "CheckpointError",
     "CheckpointNotFoundError",

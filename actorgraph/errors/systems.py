@@ -55,7 +55,11 @@ class RunCancelledError(ActorGraphError):
 
 
 class RunFailedError(ActorGraphError):
-    """The run failed in another process, or was parked; the text is its error's."""
+    """The run failed earlier or in another process, or was parked; the text is its error's."""
+
+
+class BatchInputError(ActorGraphError, ValueError):
+    """The thread of a batch began with another input, or by something else; it was left as is."""
 
 
 class ResultTimeoutError(ActorGraphError, TimeoutError):

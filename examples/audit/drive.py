@@ -13,15 +13,16 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
 import anyio
 
-from actorgraph import Command, SqliteSaver
-from audit.board import Board, Progress
+from actorgraph import SqliteSaver
+from actorgraph.systems import ThreadResult
+from audit.board import Board
 from audit.graph import Audit, Tools, build_graph, input_of
 from audit.score import Question, Verdict
 from audit.targets import Package
@@ -64,30 +65,6 @@ class Outcome:
     statistics: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class Go:
-    """The next call of a thread's graph, with this input."""
-
-    input: Any
-
-
-def next_call(package: Package, state: Any, answer: Answer) -> Go | None:
-    """Return the next call that a thread needs, from its stored state alone.
-
-    Returns: None when it is finished, or waits for an answer that is not there yet.
-    """
-    if state.interrupts:
-        verdict = answer(state.interrupts[0].value)
-        return Go(Command(resume=verdict)) if verdict else None
-    if state.next:
-        return Go(None)  # it was cut off here: go on, with what the thread has
-    if state.values.get("written"):
-        return None
-    # Not `state.values`: the reducer's empty list may be there before anything has run.
-    assert "package" not in state.values, f"thread {package.thread} stopped before its end"
-    return Go(input_of(package))
-
-
 async def audit(job: Job, answer: Answer) -> Outcome:
     """Audit every package, as far as it goes. Call it again to go further."""
     began, outcome = time.perf_counter(), Outcome()
@@ -98,10 +75,7 @@ async def audit(job: Job, answer: Answer) -> Outcome:
             async with anyio.create_task_group() as background:
                 background.start_soon(_stop_at_signal, work)
                 background.start_soon(job.board.keep_fresh)
-                async with anyio.create_task_group() as threads:
-                    for package in job.packages:
-                        thread = _Thread(job, graph, package, outcome)
-                        threads.start_soon(thread.run, answer)
+                await _Audits(job, outcome).run(graph, answer)
                 background.cancel_scope.cancel()
         outcome.stopped = work.cancelled_caught
         outcome.statistics = _statistics(saver)
@@ -109,56 +83,61 @@ async def audit(job: Job, answer: Answer) -> Outcome:
     return outcome
 
 
-@dataclass(frozen=True, slots=True)
-class _Thread:
-    """One package's durable thread, while this process works on it."""
+class _Audits:
+    """The batch of all packages, while this process works on it."""
 
-    job: Job
-    graph: Any
-    package: Package
-    outcome: Outcome
+    def __init__(self, job: Job, outcome: Outcome) -> None:
+        self._job = job
+        self._outcome = outcome
+        self._names = {package.thread: package.name for package in job.packages}
+        # Measured by runs that have not returned: durable by then, whatever the mode.
+        self._measured: dict[str, list[str]] = {}
 
-    async def run(self, answer: Answer) -> None:
-        """Call the graph until there is nothing to call it for."""
-        config = {
-            "configurable": {"thread_id": self.package.thread},
-            "max_concurrency": CONCURRENT_FILES_MAX,
-        }
-        progress = self.job.board.progress
-        state = await self.graph.aget_state(config)
-        if call := next_call(self.package, state, answer):
-            progress.resume(self.package.name, state.values)
-        elif not state.interrupts:
-            self.outcome.finished_before += 1
-        while call:
-            await self._stream(call.input, config, progress)
-            state = await self.graph.aget_state(config)
-            call = next_call(self.package, state, answer)
-        self.outcome.states[self.package.name] = state.values
-        self.outcome.questions += [interrupt.value for interrupt in state.interrupts]
-        progress.finish(self.package.name, state.values)
-
-    async def _stream(
-        self, graph_input: Any, config: Mapping[str, Any], progress: Progress
-    ) -> None:
-        durability, measured = self.job.durability, list[str]()
-        stream = self.graph.astream(
-            graph_input, config, stream_mode=["updates", "custom"], durability=durability
+    async def run(self, graph: Any, answer: Answer) -> None:
+        """Run every thread until it is finished, or waits for a verdict that is not there yet."""
+        threads = {package.name: package.thread for package in self._job.packages}
+        batch = graph.amap_threads(
+            [input_of(package) for package in self._job.packages],
+            name="audit",
+            key=lambda given: threads[given["package"]],
+            concurrency=max(1, len(threads)),
+            durability=self._job.durability,
+            config={"max_concurrency": CONCURRENT_FILES_MAX},
+            answer=lambda _, question: answer(question.value),
+            stream_mode=["values", "updates", "custom"],
+            on_chunk=self._note,
+            # A finished package keeps its report, also if it lies in another folder by now.
+            changed="keep",
+            errors="raise",
         )
-        async for mode, chunk in stream:
-            if mode == "custom":
-                progress.parsing = chunk["parsing"]
-            else:
-                files = progress.note(self.package.name, chunk)
-                measured += files
-                if durability == "sync":  # what this mode delivers is durable already
-                    self._acknowledge(files)
-        if durability != "sync":  # in the others, what has returned is
-            self._acknowledge(measured)
+        async for result in batch:
+            self._end(result)
 
-    def _acknowledge(self, files: list[str]) -> None:
+    def _end(self, result: ThreadResult[Audit]) -> None:
+        outcome, name = self._outcome, self._names[result.key]
+        state = result.output
+        assert state is not None
+        outcome.finished_before += (result.status, result.how) == ("done", "skipped")
+        outcome.states[name] = state
+        outcome.questions += [question.value for question in result.questions]
+        self._acknowledge(name, self._measured.pop(name, []))
+        self._job.board.progress.finish(name, state)
+
+    def _note(self, key: str, mode: str, chunk: Any) -> None:
+        """Count a chunk of one thread."""
+        progress, name = self._job.board.progress, self._names[key]
+        if mode == "custom":
+            progress.parsing = chunk["parsing"]
+        elif mode == "values":  # the first one is what a resumed thread had
+            progress.resume(name, chunk)
+        elif self._job.durability == "sync":  # what this mode delivers is durable already
+            self._acknowledge(name, progress.note(name, chunk))
+        else:
+            self._measured.setdefault(name, []).extend(progress.note(name, chunk))
+
+    def _acknowledge(self, package: str, files: list[str]) -> None:
         for file in files:
-            self.job.tools.ledger.acknowledge(self.package.name, file)
+            self._job.tools.ledger.acknowledge(package, file)
 
 
 async def _stop_at_signal(work: anyio.CancelScope) -> None:

@@ -4,12 +4,14 @@ Its parts: `setup` (construction, base of the others), `run`, `state` and `descr
 blocking versions of their methods, changed copies, the cache, and its use as a Runnable.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Self, TypeVar, Unpack, cast, overload
 
 from actorgraph.api import config as configs
-from actorgraph.api.blocking import read_on
+from actorgraph.api.batches.batch_options import BatchOptions, KeyOf, WatchCounts
+from actorgraph.api.batches.thread_batch import BlockingThreadBatch
+from actorgraph.api.blocking import read_on, refuse_in_loop
 from actorgraph.api.graph.arguments import stores_of
 from actorgraph.api.graph.describe import DescriptionMethods
 from actorgraph.api.graph.runnable import adopt, borrowed, imported_runnable
@@ -117,6 +119,18 @@ class CompiledStateGraph(
                 input, config, stream_mode=stream_mode, version=version, **options
             ),
         )
+
+    def map_threads(
+        self,
+        inputs: Iterable[InputT],
+        *,
+        key: KeyOf | None = None,
+        progress: bool | WatchCounts = False,
+        **options: Unpack[BatchOptions],
+    ) -> BlockingThreadBatch[ResultT]:
+        """Blocking version of `amap_threads`, with the same options. Refused in an event loop."""
+        refuse_in_loop("amap_threads")
+        return BlockingThreadBatch(self.amap_threads(inputs, key=key, progress=progress, **options))
 
     @overload
     def get_state(

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import anyio
 
 from actorgraph.api import config as configs
+from actorgraph.api.batches.batch_options import (
+    BatchOptions,
+    Inputs,
+    KeyOf,
+    WatchCounts,
+    batch_plan,
+    refuse_breakpoints,
+)
+from actorgraph.api.batches.thread_batch import ThreadBatch
 from actorgraph.api.blocking import refuse_in_loop
+from actorgraph.api.graph.graph_threads import BatchCall, GraphThreads
 from actorgraph.api.graph.streaming import StreamMethods
 from actorgraph.api.graph.subgraphs import graph_at
 from actorgraph.api.options import (
@@ -26,7 +36,7 @@ from actorgraph.api.streams.events import TransformerFactory
 from actorgraph.api.streams.formats import printer_of
 from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.errors import GraphInterrupt, InvalidConfigError, MissingExtraError
-from actorgraph.loops import on_trio
+from actorgraph.loops import on_trio, start_beside
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.task.interop import check_pause
@@ -270,6 +280,43 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
         ]
         limit = configs.max_concurrency_of(bound) or len(calls)
         return await _all_of(calls, limit, return_exceptions=return_exceptions)
+
+    def amap_threads(
+        self,
+        inputs: Inputs[InputT],
+        *,
+        key: KeyOf | None = None,
+        progress: bool | WatchCounts = False,
+        **options: Unpack[BatchOptions],
+    ) -> ThreadBatch[ResultT]:
+        """Run one durable thread for each input; the same call again goes on where it ended.
+
+        As `ActorSystem.map`, in this process alone: without runs that other processes can see,
+        wait for or take over. One process at a time may run a batch so.
+
+        Args:
+            inputs: iterable or async iterable, read as threads end; each begins one thread.
+            key: returns the key of an input, the same in every run. Default its place, from 0.
+            progress: True draws a bar with rich; or a function that gets `BatchCounts`.
+            options: see `BatchOptions`.
+        Returns: an async iterator over `ThreadResult`, as threads end.
+        Raises:
+            SaverRequiredError: the graph has no checkpointer.
+            InvalidConfigError: an argument is out of range, the graph has breakpoints, a key is
+                used twice, or this is called in a node.
+        """
+        if CURRENT.get(None) is not None:
+            raise InvalidConfigError(
+                "a batch of threads can't be run in a node: a run inside a node is part of its "
+                "thread",
+                do="call it outside of the graph, or use abatch() in the node",
+            )
+        self._saver_host("amap_threads()")
+        given: Any = {**options, "progress": progress}
+        plan, call = batch_plan("amap_threads", inputs, key, given, name=self.name)
+        refuse_breakpoints("amap_threads", self.plan, call)
+        threads = GraphThreads(self, plan, BatchCall.of(given, call))
+        return ThreadBatch(plan, threads, lambda work: start_beside(work.serve, work.ended))
 
     @overload
     def batch(

@@ -5,16 +5,14 @@ generator that holds a task group early is an error on asyncio and on trio. Read
 `break`, `async with` and a cancelled reader all end the run and store its finished work.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextvars import copy_context
 from typing import Any, Generic, Self
 
 import anyio
 
 from actorgraph.api.streams.formats import StreamFormat
 from actorgraph.errors import OtherLoopError, ParentCommand, SlowReaderError, TwoReadersError
-from actorgraph.loops import current_loop, on_trio
+from actorgraph.loops import current_loop, start_beside
 from actorgraph.runtime.broadcast import NOTHING_YET, Broadcast, Closing
 from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.launch import Launch
@@ -25,9 +23,6 @@ from actorgraph.runtime.task.nested import note_end, raise_above
 from actorgraph.values.run import Escaped, Failed, Interrupted, RunOutcome
 from actorgraph.values.schema_types import ChunkT
 from actorgraph.values.stream_items import Namespace, StreamItem, namespace_of
-
-_BACKGROUND: set["asyncio.Task[None]"] = set()
-"""Tasks of runs. asyncio itself keeps only weak references to running tasks."""
 
 
 class _StreamedRun:
@@ -271,14 +266,5 @@ class ChunkStream(Closing, AsyncIterator[ChunkT], Generic[ChunkT]):
 
     def _start(self) -> _StreamedRun:
         run = self._run = _StreamedRun(self._launch(), self._broadcast)
-        if on_trio():
-            import trio
-
-            # The reader has no nursery to start it in: a stream may be left without closing it.
-            trio.lowlevel.spawn_system_task(run.serve, context=copy_context())
-        else:
-            task = asyncio.get_running_loop().create_task(run.serve())
-            _BACKGROUND.add(task)
-            task.add_done_callback(_BACKGROUND.discard)
-            task.add_done_callback(run.ended)
+        start_beside(run.serve, run.ended)
         return run

@@ -28,7 +28,7 @@ from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import EventReader
 from actorgraph.runtime.system.stored_reader import RemoteRun, StoredReader
 from actorgraph.values.ids import as_text
-from actorgraph.values.run import Cancelled
+from actorgraph.values.run import Cancelled, RunOutcome
 from actorgraph.values.schema_types import OwnResultT
 from actorgraph.values.stream_items import WhenFull
 from actorgraph.values.systems import OPEN_STATUSES, RunEvent, RunRow, RunStatus
@@ -98,6 +98,11 @@ class Run(Generic[OwnResultT]):
     def attempt(self) -> int:
         """The number of processes that have executed it so far, including this one."""
         return self._job.attempt
+
+    @property
+    def outcome(self) -> RunOutcome | None:
+        """Its end in this system; None before that, and for a run of another process."""
+        return self._job.outcome
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -307,6 +312,11 @@ class StoredRun(Run[OwnResultT]):
     def attempt(self) -> int:
         """The number of processes that have executed it so far."""
         return self._row.attempts
+
+    @property
+    def outcome(self) -> None:
+        """None: its result is read from its thread."""
+        return None
 
     @property
     def metadata(self) -> dict[str, Any]:

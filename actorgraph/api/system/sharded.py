@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Never, Self, TypeVar, Unpack
 
 import anyio
 import anyio.to_thread
@@ -133,6 +133,17 @@ class ShardedSystem:
     def system_of(self, thread_id: str) -> ActorSystem:
         """Return the system over the database that has a thread, by the map as last read."""
         return self.systems[self._map.holders[bucket_of(thread_id)]]
+
+    def map(self, graph: str, inputs: Any, **options: Any) -> Never:
+        """Refuse: a batch runs over the threads of one database.
+
+        Raises:
+            InvalidConfigError: always.
+        """
+        raise InvalidConfigError(
+            f"map({graph!r}, ...) runs over the threads of one database, not of several",
+            do="call map() of one of its systems, with an ActorSystem of its own for batches",
+        )
 
     async def start(
         self,

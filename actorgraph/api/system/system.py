@@ -12,17 +12,29 @@ async with ActorSystem({"chat": graph}, saver=SqliteSaver("runs.db")) as system:
 import signal
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, Unpack
 
 import anyio
 import uuid_utils
 
+from actorgraph.api.batches.batch_options import (
+    BatchOptions,
+    Inputs,
+    KeyOf,
+    WatchCounts,
+    batch_plan,
+    refuse_breakpoints,
+)
+from actorgraph.api.batches.thread_batch import ThreadBatch
+from actorgraph.api.graph.graph_threads import BatchCall
 from actorgraph.api.system.base import checked_loop_limit, policy_of
 from actorgraph.api.system.lifecycle import CLOSING
 from actorgraph.api.system.run_arguments import StartOptions, checked_call
 from actorgraph.api.system.run_handle import Run, RunFeed
 from actorgraph.api.system.stored_runs import StoredRunMethods
+from actorgraph.api.system.system_threads import SystemAccess, SystemThreads
 from actorgraph.api.system.thread_finder import (
     ThreadFilter,
     ThreadInfo,
@@ -240,6 +252,56 @@ class ActorSystem(StoredRunMethods):
         command = from_langgraph(command)
         given = command if isinstance(command, Command) else Command(resume=command)
         return await self.start(graph, thread_id, given, if_busy=if_busy, **rest)
+
+    def map(
+        self,
+        graph: str,
+        inputs: Inputs[Any],
+        *,
+        key: KeyOf | None = None,
+        progress: bool | WatchCounts = False,
+        **options: Unpack[BatchOptions],
+    ) -> ThreadBatch[Any]:
+        """Run one durable thread for each input; the same call again goes on where it ended.
+
+        A thread's id is `name:key`. One that is done gives its stored output and runs nothing. One
+        that was cut off, by Ctrl-C, `kill -9` or a drain, goes on from its last superstep. See
+        docs/batches.md.
+
+        ```python
+        async for result in system.map("audit", packages, key=lambda p: p["name"], progress=True):
+            print(result.key, result.status, result.output)
+        ```
+
+        Args:
+            graph: its name in the system.
+            inputs: iterable or async iterable, read as threads end; each begins one thread.
+            key: returns the key of an input, the same in every run. Default its place, from 0.
+            progress: True draws a bar with rich; or a function that gets `BatchCounts`.
+            options: see `BatchOptions`.
+        Returns: an async iterator over `ThreadResult`, as threads end; the batch begins when it is
+            read. Its `summary()` runs it to the end.
+        Raises:
+            InvalidConfigError: an argument is out of range, the graph has breakpoints, or a key is
+                used twice.
+        """
+        given: Any = {**options, "progress": progress}
+        compiled = self._graph(graph)
+        plan, call = batch_plan("map", inputs, key, given, name=graph, more=("priority",))
+        refuse_breakpoints("map", compiled.plan, call)
+
+        async def rows(thread_ids: Sequence[str]) -> list[RunRow]:
+            return await self._host.reader.ask(ListRuns(open_of=tuple(thread_ids)))
+
+        access = SystemAccess(
+            start=partial(self.start, graph),
+            rows=rows if self._keeps else None,
+            jobs=self._actor.known_jobs,
+            take_up=self._take_up,
+            dispatches=self._dispatch is not None,
+        )
+        threads = SystemThreads(compiled, plan, BatchCall.of(given, call), access)
+        return ThreadBatch(plan, threads, lambda work: self.spawn(work.serve))
 
     async def run(self, run_id: str) -> Run:
         """Return a run of this system, or one that is stored in its saver.

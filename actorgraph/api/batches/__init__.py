@@ -1,0 +1,1 @@
+"""Batches: one durable thread for each input, run again until all are done."""

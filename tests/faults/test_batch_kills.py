@@ -1,0 +1,51 @@
+"""A batch of 3,000 threads, stopped twice by Ctrl-C and once by `kill -9`, and run again."""
+
+import ast
+import signal
+
+import pytest
+
+from tests.support.batch_worker import BatchPlace, run_after_ack
+
+THREADS = 3000
+STOPS = ((600, signal.SIGINT), (1400, signal.SIGKILL), (2300, signal.SIGINT))
+
+
+def whole_batch(place):
+    """Stop the batch at points that are spread over it, and hold what is left to the ledger."""
+    for acknowledged, sent in STOPS:
+        errors = place.stop_at(acknowledged, sent)
+        if sent == signal.SIGINT:
+            assert "run the same batch again to go on" in errors
+    before = place.runs()
+    counts = ast.literal_eval(place.run())
+    runs = place.runs()
+
+    assert (counts["done"], counts["failed"], counts["waiting"]) == (THREADS, 0, 0)
+    assert place.acknowledged() == {str(number) for number in range(THREADS)}
+    assert run_after_ack(place.lines()) == []
+    # A node that ran when the process ended may run again; what was stored never does.
+    assert set(runs) == place.acknowledged()
+    assert sum(runs.values()) - THREADS <= len(STOPS) * place.concurrency
+    assert sum(before.values()) < THREADS
+    assert counts["skipped"] >= STOPS[-1][0]
+
+
+@pytest.mark.parametrize("system", [True, False], ids=["map", "map_threads"])
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_on_sqlite(backend, system, tmp_path):
+    """
+    Each result once, none missing, none done twice, whichever way the passes ended.
+    """
+    whole_batch(BatchPlace(tmp_path, backend, THREADS, system=system))
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_on_postgres(backend, postgres, tmp_path):
+    """
+    The same over PostgreSQL, by a system.
+    """
+    with postgres.borrow("saver") as schema:
+        whole_batch(
+            BatchPlace(tmp_path, backend, THREADS, system=True, url=postgres.url, schema=schema)
+        )
