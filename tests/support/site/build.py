@@ -105,7 +105,7 @@ def build(out: Path = OUT, pages: dict[str, str] | None = None) -> str:
 
     Returns: what zensical printed.
     Raises:
-        SystemExit: it warned about something; what it printed is the message. The folder is unchanged.
+        SystemExit: it warned of something; its text is the message. The folder is unchanged.
     """
     pages = all_pages() if pages is None else pages
     with tempfile.TemporaryDirectory() as name:

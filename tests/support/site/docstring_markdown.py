@@ -23,9 +23,13 @@ SECTIONS = {
 """Word that opens a section -> the words above it in the page."""
 
 OPENING = re.compile(rf"^({'|'.join(SECTIONS)}):(?:\s+(.*))?$")
-ENTRY = re.compile(r"^(?P<names>\*{0,2}[A-Za-z_][\w.`]*(?:, *\*{0,2}[A-Za-z_][\w.`]*)*): +(?P<text>.*)$")
+ENTRY = re.compile(
+    r"^(?P<names>\*{0,2}[A-Za-z_][\w.`]*(?:, *\*{0,2}[A-Za-z_][\w.`]*)*): +(?P<text>.*)$"
+)
 CODE = re.compile(r"(`+[^`]+`+)")
 URL = re.compile(r"(https?://[^\s)>,;]+[^\s)>,;.])")
+ROW = re.compile(r"^([A-Z][a-z]+) {2,}(\S.*)$")
+SHELL = re.compile(r"(?:\$|python3?|pip|make|actorgraph|cd|[A-Z_]+=\S+) ?")
 LIST_ITEM = re.compile(r"^(?:[-*]|\d+\.) ")
 
 
@@ -115,7 +119,9 @@ def _paragraphs(lines: list[str]) -> Iterator[list[str]]:
 def _paragraph(block: list[str]) -> str:
     if block[0].startswith("    "):
         code = inspect.cleandoc("\n" + "\n".join(block))
-        return f"```python\n{code}\n```"
+        return f"```{'sh' if SHELL.match(code) else 'python'}\n{code}\n```"
+    if ROW.match(block[0]):
+        return _rows(block)
     if block[0].startswith(("|", "```")):
         return "\n".join(block)
     if any(LIST_ITEM.match(line) for line in block):
@@ -125,6 +131,18 @@ def _paragraph(block: list[str]) -> str:
         text.append(rest.pop(0))
     words = inline(" ".join(line.strip() for line in text)).removesuffix("::")
     return words + (f"\n\n{_paragraph(rest)}" if rest else "")
+
+
+def _rows(block: list[str]) -> str:
+    """`Word    text` in columns, as headers of modules have it: a list."""
+    items: list[list[str]] = []
+    for line in block:
+        row = ROW.match(line)
+        if row:
+            items.append([row[1], row[2]])
+        else:
+            items[-1].append(line.strip())
+    return "\n".join(f"- **{word}**: {inline(' '.join(rest))}" for word, *rest in items)
 
 
 def _list(block: list[str]) -> str:
@@ -179,4 +197,10 @@ def _entry(names: str, words: str, types: dict[str, str]) -> str:
 
 def _code(text: str) -> str:
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return f"<code>{escaped}</code>".replace("|", "&#124;").replace("*", "&#42;").replace("_", "&#95;").replace("[", "&#91;").replace("]", "&#93;")
+    return (
+        f"<code>{escaped}</code>".replace("|", "&#124;")
+        .replace("*", "&#42;")
+        .replace("_", "&#95;")
+        .replace("[", "&#91;")
+        .replace("]", "&#93;")
+    )

@@ -14,7 +14,14 @@ HEAD = """\
 
 Each page is here as Markdown. `llms-full.txt` has the guides in one file.
 """
-LEFT_OUT = ("decisions/", "reference/", "tests.md", "contributing.md", "changelog.md", "benchmarks.md")
+LEFT_OUT = (
+    "decisions/",
+    "reference/",
+    "tests.md",
+    "contributing.md",
+    "changelog.md",
+    "benchmarks.md",
+)
 """Pages that `llms-full.txt` does without."""
 
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
@@ -64,4 +71,3 @@ def _rows(value: Any, pages: dict[str, str]) -> list[str]:
 def _row(path: str, text: str) -> str:
     sentence = first_sentence(plain(text))
     return f"- [{heading(text)}]({path})" + (f": {sentence}" if sentence else "")
-

@@ -39,9 +39,30 @@ TABLE: Section = [
         "Explanation",
         [
             "explanation/index.md",
-            ("Graphs", ["state.md", "runtime.md", "streaming.md", "time-travel.md", "functional.md", "types.md", "drawing.md"]),
+            (
+                "Graphs",
+                [
+                    "state.md",
+                    "runtime.md",
+                    "streaming.md",
+                    "time-travel.md",
+                    "functional.md",
+                    "types.md",
+                    "drawing.md",
+                ],
+            ),
             ("Agents", ["prebuilt.md", "stores.md", "sessions.md"]),
-            ("Storage", ["explanation/durability.md", "savers.md", "codec.md", "jsonl.md", "inspecting.md", "own-savers.md"]),
+            (
+                "Storage",
+                [
+                    "explanation/durability.md",
+                    "savers.md",
+                    "codec.md",
+                    "jsonl.md",
+                    "inspecting.md",
+                    "own-savers.md",
+                ],
+            ),
             ("Running", ["embedding.md", "batches.md", "scaling.md", "web.md", "studio.md"]),
             ("Inside", ["explanation/*", "ARCHITECTURE.md"]),
         ],
@@ -61,9 +82,27 @@ TABLE: Section = [
             "glossary.md",
         ],
     ),
-    ("Operations", ["operations.md", "observability.md", "reliability.md", "performance.md", "benchmarks.md", "security.md"]),
+    (
+        "Operations",
+        [
+            "operations.md",
+            "observability.md",
+            "reliability.md",
+            "performance.md",
+            "benchmarks.md",
+            "security.md",
+        ],
+    ),
     ("From LangGraph", ["langgraph.md", "migrating.md", "ecosystem.md"]),
-    ("Project", ["changelog.md", "contributing.md", "tests.md", ("Decisions", ["decisions/index.md", "decisions/*"])]),
+    (
+        "Project",
+        [
+            "changelog.md",
+            "contributing.md",
+            "tests.md",
+            ("Decisions", ["decisions/index.md", "decisions/*"]),
+        ],
+    ),
 ]
 """Rows are pages, patterns (`*` is anything but a slash), or a title with rows.
 

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
 from tests.support.site import reference
+from tests.support.site.docstring_markdown import markdown, summary
 from tests.support.site.navigation import section_list
 from tests.support.source_files import ROOT
 
@@ -23,13 +24,13 @@ BESIDE = {
 """Page outside of `docs/` -> its path on the site."""
 
 SAME = {"README.md": "index.md", "docs/reference/api": "reference/api/index.md"}
-"""Path in the repository -> the page that stands for it."""
+"""Path in the repository -> the page of the site in its place."""
 
 SECTIONS = "<!-- sections of the site -->"
 FOR_MODELS = """
 
-For language models: [`llms.txt`](llms.txt) lists the pages, [`llms-full.txt`](llms-full.txt) has the guides in
-one file, and each page is there as Markdown too, with `.md` in place of `.html`.
+For language models: [`llms.txt`](llms.txt) lists the pages, [`llms-full.txt`](llms-full.txt) has
+the guides in one file, and each page is there as Markdown too, with `.md` in place of `.html`.
 """
 INCLUDE = re.compile(r"^<!-- include: (?P<path>\S+) (?P<heading>.+) -->$", re.MULTILINE)
 COMMENT = re.compile(r"<!--(?! include: | sections of ).*?-->\n?", re.DOTALL)
@@ -78,15 +79,15 @@ def _examples() -> Iterator[tuple[str, tuple[str, str]]]:
         inside = path.relative_to(ROOT)
         source = path.read_text("utf-8")
         docstring = ast.get_docstring(ast.parse(source)) or ""
-        first, _, rest = docstring.partition("\n\n")
         if not docstring or path.name.startswith("_"):
             continue
         name = inside.relative_to("examples").as_posix()
         shown = f"examples/{name.removesuffix('.py')}.md"
-        body = f"# {name}\n\n{first}\n\n{rest}\n\n```python title=\"{inside}\"\n"
+        body = f'# {name}\n\n{markdown(docstring)}\n\n```python title="{inside}"\n'
         yield shown, (inside.as_posix(), f"{body}{source.rstrip()}\n```\n")
-        rows.append(f"| [{name}]({inside.relative_to('examples')}) | {' '.join(first.split())} |")
-    text = "# Examples\n\nPrograms of the repository, run by its tests.\n\n| program | purpose |\n|---|---|\n"
+        rows.append(f"| [{name}]({inside.relative_to('examples')}) | {summary(docstring)} |")
+    text = "# Examples\n\nPrograms of the repository, run by its tests.\n\n"
+    text += "| program | purpose |\n|---|---|\n"
     yield "examples/index.md", ("examples/README.md", text + "\n".join(rows) + "\n")
 
 

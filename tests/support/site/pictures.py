@@ -8,11 +8,11 @@ colours that the reader chose there.
 import re
 from collections.abc import Callable
 from html import escape
-from posixpath import join, normpath
 from pathlib import PurePosixPath
+from posixpath import join, normpath
 
-from actorgraph.graph import DrawableGraph
 from actorgraph.drawing.shape import DrawnEdge, DrawnNode
+from actorgraph.graph import DrawableGraph
 from tests.support.source_files import ROOT
 
 FOLDER = ROOT / "docs" / "pictures"
@@ -84,7 +84,7 @@ def fork() -> str:
 
 
 def actors() -> str:
-    """Who sends what to whom: one supervisor per run, one persistence actor per saver."""
+    """The messages between actors: one supervisor per run, one persistence actor per saver."""
     return drawn(
         "invoke, astream -> supervisor | input",
         "supervisor -> node actor 1 | task",

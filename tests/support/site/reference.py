@@ -123,15 +123,17 @@ def _index() -> str:
         lines += [f"## {title}", "", "| module | purpose |", "|---|---|"]
         for module in members:
             text = summary(import_module(full_name(module)).__doc__ or "")
-            lines.append(f"| [`{full_name(module)}`]({module or 'actorgraph'}.md) | {_cell(text)} |")
+            lines.append(
+                f"| [`{full_name(module)}`]({module or 'actorgraph'}.md) | {_cell(text)} |"
+            )
         lines.append("")
     return "\n".join(lines)
 
 
 INDEX = """
-Every public name, made from the docstrings of the code. `from actorgraph import ...` finds the names
-of a first program; the others are in the modules below. The [list of names](../names.md) shows all of
-them on one page. Names that are not here are internal and may change.
+Every public name, made from the docstrings of the code. `from actorgraph import ...` finds the
+names of a first program; the others are in the modules below. The [list of names](../names.md)
+shows all of them on one page. Names that are not here are internal and may change.
 """
 
 
@@ -224,7 +226,9 @@ def _entry(module: str, name: str) -> str:
 
 def _shown_value(thing: Any) -> str:
     if isinstance(thing, str | tuple | list):
-        text = repr([getattr(x, "__name__", x) for x in thing] if isinstance(thing, list) else thing)
+        text = repr(
+            [getattr(x, "__name__", x) for x in thing] if isinstance(thing, list) else thing
+        )
     elif type(thing).__module__.startswith("actorgraph"):
         return type(thing).__name__ + "()"
     else:
@@ -357,7 +361,11 @@ def linked(text: str, here: str) -> str:
     for line in text.split("\n"):
         if line.startswith("```"):
             fenced = not fenced
-        if fenced or HEADING.match(line) or line.startswith(("| [`", "Base: ", "As in `", "class ")):
+        if (
+            fenced
+            or HEADING.match(line)
+            or line.startswith(("| [`", "Base: ", "As in `", "class "))
+        ):
             lines.append(line)
             continue
         lines.append(SPAN.sub(lambda found: _linked(found, known, here), line))

@@ -2,11 +2,13 @@
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Callable
 from typing import Any, get_overloads
 
 WIDTH_MAX = 80
+NAMES = re.compile(r"[A-Za-z_][\w.]*|[^A-Za-z_]+|.")
 
 
 def function_node(function: Callable[..., Any]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
@@ -86,16 +88,9 @@ def _default(text: str) -> str:
 def short_type(kind: Any) -> str:
     """A type without the modules of its names."""
     text = inspect.formatannotation(kind) if not isinstance(kind, str) else kind
-    words = []
-    for part in _split_names(text):
-        words.append(part.rpartition(".")[2] if part[:1].isalpha() else part)
+    parts = NAMES.findall(text)
+    words = [p.rpartition(".")[2] if p[:1].isalpha() else p for p in parts]
     return "".join(words).replace("NoneType", "None")
-
-
-def _split_names(text: str) -> list[str]:
-    import re
-
-    return re.findall(r"[A-Za-z_][\w.]*|[^A-Za-z_]+|.", text)
 
 
 def _written(
@@ -133,7 +128,9 @@ def _argument(arg: ast.arg, default: ast.expr | None) -> str:
     text = arg.arg + (f": {ast.unparse(arg.annotation)}" if arg.annotation else "")
     if default is None:
         return text
-    return f"{text} = {ast.unparse(default)}" if arg.annotation else f"{text}={ast.unparse(default)}"
+    return (
+        f"{text} = {ast.unparse(default)}" if arg.annotation else f"{text}={ast.unparse(default)}"
+    )
 
 
 def _wrapped(head: str, parts: list[str], result: str) -> str:

@@ -11,7 +11,7 @@
       this.frame.hidden = true;
       document.body.append(this.frame);
       const inner = this.frame.contentWindow;
-      inner.postMessage = (data) => setTimeout(() => this.onmessage && this.onmessage({ data }));
+      inner.postMessage = (data) => this.deliver(this, data);
       const script = inner.document.createElement("script");
       script.src = new URL(address, location.href).href;
       script.onload = () => {
@@ -24,7 +24,13 @@
 
     postMessage(data) {
       if (this.waiting) this.waiting.push(data);
-      else setTimeout(() => this.frame.contentWindow.onmessage({ data }));
+      else this.deliver(this.frame.contentWindow, data);
+    }
+
+    // As between real threads, each side has a copy of its own.
+    deliver(receiver, data) {
+      const copy = structuredClone(data);
+      setTimeout(() => receiver.onmessage && receiver.onmessage({ data: copy }));
     }
 
     terminate() {
