@@ -23,7 +23,7 @@ STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 def drawn(*edges: str) -> str:
     """Draw edges: `a -> b`, dashed `a .. b`, with a label `a -> b | label`.
 
-    `frame:name` is a node inside of a frame.
+    `frame:name` is a node inside of a frame, `name#2` another one with the same name.
     """
     nodes: dict[str, DrawnNode] = {}
     lines = []
@@ -31,7 +31,7 @@ def drawn(*edges: str) -> str:
         ends, _, label = edge.partition(" | ")
         source, mark, target = re.split(r" (->|\.\.) ", ends)
         for end in (source, target):
-            nodes.setdefault(end, DrawnNode(end, end.rpartition(":")[2]))
+            nodes.setdefault(end, DrawnNode(end, end.rpartition(":")[2].partition("#")[0]))
         lines.append(DrawnEdge(source, target, label or None, conditional=mark == ".."))
     return DrawableGraph(nodes, lines).draw_svg()
 
@@ -54,19 +54,22 @@ def supersteps() -> str:
 def durability() -> str:
     """The three modes: when a superstep may begin, and when the call returns."""
     return drawn(
-        "sync:step 1 -> sync:save 1",
-        "sync:save 1 -> sync:step 2",
-        "sync:step 2 -> sync:save 2",
-        "sync:save 2 -> sync:return",
-        "async:step 1 -> async:step 2",
-        "async:step 1 .. async:save 1",
-        "async:step 2 .. async:save 2",
-        "async:step 2 -> async:return",
-        "async:save 1 -> async:save 2",
-        "async:save 2 -> async:return",
-        "exit:step 1 -> exit:step 2",
-        "exit:step 2 -> exit:save",
-        "exit:save -> exit:return",
+        "sync -> step 1#s",
+        "step 1#s -> save 1#s",
+        "save 1#s -> step 2#s",
+        "step 2#s -> save 2#s",
+        "save 2#s -> return#s",
+        "async -> step 1#a",
+        "step 1#a -> step 2#a",
+        "step 1#a .. save 1#a",
+        "step 2#a .. save 2#a",
+        "save 1#a -> save 2#a",
+        "step 2#a -> return#a",
+        "save 2#a -> return#a",
+        "exit -> step 1#e",
+        "step 1#e -> step 2#e",
+        "step 2#e -> save#e",
+        "save#e -> return#e",
     )
 
 

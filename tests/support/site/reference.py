@@ -346,7 +346,7 @@ def _member(kind: type, name: str, member: str, value: Any) -> Iterator[str]:
     plain = signatures.plain_function(value)
     if isinstance(value, property):
         node = signatures.function_node(plain)
-        kind_of = ast.unparse(node.returns) if node and node.returns else "Any"
+        kind_of = signatures.written(node.returns) if node and node.returns else "Any"
         yield _code(f"{member}: {kind_of}")
         yield markdown(text)
         return

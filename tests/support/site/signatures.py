@@ -21,6 +21,23 @@ def function_node(function: Callable[..., Any]) -> ast.FunctionDef | ast.AsyncFu
     return found if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef) else None
 
 
+class _Unquoted(ast.NodeTransformer):
+    """Types that are written as strings become types."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """Leave the values of Literal alone."""
+        return node if ast.unparse(node.value) == "Literal" else self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        """Read a string as a type."""
+        return ast.parse(node.value, mode="eval").body if isinstance(node.value, str) else node
+
+
+def written(annotation: ast.expr) -> str:
+    """An annotation as its source has it, without quotation marks around types."""
+    return ast.unparse(_Unquoted().visit(annotation))
+
+
 def plain_function(member: Any) -> Any:
     """The function below a property, a class method or a static method."""
     for attribute in ("fget", "func", "__func__"):
@@ -35,7 +52,7 @@ def annotations(function: Callable[..., Any]) -> dict[str, str]:
         return {}
     every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
     every += [arg for arg in (node.args.vararg, node.args.kwarg) if arg]
-    return {arg.arg: ast.unparse(arg.annotation) for arg in every if arg.annotation}
+    return {arg.arg: written(arg.annotation) for arg in every if arg.annotation}
 
 
 def of_function(function: Callable[..., Any], name: str, *, bound: bool = False) -> list[str]:
@@ -120,12 +137,12 @@ def _written(
     if args.kwarg:
         parts.append("**" + _argument(args.kwarg, None))
     word = keyword or ("async def" if isinstance(node, ast.AsyncFunctionDef) else "def")
-    result = f" -> {ast.unparse(node.returns)}" if returns and node.returns else ""
+    result = f" -> {written(node.returns)}" if returns and node.returns else ""
     return _wrapped(f"{word} {name}", parts, result)
 
 
 def _argument(arg: ast.arg, default: ast.expr | None) -> str:
-    text = arg.arg + (f": {ast.unparse(arg.annotation)}" if arg.annotation else "")
+    text = arg.arg + (f": {written(arg.annotation)}" if arg.annotation else "")
     if default is None:
         return text
     return (
