@@ -15,7 +15,7 @@ REST = "Explanation"
 
 TABLE: Section = [
     "index.md",
-    ("Tutorial", ["tutorial.md", "tutorial/*"]),
+    ("Tutorial", ["tutorial.md", "installation.md", "tutorial/*"]),
     (
         "How-to guides",
         [
@@ -39,6 +39,7 @@ TABLE: Section = [
         "Explanation",
         [
             "explanation/index.md",
+            "explanation/*",
             (
                 "Graphs",
                 [
@@ -55,7 +56,6 @@ TABLE: Section = [
             (
                 "Storage",
                 [
-                    "explanation/durability.md",
                     "savers.md",
                     "codec.md",
                     "jsonl.md",
@@ -64,7 +64,7 @@ TABLE: Section = [
                 ],
             ),
             ("Running", ["embedding.md", "batches.md", "scaling.md", "web.md", "studio.md"]),
-            ("Inside", ["explanation/*", "ARCHITECTURE.md"]),
+            ("Inside", ["ARCHITECTURE.md"]),
         ],
     ),
     (
@@ -86,6 +86,7 @@ TABLE: Section = [
         "Operations",
         [
             "operations.md",
+            "keeping-data.md",
             "observability.md",
             "reliability.md",
             "performance.md",

@@ -32,6 +32,7 @@ FOR_MODELS = """
 For language models: [`llms.txt`](llms.txt) lists the pages, [`llms-full.txt`](llms-full.txt) has
 the guides in one file, and each page is there as Markdown too, with `.md` in place of `.html`.
 """
+EXAMPLES = "# Examples\n\nPrograms of the repository, run by its tests.\n"
 INCLUDE = re.compile(r"^<!-- include: (?P<path>\S+) (?P<heading>.+) -->$", re.MULTILINE)
 COMMENT = re.compile(r"<!--(?! include: | sections of ).*?-->\n?", re.DOTALL)
 LINK = re.compile(r"(?P<mark>!?)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^)\s]+)\)")
@@ -86,8 +87,9 @@ def _examples() -> Iterator[tuple[str, tuple[str, str]]]:
         body = f'# {name}\n\n{markdown(docstring)}\n\n```python title="{inside}"\n'
         yield shown, (inside.as_posix(), f"{body}{source.rstrip()}\n```\n")
         rows.append(f"| [{name}]({inside.relative_to('examples')}) | {summary(docstring)} |")
-    text = "# Examples\n\nPrograms of the repository, run by its tests.\n\n"
-    text += "| program | purpose |\n|---|---|\n"
+    home = ROOT / "examples" / "README.md"
+    text = home.read_text("utf-8") if home.is_file() else EXAMPLES
+    text += "\n## Every file\n\n| file | purpose |\n|---|---|\n"
     yield "examples/index.md", ("examples/README.md", text + "\n".join(rows) + "\n")
 
 
