@@ -23,6 +23,7 @@ test clients behaviour coverage coverage-core mutants: export TMPDIR := $(if $(I
 DEMO := $(VENV)/.demo
 DEV := $(VENV)/.dev
 MUTANTS := $(VENV)/.mutants
+DOCS := $(VENV)/.docs
 
 # The packages that import `langgraph`, in exact versions: an environment of their own.
 ECOSYSTEM := .venv-ecosystem
@@ -41,7 +42,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 DATABASE ?= audit.db
 
-.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants docs-test lint format format-check types typing bench figures charts counts differential ecosystem behaviour faults promises picture house clean
+.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants docs docs-test lint format format-check types typing bench figures charts counts differential ecosystem behaviour faults promises picture house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -72,8 +73,14 @@ coverage-core: $(DEV)
 mutants: $(MUTANTS)
 	$(BIN)/python -m tests.mutation $(ARGS)
 
-docs-test: $(DEV)
+# Pages, examples and the site. In CI its browser is installed if apt has one.
+docs-test: $(DEV) $(DOCS)
+	$(if $(CI),@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null 2>&1 || true)
 	$(BIN)/python -m pytest tests/docs -n $(WORKERS) $(ARGS)
+
+# A static folder, `site/`, which opens without a server and without a network.
+docs: $(DOCS)
+	$(BIN)/python -m tests.support.site.build $(ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff check .
@@ -137,6 +144,7 @@ promises: $(DEV)
 
 picture: $(DEV)
 	$(BIN)/python -m tests.support.layers_picture
+	$(BIN)/python -m tests.support.site.pictures
 
 house: $(DEV)
 	$(BIN)/python -m tests.support.house
@@ -156,6 +164,11 @@ $(DEMO): $(BIN)/pip pyproject.toml
 $(DEV): $(BIN)/pip pyproject.toml
 	$(PIP) -e '.[dev]'
 	@touch $(DEMO) $@
+
+# The generator and every extra: the reference shows what they export.
+$(DOCS): $(BIN)/pip pyproject.toml
+	$(PIP) -e '.[docs]'
+	@touch $@
 
 $(MUTANTS): $(DEV) pyproject.toml
 	$(PIP) -e '.[mutants]'
