@@ -1,28 +1,32 @@
 """Keyword arguments of the methods that run a graph."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Generic, Literal, Required, TypedDict, cast
 
 from actorgraph.errors import InvalidConfigError, did_you_mean
-from actorgraph.ports import Store
-from actorgraph.values.commands import RunControl
+from actorgraph.ports import Saver, Store
+from actorgraph.values.commands import Command, RunControl
+from actorgraph.values.configs import Config
 from actorgraph.values.policies import All, DurabilityMode, StreamMode
+from actorgraph.values.schema_types import ContextT, OwnInputT
 from actorgraph.values.stream_items import StreamVersion, WhenFull
+
+RunInput = OwnInputT | Command[Any] | None
+"""What a run takes: an input, a Command, or None to continue the thread."""
 
 NodeNames = All | Sequence[str] | None
 Modes = StreamMode | Sequence[StreamMode]
+OtherMode = Literal["updates", "messages", "custom", "checkpoints", "tasks", "debug", "tools"]
+"""Each stream mode but "values", with which `ainvoke` returns a list of chunks."""
 
 
-class CallOptions(TypedDict, total=False):
-    """Options of every method that runs a graph.
+class RunOptions(TypedDict, Generic[ContextT], total=False):
+    """Options of every method that runs a graph; `CallOptions` has one more.
 
     Attributes:
         durability: "sync", "async" or "exit"; default the graph's, which is "sync".
         interrupt_before: nodes to pause before, or "*"; default the graph's.
         interrupt_after: nodes to pause after, or "*"; default the graph's.
-        output_keys: keys of the state to return, or to show in "values" chunks. Default the
-            output schema for `ainvoke`, the whole state for `astream`. One name gives the bare
-            value.
         print_mode: stream modes whose chunks to print to standard output.
         debug: print "updates" and "values"; default the argument of `compile`.
         control: a `RunControl` with which other code can ask the run to store and stop.
@@ -44,18 +48,29 @@ class CallOptions(TypedDict, total=False):
     durability: DurabilityMode | None
     interrupt_before: NodeNames
     interrupt_after: NodeNames
-    output_keys: str | Sequence[str] | None
     control: RunControl | None
     deadline_s: float | None
     strict_resume: bool
     replay: Literal["execute", "recorded"]
-    context: Any
+    context: ContextT | None
     stores: Mapping[str, Store] | None
     print_mode: Modes
     debug: bool
 
 
-class InvokeOptions(CallOptions, total=False):
+class CallOptions(RunOptions[ContextT], Generic[ContextT], total=False):
+    """Options of every method that runs a graph: `RunOptions`, and the keys that it returns.
+
+    Attributes:
+        output_keys: keys of the state to return, or to show in "values" chunks. Default the
+            output schema for `ainvoke`, the whole state for `astream`. One name gives the bare
+            value.
+    """
+
+    output_keys: str | Sequence[str] | None
+
+
+class InvokeOptions(CallOptions[ContextT], Generic[ContextT], total=False):
     """Options of `ainvoke`: `CallOptions` and one about chunks.
 
     Attributes:
@@ -66,12 +81,16 @@ class InvokeOptions(CallOptions, total=False):
     subgraphs: bool
 
 
-class ReadingOptions(TypedDict, total=False):
-    """Options of `astream` about how its chunks are read.
+class FlatRunOptions(RunOptions[ContextT], Generic[ContextT], total=False):
+    """Options of `ainvoke` that don't change the type of its result."""
+
+    subgraphs: bool
+
+
+class BufferOptions(TypedDict, total=False):
+    """Options of `astream` about the buffer between the run and its reader.
 
     Attributes:
-        subgraphs: also read the runs of subgraphs; every chunk then carries its namespace.
-        version: "v2" makes every chunk a `StreamPart` dict; default "v1": bare chunks or tuples.
         print_mode: modes to print to standard output as well.
         debug: print "updates" and "values".
         buffer: chunks by which the run may be ahead of the reader; default 256.
@@ -80,16 +99,133 @@ class ReadingOptions(TypedDict, total=False):
             stream raises `SlowReaderError`.
     """
 
-    subgraphs: bool
-    version: StreamVersion
     print_mode: Modes
     debug: bool
     buffer: int
     when_full: WhenFull
 
 
-class StreamOptions(CallOptions, ReadingOptions, total=False):
+class ReadingOptions(BufferOptions, total=False):
+    """Options of `astream` about how its chunks are read: `BufferOptions`, and their shape.
+
+    Attributes:
+        subgraphs: also read the runs of subgraphs; every chunk then carries its namespace.
+        version: "v2" makes every chunk a `StreamPart` dict; default "v1": bare chunks or tuples.
+    """
+
+    subgraphs: bool
+    version: StreamVersion
+
+
+class StreamOptions(CallOptions[ContextT], ReadingOptions, Generic[ContextT], total=False):
     """Options of `astream`: `CallOptions` and `ReadingOptions`."""
+
+
+class ChunkOptions(RunOptions[ContextT], BufferOptions, Generic[ContextT], total=False):
+    """Options of `astream` that don't change the type of its chunks."""
+
+
+class FlatOptions(ChunkOptions[ContextT], Generic[ContextT], total=False):
+    """Options of `astream` with which its chunks are bare, or pairs with their mode."""
+
+    subgraphs: Literal[False]
+    version: Literal["v1"]
+
+
+class NestedOptions(ChunkOptions[ContextT], Generic[ContextT], total=False):
+    """Options of `astream` with which its chunks carry their namespace."""
+
+    subgraphs: Required[Literal[True]]
+    version: Literal["v1"]
+
+
+class PartOptions(ChunkOptions[ContextT], Generic[ContextT], total=False):
+    """Options of `astream` with which each chunk is a `StreamPart`."""
+
+    subgraphs: bool
+    version: Required[Literal["v2"]]
+
+
+class EventOptions(CallOptions[ContextT], BufferOptions, Generic[ContextT], total=False):
+    """Options of `astream_events`: `CallOptions`, `BufferOptions`, and filters of version "v2".
+
+    Attributes:
+        include_names: only events of runnables with these names; likewise the next ones.
+        include_types: of these types, such as "chain".
+        include_tags: with one of these tags.
+        exclude_names: no event of runnables with these names; likewise the next ones.
+        exclude_types: of these types.
+        exclude_tags: with one of these tags.
+    """
+
+    include_names: Sequence[str] | None
+    include_types: Sequence[str] | None
+    include_tags: Sequence[str] | None
+    exclude_names: Sequence[str] | None
+    exclude_types: Sequence[str] | None
+    exclude_tags: Sequence[str] | None
+
+
+class ThreadOptions(TypedDict, total=False):
+    """Options that address a thread, or one of its checkpoints, instead of a config.
+
+    Attributes:
+        thread_id: the thread.
+        checkpoint_id: the checkpoint; default the newest.
+    """
+
+    thread_id: str | None
+    checkpoint_id: str | None
+
+
+class UpdateOptions(ThreadOptions, total=False):
+    """Options of `aupdate_state`: the thread (`ThreadOptions`), and one about the node.
+
+    Attributes:
+        strict: refuse an update if it is not known which node it is from.
+    """
+
+    strict: bool
+
+
+class ForkOptions(ThreadOptions, total=False):
+    """Options of `afork_state`: the source thread (`ThreadOptions`), and the target's saver.
+
+    Attributes:
+        saver: where to store the new thread, e.g. that of another compiled graph; default the
+            graph's own.
+    """
+
+    saver: Saver | None
+
+
+class TimelineOptions(TypedDict, total=False):
+    """Options of `aget_timeline`.
+
+    Attributes:
+        thread_id: the thread, instead of `config`.
+        before: a config or a checkpoint id; only steps of older checkpoints.
+        limit: the most checkpoints to read; None for all.
+    """
+
+    thread_id: str | None
+    before: Config | str | None
+    limit: int | None
+
+
+class HistoryOptions(TimelineOptions, total=False):
+    """Options of `aget_state_history`.
+
+    Attributes:
+        thread_id: the thread, instead of `config`.
+        before: a config or a checkpoint id; only checkpoints older than that one.
+        limit: the most snapshots; default all.
+        filter: metadata that must be equal, e.g. `{"source": "loop"}`.
+        lineage: list only the newest checkpoint, or the one in `config`, and its ancestors.
+    """
+
+    filter: Mapping[str, Any] | None
+    lineage: bool
 
 
 _CALL = tuple(CallOptions.__annotations__)

@@ -8,8 +8,7 @@ import warnings
 from collections.abc import Callable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from types import GenericAlias
-from typing import Any, Self
+from typing import Any, Self, Unpack, overload
 
 from actorgraph.channels import Channel
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError
@@ -17,6 +16,7 @@ from actorgraph.errors.texts import plain
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_names, node_policies
 from actorgraph.plan.langgraph_nodes import check_langgraph_node
+from actorgraph.plan.node_options import NodeOptions
 from actorgraph.plan.old_names import old_names
 from actorgraph.plan.schema import (
     Managed,
@@ -29,6 +29,16 @@ from actorgraph.plan.schema import (
 )
 from actorgraph.values.constants import END, HANDLER_PREFIX, START
 from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
+from actorgraph.values.schema_types import (
+    BuilderTypes,
+    DeclaredContextT,
+    InputT,
+    NodeAction,
+    OutputT,
+    OwnInputT,
+    StateFunction,
+    StateT,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +82,7 @@ class BranchSpec:
     inline: bool | None = None
 
 
-class GraphBuilder:
+class GraphBuilder(BuilderTypes[StateT, DeclaredContextT, InputT, OutputT]):
     """Collects nodes and edges.
 
     Args:
@@ -85,9 +95,25 @@ class GraphBuilder:
         SchemaError: a schema can't be read.
     """
 
-    # Any number of type parameters is accepted: `StateGraph[State]`, `StateGraph[State, Context]`.
-    __class_getitem__ = classmethod(GenericAlias)
-
+    @overload
+    def __init__(
+        self,
+        state_schema: type[StateT],
+        context_schema: type[DeclaredContextT] | None = None,
+        *,
+        input_schema: type[InputT] | None = None,
+        output_schema: type[OutputT] | None = None,
+    ) -> None: ...
+    # What is no class, such as `Annotated[list[str], add]`, has no type that could be inferred.
+    @overload
+    def __init__(
+        self: "GraphBuilder[Any, Any, Any, Any]",
+        state_schema: object,
+        context_schema: object = None,
+        *,
+        input_schema: object = None,
+        output_schema: object = None,
+    ) -> None: ...
     @old_names(config_schema="context_schema", input="input_schema", output="output_schema")
     def __init__(
         self,
@@ -154,11 +180,45 @@ class GraphBuilder:
         """The managed values of all schemas, by key."""
         return {key: rule for one in self.read_schemas for key, rule in one.managed.items()}
 
+    @overload
+    def add_node(
+        self,
+        node: str,
+        action: NodeAction[StateT],
+        *,
+        input_schema: None = None,
+        **options: Unpack[NodeOptions],
+    ) -> Self: ...
+    @overload
+    def add_node(
+        self,
+        node: NodeAction[StateT],
+        *,
+        input_schema: None = None,
+        **options: Unpack[NodeOptions],
+    ) -> Self: ...
+    @overload
+    def add_node(
+        self,
+        node: str,
+        action: NodeAction[OwnInputT],
+        *,
+        input_schema: type[OwnInputT],
+        **options: Unpack[NodeOptions],
+    ) -> Self: ...
+    @overload
+    def add_node(
+        self,
+        node: NodeAction[OwnInputT],
+        *,
+        input_schema: type[OwnInputT],
+        **options: Unpack[NodeOptions],
+    ) -> Self: ...
     @old_names(retry="retry_policy", input="input_schema")
     def add_node(
         self,
-        node: str | Callable[..., Any],
-        action: Callable[..., Any] | None = None,
+        node: Any,
+        action: Any = None,
         *,
         input_schema: Any = None,
         retry_policy: node_policies.Retry = None,
@@ -267,7 +327,7 @@ class GraphBuilder:
     def add_conditional_edges(
         self,
         source: str,
-        path: Callable[..., Any],
+        path: StateFunction[StateT],
         path_map: Mapping[Any, str] | Sequence[str] | None = None,
         *,
         inline: bool | None = None,
@@ -311,7 +371,7 @@ class GraphBuilder:
         return self
 
     def add_sequence(
-        self, nodes: Sequence[Callable[..., Any] | tuple[str, Callable[..., Any]]]
+        self, nodes: Sequence[NodeAction[StateT] | tuple[str, NodeAction[StateT]]]
     ) -> Self:
         """Add nodes that run one after another.
 
@@ -337,7 +397,7 @@ class GraphBuilder:
 
     def set_conditional_entry_point(
         self,
-        path: Callable[..., Any],
+        path: StateFunction[StateT],
         path_map: Mapping[Any, str] | Sequence[str] | None = None,
         *,
         inline: bool | None = None,

@@ -8,14 +8,13 @@ question (`mark_invalid_resume`).
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, ClassVar, Final, Generic, Literal, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, Literal, cast
 
 from actorgraph.errors import GraphInterrupt
 from actorgraph.errors.texts import plain, storable
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.policies import TimeoutPolicy
-
-N = TypeVar("N", bound=str)
+from actorgraph.values.schema_types import DestinationT, OwnResultT
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class ToolOutput:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command(ToolOutput, Generic[N]):
+class Command(ToolOutput, Generic[DestinationT]):
     """An update and a route in one: what a node may return, or a caller may pass as input.
 
     Args:
@@ -65,7 +64,7 @@ class Command(ToolOutput, Generic[N]):
     graph: str | None = None
     update: Any = None
     resume: Any = None
-    goto: "Send | N | Sequence[Send | N]" = ()
+    goto: "Send | DestinationT | Sequence[Send | DestinationT]" = ()
 
     PARENT: ClassVar[Literal["__parent__"]] = "__parent__"
 
@@ -165,11 +164,8 @@ def is_invalid_resume(error: BaseException) -> bool:
     return refused_question(error) is not None
 
 
-OutputT = TypeVar("OutputT")
-
-
 @dataclass(frozen=True)  # no slots: GraphOutput[T](...) sets an attribute
-class GraphOutput(Generic[OutputT]):
+class GraphOutput(Generic[OwnResultT]):
     """A run's output and its open questions.
 
     `result["key"]` and `"key" in result` read the value, and `"__interrupt__"` the questions, for
@@ -180,7 +176,7 @@ class GraphOutput(Generic[OutputT]):
         interrupts: the open questions; () when the run is done.
     """
 
-    value: OutputT
+    value: OwnResultT
     interrupts: tuple[Interrupt, ...] = ()
 
     def __getitem__(self, key: str) -> Any:

@@ -1,9 +1,10 @@
 """StateSnapshot: the state of a thread as callers get it."""
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.run import TaskPath
+from actorgraph.values.schema_types import SnapshotT
 
 
 class PregelTask(NamedTuple):
@@ -26,7 +27,7 @@ class PregelTask(NamedTuple):
     result: Any = None
 
 
-class StateSnapshot(NamedTuple):
+class StateSnapshot(NamedTuple, Generic[SnapshotT]):
     """The state of a thread at one checkpoint.
 
     Attributes:
@@ -40,7 +41,7 @@ class StateSnapshot(NamedTuple):
         interrupts: the questions of all tasks.
     """
 
-    values: Any
+    values: SnapshotT
     next: tuple[str, ...]
     config: dict[str, Any]
     metadata: dict[str, Any] | None

@@ -5,9 +5,10 @@ arrives bare, as a pair, as a triple, or, with `version="v2"`, as one of the dic
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Generic, Literal, NotRequired, TypedDict
 
 from actorgraph.values.commands import Interrupt
+from actorgraph.values.schema_types import SnapshotT
 
 Namespace = tuple[str, ...]
 """The run that a chunk is from: () for the root run, one `node:task id` per level below it."""
@@ -72,7 +73,7 @@ class CheckpointTask(TypedDict):
     state: Any
 
 
-class CheckpointPayload(TypedDict):
+class CheckpointPayload(TypedDict, Generic[SnapshotT]):
     """A checkpoint, as `get_state` would show it.
 
     Keys:
@@ -82,27 +83,27 @@ class CheckpointPayload(TypedDict):
 
     config: dict[str, Any] | None
     metadata: dict[str, Any]
-    values: Any
+    values: SnapshotT
     next: list[str]
     parent_config: dict[str, Any] | None
     tasks: list[CheckpointTask]
 
 
-class DebugPayload(TypedDict):
+class DebugPayload(TypedDict, Generic[SnapshotT]):
     """A `tasks` or `checkpoints` payload with its superstep and its time, ISO 8601 UTC."""
 
     step: int
     timestamp: str
     type: Literal["checkpoint", "task", "task_result"]
-    payload: CheckpointPayload | TaskPayload | TaskResultPayload
+    payload: CheckpointPayload[SnapshotT] | TaskPayload | TaskResultPayload
 
 
-class ValuesStreamPart(TypedDict):
+class ValuesStreamPart(TypedDict, Generic[SnapshotT]):
     """The output after a superstep that changed it, and the open questions."""
 
     type: Literal["values"]
     ns: Namespace
-    data: Any
+    data: SnapshotT
     interrupts: tuple[Interrupt, ...]
 
 
@@ -130,12 +131,12 @@ class CustomStreamPart(TypedDict):
     data: Any
 
 
-class CheckpointStreamPart(TypedDict):
+class CheckpointStreamPart(TypedDict, Generic[SnapshotT]):
     """A checkpoint was stored."""
 
     type: Literal["checkpoints"]
     ns: Namespace
-    data: CheckpointPayload
+    data: CheckpointPayload[SnapshotT]
 
 
 class TasksStreamPart(TypedDict):
@@ -146,12 +147,12 @@ class TasksStreamPart(TypedDict):
     data: TaskPayload | TaskResultPayload
 
 
-class DebugStreamPart(TypedDict):
+class DebugStreamPart(TypedDict, Generic[SnapshotT]):
     """A checkpoint or a task, with its superstep and its time."""
 
     type: Literal["debug"]
     ns: Namespace
-    data: DebugPayload
+    data: DebugPayload[SnapshotT]
 
 
 class ToolsStreamPart(TypedDict):
@@ -163,13 +164,13 @@ class ToolsStreamPart(TypedDict):
 
 
 StreamPart = (
-    ValuesStreamPart
+    ValuesStreamPart[SnapshotT]
     | UpdatesStreamPart
     | MessagesStreamPart
     | CustomStreamPart
-    | CheckpointStreamPart
+    | CheckpointStreamPart[SnapshotT]
     | TasksStreamPart
-    | DebugStreamPart
+    | DebugStreamPart[SnapshotT]
     | ToolsStreamPart
 )
 """Every chunk under `version="v2"`; `part["type"]` is its mode."""

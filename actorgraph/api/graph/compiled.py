@@ -4,39 +4,52 @@ Its parts: `setup` (construction, base of the others), `run`, `state` and `descr
 blocking versions of their methods, changed copies, the cache, and its use as a Runnable.
 """
 
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Self, TypeVar, cast, overload
+from typing import Any, Literal, Self, TypeVar, Unpack, cast, overload
 
 from actorgraph.api import config as configs
-from actorgraph.api.blocking import StreamWaiting, read_on, refuse_in_loop
+from actorgraph.api.blocking import read_on
 from actorgraph.api.graph.arguments import stores_of
 from actorgraph.api.graph.describe import DescriptionMethods
-from actorgraph.api.graph.invoke import RunMethods
 from actorgraph.api.graph.runnable import adopt, borrowed, imported_runnable
 from actorgraph.api.graph.setup import Config, renamed
 from actorgraph.api.graph.state import StateMethods
-from actorgraph.api.options import check_names
+from actorgraph.api.options import (
+    CallOptions,
+    FlatRunOptions,
+    ForkOptions,
+    HistoryOptions,
+    InvokeOptions,
+    OtherMode,
+    RunInput,
+    ThreadOptions,
+    TimelineOptions,
+    UpdateOptions,
+    check_names,
+)
 from actorgraph.api.pages import Pages
 from actorgraph.api.savers.adapt import adapt_checkpointer
-from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.errors import InvalidConfigError, did_you_mean
-from actorgraph.loops import in_event_loop
 from actorgraph.ports import Cache
 from actorgraph.runtime.task.result_cache import cache_namespace
 from actorgraph.values.checkpoint import ResumeTarget
-from actorgraph.values.commands import Command
+from actorgraph.values.commands import Command, GraphOutput
 from actorgraph.values.configs import merge_configs
-from actorgraph.values.policies import Durability, DurabilityMode
+from actorgraph.values.policies import Durability, DurabilityMode, StreamMode
+from actorgraph.values.schema_types import ContextT, InputT, OutputT, ResultT, StateT, ValuesT
 from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.values.stream_items import StreamVersion
 from actorgraph.values.timeline import TimelineStep
 
 T = TypeVar("T")
 _COPIED = ("name", "checkpointer", "store", "stores", "config")
 
 
-class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
+class CompiledStateGraph(
+    StateMethods[StateT, ContextT, InputT, OutputT, ValuesT, ResultT],
+    DescriptionMethods[StateT, ContextT, InputT, OutputT, ValuesT, ResultT],
+):
     """A compiled graph: immutable, shared by any number of runs, threads and event loops.
 
     Made by `StateGraph.compile()`. With a checkpointer every call takes
@@ -47,30 +60,64 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
 
     # --- sync API ---
 
+    @overload
+    def invoke(
+        self,
+        input: RunInput[InputT],
+        config: Config | None = None,
+        *,
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v1"] = "v1",
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> ResultT: ...
+    @overload
+    def invoke(
+        self,
+        input: RunInput[InputT],
+        config: Config | None = None,
+        *,
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v2"],
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> GraphOutput[OutputT]: ...
+    @overload
+    def invoke(
+        self,
+        input: RunInput[InputT],
+        config: Config | None = None,
+        *,
+        stream_mode: OtherMode | Sequence[StreamMode],
+        version: StreamVersion = "v1",
+        **options: Unpack[InvokeOptions[ContextT]],
+    ) -> list[Any]: ...
+    @overload
+    def invoke(
+        self,
+        input: RunInput[InputT],
+        config: Config | None = None,
+        *,
+        stream_mode: StreamMode | Sequence[StreamMode] = "values",
+        version: StreamVersion = "v1",
+        **options: Unpack[InvokeOptions[ContextT]],
+    ) -> Any: ...
     def invoke(self, input: Any, config: Config | None = None, **options: Any) -> Any:
         """Blocking version of `ainvoke`, with the same options. Refused inside an event loop."""
         check_names("invoke", options)
         graph = self.blocking_form()
         return graph.block_on("ainvoke", lambda: graph.ainvoke(input, config, **options))
 
-    def stream(self, input: Any, config: Config | None = None, **options: Any) -> Iterator[Any]:
-        """Blocking version of `astream`, with the same options. Refused inside an event loop."""
-        refuse_in_loop("astream")
-        check_names("stream", options)
-        return _blocking_stream(self.blocking_form(), input, config, options)
-
     @overload
     def get_state(
         self, config: Config, checkpoint_id: None = None, *, subgraphs: bool = False
-    ) -> StateSnapshot: ...
+    ) -> StateSnapshot[ValuesT]: ...
     @overload
     def get_state(
         self, config: str, checkpoint_id: str | None = None, *, subgraphs: bool = False
-    ) -> StateSnapshot | None: ...
+    ) -> StateSnapshot[ValuesT] | None: ...
     @overload
     def get_state(
         self, *, thread_id: str, checkpoint_id: str | None = None, subgraphs: bool = False
-    ) -> StateSnapshot | None: ...
+    ) -> StateSnapshot[ValuesT] | None: ...
     def get_state(self, config: Any = None, checkpoint_id: Any = None, **options: Any) -> Any:
         """Blocking version of `aget_state`.
 
@@ -82,21 +129,21 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         return self._read("aget_state", read)
 
     def get_state_history(
-        self, config: Config | str | None = None, **options: Any
-    ) -> Iterator[StateSnapshot]:
+        self, config: Config | str | None = None, **options: Unpack[HistoryOptions]
+    ) -> Iterator[StateSnapshot[ValuesT]]:
         """Blocking version of `aget_state_history`, with the same options.
 
         It blocks at the call and whenever a page is read; inside an event loop as `get_state`.
         """
 
-        async def begun() -> tuple[Pages[StateSnapshot], list[StateSnapshot]]:
+        async def begun() -> tuple[Pages[StateSnapshot[ValuesT]], list[StateSnapshot[ValuesT]]]:
             history = self.aget_state_history(config, **options)
-            pages = cast("Pages[StateSnapshot]", history)
+            pages = cast("Pages[StateSnapshot[ValuesT]]", history)
             return pages, await pages.page()
 
         pages, first = self._read("aget_state_history", begun)
 
-        def rest() -> Iterator[StateSnapshot]:
+        def rest() -> Iterator[StateSnapshot[ValuesT]]:
             page = first
             while page:
                 yield from page
@@ -105,7 +152,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         return rest()
 
     def get_timeline(
-        self, config: Config | str | None = None, **options: Any
+        self, config: Config | str | None = None, **options: Unpack[TimelineOptions]
     ) -> list[TimelineStep]:
         """Blocking version of `aget_timeline`, with the same options; as `get_state`."""
         return self._read("aget_timeline", partial(self.aget_timeline, config, **options))
@@ -119,7 +166,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         values: Any = None,
         as_node: str | None = None,
         task_id: str | None = None,
-        **options: Any,
+        **options: Unpack[UpdateOptions],
     ) -> dict[str, Any]:
         """Blocking version of `aupdate_state`, with the same options."""
         return self.block_on(
@@ -128,7 +175,10 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         )
 
     def bulk_update_state(
-        self, config: Config | str | None = None, supersteps: Any = (), **options: Any
+        self,
+        config: Config | str | None = None,
+        supersteps: Sequence[Any] = (),
+        **options: Unpack[ThreadOptions],
     ) -> dict[str, Any]:
         """Blocking version of `abulk_update_state`, with the same options."""
         return self.block_on(
@@ -139,7 +189,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         self,
         source: Config | str | None = None,
         target_thread_id: str | None = None,
-        **options: Any,
+        **options: Unpack[ForkOptions],
     ) -> dict[str, Any]:
         """Blocking version of `afork_state`, with the same options."""
         return self.block_on(
@@ -151,8 +201,8 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         thread: Config | str,
         target: ResumeTarget,
         command: Command[Any] | None = None,
-        **options: Any,
-    ) -> Any:
+        **options: Unpack[CallOptions[ContextT]],
+    ) -> ResultT:
         """Blocking version of `aresume_from`, with the same options."""
         check_names("resume_from", options)
         return self.block_on(
@@ -160,13 +210,16 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         )
 
     def resume(
-        self, thread: Config | str, command: Command[Any] | None = None, **options: Any
-    ) -> Any:
+        self,
+        thread: Config | str,
+        command: Command[Any] | None = None,
+        **options: Unpack[CallOptions[ContextT]],
+    ) -> ResultT:
         """Blocking version of `aresume`, with the same options."""
         check_names("resume", options)
         return self.block_on("aresume", lambda: self.aresume(thread, command, **options))
 
-    def retry(self, thread: Config | str, **options: Any) -> Any:
+    def retry(self, thread: Config | str, **options: Unpack[CallOptions[ContextT]]) -> ResultT:
         """Blocking version of `aretry`, with the same options."""
         check_names("retry", options)
         return self.block_on("aretry", lambda: self.aretry(thread, **options))
@@ -311,36 +364,3 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
 
 
 adopt(CompiledStateGraph)
-
-
-def _blocking_stream(
-    graph: CompiledStateGraph, input: Any, config: Config | None, options: Mapping[str, Any]
-) -> Iterator[Any]:
-    stream = graph.astream(input, config, **options)
-    stream.wait_for_reader()
-    waiting = StreamWaiting(plain=graph.plan.plain)
-    end = object()
-    try:
-        chunk = waiting.wait(partial(_next, stream, end))
-        here = waiting.chunk_waiting
-        while chunk is not end:
-            yield chunk
-            chunk = (
-                waiting.wait(partial(_next, stream, end))
-                if here is None
-                else stream.next_here(here, end)
-            )
-    finally:
-        # The generator may be freed by the garbage collector where nothing may block: inside
-        # a loop, or while the interpreter shuts down.
-        if in_event_loop() or sys.is_finalizing():
-            waiting.abandon(stream.abandon, stream.aclose)
-        else:
-            try:
-                waiting.wait(stream.aclose)
-            finally:
-                waiting.end()
-
-
-async def _next(stream: ChunkStream, end: object) -> Any:
-    return await anext(stream, end)

@@ -18,6 +18,7 @@ from actorgraph.plan.json_schema import channels_schema, described_type, json_sc
 from actorgraph.plan.plan import NodePlan
 from actorgraph.plan.schema import Managed
 from actorgraph.values.constants import ROOT, START
+from actorgraph.values.schema_types import ContextT, InputT, OutputT, ResultT, StateT, ValuesT
 
 if TYPE_CHECKING:
     from actorgraph.api.graph.drawable import DrawableGraph
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _Keys = str | Sequence[str]
 
 
-class DescriptionMethods(CompiledBase):
+class DescriptionMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, ResultT]):
     """Attributes and schemas that programs read, the drawing and the topology."""
 
     @property

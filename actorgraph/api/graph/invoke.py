@@ -2,41 +2,43 @@
 
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import anyio
-import msgspec
 
 from actorgraph.api import config as configs
 from actorgraph.api.blocking import refuse_in_loop
-from actorgraph.api.graph.setup import CompiledBase, Config, stopping_for
+from actorgraph.api.graph.setup import Config
+from actorgraph.api.graph.streaming import StreamMethods
 from actorgraph.api.graph.subgraphs import graph_at
 from actorgraph.api.options import (
     CALL_NAMES,
     CallOptions,
+    EventOptions,
+    FlatRunOptions,
     InvokeOptions,
-    StreamOptions,
+    OtherMode,
+    RunInput,
     check_names,
     invoke_options,
-    stream_options,
 )
 from actorgraph.api.streams import formats as results
 from actorgraph.api.streams.events import TransformerFactory
-from actorgraph.api.streams.formats import printer_of, stream_format_of
+from actorgraph.api.streams.formats import printer_of
 from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.errors import GraphInterrupt, InvalidConfigError, MissingExtraError
 from actorgraph.loops import on_trio
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.start import prepare
-from actorgraph.runtime.task.interop import check_pause, feeds_event_stream
-from actorgraph.runtime.task.nested import NestedPlace
+from actorgraph.runtime.task.interop import check_pause
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of
+from actorgraph.values.commands import GraphOutput
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.run import Interrupted
-from actorgraph.values.stream_items import Namespace, StreamVersion, namespace_of
+from actorgraph.values.schema_types import ContextT, InputT, OutputT, ResultT, StateT, ValuesT
+from actorgraph.values.stream_items import Namespace, StreamVersion
 
 if TYPE_CHECKING:
     from actorgraph.api.streams.chain_events import ChainEvents
@@ -44,11 +46,51 @@ if TYPE_CHECKING:
     from actorgraph.api.streams.run_stream import AsyncGraphRunStream, GraphRunStream
 
 
-class RunMethods(CompiledBase):
+class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, ResultT]):
     """One run, a batch of runs, and the chunks and typed events of a run."""
 
     stream_transformers: tuple[TransformerFactory, ...] = ()
 
+    @overload
+    async def ainvoke(
+        self,
+        input: RunInput[InputT],
+        config: Config | None = None,
+        *,
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v1"] = "v1",
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> ResultT: ...
+    @overload
+    async def ainvoke(
+        self,
+        input: RunInput[InputT],
+        config: Config | None = None,
+        *,
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v2"],
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> GraphOutput[OutputT]: ...
+    @overload
+    async def ainvoke(
+        self,
+        input: RunInput[InputT],
+        config: Config | None = None,
+        *,
+        stream_mode: OtherMode | Sequence[StreamMode],
+        version: StreamVersion = "v1",
+        **options: Unpack[InvokeOptions[ContextT]],
+    ) -> list[Any]: ...
+    @overload
+    async def ainvoke(
+        self,
+        input: RunInput[InputT],
+        config: Config | None = None,
+        *,
+        stream_mode: StreamMode | Sequence[StreamMode] = "values",
+        version: StreamVersion = "v1",
+        **options: Unpack[InvokeOptions[ContextT]],
+    ) -> Any: ...
     async def ainvoke(
         self,
         input: Any,
@@ -56,7 +98,7 @@ class RunMethods(CompiledBase):
         *,
         stream_mode: StreamMode | Sequence[StreamMode] = "values",
         version: StreamVersion = "v1",
-        **options: Unpack[InvokeOptions],
+        **options: Unpack[InvokeOptions[Any]],
     ) -> Any:
         """Run the graph and return its output.
 
@@ -137,69 +179,61 @@ class RunMethods(CompiledBase):
         left = results.output_of(outcome, place)
         return results.result_of(self.plan, left, output_keys, version)
 
-    def astream(
+    @overload
+    async def abatch(
         self,
-        input: Any,
-        config: Config | None = None,
+        inputs: Sequence[RunInput[InputT]],
+        config: Config | Sequence[Config] | None = None,
         *,
-        stream_mode: StreamMode | Sequence[StreamMode] | None = None,
-        **options: Unpack[StreamOptions],
-    ) -> ChunkStream:
-        """Run the graph and stream its chunks as they are produced.
-
-        Args:
-            input: as in `ainvoke`.
-            config: as in `ainvoke`.
-            stream_mode: default "updates". "values": the state after each superstep;
-                "updates": what each task returned; "messages": chunks of messages as models
-                produce them; "custom": what nodes wrote to `get_stream_writer()`; "checkpoints",
-                "tasks", "debug": internals of the run. With a list every chunk carries its mode.
-            options: those of `ainvoke`, see `CallOptions`, and `subgraphs`, `version`,
-                `print_mode`, `debug`, `buffer` and `when_full`: see `ReadingOptions`.
-        Returns: an async iterator, also usable as `async with`. With sync durability a chunk is
-            delivered after what it reports is stored; custom chunks are delivered at once.
-        Raises: as `ainvoke`; arguments are checked before this returns.
-        """
-        call, reading = stream_options(options)
-        stream_mode = self.stream_mode if stream_mode is None else stream_mode
-        reading["debug"] = reading.get("debug", self.debug)
-        reader = stream_format_of(self.plan, stream_mode, reading)
-        config = self._bound(config)
-        place = self._place(config)
-
-        keys = call.get("output_keys")
-        bare = isinstance(keys, str) or (keys is None and self.plan.bare_state)
-
-        broadcast = reader.broadcast()
-        launch = self.make_launch(  # refuses bad arguments here, not at the first chunk
-            input,
-            config,
-            place=place,
-            options=call,
-            default_keys=self.plan.state_keys,
-            modes=tuple(reader.all_modes),
-            broadcast=broadcast,
-        )
-        launch = launch.with_bare_output() if bare else launch
-        if place is None and feeds_event_stream(launch.config):
-            # So that a chunk is reported before what the next nodes report.
-            broadcast.waits_for_reader = True
-
-        begun = partial(self._begun, launch, place, call)
-        return ChunkStream(begun, broadcast, reader, namespace_of(launch.address.namespace))
-
-    def _begun(self, launch: Launch, place: NestedPlace | None, call: CallOptions) -> Launch:
-        """Complete a launch when the first chunk is read.
-
-        Only then are the event loop, the context variables and the start of the deadline known.
-        """
-        return msgspec.structs.replace(
-            launch,
-            host=self._own_host() if place is None else launch.host,
-            context=copy_context(),
-            stopping=stopping_for(place, call),
-        )
-
+        return_exceptions: Literal[False] = False,
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v1"] = "v1",
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> list[ResultT]: ...
+    @overload
+    async def abatch(
+        self,
+        inputs: Sequence[RunInput[InputT]],
+        config: Config | Sequence[Config] | None = None,
+        *,
+        return_exceptions: Literal[False] = False,
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v2"],
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> list[GraphOutput[OutputT]]: ...
+    @overload
+    async def abatch(
+        self,
+        inputs: Sequence[RunInput[InputT]],
+        config: Config | Sequence[Config] | None = None,
+        *,
+        return_exceptions: Literal[True],
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v1"] = "v1",
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> list[ResultT | Exception]: ...
+    @overload
+    async def abatch(
+        self,
+        inputs: Sequence[RunInput[InputT]],
+        config: Config | Sequence[Config] | None = None,
+        *,
+        return_exceptions: Literal[True],
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v2"],
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> list[GraphOutput[OutputT] | Exception]: ...
+    @overload
+    async def abatch(
+        self,
+        inputs: Sequence[RunInput[InputT]],
+        config: Config | Sequence[Config] | None = None,
+        *,
+        return_exceptions: bool = False,
+        stream_mode: StreamMode | Sequence[StreamMode] = "values",
+        version: StreamVersion = "v1",
+        **options: Unpack[InvokeOptions[ContextT]],
+    ) -> list[Any]: ...
     async def abatch(
         self,
         inputs: Sequence[Any],
@@ -208,7 +242,7 @@ class RunMethods(CompiledBase):
         return_exceptions: bool = False,
         stream_mode: StreamMode | Sequence[StreamMode] = "values",
         version: StreamVersion = "v1",
-        **options: Unpack[InvokeOptions],
+        **options: Unpack[InvokeOptions[Any]],
     ) -> list[Any]:
         """Call `ainvoke` for each input, concurrently.
 
@@ -238,34 +272,107 @@ class RunMethods(CompiledBase):
         limit = configs.max_concurrency_of(bound) or len(calls)
         return await _all_of(calls, limit, return_exceptions=return_exceptions)
 
-    def batch(self, inputs: Sequence[Any], config: Any = None, **options: Any) -> list[Any]:
+    @overload
+    def batch(
+        self,
+        inputs: Sequence[RunInput[InputT]],
+        config: Config | Sequence[Config] | None = None,
+        *,
+        return_exceptions: Literal[False] = False,
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v1"] = "v1",
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> list[ResultT]: ...
+    @overload
+    def batch(
+        self,
+        inputs: Sequence[RunInput[InputT]],
+        config: Config | Sequence[Config] | None = None,
+        *,
+        return_exceptions: Literal[False] = False,
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v2"],
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> list[GraphOutput[OutputT]]: ...
+    @overload
+    def batch(
+        self,
+        inputs: Sequence[RunInput[InputT]],
+        config: Config | Sequence[Config] | None = None,
+        *,
+        return_exceptions: Literal[True],
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v1"] = "v1",
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> list[ResultT | Exception]: ...
+    @overload
+    def batch(
+        self,
+        inputs: Sequence[RunInput[InputT]],
+        config: Config | Sequence[Config] | None = None,
+        *,
+        return_exceptions: Literal[True],
+        stream_mode: Literal["values"] = "values",
+        version: Literal["v2"],
+        **options: Unpack[FlatRunOptions[ContextT]],
+    ) -> list[GraphOutput[OutputT] | Exception]: ...
+    @overload
+    def batch(
+        self,
+        inputs: Sequence[RunInput[InputT]],
+        config: Config | Sequence[Config] | None = None,
+        *,
+        return_exceptions: bool = False,
+        stream_mode: StreamMode | Sequence[StreamMode] = "values",
+        version: StreamVersion = "v1",
+        **options: Unpack[InvokeOptions[ContextT]],
+    ) -> list[Any]: ...
+    def batch(
+        self,
+        inputs: Sequence[Any],
+        config: Any = None,
+        *,
+        return_exceptions: bool = False,
+        stream_mode: StreamMode | Sequence[StreamMode] = "values",
+        version: StreamVersion = "v1",
+        **options: Unpack[InvokeOptions[Any]],
+    ) -> list[Any]:
         """Blocking version of `abatch`."""
         check_names("batch", options)
         alone = len(inputs) == 1
         graph = self.blocking_form()
         return graph.block_on(
-            "abatch", lambda: graph.abatch(inputs, config, **options), alone=alone
+            "abatch",
+            lambda: graph.abatch(
+                inputs,
+                config,
+                return_exceptions=return_exceptions,
+                stream_mode=stream_mode,
+                version=version,
+                **options,
+            ),
+            alone=alone,
         )
 
     @overload
     def astream_events(
         self,
-        input: Any,
+        input: RunInput[InputT],
         config: Config | None = None,
         *,
         version: Literal["v3"],
         transformers: Sequence[TransformerFactory] = (),
-        **options: Any,
+        **options: Unpack[EventOptions[ContextT]],
     ) -> "AsyncGraphRunStream": ...
 
     @overload
     def astream_events(
         self,
-        input: Any,
+        input: RunInput[InputT],
         config: Config | None = None,
         *,
         version: Literal["v1", "v2"] = "v2",
-        **options: Any,
+        **options: Unpack[EventOptions[ContextT]],
     ) -> "SpanStream | ChainEvents": ...
 
     def astream_events(
@@ -275,7 +382,7 @@ class RunMethods(CompiledBase):
         *,
         version: str = "v2",
         transformers: Sequence[TransformerFactory] = (),
-        **options: Any,
+        **options: Unpack[EventOptions[Any]],
     ) -> "AsyncGraphRunStream | SpanStream | ChainEvents":
         """Run the graph and read typed projections of it, or LangChain's events.
 
@@ -304,11 +411,12 @@ class RunMethods(CompiledBase):
                 the transformers.
             Exception: as `astream`.
         """
+        given: dict[str, Any] = {**options}
         if version in ("v1", "v2") and not transformers:
             if version == "v1" or _chain_events_here():
-                return self._read_chain_events(input, config, version, options)
-            return self._read_spans(input, config, options)
-        return self.read_events(input, config, version, transformers, options, blocking=False)
+                return self._read_chain_events(input, config, version, given)
+            return self._read_spans(input, config, given)
+        return self.read_events(input, config, version, transformers, given, blocking=False)
 
     def _read_chain_events(
         self, given: Any, config: Config | None, version: str, options: dict[str, Any]
@@ -359,15 +467,21 @@ class RunMethods(CompiledBase):
         return "LangGraph" if found is None else found.plan.name
 
     def stream_events(
-        self, input: Any, config: Config | None = None, *, version: str = "v3", **options: Any
+        self,
+        input: RunInput[InputT],
+        config: Config | None = None,
+        *,
+        version: Literal["v3"] = "v3",
+        transformers: Sequence[TransformerFactory] = (),
+        **options: Unpack[EventOptions[ContextT]],
     ) -> "GraphRunStream":
         """Blocking version of `astream_events`: projections are read with a plain `for`."""
         refuse_in_loop("astream_events")
         from actorgraph.api.streams.run_stream import GraphRunStream
 
-        transformers = options.pop("transformers", ())
+        given: dict[str, Any] = {**options}
         graph = self.blocking_form()
-        run = graph.read_events(input, config, version, transformers, options, blocking=True)
+        run = graph.read_events(input, config, version, transformers, given, blocking=True)
         return GraphRunStream(run)
 
     def read_events(
@@ -394,7 +508,7 @@ class RunMethods(CompiledBase):
         return AsyncGraphRunStream(pump)
 
 
-async def _chunks_of(stream: ChunkStream) -> list[Any]:
+async def _chunks_of(stream: ChunkStream[Any]) -> list[Any]:
     async with stream:
         return [chunk async for chunk in stream]
 

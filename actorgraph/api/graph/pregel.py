@@ -193,7 +193,7 @@ class _EveryGraph(type):
         return super().__subclasscheck__(subclass)
 
 
-class Pregel(CompiledStateGraph, metaclass=_EveryGraph):
+class Pregel(CompiledStateGraph[Any], metaclass=_EveryGraph):
     """Nodes that subscribe to channels and write to channels; it runs like a compiled graph.
 
     An input is written to the input channels and triggers their subscribers. The writes of

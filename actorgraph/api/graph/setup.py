@@ -7,7 +7,6 @@ from contextvars import copy_context
 from dataclasses import replace
 from datetime import timedelta
 from operator import is_
-from types import GenericAlias
 from typing import Any, Self, TypeVar, cast, get_args
 
 import msgspec
@@ -45,6 +44,15 @@ from actorgraph.superstep.nesting import nodes_of, stable_namespace
 from actorgraph.values.configs import Config, merge_configs
 from actorgraph.values.from_langgraph import LANGGRAPH_TYPES, input_from_langgraph
 from actorgraph.values.policies import Durability, DurabilityMode, RunPolicy, StreamMode
+from actorgraph.values.schema_types import (
+    ContextT,
+    GraphTypes,
+    InputT,
+    OutputT,
+    ResultT,
+    StateT,
+    ValuesT,
+)
 from actorgraph.values.stream_items import namespace_of
 
 T = TypeVar("T")
@@ -120,15 +128,11 @@ def renamed(plan: Plan, name: str | None) -> Plan:
     return replace(plan, name=name or "LangGraph")
 
 
-class CompiledBase:
+class CompiledBase(GraphTypes[StateT, ContextT, InputT, OutputT, ValuesT, ResultT]):
     """Holds a compiled graph's plan, saver and stores, and sets up runs. Immutable but its name.
 
     Base of `CompiledStateGraph`.
     """
-
-    # Any number of type parameters is accepted, as defaults of type variables need Python 3.13:
-    # `Pregel[Any]`, `CompiledStateGraph[State, Context]`. None has a meaning at run time.
-    __class_getitem__ = classmethod(GenericAlias)
 
     stream_mode: StreamMode | Sequence[StreamMode] = "updates"
     debug: bool = False

@@ -45,25 +45,26 @@ from actorgraph.values.commits import (
     StoredCheckpoint,
 )
 from actorgraph.values.ids import as_text
+from actorgraph.values.schema_types import ContextT, InputT, OutputT, ResultT, StateT, ValuesT
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.timeline import TimelineStep
 
 
-class StateMethods(RunMethods):
+class StateMethods(RunMethods[StateT, ContextT, InputT, OutputT, ValuesT, ResultT]):
     """Snapshots, history, updates and subgraphs; resuming, retrying and forking a thread."""
 
     @overload
     async def aget_state(
         self, config: Config, checkpoint_id: None = None, *, subgraphs: bool = False
-    ) -> StateSnapshot: ...
+    ) -> StateSnapshot[ValuesT]: ...
     @overload
     async def aget_state(
         self, config: str, checkpoint_id: str | None = None, *, subgraphs: bool = False
-    ) -> StateSnapshot | None: ...
+    ) -> StateSnapshot[ValuesT] | None: ...
     @overload
     async def aget_state(
         self, *, thread_id: str, checkpoint_id: str | None = None, subgraphs: bool = False
-    ) -> StateSnapshot | None: ...
+    ) -> StateSnapshot[ValuesT] | None: ...
     async def aget_state(
         self,
         config: Config | str | None = None,
@@ -71,7 +72,7 @@ class StateMethods(RunMethods):
         *,
         thread_id: str | None = None,
         subgraphs: bool = False,
-    ) -> StateSnapshot | None:
+    ) -> StateSnapshot[ValuesT] | None:
         """Return the state of a thread as it is now, or as one checkpoint recorded it.
 
         Args:
@@ -100,7 +101,7 @@ class StateMethods(RunMethods):
             return None
         return await self._with_states_below(found) if subgraphs else found
 
-    async def _with_states_below(self, found: StateSnapshot) -> StateSnapshot:
+    async def _with_states_below(self, found: StateSnapshot[ValuesT]) -> StateSnapshot[ValuesT]:
         tasks = [
             task._replace(state=await self.aget_state(task.state, subgraphs=True))
             if task.state
@@ -118,7 +119,7 @@ class StateMethods(RunMethods):
         before: Config | str | None = None,
         limit: int | None = None,
         lineage: bool = False,
-    ) -> AsyncIterator[StateSnapshot]:
+    ) -> AsyncIterator[StateSnapshot[ValuesT]]:
         """Iterate over the thread's checkpoints as snapshots, newest first, of all branches.
 
         Args:
@@ -277,8 +278,8 @@ class StateMethods(RunMethods):
         thread: Config | str,
         target: ResumeTarget,
         command: Command[Any] | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:
+        **options: Unpack[CallOptions[ContextT]],
+    ) -> ResultT:
         """Resume a thread from a checkpoint; from any but the newest, on a branch.
 
         Args:
@@ -296,13 +297,15 @@ class StateMethods(RunMethods):
         self,
         thread: Config | str,
         command: Command[Any] | None = None,
-        **options: Unpack[CallOptions],
-    ) -> Any:
+        **options: Unpack[CallOptions[ContextT]],
+    ) -> ResultT:
         """Resume a thread from its newest checkpoint; see `aresume_from`."""
         check_names("aresume", options)
         return await self.aresume_from(thread, Latest, command, **options)
 
-    async def aretry(self, thread: Config | str, **options: Unpack[CallOptions]) -> Any:
+    async def aretry(
+        self, thread: Config | str, **options: Unpack[CallOptions[ContextT]]
+    ) -> ResultT:
         """Run a failed thread's unfinished tasks again; finished ones are kept.
 
         If all have finished and folding their writes failed, all of them run again, on a copy of

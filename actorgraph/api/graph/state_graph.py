@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict, Unpack, overload
 
 from actorgraph.api.graph.arguments import check_parts
 from actorgraph.api.graph.compiled import CompiledStateGraph
@@ -17,9 +17,34 @@ from actorgraph.plan.graph_checks import check
 from actorgraph.ports import Cache, Checkpointer, Store
 from actorgraph.values.checkpoint import Migration
 from actorgraph.values.policies import All
+from actorgraph.values.schema_types import (
+    DeclaredContextT,
+    InputT,
+    OutputT,
+    PlainOutputT,
+    PlainStateT,
+    StateT,
+)
+
+Dict = dict[str, Any]
 
 
-class StateGraph(GraphBuilder):
+class CompileOptions(TypedDict, total=False):
+    """Options of `StateGraph.compile`, besides `checkpointer`; it explains them."""
+
+    cache: Cache | None
+    store: Store | None
+    stores: Mapping[str, Store] | None
+    interrupt_before: All | Sequence[str] | None
+    interrupt_after: All | Sequence[str] | None
+    debug: bool
+    name: str | None
+    strict: bool
+    transformers: Sequence[TransformerFactory] | None
+    migrations: Sequence[Migration]
+
+
+class StateGraph(GraphBuilder[StateT, DeclaredContextT, InputT, OutputT]):
     """A graph whose nodes read and update one shared state.
 
     Args:
@@ -32,6 +57,31 @@ class StateGraph(GraphBuilder):
         SchemaError: a schema can't be read.
     """
 
+    # Of a state that is a TypedDict or a bare value a run returns that; of any other class a dict.
+    @overload
+    def compile(
+        self: "StateGraph[PlainStateT, DeclaredContextT, InputT, PlainOutputT]",
+        checkpointer: Checkpointer = None,
+        **options: Unpack[CompileOptions],
+    ) -> CompiledStateGraph[PlainStateT, DeclaredContextT, InputT, PlainOutputT]: ...
+    @overload
+    def compile(
+        self: "StateGraph[StateT, DeclaredContextT, InputT, PlainOutputT]",
+        checkpointer: Checkpointer = None,
+        **options: Unpack[CompileOptions],
+    ) -> CompiledStateGraph[
+        StateT, DeclaredContextT, InputT | Dict, PlainOutputT, Dict, PlainOutputT
+    ]: ...
+    @overload
+    def compile(
+        self: "StateGraph[PlainStateT, DeclaredContextT, InputT, OutputT]",
+        checkpointer: Checkpointer = None,
+        **options: Unpack[CompileOptions],
+    ) -> CompiledStateGraph[PlainStateT, DeclaredContextT, InputT, OutputT, PlainStateT, Dict]: ...
+    @overload
+    def compile(
+        self, checkpointer: Checkpointer = None, **options: Unpack[CompileOptions]
+    ) -> CompiledStateGraph[StateT, DeclaredContextT, InputT | Dict, OutputT, Dict, Dict]: ...
     def compile(
         self,
         checkpointer: Checkpointer = None,
@@ -46,7 +96,7 @@ class StateGraph(GraphBuilder):
         strict: bool = False,
         transformers: Sequence[TransformerFactory] | None = None,
         migrations: Sequence[Migration] = (),
-    ) -> CompiledStateGraph:
+    ) -> Any:
         """Validate the graph and make it runnable. The builder may be changed and compiled again.
 
         Args:
@@ -78,7 +128,7 @@ class StateGraph(GraphBuilder):
             plan = replace(plan, migrations=tuple(migrations))
             check_migrations(plan)
         supplied: Any = {"store": store, "stores": stores, "cache": cache}
-        graph = CompiledStateGraph(plan, checkpointer, builder=self, **supplied)
+        graph: CompiledStateGraph = CompiledStateGraph(plan, checkpointer, builder=self, **supplied)
         self.compiled = True
         graph.debug, graph.stream_transformers = debug, tuple(transformers or ())
         return graph

@@ -8,7 +8,7 @@ generator that holds a task group early is an error on asyncio and on trio. Read
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextvars import copy_context
-from typing import Any, Self
+from typing import Any, Generic, Self
 
 import anyio
 
@@ -23,6 +23,7 @@ from actorgraph.runtime.run.supervisor import Supervisor, SupervisorStatistics
 from actorgraph.runtime.task.interop import check_pause
 from actorgraph.runtime.task.nested import note_end, raise_above
 from actorgraph.values.run import Escaped, Failed, Interrupted, RunOutcome
+from actorgraph.values.schema_types import ChunkT
 from actorgraph.values.stream_items import Namespace, StreamItem, namespace_of
 
 _BACKGROUND: set["asyncio.Task[None]"] = set()
@@ -132,7 +133,7 @@ class _StreamedRun:
         return None if self._supervisor is None else self._supervisor.statistics()
 
 
-class ChunkStream(Closing, AsyncIterator[Any]):
+class ChunkStream(Closing, AsyncIterator[ChunkT], Generic[ChunkT]):
     """The chunks of one run. Iterate it once; use it as `async with` to wait for the run's end.
 
     The run may be up to `buffer` chunks ahead of the reader. Leaving the stream early ends the
@@ -160,7 +161,7 @@ class ChunkStream(Closing, AsyncIterator[Any]):
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Any:
+    async def __anext__(self) -> ChunkT:
         """Return the next chunk, in the shape that was asked for.
 
         Raises:
@@ -181,7 +182,7 @@ class ChunkStream(Closing, AsyncIterator[Any]):
             raise StopAsyncIteration
         return self._format.shaped(item)
 
-    async def pull(self) -> Any:
+    async def pull(self) -> ChunkT | None:
         """Return the next chunk; None at the end. Cancelling this does not end the run."""
         item = await self._next()
         return None if item is None else self._format.shaped(item)

@@ -27,12 +27,13 @@ from actorgraph.plan.json_schema import json_schema
 from actorgraph.plan.mentions import MARK
 from actorgraph.ports import Store
 from actorgraph.runtime.mailbox import Gate
-from actorgraph.runtime.task.runtime import ContextT, Runtime, beat_nothing
+from actorgraph.runtime.task.runtime import Runtime, beat_nothing
 from actorgraph.runtime.task.scope import TaskCalls, TaskScope, current
 from actorgraph.superstep.calls import step_id
 from actorgraph.values.commands import Interrupt, mark_invalid_resume
 from actorgraph.values.ids import as_text, interrupt_id
 from actorgraph.values.run import ExecutionInfo, ServerInfo
+from actorgraph.values.schema_types import ContextT
 
 
 def injected(names: tuple[str, ...], scope: TaskScope) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import msgspec
 
@@ -19,6 +19,7 @@ from actorgraph.ports import Store
 from actorgraph.superstep.limits import DEADLINE
 from actorgraph.values.commands import RunControl
 from actorgraph.values.run import ExecutionInfo, ServerInfo
+from actorgraph.values.schema_types import ContextT
 
 
 class Stopping(msgspec.Struct, frozen=True):
@@ -68,7 +69,6 @@ class Stopping(msgspec.Struct, frozen=True):
         return Stopping(own.control, min(ends, default=None))
 
 
-ContextT = TypeVar("ContextT")
 NO_STORES: Mapping[str, Store] = MappingProxyType({})
 
 
