@@ -28,6 +28,7 @@ from actorgraph.api.streams.run_stream import (
     SubgraphRunStream,
     SubgraphTransformer,
 )
+from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.runtime.task.messages import get_message_writer
 from actorgraph.runtime.task.scope import get_stream_writer
 
@@ -36,6 +37,7 @@ __all__ = [
     "AsyncMessageStream",
     "AsyncSubgraphRunStream",
     "CheckpointsTransformer",
+    "ChunkStream",
     "CustomTransformer",
     "DebugTransformer",
     "GraphRunStream",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypedDict, Unpack, cast
 
 import anyio.to_thread
 import msgspec
@@ -153,7 +153,18 @@ async def _move_thread(mover: "_Mover", source: SourceDatabase, decoder: Decoder
         return _refused(report, [f"it is damaged: {error!r}"])
 
 
-def migrate(source: str | Path, saver: Saver, **options: Any) -> MigrationReport:
+class MigrateOptions(TypedDict, total=False):
+    """Options of `amigrate`, which explains them."""
+
+    threads: Sequence[str] | None
+    types: Iterable[type]
+    graph: Any
+    dry_run: bool
+    threads_max: int | None
+    progress: Progress | None
+
+
+def migrate(source: str | Path, saver: Saver, **options: Unpack[MigrateOptions]) -> MigrationReport:
     """Move the threads of a LangGraph database into a saver; the sync form of `amigrate`."""
     return block_on("amigrate", lambda: amigrate(source, saver, **options))
 

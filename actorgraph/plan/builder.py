@@ -31,7 +31,7 @@ from actorgraph.values.constants import END, HANDLER_PREFIX, START
 from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
 from actorgraph.values.schema_types import (
     BuilderTypes,
-    DeclaredContextT,
+    ContextT,
     InputT,
     NodeAction,
     OutputT,
@@ -82,7 +82,7 @@ class BranchSpec:
     inline: bool | None = None
 
 
-class GraphBuilder(BuilderTypes[StateT, DeclaredContextT, InputT, OutputT]):
+class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
     """Collects nodes and edges.
 
     Args:
@@ -95,25 +95,6 @@ class GraphBuilder(BuilderTypes[StateT, DeclaredContextT, InputT, OutputT]):
         SchemaError: a schema can't be read.
     """
 
-    @overload
-    def __init__(
-        self,
-        state_schema: type[StateT],
-        context_schema: type[DeclaredContextT] | None = None,
-        *,
-        input_schema: type[InputT] | None = None,
-        output_schema: type[OutputT] | None = None,
-    ) -> None: ...
-    # What is no class, such as `Annotated[list[str], add]`, has no type that could be inferred.
-    @overload
-    def __init__(
-        self: "GraphBuilder[Any, Any, Any, Any]",
-        state_schema: object,
-        context_schema: object = None,
-        *,
-        input_schema: object = None,
-        output_schema: object = None,
-    ) -> None: ...
     @old_names(config_schema="context_schema", input="input_schema", output="output_schema")
     def __init__(
         self,
@@ -382,8 +363,9 @@ class GraphBuilder(BuilderTypes[StateT, DeclaredContextT, InputT, OutputT]):
             raise GraphBuildError("Sequence requires at least one node", do="pass some nodes")
         previous: str | None = None
         for node in nodes:
+            given: Any = node
             name, action = (
-                node if isinstance(node, tuple) else node_names.name_and_action(node, None)
+                given if isinstance(node, tuple) else node_names.name_and_action(given, None)
             )
             self.add_node(name, action)
             if previous is not None:

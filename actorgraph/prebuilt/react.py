@@ -27,6 +27,7 @@ from actorgraph.runtime.task.functions import get_runtime
 from actorgraph.runtime.task.scope import get_config
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import END
+from actorgraph.values.schema_types import ContextT
 
 
 class AgentState(TypedDict):
@@ -164,7 +165,7 @@ def create_react_agent(
     pre_model_hook: Callable[..., Any] | None = None,
     post_model_hook: Callable[..., Any] | None = None,
     state_schema: Any = None,
-    context_schema: Any = None,
+    context_schema: type[ContextT] | None = None,
     checkpointer: Checkpointer = None,
     store: Store | None = None,
     interrupt_before: Sequence[str] | None = None,
@@ -173,7 +174,7 @@ def create_react_agent(
     version: Literal["v1", "v2"] = "v2",
     name: str | None = None,
     open_calls: Literal["answer"] | None = None,
-) -> CompiledStateGraph:
+) -> CompiledStateGraph[Any, ContextT]:
     """Make an agent that calls a model and its tools in turn; `debug` has no effect.
 
     Args:

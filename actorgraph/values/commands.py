@@ -14,7 +14,7 @@ from actorgraph.errors import GraphInterrupt
 from actorgraph.errors.texts import plain, storable
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.policies import TimeoutPolicy
-from actorgraph.values.schema_types import DestinationT, OwnResultT
+from actorgraph.values.schema_types import DestinationT_co, OwnResultT
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ToolOutput:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command(ToolOutput, Generic[DestinationT]):
+class Command(ToolOutput, Generic[DestinationT_co]):
     """An update and a route in one: what a node may return, or a caller may pass as input.
 
     Args:
@@ -64,7 +64,7 @@ class Command(ToolOutput, Generic[DestinationT]):
     graph: str | None = None
     update: Any = None
     resume: Any = None
-    goto: "Send | DestinationT | Sequence[Send | DestinationT]" = ()
+    goto: "Send | DestinationT_co | Sequence[Send | DestinationT_co]" = ()
 
     PARENT: ClassVar[Literal["__parent__"]] = "__parent__"
 

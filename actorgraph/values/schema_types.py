@@ -19,15 +19,14 @@ if TYPE_CHECKING:
     OutputT = TypeVar("OutputT", default=StateT)
     ValuesT = TypeVar("ValuesT", default=StateT)
     ResultT = TypeVar("ResultT", default=OutputT)
-    DeclaredContextT = TypeVar("DeclaredContextT", default=None)
     SnapshotT = TypeVar("SnapshotT", default=Any)
     ChunkT = TypeVar("ChunkT", default=Any)
     OwnResultT = TypeVar("OwnResultT", default=Any)
-    DestinationT = TypeVar("DestinationT", bound=str, default=str, covariant=True)
+    DestinationT_co = TypeVar("DestinationT_co", bound=str, default=str, covariant=True)
     PlainStateT = TypeVar("PlainStateT", bound="PlainState")
     PlainOutputT = TypeVar("PlainOutputT", bound="PlainState")
 
-    class BuilderTypes(Generic[StateT, DeclaredContextT, InputT, OutputT]):
+    class BuilderTypes(Generic[StateT, ContextT, InputT, OutputT]):
         """The parameters of a graph that is being declared."""
 
     class GraphTypes(Generic[StateT, ContextT, InputT, OutputT, ValuesT, ResultT]):
@@ -42,11 +41,10 @@ else:
     OutputT = TypeVar("OutputT")
     ValuesT = TypeVar("ValuesT")
     ResultT = TypeVar("ResultT")
-    DeclaredContextT = TypeVar("DeclaredContextT")
     SnapshotT = TypeVar("SnapshotT")
     ChunkT = TypeVar("ChunkT")
     OwnResultT = TypeVar("OwnResultT")
-    DestinationT = TypeVar("DestinationT", bound=str, covariant=True)
+    DestinationT_co = TypeVar("DestinationT_co", bound=str, covariant=True)
     PlainStateT = TypeVar("PlainStateT")
     PlainOutputT = TypeVar("PlainOutputT")
 
@@ -85,13 +83,17 @@ Of any other class (dataclass, pydantic model, msgspec.Struct) a run returns a d
 class InvokableNode(Protocol):
     """A node that is an object with `invoke`, such as a compiled graph or a Runnable."""
 
-    def invoke(self, *args: Any, **kwargs: Any) -> Any: ...
+    def invoke(self, *args: Any, **kwargs: Any) -> Any:
+        """Return an update of the state."""
+        ...
 
 
 class AsyncInvokableNode(Protocol):
     """A node that is an object with `ainvoke`."""
 
-    def ainvoke(self, *args: Any, **kwargs: Any) -> Any: ...
+    def ainvoke(self, *args: Any, **kwargs: Any) -> Any:
+        """Return an awaitable update of the state."""
+        ...
 
 
 StateFunction = (

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import anyio
 from starlette.applications import Starlette
@@ -38,6 +38,17 @@ from actorgraph.web.requests.request_limits import Limits
 from actorgraph.web.routes import ENDPOINTS
 from actorgraph.web.ttl_sweeper import TtlSweeper
 from actorgraph.web.wire_sockets import socket_routes
+
+
+class RouteOptions(TypedDict, total=False):
+    """Options of `GraphRoutes`, which explains them."""
+
+    authorize: Authorize | None
+    authenticate: Authenticate | None
+    assistants: Assistants | None
+    limits: Limits | None
+    store: Any
+    webhooks: WebhookPolicy | None
 
 
 class GraphRoutes:
@@ -108,7 +119,7 @@ def effective_authorize(system: ActorSystem, authorize: Authorize | None) -> Aut
     return authorize or getattr(system, "authorize", None)
 
 
-def served(system: ActorSystem, **options: Any) -> ASGIApp:
+def served(system: ActorSystem, **options: Unpack[RouteOptions]) -> ASGIApp:
     """Make an application of its own, whose lifespan opens the system and drains it.
 
     Args:
@@ -163,7 +174,7 @@ async def serve(
     *,
     bind: str | Sequence[str] = "127.0.0.1:8000",
     allow_anyone: bool = False,
-    **options: Any,
+    **options: Unpack[RouteOptions],
 ) -> None:
     """Serve a system's routes until SIGTERM or SIGINT, which drains it.
 

@@ -1,10 +1,19 @@
 """@entrypoint: make a function a durable program, with the methods of a compiled graph."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 from actorgraph.api.graph.arguments import check_cache, check_saver, check_store, stores_of
 from actorgraph.api.graph.compiled import CompiledStateGraph
@@ -19,6 +28,7 @@ from actorgraph.plan.schema import types_in
 from actorgraph.ports import Cache, Checkpointer, Store
 from actorgraph.values.constants import END, PREVIOUS, START
 from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy
+from actorgraph.values.schema_types import ContextT, OwnInputT
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -37,7 +47,7 @@ class Final(Generic[R, S]):
     save: S
 
 
-class entrypoint:  # noqa: N801 - a decorator
+class entrypoint(Generic[ContextT]):  # noqa: N801 - a decorator
     """Decorator that makes a function a graph of one node: `@entrypoint(checkpointer=saver)`.
 
     The function takes the input as its first parameter, and, if it declares them, `previous`
@@ -59,7 +69,7 @@ class entrypoint:  # noqa: N801 - a decorator
             invalid.
     """
 
-    final = Final
+    final: TypeAlias = Final
 
     @old_names(config_schema="context_schema", retry="retry_policy")
     def __init__(  # noqa: PLR0917 - as in LangGraph
@@ -67,7 +77,7 @@ class entrypoint:  # noqa: N801 - a decorator
         checkpointer: Checkpointer = None,
         store: Store | None = None,
         cache: Cache | None = None,
-        context_schema: Any = None,
+        context_schema: type[ContextT] | None = None,
         cache_policy: CachePolicy[Any] | None = None,
         retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
@@ -88,14 +98,31 @@ class entrypoint:  # noqa: N801 - a decorator
             "timeout": timeout,
         }
 
-    def __call__(self, function: Callable[..., Any]) -> CompiledStateGraph:
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[OwnInputT, ...], Coroutine[Any, Any, Final[R, S]]]
+    ) -> CompiledStateGraph[R, ContextT, OwnInputT, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[OwnInputT, ...], Coroutine[Any, Any, R]]
+    ) -> CompiledStateGraph[R, ContextT, OwnInputT, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[OwnInputT, ...], Final[R, S]]
+    ) -> CompiledStateGraph[R, ContextT, OwnInputT, R]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[OwnInputT, ...], R]
+    ) -> CompiledStateGraph[R, ContextT, OwnInputT, R]: ...
+    def __call__(self, function: Callable[..., Any]) -> Any:
         """Return a graph whose one node is the function."""
         name = calls.name_of(function) or "entrypoint"
         _check(name, function)
         node = self._node(name, function)
         plan = _plan(name, function, node, self._context_schema)
         supplied: Any = {"store": self._store, "stores": self._stores, "cache": self._cache}
-        return CompiledStateGraph(plan, self._checkpointer, **supplied)
+        graph: CompiledStateGraph = CompiledStateGraph(plan, self._checkpointer, **supplied)
+        return graph
 
     def _node(self, name: str, function: Callable[..., Any]) -> NodePlan:
         owner = f"entrypoint {name!r}"

@@ -13,7 +13,7 @@ from actorgraph.api.blocking import read_on
 from actorgraph.api.graph.arguments import stores_of
 from actorgraph.api.graph.describe import DescriptionMethods
 from actorgraph.api.graph.runnable import adopt, borrowed, imported_runnable
-from actorgraph.api.graph.setup import Config, renamed
+from actorgraph.api.graph.setup import renamed
 from actorgraph.api.graph.state import StateMethods
 from actorgraph.api.options import (
     CallOptions,
@@ -35,7 +35,7 @@ from actorgraph.ports import Cache
 from actorgraph.runtime.task.result_cache import cache_namespace
 from actorgraph.values.checkpoint import ResumeTarget
 from actorgraph.values.commands import Command, GraphOutput
-from actorgraph.values.configs import merge_configs
+from actorgraph.values.configs import Config, merge_configs
 from actorgraph.values.policies import Durability, DurabilityMode, StreamMode
 from actorgraph.values.schema_types import ContextT, InputT, OutputT, ResultT, StateT, ValuesT
 from actorgraph.values.state_snapshot import StateSnapshot
@@ -100,11 +100,24 @@ class CompiledStateGraph(
         version: StreamVersion = "v1",
         **options: Unpack[InvokeOptions[ContextT]],
     ) -> Any: ...
-    def invoke(self, input: Any, config: Config | None = None, **options: Any) -> Any:
+    def invoke(
+        self,
+        input: Any,
+        config: Config | None = None,
+        *,
+        stream_mode: StreamMode | Sequence[StreamMode] = "values",
+        version: StreamVersion = "v1",
+        **options: Unpack[InvokeOptions[Any]],
+    ) -> Any:
         """Blocking version of `ainvoke`, with the same options. Refused inside an event loop."""
         check_names("invoke", options)
         graph = self.blocking_form()
-        return graph.block_on("ainvoke", lambda: graph.ainvoke(input, config, **options))
+        return graph.block_on(
+            "ainvoke",
+            lambda: graph.ainvoke(
+                input, config, stream_mode=stream_mode, version=version, **options
+            ),
+        )
 
     @overload
     def get_state(
@@ -118,14 +131,21 @@ class CompiledStateGraph(
     def get_state(
         self, *, thread_id: str, checkpoint_id: str | None = None, subgraphs: bool = False
     ) -> StateSnapshot[ValuesT] | None: ...
-    def get_state(self, config: Any = None, checkpoint_id: Any = None, **options: Any) -> Any:
+    def get_state(
+        self,
+        config: Any = None,
+        checkpoint_id: str | None = None,
+        *,
+        thread_id: str | None = None,
+        subgraphs: bool = False,
+    ) -> Any:
         """Blocking version of `aget_state`.
 
         It works inside an event loop too, if the saver keeps checkpoints in memory or in files and
         was not opened in that loop. It blocks the loop while it reads.
         """
         call: Any = self.aget_state
-        read = partial(call, config, checkpoint_id, **options)
+        read = partial(call, config, checkpoint_id, thread_id=thread_id, subgraphs=subgraphs)
         return self._read("aget_state", read)
 
     def get_state_history(
@@ -350,7 +370,7 @@ class CompiledStateGraph(
 
         return RunnableLambda(invoke, afunc=ainvoke, name=self.name)
 
-    def __call__(self, input: Any, config: Config | None = None) -> Any:
+    def __call__(self, input: RunInput[InputT], config: Config | None = None) -> ResultT:
         """Call `invoke`; LangChain takes a callable as the step of a chain."""
         return self.invoke(input, config)
 

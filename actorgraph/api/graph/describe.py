@@ -12,11 +12,12 @@ from actorgraph.api.graph.runnable import (
     model_of,
     refused_by_pydantic,
 )
-from actorgraph.api.graph.setup import CompiledBase, Config
+from actorgraph.api.graph.setup import CompiledBase
 from actorgraph.channels import Channel
 from actorgraph.plan.json_schema import channels_schema, described_type, json_schema
 from actorgraph.plan.plan import NodePlan
 from actorgraph.plan.schema import Managed
+from actorgraph.values.configs import Config
 from actorgraph.values.constants import ROOT, START
 from actorgraph.values.schema_types import ContextT, InputT, OutputT, ResultT, StateT, ValuesT
 

@@ -267,7 +267,7 @@ class DrawableGraph(GraphShape):
         output_file_path: str | Path | None = None,
         background_color: str | None = "white",
         padding: int = 10,
-        **options: Any,
+        **options: object,
     ) -> bytes:
         """Return the drawing as a PNG picture, with the name and arguments of LangGraph.
 

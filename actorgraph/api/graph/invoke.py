@@ -9,7 +9,6 @@ import anyio
 
 from actorgraph.api import config as configs
 from actorgraph.api.blocking import refuse_in_loop
-from actorgraph.api.graph.setup import Config
 from actorgraph.api.graph.streaming import StreamMethods
 from actorgraph.api.graph.subgraphs import graph_at
 from actorgraph.api.options import (
@@ -35,6 +34,7 @@ from actorgraph.runtime.task.interop import check_pause
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of
 from actorgraph.values.commands import GraphOutput
+from actorgraph.values.configs import Config
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.run import Interrupted
 from actorgraph.values.schema_types import ContextT, InputT, OutputT, ResultT, StateT, ValuesT

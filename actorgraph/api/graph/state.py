@@ -20,7 +20,7 @@ from actorgraph.api.graph.editing import (
     write_updates,
 )
 from actorgraph.api.graph.invoke import RunMethods
-from actorgraph.api.graph.setup import AddressedGraph, Config
+from actorgraph.api.graph.setup import AddressedGraph
 from actorgraph.api.graph.timelines import STEPS, read_timeline
 from actorgraph.api.options import CallOptions, check_names
 from actorgraph.api.pages import Pages
@@ -44,6 +44,7 @@ from actorgraph.values.commits import (
     Loaded,
     StoredCheckpoint,
 )
+from actorgraph.values.configs import Config
 from actorgraph.values.ids import as_text
 from actorgraph.values.schema_types import ContextT, InputT, OutputT, ResultT, StateT, ValuesT
 from actorgraph.values.state_snapshot import StateSnapshot

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from actorgraph.api.graph.arguments import check_parts
 from actorgraph.api.graph.compiled import CompiledStateGraph
@@ -18,7 +18,7 @@ from actorgraph.ports import Cache, Checkpointer, Store
 from actorgraph.values.checkpoint import Migration
 from actorgraph.values.policies import All
 from actorgraph.values.schema_types import (
-    DeclaredContextT,
+    ContextT,
     InputT,
     OutputT,
     PlainOutputT,
@@ -44,7 +44,7 @@ class CompileOptions(TypedDict, total=False):
     migrations: Sequence[Migration]
 
 
-class StateGraph(GraphBuilder[StateT, DeclaredContextT, InputT, OutputT]):
+class StateGraph(GraphBuilder[StateT, ContextT, InputT, OutputT]):
     """A graph whose nodes read and update one shared state.
 
     Args:
@@ -57,31 +57,95 @@ class StateGraph(GraphBuilder[StateT, DeclaredContextT, InputT, OutputT]):
         SchemaError: a schema can't be read.
     """
 
+    if TYPE_CHECKING:  # the signatures of GraphBuilder's, which only this class can give
+
+        @overload
+        def __init__(
+            self: "StateGraph[StateT, None, StateT, StateT]",
+            state_schema: type[StateT],
+            context_schema: None = None,
+            *,
+            input_schema: None = None,
+            output_schema: None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: "StateGraph[StateT, None, InputT, StateT]",
+            state_schema: type[StateT],
+            context_schema: None = None,
+            *,
+            input_schema: type[InputT],
+            output_schema: None = None,
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: "StateGraph[StateT, None, StateT, OutputT]",
+            state_schema: type[StateT],
+            context_schema: None = None,
+            *,
+            input_schema: None = None,
+            output_schema: type[OutputT],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: "StateGraph[StateT, None, InputT, OutputT]",
+            state_schema: type[StateT],
+            context_schema: None = None,
+            *,
+            input_schema: type[InputT],
+            output_schema: type[OutputT],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self,
+            state_schema: type[StateT],
+            context_schema: type[ContextT],
+            *,
+            input_schema: type[InputT] | None = None,
+            output_schema: type[OutputT] | None = None,
+        ) -> None: ...
+        # What is no class, such as `Annotated[list[str], add]`, has no type to be inferred.
+        @overload
+        def __init__(
+            self: "StateGraph[Any, Any, Any, Any]",
+            state_schema: object,
+            context_schema: object = None,
+            *,
+            input_schema: object = None,
+            output_schema: object = None,
+        ) -> None: ...
+        def __init__(
+            self,
+            state_schema: Any,
+            context_schema: Any = None,
+            *,
+            input_schema: Any = None,
+            output_schema: Any = None,
+        ) -> None: ...
+
     # Of a state that is a TypedDict or a bare value a run returns that; of any other class a dict.
     @overload
     def compile(
-        self: "StateGraph[PlainStateT, DeclaredContextT, InputT, PlainOutputT]",
+        self: "StateGraph[PlainStateT, ContextT, InputT, PlainOutputT]",
         checkpointer: Checkpointer = None,
         **options: Unpack[CompileOptions],
-    ) -> CompiledStateGraph[PlainStateT, DeclaredContextT, InputT, PlainOutputT]: ...
+    ) -> CompiledStateGraph[PlainStateT, ContextT, InputT, PlainOutputT]: ...
     @overload
     def compile(
-        self: "StateGraph[StateT, DeclaredContextT, InputT, PlainOutputT]",
+        self: "StateGraph[StateT, ContextT, InputT, PlainOutputT]",
         checkpointer: Checkpointer = None,
         **options: Unpack[CompileOptions],
-    ) -> CompiledStateGraph[
-        StateT, DeclaredContextT, InputT | Dict, PlainOutputT, Dict, PlainOutputT
-    ]: ...
+    ) -> CompiledStateGraph[StateT, ContextT, InputT | Dict, PlainOutputT, Dict, PlainOutputT]: ...
     @overload
     def compile(
-        self: "StateGraph[PlainStateT, DeclaredContextT, InputT, OutputT]",
+        self: "StateGraph[PlainStateT, ContextT, InputT, OutputT]",
         checkpointer: Checkpointer = None,
         **options: Unpack[CompileOptions],
-    ) -> CompiledStateGraph[PlainStateT, DeclaredContextT, InputT, OutputT, PlainStateT, Dict]: ...
+    ) -> CompiledStateGraph[PlainStateT, ContextT, InputT, OutputT, PlainStateT, Dict]: ...
     @overload
     def compile(
         self, checkpointer: Checkpointer = None, **options: Unpack[CompileOptions]
-    ) -> CompiledStateGraph[StateT, DeclaredContextT, InputT | Dict, OutputT, Dict, Dict]: ...
+    ) -> CompiledStateGraph[StateT, ContextT, InputT | Dict, OutputT, Dict, Dict]: ...
     def compile(
         self,
         checkpointer: Checkpointer = None,

@@ -13,7 +13,7 @@ from typing import Any, Literal, Unpack, overload
 import msgspec
 
 from actorgraph.api.blocking import StreamWaiting, refuse_in_loop
-from actorgraph.api.graph.setup import CompiledBase, Config, stopping_for
+from actorgraph.api.graph.setup import CompiledBase, stopping_for
 from actorgraph.api.options import (
     CallOptions,
     FlatOptions,
@@ -30,6 +30,7 @@ from actorgraph.loops import in_event_loop
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.task.interop import feeds_event_stream
 from actorgraph.runtime.task.nested import NestedPlace
+from actorgraph.values.configs import Config
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.schema_types import ContextT, InputT, OutputT, ResultT, StateT, ValuesT
 from actorgraph.values.stream_items import (

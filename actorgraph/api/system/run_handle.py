@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, Protocol, Self
+from typing import Any, Generic, Protocol, Self
 
 import anyio
 import msgspec
@@ -29,6 +29,7 @@ from actorgraph.runtime.system.journal import EventReader
 from actorgraph.runtime.system.stored_reader import RemoteRun, StoredReader
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled
+from actorgraph.values.schema_types import OwnResultT
 from actorgraph.values.stream_items import WhenFull
 from actorgraph.values.systems import OPEN_STATUSES, RunEvent, RunRow, RunStatus
 
@@ -50,7 +51,7 @@ class RunEvents(Protocol):
         ...
 
 
-class Run:
+class Run(Generic[OwnResultT]):
     """One run. It belongs to the system, not to the task that started it.
 
     Made by `ActorSystem.start`, `resume`, `recover` and `run`. Dropping it doesn't end the run.
@@ -183,7 +184,7 @@ class Run:
             )
         return self.status
 
-    async def result(self, timeout_s: float | None = None) -> Any:
+    async def result(self, timeout_s: float | None = None) -> OwnResultT:
         """Wait for the run, and return what `ainvoke` would return.
 
         Args:
@@ -248,7 +249,7 @@ class RunAccess(msgspec.Struct, frozen=True):
     decode: Callable[[RunRow], RunArguments]
 
 
-class StoredRun(Run):
+class StoredRun(Run[OwnResultT]):
     """A run known from its row alone: it has ended, or is active in another process.
 
     Attributes:
@@ -389,7 +390,7 @@ class StoredRun(Run):
             do="wait longer; it was not cancelled",
         )
 
-    async def result(self, timeout_s: float | None = None) -> Any:
+    async def result(self, timeout_s: float | None = None) -> OwnResultT:
         """Wait for the run, and return the state that its thread has then.
 
         Args:

@@ -159,7 +159,13 @@ class ShardedSystem:
         return self._following(await self._at(thread, start))
 
     async def resume(
-        self, graph: str, thread_id: str, command: Any, *, if_busy: IfBusy = "reject", **rest: Any
+        self,
+        graph: str,
+        thread_id: str,
+        command: Any,
+        *,
+        if_busy: IfBusy = "reject",
+        **rest: Unpack[StartOptions],
     ) -> Run:
         """Start a run that answers the interrupts of a thread; see `ActorSystem.resume`."""
 

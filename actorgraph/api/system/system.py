@@ -219,7 +219,13 @@ class ActorSystem(StoredRunMethods):
         return Run(job, self._actor.cancel)
 
     async def resume(
-        self, graph: str, thread_id: str, command: Any, *, if_busy: IfBusy = "reject", **rest: Any
+        self,
+        graph: str,
+        thread_id: str,
+        command: Any,
+        *,
+        if_busy: IfBusy = "reject",
+        **rest: Unpack[StartOptions],
     ) -> Run:
         """Start a run that answers the pending interrupts of a thread.
 
