@@ -3,7 +3,7 @@
 `tests/superstep/test_untracked.py` has one more place: what is removed from its stored chunks.
 """
 
-from typing import get_args, get_type_hints
+from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -29,7 +29,8 @@ def test_each_part_of_a_stream_has_its_type():
     """
     `StreamPart` has one dict per mode: add the new one to values/stream_items.py.
     """
-    types = [get_args(get_type_hints(part)["type"])[0] for part in get_args(StreamPart)]
+    parts = [get_origin(part) or part for part in get_args(StreamPart)]
+    types = [get_args(get_type_hints(part)["type"])[0] for part in parts]
 
     assert sorted(types) == sorted(STREAM_MODES)
 

@@ -1,19 +1,15 @@
 """Keyword arguments of the methods that run a graph."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Literal, Required, TypedDict, TypeVar, cast
+from typing import Any, Generic, Literal, Required, TypedDict, cast
 
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.ports import Saver, Store
-from actorgraph.values.commands import Command, RunControl
+from actorgraph.values.commands import RunControl
 from actorgraph.values.configs import Config
 from actorgraph.values.policies import All, DurabilityMode, StreamMode
 from actorgraph.values.schema_types import ContextT
 from actorgraph.values.stream_items import StreamVersion, WhenFull
-
-GivenT = TypeVar("GivenT")
-RunInput = Command[Any] | GivenT | None
-"""What a run takes: an input, a Command, or None to continue the thread."""
 
 NodeNames = All | Sequence[str] | None
 Modes = StreamMode | Sequence[StreamMode]

@@ -105,4 +105,4 @@ Its other parameters (`config`, `runtime`, `store`, `writer`, ...) are injected 
 """
 
 NodeAction = StateFunction[OwnInputT] | InvokableNode | AsyncInvokableNode
-"""What `add_node` takes."""
+"""The action that `add_node` takes."""

@@ -5,9 +5,11 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import (
+    TYPE_CHECKING,
     Any,
     Concatenate,
     Generic,
+    TypeAlias,
     TypeVar,
     get_args,
     get_origin,
@@ -69,7 +71,10 @@ class entrypoint(Generic[ContextT]):  # noqa: N801 - a decorator
             invalid.
     """
 
-    final: TypeAlias = Final
+    if TYPE_CHECKING:
+        final: TypeAlias = Final[R, S]  # noqa: PYI042 - the name of LangGraph's
+    else:
+        final = Final  # not subscripted, for isinstance()
 
     @old_names(config_schema="context_schema", retry="retry_policy")
     def __init__(  # noqa: PLR0917 - as in LangGraph

@@ -22,7 +22,6 @@ from actorgraph.api.options import (
     HistoryOptions,
     InvokeOptions,
     OtherMode,
-    RunInput,
     ThreadOptions,
     TimelineOptions,
     UpdateOptions,
@@ -63,7 +62,7 @@ class CompiledStateGraph(
     @overload
     def invoke(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["values"] = "values",
@@ -73,7 +72,7 @@ class CompiledStateGraph(
     @overload
     def invoke(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["values"] = "values",
@@ -83,7 +82,7 @@ class CompiledStateGraph(
     @overload
     def invoke(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: OtherMode | Sequence[StreamMode],
@@ -93,7 +92,7 @@ class CompiledStateGraph(
     @overload
     def invoke(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: StreamMode | Sequence[StreamMode] = "values",
@@ -370,7 +369,9 @@ class CompiledStateGraph(
 
         return RunnableLambda(invoke, afunc=ainvoke, name=self.name)
 
-    def __call__(self, input: RunInput[InputT], config: Config | None = None) -> ResultT:
+    def __call__(
+        self, input: InputT | Command[Any] | None, config: Config | None = None
+    ) -> ResultT:
         """Call `invoke`; LangChain takes a callable as the step of a chain."""
         return self.invoke(input, config)
 

@@ -18,7 +18,6 @@ from actorgraph.api.options import (
     FlatRunOptions,
     InvokeOptions,
     OtherMode,
-    RunInput,
     check_names,
     invoke_options,
 )
@@ -33,7 +32,7 @@ from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.task.interop import check_pause
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of
-from actorgraph.values.commands import GraphOutput
+from actorgraph.values.commands import Command, GraphOutput
 from actorgraph.values.configs import Config
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.run import Interrupted
@@ -54,7 +53,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     async def ainvoke(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["values"] = "values",
@@ -64,7 +63,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     async def ainvoke(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["values"] = "values",
@@ -74,7 +73,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     async def ainvoke(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: OtherMode | Sequence[StreamMode],
@@ -84,7 +83,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     async def ainvoke(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: StreamMode | Sequence[StreamMode] = "values",
@@ -182,7 +181,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     async def abatch(
         self,
-        inputs: Sequence[RunInput[InputT]],
+        inputs: Sequence[InputT | Command[Any] | None],
         config: Config | Sequence[Config] | None = None,
         *,
         return_exceptions: Literal[False] = False,
@@ -193,7 +192,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     async def abatch(
         self,
-        inputs: Sequence[RunInput[InputT]],
+        inputs: Sequence[InputT | Command[Any] | None],
         config: Config | Sequence[Config] | None = None,
         *,
         return_exceptions: Literal[False] = False,
@@ -204,7 +203,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     async def abatch(
         self,
-        inputs: Sequence[RunInput[InputT]],
+        inputs: Sequence[InputT | Command[Any] | None],
         config: Config | Sequence[Config] | None = None,
         *,
         return_exceptions: Literal[True],
@@ -215,7 +214,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     async def abatch(
         self,
-        inputs: Sequence[RunInput[InputT]],
+        inputs: Sequence[InputT | Command[Any] | None],
         config: Config | Sequence[Config] | None = None,
         *,
         return_exceptions: Literal[True],
@@ -226,7 +225,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     async def abatch(
         self,
-        inputs: Sequence[RunInput[InputT]],
+        inputs: Sequence[InputT | Command[Any] | None],
         config: Config | Sequence[Config] | None = None,
         *,
         return_exceptions: bool = False,
@@ -275,7 +274,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     def batch(
         self,
-        inputs: Sequence[RunInput[InputT]],
+        inputs: Sequence[InputT | Command[Any] | None],
         config: Config | Sequence[Config] | None = None,
         *,
         return_exceptions: Literal[False] = False,
@@ -286,7 +285,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     def batch(
         self,
-        inputs: Sequence[RunInput[InputT]],
+        inputs: Sequence[InputT | Command[Any] | None],
         config: Config | Sequence[Config] | None = None,
         *,
         return_exceptions: Literal[False] = False,
@@ -297,7 +296,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     def batch(
         self,
-        inputs: Sequence[RunInput[InputT]],
+        inputs: Sequence[InputT | Command[Any] | None],
         config: Config | Sequence[Config] | None = None,
         *,
         return_exceptions: Literal[True],
@@ -308,7 +307,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     def batch(
         self,
-        inputs: Sequence[RunInput[InputT]],
+        inputs: Sequence[InputT | Command[Any] | None],
         config: Config | Sequence[Config] | None = None,
         *,
         return_exceptions: Literal[True],
@@ -319,7 +318,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     def batch(
         self,
-        inputs: Sequence[RunInput[InputT]],
+        inputs: Sequence[InputT | Command[Any] | None],
         config: Config | Sequence[Config] | None = None,
         *,
         return_exceptions: bool = False,
@@ -357,7 +356,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     def astream_events(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         version: Literal["v3"],
@@ -368,7 +367,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     @overload
     def astream_events(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         version: Literal["v1", "v2"] = "v2",
@@ -468,7 +467,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
 
     def stream_events(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         version: Literal["v3"] = "v3",

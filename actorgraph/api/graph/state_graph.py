@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 
 from actorgraph.api.graph.arguments import check_parts
 from actorgraph.api.graph.compiled import CompiledStateGraph
@@ -21,12 +21,15 @@ from actorgraph.values.schema_types import (
     ContextT,
     InputT,
     OutputT,
+    OwnInputT,
+    OwnResultT,
     PlainOutputT,
     PlainStateT,
     StateT,
 )
 
 Dict = dict[str, Any]
+DeclaredT = TypeVar("DeclaredT")
 
 
 class CompileOptions(TypedDict, total=False):
@@ -61,8 +64,8 @@ class StateGraph(GraphBuilder[StateT, ContextT, InputT, OutputT]):
 
         @overload
         def __init__(
-            self: "StateGraph[StateT, None, StateT, StateT]",
-            state_schema: type[StateT],
+            self: "StateGraph[DeclaredT, None, DeclaredT, DeclaredT]",
+            state_schema: type[DeclaredT],
             context_schema: None = None,
             *,
             input_schema: None = None,
@@ -70,30 +73,30 @@ class StateGraph(GraphBuilder[StateT, ContextT, InputT, OutputT]):
         ) -> None: ...
         @overload
         def __init__(
-            self: "StateGraph[StateT, None, InputT, StateT]",
-            state_schema: type[StateT],
+            self: "StateGraph[DeclaredT, None, OwnInputT, DeclaredT]",
+            state_schema: type[DeclaredT],
             context_schema: None = None,
             *,
-            input_schema: type[InputT],
+            input_schema: type[OwnInputT],
             output_schema: None = None,
         ) -> None: ...
         @overload
         def __init__(
-            self: "StateGraph[StateT, None, StateT, OutputT]",
-            state_schema: type[StateT],
+            self: "StateGraph[DeclaredT, None, DeclaredT, OwnResultT]",
+            state_schema: type[DeclaredT],
             context_schema: None = None,
             *,
             input_schema: None = None,
-            output_schema: type[OutputT],
+            output_schema: type[OwnResultT],
         ) -> None: ...
         @overload
         def __init__(
-            self: "StateGraph[StateT, None, InputT, OutputT]",
-            state_schema: type[StateT],
+            self: "StateGraph[DeclaredT, None, OwnInputT, OwnResultT]",
+            state_schema: type[DeclaredT],
             context_schema: None = None,
             *,
-            input_schema: type[InputT],
-            output_schema: type[OutputT],
+            input_schema: type[OwnInputT],
+            output_schema: type[OwnResultT],
         ) -> None: ...
         @overload
         def __init__(
@@ -104,7 +107,7 @@ class StateGraph(GraphBuilder[StateT, ContextT, InputT, OutputT]):
             input_schema: type[InputT] | None = None,
             output_schema: type[OutputT] | None = None,
         ) -> None: ...
-        # What is no class, such as `Annotated[list[str], add]`, has no type to be inferred.
+        # No type can be inferred of `Annotated[list[str], add]` and its like.
         @overload
         def __init__(
             self: "StateGraph[Any, Any, Any, Any]",

@@ -19,7 +19,6 @@ from actorgraph.api.options import (
     FlatOptions,
     NestedOptions,
     PartOptions,
-    RunInput,
     StreamOptions,
     check_names,
     stream_options,
@@ -30,6 +29,7 @@ from actorgraph.loops import in_event_loop
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.task.interop import feeds_event_stream
 from actorgraph.runtime.task.nested import NestedPlace
+from actorgraph.values.commands import Command
 from actorgraph.values.configs import Config
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.schema_types import ContextT, InputT, OutputT, ResultT, StateT, ValuesT
@@ -58,7 +58,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["updates", "tools"] | None = None,
@@ -67,7 +67,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["values"],
@@ -76,7 +76,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["messages"],
@@ -85,7 +85,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["custom"],
@@ -94,7 +94,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["checkpoints"],
@@ -103,7 +103,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["tasks"],
@@ -112,7 +112,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["debug"],
@@ -121,7 +121,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Sequence[StreamMode],
@@ -130,7 +130,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: StreamMode | None = None,
@@ -139,7 +139,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Sequence[StreamMode],
@@ -148,7 +148,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["updates"] | None = None,
@@ -157,7 +157,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["tools"],
@@ -166,7 +166,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["values"],
@@ -175,7 +175,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["messages"],
@@ -184,7 +184,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["custom"],
@@ -193,7 +193,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["checkpoints"],
@@ -202,7 +202,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["tasks"],
@@ -211,7 +211,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["debug"],
@@ -220,7 +220,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Sequence[StreamMode],
@@ -229,7 +229,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def astream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: StreamMode | Sequence[StreamMode] | None = None,
@@ -301,7 +301,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["updates", "tools"] | None = None,
@@ -310,7 +310,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["values"],
@@ -319,7 +319,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["messages"],
@@ -328,7 +328,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["custom"],
@@ -337,7 +337,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["checkpoints"],
@@ -346,7 +346,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["tasks"],
@@ -355,7 +355,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["debug"],
@@ -364,7 +364,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Sequence[StreamMode],
@@ -373,7 +373,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: StreamMode | None = None,
@@ -382,7 +382,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Sequence[StreamMode],
@@ -391,7 +391,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["updates"] | None = None,
@@ -400,7 +400,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["tools"],
@@ -409,7 +409,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["values"],
@@ -418,7 +418,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["messages"],
@@ -427,7 +427,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["custom"],
@@ -436,7 +436,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["checkpoints"],
@@ -445,7 +445,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["tasks"],
@@ -454,7 +454,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Literal["debug"],
@@ -463,7 +463,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: Sequence[StreamMode],
@@ -472,7 +472,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
     @overload
     def stream(
         self,
-        input: RunInput[InputT],
+        input: InputT | Command[Any] | None,
         config: Config | None = None,
         *,
         stream_mode: StreamMode | Sequence[StreamMode] | None = None,
