@@ -41,7 +41,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 DATABASE ?= audit.db
 
-.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants docs-test lint format format-check types bench figures charts counts differential ecosystem behaviour faults promises picture house clean
+.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants docs-test lint format format-check types typing bench figures charts counts differential ecosystem behaviour faults promises picture house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -87,6 +87,11 @@ format-check: $(DEV)
 
 types: $(DEV)
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
+
+# Users' programs under both checkers: those of tests/typing/, the examples, the README.
+typing: $(DEV)
+	$(BIN)/python -m pytest tests/typing $(ARGS)
+	$(BIN)/python -m pytest tests/typing --long $(ARGS)
 
 bench: $(DEV)
 	$(BIN)/python -m tests.bench $(ARGS)

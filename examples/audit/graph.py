@@ -159,7 +159,7 @@ def build_graph(tools: Tools) -> StateGraph:
 
     builder = StateGraph(Audit)
     builder.add_node("list_files", list_files)
-    builder.add_node("measure", measure)
+    builder.add_node("measure", measure, input_schema=MeasureTask)
     builder.add_node("rank", rank)
     builder.add_node("review", review)
     builder.add_node("write_report", write_report)

@@ -56,9 +56,9 @@ graph = builder.compile(checkpointer=InMemorySaver(), interrupt_before=["send"])
 async def handle(thread: str, answer: dict[str, Any]) -> Any:
     """One letter from the draft to its end."""
     config = {"configurable": {"thread_id": thread}}
-    paused = await graph.ainvoke({"to": "Ada"}, config)
-    asked = [question.value for question in paused["__interrupt__"]]
-    waiting = (await graph.aget_state(config)).next
+    await graph.ainvoke({"to": "Ada"}, config)
+    paused = await graph.aget_state(config)
+    asked, waiting = [question.value for question in paused.interrupts], paused.next
     await graph.ainvoke(Command(resume=answer), config)
     looked_at = (await graph.aget_state(config)).next
     if looked_at:

@@ -69,7 +69,7 @@ async def reduce(state: State) -> dict[str, Any]:
 
 builder = StateGraph(State)
 builder.add_node("gather", gather)
-builder.add_node("count", count)
+builder.add_node("count", count, input_schema=Work)
 builder.add_node("reduce", reduce)
 builder.add_edge(START, "gather")
 builder.add_conditional_edges("gather", fan_out, ["count"])

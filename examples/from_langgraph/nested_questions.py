@@ -75,9 +75,9 @@ ANSWERS = {"how many beds in Rome?": 2, "window or aisle?": "window"}
 async def main() -> Any:
     """Both questions come at once; the second is answered first."""
     config = {"configurable": {"thread_id": "rome"}}
-    paused = await graph.ainvoke({"to": "Rome"}, config)
-    asked = sorted(question.value for question in paused["__interrupt__"])
+    await graph.ainvoke({"to": "Rome"}, config)
     state = await graph.aget_state(config, subgraphs=True)
+    asked = sorted(question.value for question in state.interrupts)
     below = {task.name: task.state.next for task in state.tasks if hasattr(task.state, "next")}
     seat = next(i for i in state.interrupts if i.value == "window or aisle?")
     await graph.ainvoke(Command(resume={seat.id: ANSWERS[seat.value]}), config)

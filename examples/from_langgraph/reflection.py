@@ -59,7 +59,7 @@ graph = builder.compile()
 
 async def main() -> Any:
     """With enough time, and in a hurry."""
-    given = {"topic": "rain"}
+    given: State = {"topic": "rain"}
     calm = await graph.ainvoke(given)
     hurried = await graph.ainvoke(given, {"recursion_limit": 6})
     return {"calm": [calm["text"], calm["remarks"]], "hurried": [hurried["text"]]}

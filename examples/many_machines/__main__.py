@@ -173,7 +173,7 @@ def _verdict(url: str, console: Console) -> int:
 
 def main() -> int:
     """Parse the arguments, start PostgreSQL if none is given, run."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=40.0, help="of accepting orders")
     parser.add_argument("--url", help="of a PostgreSQL database; default one of its own")
     given = parser.parse_args()

@@ -9,7 +9,6 @@ from typing import (
     Any,
     Concatenate,
     Generic,
-    TypeAlias,
     TypeVar,
     get_args,
     get_origin,
@@ -71,10 +70,13 @@ class entrypoint(Generic[ContextT]):  # noqa: N801 - a decorator
             invalid.
     """
 
-    if TYPE_CHECKING:
-        final: TypeAlias = Final[R, S]  # noqa: PYI042 - the name of LangGraph's
+    if TYPE_CHECKING:  # a generic class can't have a generic alias as its attribute
+
+        class final(Final[R, S]):  # noqa: N801, D106 - the name of LangGraph's
+            pass
+
     else:
-        final = Final  # not subscripted, for isinstance()
+        final = Final
 
     @old_names(config_schema="context_schema", retry="retry_policy")
     def __init__(  # noqa: PLR0917 - as in LangGraph

@@ -2,10 +2,9 @@
 
 from typing import Any, TypedDict
 
+from actorgraph import ActorSystem, Command, StateGraph, interrupt
 from tests.typing.programs.steps import counted, double, doubled, greeted
 from tests.typing.programs.typical import State, builder, graph, settings, thread
-
-from actorgraph import ActorSystem, Command, StateGraph, interrupt
 
 graph.invoke({"qestion": "why?"})  # refused: misspelt input key
 graph.invoke({"question": 3})  # refused: type of an input key
@@ -26,7 +25,7 @@ for chunk in graph.stream({"question": "why?"}, stream_mode="values"):
     print(chunk["question"] + 1)  # refused: a text is no number
 graph.get_state(thread).values["qestion"]  # refused: no key of the state
 graph.get_state(thread, subgraph=True)  # refused: misspelt option
-graph.get_state("1").values  # refused: an unknown thread has no snapshot
+print(graph.get_state("1").values)  # refused: an unknown thread has no snapshot
 graph.get_state_history(thread, limit="3")  # refused: type of an option
 graph.update_state(thread, {"answer": "x"}, as_nod="draft")  # refused: misspelt option
 graph.fork_state(thread, "2", check=3)  # refused: misspelt option
