@@ -26,6 +26,7 @@ def basedpyright(paths: Iterable[Path], folder: Path, mode: str = "strict") -> R
         "pythonVersion": "3.11",
         # A key that is not required is read in the node after the one that sets it.
         "reportTypedDictNotRequiredAccess": mode == "strict",
+        "reportPrivateImportUsage": mode == "strict",
     }
     file = folder / "pyrightconfig.json"
     file.write_text(json.dumps(settings))
