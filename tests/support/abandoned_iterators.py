@@ -316,7 +316,7 @@ SCENES = [
     *(
         Scene(
             f"astream, {mode}",
-            ("RunMethods.astream",),
+            ("StreamMethods.astream",),
             stream(lambda graph, at, mode=mode: graph.astream({}, at, stream_mode=mode)),
         )
         for mode in MODES

@@ -1,4 +1,4 @@
-"""What type checkers infer of a user's program, and what they refuse.
+"""Types that checkers infer of a user's program, and lines that they refuse.
 
 `programs/` has the programs. basedpyright and mypy, both strict, check each `assert_type` in them;
 a line that ends in `# refused: why` must be refused by both, and no other line by either.
