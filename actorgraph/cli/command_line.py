@@ -12,7 +12,7 @@ from typing import Any
 
 from actorgraph.cli.exit_codes import DONE, FAILED, INTERRUPTED, WRONG_USE, code_of
 
-COMMAND_FILES = ("list_threads",)
+COMMAND_FILES = ("list_threads", "examine")
 """The files in `commands/`, in the order of the help."""
 
 NEEDED = ("typer", "rich")

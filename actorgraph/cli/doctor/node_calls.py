@@ -38,7 +38,7 @@ class _Instance:
 
 
 def functions_in(action: object) -> list[FunctionType]:
-    """Return the functions of a node: a method's, a partial's, a wrapped one, those of a Runnable."""
+    """Return the functions of a node: of a method, a partial, a wrapper, a Runnable."""
     while isinstance(action, functools.partial):
         action = cast("Any", action).func
     if isinstance(action, MethodType):

@@ -95,7 +95,8 @@ def check_backend(facts: Examined) -> Iterator[Diagnosis]:
                 "node.backend-mismatch",
                 "error",
                 _node(node),
-                f"the node {node.name!r} calls {_call(call)}, which works on {needs} only, and {why}",
+                f"the node {node.name!r} calls {_call(call)}, which works on {needs} only, and "
+                f"{why}",
                 "use anyio's function of that purpose, which works on both",
                 call.file,
                 call.line,
@@ -117,7 +118,7 @@ def check_returned_keys(facts: Examined) -> Iterator[Diagnosis]:
                     _node(node),
                     f"the node {node.name!r} returns {found.key!r}, which isn't a key of its "
                     f"state; {effect}",
-                    f"{near} Or add {found.key!r} to the state's class",
+                    f"{near}; or add {found.key!r} to the state's class",
                     found.file,
                     found.line,
                 )
@@ -215,7 +216,7 @@ def check_input(facts: Examined) -> Iterator[Diagnosis]:
     given = facts.given
     if given is None:
         return
-    yield from map(lambda key: _unknown_input(given, key), given.unknown)
+    yield from (_unknown_input(given, key) for key in given.unknown)
     for path, kind in given.unstorable:
         yield Diagnosis(
             "input.unstorable-value",
