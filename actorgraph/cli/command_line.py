@@ -12,7 +12,15 @@ from typing import Any
 
 from actorgraph.cli.exit_codes import DONE, FAILED, INTERRUPTED, WRONG_USE, code_of
 
-COMMAND_FILES = ("list_threads", "examine")
+COMMAND_FILES = (
+    "list_threads",
+    "watch_figures",
+    "prune_history",
+    "move_threads",
+    "older_tools",
+    "serve_system",
+    "examine",
+)
 """The files in `commands/`, in the order of the help."""
 
 NEEDED = ("typer", "rich")
