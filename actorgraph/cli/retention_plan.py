@@ -1,4 +1,4 @@
-"""Which checkpoints a prune would remove: the decision of the savers, over rows that are read."""
+"""Count the checkpoints that a prune would remove, by the decision that savers make."""
 
 import re
 from collections.abc import Sequence

@@ -23,7 +23,7 @@ class FileHeading(msgspec.Struct, frozen=True):
     actorgraph_threads: int
 
 
-class StoredWrite(msgspec.Struct, frozen=True):
+class ExportedWrite(msgspec.Struct, frozen=True):
     """A pending write of a task."""
 
     task: str
@@ -31,7 +31,7 @@ class StoredWrite(msgspec.Struct, frozen=True):
     value: msgspec.Raw
 
 
-class CheckpointLine(msgspec.Struct, frozen=True):
+class ExportedCheckpoint(msgspec.Struct, frozen=True):
     """A checkpoint.
 
     Attributes:
@@ -47,10 +47,10 @@ class CheckpointLine(msgspec.Struct, frozen=True):
     checkpoint: dict[str, Any]
     metadata: dict[str, Any]
     values: dict[str, msgspec.Raw]
-    writes: tuple[StoredWrite, ...] = ()
+    writes: tuple[ExportedWrite, ...] = ()
 
 
-def line_of(found: CheckpointTuple, codec: Codec) -> CheckpointLine:
+def line_of(found: CheckpointTuple, codec: Codec) -> ExportedCheckpoint:
     """Convert a checkpoint.
 
     Args:
@@ -62,7 +62,7 @@ def line_of(found: CheckpointTuple, codec: Codec) -> CheckpointLine:
     above = (found.parent_config or {}).get("configurable") or {}
     point: dict[str, Any] = {k: v for k, v in found.checkpoint.items() if k != "channel_values"}
     values: Mapping[str, Any] = found.checkpoint["channel_values"]
-    return CheckpointLine(
+    return ExportedCheckpoint(
         thread_id=place["thread_id"],
         checkpoint_ns=place.get("checkpoint_ns", ""),
         checkpoint_id=place["checkpoint_id"],
@@ -71,7 +71,7 @@ def line_of(found: CheckpointTuple, codec: Codec) -> CheckpointLine:
         metadata=dict(sorted(found.metadata.items())),
         values={key: _encoded(codec, values[key], f"state[{key!r}]") for key in sorted(values)},
         writes=tuple(
-            StoredWrite(task, channel, _encoded(codec, value, f"a write to {channel!r}"))
+            ExportedWrite(task, channel, _encoded(codec, value, f"a write to {channel!r}"))
             for task, channel, value in found.pending_writes or ()
         ),
     )
@@ -87,14 +87,14 @@ def _decoded(codec: Codec, raw: msgspec.Raw) -> Any:
     return codec.decode(b" " + text if len(text) == 1 else text)
 
 
-async def lines_of(saver: Any, thread_id: str, codec: Codec) -> AsyncIterator[CheckpointLine]:
+async def lines_of(saver: Any, thread_id: str, codec: Codec) -> AsyncIterator[ExportedCheckpoint]:
     """Read a thread's checkpoints of all namespaces, oldest first."""
     found = [one async for one in saver.alist({"configurable": {"thread_id": thread_id}})]
     for one in reversed(found):
         yield line_of(one, codec)
 
 
-def parsed(lines: Iterable[str]) -> Iterable[CheckpointLine]:
+def parsed(lines: Iterable[str]) -> Iterable[ExportedCheckpoint]:
     """Parse the lines of a file.
 
     Raises:
@@ -113,7 +113,7 @@ def parsed(lines: Iterable[str]) -> Iterable[CheckpointLine]:
                         do="upgrade actorgraph",
                     )
                 continue
-            yield msgspec.json.decode(text, type=CheckpointLine)
+            yield msgspec.json.decode(text, type=ExportedCheckpoint)
         except msgspec.MsgspecError as error:
             raise CommandError(
                 f"line {number} is not of `actorgraph export`: {error}",
@@ -121,7 +121,7 @@ def parsed(lines: Iterable[str]) -> Iterable[CheckpointLine]:
             ) from error
 
 
-async def store_line(saver: Any, line: CheckpointLine, codec: Codec) -> None:
+async def store_line(saver: Any, line: ExportedCheckpoint, codec: Codec) -> None:
     """Store a checkpoint, with its id and its pending writes.
 
     Raises:

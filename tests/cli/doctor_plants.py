@@ -138,7 +138,7 @@ PLANTED = {
     "web.no-access-rules": (routes("10.0.0.5", has_rules=False), routes("10.0.0.5")),
     "web.no-rate-limit": (routes(has_rates=False), routes()),
     "web.any-origin": (routes(any_origin=True), routes()),
-    "studio.hosts": (
+    "web.studio-hosts": (
         studio("localhost", host="10.0.0.5"),
         studio("studio.example.com", host="10.0.0.5"),
     ),

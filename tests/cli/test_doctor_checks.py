@@ -166,7 +166,7 @@ class TestTexts:
         """
         hosts=["*"] allows no name, wherever the studio is served.
         """
-        assert codes(studio("*")) == ["studio.hosts"]
+        assert codes(studio("*")) == ["web.studio-hosts"]
         assert codes(studio("localhost")) == []
 
 

@@ -271,14 +271,18 @@ class TestDoctor:
         assert len(found["examined"]) == 2
 
     @pytest.mark.parametrize(
-        ("version", "code", "exit_code"), [(1, "saver.old-schema", 0), (9, "saver.new-schema", 1)]
+        ("pragma", "code", "exit_code"),
+        [
+            ("PRAGMA user_version = 1", "saver.old-schema", 0),
+            ("PRAGMA user_version = 9", "saver.new-schema", 1),
+        ],
     )
-    def test_other_versions_are_found(self, db, version, code, exit_code, capsys):
+    def test_other_versions_are_found(self, db, pragma, code, exit_code, capsys):
         """
         Older tables are a warning, newer ones an error; --strict fails on both.
         """
         with sqlite3.connect(db) as connection:
-            connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute(pragma)
         connection.close()
 
         assert main(["doctor", db, "--json"]) == exit_code

@@ -86,9 +86,9 @@ class TestRoundTrips:
 
 
 def _line_type():
-    from actorgraph.cli.thread_lines import CheckpointLine
+    from actorgraph.cli.thread_lines import ExportedCheckpoint
 
-    return CheckpointLine
+    return ExportedCheckpoint
 
 
 class TestFiles:

@@ -27,7 +27,7 @@ def doctor(
         typer.Option(metavar="MODULE:NAME", help="A graph, an ActorSystem or an ASGI application."),
     ] = None,
     backend: Annotated[
-        Literal["asyncio", "trio"] | None, typer.Option(help="Where the program runs.")
+        Literal["asyncio", "trio"] | None, typer.Option(help="The event loop of the program.")
     ] = None,
     host: Annotated[str, typer.Option(help="The address that it will be served at.")] = "",
     given: Annotated[

@@ -57,16 +57,8 @@ def prune(
     import anyio
 
     from actorgraph.cli.output import show
-    from actorgraph.cli.places import database_named
-    from actorgraph.cli.retention_plan import seconds_of
 
-    if (older_than is None) == (keep_last is None) and (older_than is None or thread):
-        raise UsageError(
-            "nothing says what to remove" if older_than is None else "too much says what to remove",
-            do="pass --older-than 30d, or --keep-last 100, for all threads or with --thread",
-        )
-    age_s = None if older_than is None else seconds_of(older_than)
-    asked = _Asked(database_named(place or db), thread or [], age_s, keep_last, vacuum)
+    asked = _asked(place or db, thread or [], older_than, keep_last, vacuum=vacuum)
     plan = anyio.run(_plan, asked)
     if dry_run or not (plan.removed or vacuum):
         show(plan, draw, as_json=as_json)
@@ -82,6 +74,30 @@ def prune(
             return FAILED
     show(anyio.run(_remove, asked, plan), draw, as_json=as_json)
     return DONE
+
+
+def _asked(
+    place: str | None,
+    threads: list[str],
+    older_than: str | None,
+    keep_last: int | None,
+    *,
+    vacuum: bool,
+) -> _Asked:
+    """Check the arguments.
+
+    Raises:
+        UsageError: neither an age nor a number says what to remove, or an argument is invalid.
+    """
+    from actorgraph.cli.places import database_named
+    from actorgraph.cli.retention_plan import seconds_of
+
+    if older_than is None and keep_last is None:
+        raise UsageError(
+            "nothing says what to remove", do="pass --older-than 30d, or --keep-last 100"
+        )
+    age_s = None if older_than is None else seconds_of(older_than)
+    return _Asked(database_named(place), threads, age_s, keep_last, vacuum)
 
 
 async def _plan(asked: _Asked) -> PruneResult:

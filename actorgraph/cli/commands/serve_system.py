@@ -42,18 +42,11 @@ def serve(
 
     from actorgraph.cli.served_processes import check_workers, is_worker, run_workers, shared_socket
     from actorgraph.web import serve as serve_routes
-    from actorgraph.web.app import is_local
 
     system = system_of(name, db)
     rules = {"authorize": authorize, "authenticate": authenticate}
     options = {key: _function(key, given) for key, given in rules.items() if given}
-    has_rules = "authorize" in options or getattr(system, "authorize", None) is not None
-    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    if not (has_rules or allow_anyone or is_local(place)):
-        raise UsageError(
-            f"--host {host} is reachable from other machines, and the routes have no access rules",
-            do="pass --authorize MODULE:NAME, or --allow-anyone behind a gateway that checks",
-        )
+    _check_access(system, host, has_rules="authorize" in options or allow_anyone)
     check_workers(system, workers)
     with shared_socket(host, port) as (bound, descriptor):
         if not is_worker():
@@ -69,6 +62,22 @@ def serve(
 
         anyio.run(run, backend=backend)
     return None
+
+
+def _check_access(system: Any, host: str, *, has_rules: bool) -> None:
+    """Refuse to serve other machines without access rules.
+
+    Raises:
+        UsageError: the address is reachable from other machines, and the system has no rules.
+    """
+    from actorgraph.web.app import is_local
+
+    has_rules = has_rules or getattr(system, "authorize", None) is not None
+    if not has_rules and not is_local(f"[{host}]:0" if ":" in host else f"{host}:0"):
+        raise UsageError(
+            f"--host {host} is reachable from other machines, and the routes have no access rules",
+            do="pass --authorize MODULE:NAME, or --allow-anyone behind a gateway that checks",
+        )
 
 
 def system_of(name: str, db: str | None) -> Any:

@@ -213,7 +213,7 @@ async def _oldest_s(saver: Any, host: Host, lengths: dict[str, int]) -> float | 
 
 
 async def _unread(saver: Any, threads: list[str]) -> str:
-    """Return the error of the first value that can't be decrypted; "" if there was none."""
+    """Return the error of the first value that can't be decrypted; "" if all can."""
     for thread in threads:
         read: Callable[..., Any] = saver.aget_tuple
         try:

@@ -45,7 +45,7 @@ CODES: dict[str, str] = {
     "web.no-access-rules": "Every client may read and change every thread",
     "web.no-rate-limit": "Clients may send any number of requests",
     "web.any-origin": "Pages of every site may call the server",
-    "studio.hosts": "The studio doesn't answer under the name of its server",
+    "web.studio-hosts": "The studio doesn't answer under the name of its server",
 }
 """Code -> title, in the order of the report; docs/doctor.md has a section for each."""
 

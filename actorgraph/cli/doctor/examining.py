@@ -48,7 +48,7 @@ class Report(msgspec.Struct, frozen=True):
     """The result of `actorgraph doctor`.
 
     Attributes:
-        examined: names of what was looked at: graphs, systems, applications, the database.
+        examined: names of the examined things: graphs, systems, applications, the database.
         findings: errors first.
     """
 

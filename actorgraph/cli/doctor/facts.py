@@ -142,7 +142,7 @@ class SystemFacts:
 
 @dataclass(frozen=True, slots=True)
 class ServedFacts:
-    """What an ASGI application serves.
+    """Routes or a studio in an ASGI application.
 
     Attributes:
         kind: "routes" for GraphRoutes, "studio" for a Studio.

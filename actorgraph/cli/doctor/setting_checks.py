@@ -97,7 +97,7 @@ def check_hosts(facts: Examined) -> Iterator[Diagnosis]:
         else:
             continue
         yield Diagnosis(
-            "studio.hosts",
+            "web.studio-hosts",
             "warning",
             app.path or "/",
             f"{_shown(app)} {text}",

@@ -74,7 +74,7 @@ def _fields(kind: type) -> Mapping[str, Any]:
         hints = get_type_hints(kind, include_extras=True)
     except Exception:  # noqa: BLE001 - a program's annotations may raise anything
         return {}
-    if dataclasses.is_dataclass(kind):  # class variables are no part of a value
+    if dataclasses.is_dataclass(kind):  # values have no class variables
         return {f.name: hints.get(f.name, Any) for f in dataclasses.fields(kind)}
     named = getattr(kind, "model_fields", None) or getattr(kind, "__struct_fields__", None)
     return hints if named is None else {n: hints[n] for n in named if n in hints}
