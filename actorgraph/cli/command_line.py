@@ -12,7 +12,14 @@ from typing import Any
 
 from actorgraph.cli.exit_codes import DONE, FAILED, INTERRUPTED, WRONG_USE, code_of
 
-COMMAND_FILES = ("list_threads",)
+COMMAND_FILES = (
+    "run_graph",
+    "list_threads",
+    "show_thread",
+    "change_thread",
+    "tail_thread",
+    "draw_graph",
+)
 """The files in `commands/`, in the order of the help."""
 
 NEEDED = ("typer", "rich")
