@@ -51,6 +51,8 @@ GraphName = Annotated[
         show_default=False,
     ),
 ]
+ThreadId = Annotated[str, typer.Argument(metavar="THREAD", help="A thread's id.")]
+Backend = Annotated[str, typer.Option("--backend", help="The event loop: asyncio or trio.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 

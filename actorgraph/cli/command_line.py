@@ -13,8 +13,13 @@ from typing import Any
 from actorgraph.cli.exit_codes import DONE, FAILED, INTERRUPTED, WRONG_USE, code_of
 
 COMMAND_FILES = (
+    "run_graph",
     "list_threads",
+    "show_thread",
+    "tail_thread",
     "watch_figures",
+    "change_thread",
+    "draw_graph",
     "prune_history",
     "move_threads",
     "older_tools",

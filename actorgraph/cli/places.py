@@ -6,12 +6,16 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.state_graph import StateGraph
 from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.output import without_password
+
+if TYPE_CHECKING:
+    from actorgraph.cli.thread_reader import ThreadReader
 
 POSTGRES = ("postgresql://", "postgres://")
 SQLITE_HEADER = b"SQLite format 3\x00"
@@ -35,14 +39,16 @@ def database_named(place: str | None) -> str:
     )
 
 
-def saver_at(place: str, *, read_only: bool = True, codec: Any = None) -> Any:
+def saver_at(place: str, *, read_only: bool = True, create: bool = True, codec: Any = None) -> Any:
     """Make a saver for a database; the caller opens it.
 
-    A folder, a new path that ends in "/" or ".jsonl", is one of JSON lines; `postgresql://...` is a
-    PostgreSQL database; any other path a SQLite file.
+    A folder, or a new path that ends in "/" or ".jsonl", has JSON lines; `postgresql://...` is a
+    PostgreSQL database, whose tables may be in another schema (`?schema=name`); any other path is
+    a SQLite file.
 
     Args:
         read_only: refuse a place that doesn't exist, and every write.
+        create: whether a place that doesn't exist may be made, unless it is only read.
         codec: as of savers.
     Raises:
         UsageError: the place doesn't exist, or isn't a database.
@@ -50,7 +56,8 @@ def saver_at(place: str, *, read_only: bool = True, codec: Any = None) -> Any:
     from actorgraph.checkpoints import JsonlSaver, PostgresSaver, SqliteSaver
 
     if is_postgres(place):
-        return PostgresSaver(place, read_only=read_only, codec=codec)
+        url, schema = _schema_of(place)
+        return PostgresSaver(url, schema=schema, read_only=read_only, codec=codec)
     if "://" in place:
         raise UsageError(
             f"--db {without_password(place)!r} is not a known kind of database",
@@ -58,9 +65,9 @@ def saver_at(place: str, *, read_only: bool = True, codec: Any = None) -> Any:
         )
     path = Path(place)
     if path.is_dir() or (not path.exists() and place.endswith(("/", ".jsonl"))):
-        _must_exist(path, needed=read_only)
+        _must_exist(path, needed=read_only or not create)
         return JsonlSaver(path, codec=codec)
-    _must_exist(path, needed=read_only)
+    _must_exist(path, needed=read_only or not create)
     if path.is_file() and path.stat().st_size:
         with path.open("rb") as file:
             if file.read(len(SQLITE_HEADER)) != SQLITE_HEADER:
@@ -69,6 +76,15 @@ def saver_at(place: str, *, read_only: bool = True, codec: Any = None) -> Any:
                     do="name the file that SqliteSaver(...) was given, or a folder of JSON lines",
                 )
     return SqliteSaver(path, read_only=read_only, codec=codec)
+
+
+def _schema_of(url: str) -> tuple[str, str]:
+    """Take `?schema=` out of an address: it is not one of PostgreSQL's parameters."""
+    parts = urlsplit(url)
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    schema = dict(given).get("schema") or "actorgraph"
+    query = urlencode([(key, value) for key, value in given if key != "schema"])
+    return (urlunsplit(parts._replace(query=query)) if given else url), schema
 
 
 def _must_exist(path: Path, *, needed: bool) -> None:
@@ -81,11 +97,47 @@ def _must_exist(path: Path, *, needed: bool) -> None:
 
 @asynccontextmanager
 async def open_saver(
-    place: str, *, read_only: bool = True, codec: Any = None
+    place: str, *, read_only: bool = True, create: bool = True, codec: Any = None
 ) -> AsyncGenerator[Any]:
     """Open the saver of a database; see `saver_at`."""
-    async with saver_at(place, read_only=read_only, codec=codec) as saver:
+    async with saver_at(place, read_only=read_only, create=create, codec=codec) as saver:
         yield saver
+
+
+@asynccontextmanager
+async def open_thread_place(
+    db: str | None, graph: CompiledStateGraph, *, read_only: bool = False, create: bool = False
+) -> AsyncGenerator[CompiledStateGraph]:
+    """Open a database for a graph, and return the graph over it; by default over its own saver.
+
+    Raises:
+        UsageError: no database is named, and the graph has no saver.
+    """
+    if db:
+        async with open_saver(db, read_only=read_only, create=create) as saver:
+            yield graph.copy(update={"checkpointer": saver})
+        return
+    own: Any = graph.checkpointer
+    if not hasattr(own, "alist_threads"):
+        raise UsageError(
+            f"graph {graph.name!r} has no saver, and no database is named",
+            do="add --db runs.db, or set the environment variable ACTORGRAPH_DB",
+        )
+    async with own:
+        yield graph
+
+
+@asynccontextmanager
+async def open_reader(db: str | None, graph: str | None) -> AsyncGenerator["ThreadReader"]:
+    """Open a database for reading; with a graph, threads are shown as the graph knows them."""
+    from actorgraph.cli.thread_reader import ThreadReader
+
+    if graph:
+        async with open_thread_place(db, load_graph(graph), read_only=True) as bound:
+            yield ThreadReader(bound.checkpointer, bound)
+    else:
+        async with open_saver(database_named(db)) as saver:
+            yield ThreadReader(saver)
 
 
 def load_object(name: str) -> tuple[Any, str]:
@@ -108,6 +160,20 @@ def load_object(name: str) -> tuple[Any, str]:
     return found, name
 
 
+def graph_named(name: str | None) -> str:
+    """Return the graph that --graph or ACTORGRAPH_GRAPH names.
+
+    Raises:
+        UsageError: neither does.
+    """
+    if name:
+        return name
+    raise UsageError(
+        "no graph is named",
+        do="add --graph app.py:graph, or set the environment variable ACTORGRAPH_GRAPH",
+    )
+
+
 def load_graph(name: str | None) -> CompiledStateGraph:
     """Import a graph: a compiled one, a StateGraph (compiled here), or a function that makes one.
 
@@ -116,11 +182,7 @@ def load_graph(name: str | None) -> CompiledStateGraph:
     Raises:
         UsageError: it isn't named, or isn't a graph.
     """
-    if not name:
-        raise UsageError(
-            "no graph is named",
-            do="add --graph app.py:graph, or set the environment variable ACTORGRAPH_GRAPH",
-        )
+    name = graph_named(name)
     found, _ = load_object(name)
     if not _has_attribute(name):
         graphs = _graphs_of(found)

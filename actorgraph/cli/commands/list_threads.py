@@ -1,16 +1,12 @@
 """`actorgraph threads`: the threads of a database, newest first."""
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from actorgraph.cli.command_group import LOOK, AsJson, Database, GraphName, group
 from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.printed import ThreadLine, ThreadList
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 STATUSES = ("idle", "busy", "interrupted", "error")
 
@@ -37,30 +33,22 @@ def threads(
     """
     import anyio
 
+    from actorgraph.cli.drawn import draw_threads
+    from actorgraph.cli.json_arguments import object_of
     from actorgraph.cli.output import show
-    from actorgraph.cli.places import database_named
 
     if status is not None and status not in STATUSES:
         raise UsageError(f"unknown --status {status!r}", do=f"use one of {', '.join(STATUSES)}")
-    asked = _Search(database_named(db), graph, prefix, status, _metadata(metadata), limit)
+    wanted = object_of(metadata, "--metadata")
+    asked = _Search(db, graph, prefix, status, wanted, limit)
     found = anyio.run(_search, asked)
-    show(found, draw, as_json=as_json)
-
-
-def _metadata(text: str | None) -> dict[str, Any]:
-    try:
-        found = json.loads(text or "{}")
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise UsageError(f"--metadata {text!r} is not a JSON object", do='write {"user": "ada"}')
-    return found
+    show(found, draw_threads, as_json=as_json)
 
 
 class _Search(NamedTuple):
     """The arguments of a search."""
 
-    db: str
+    db: str | None
     graph: str | None
     prefix: str
     status: str | None
@@ -69,13 +57,11 @@ class _Search(NamedTuple):
 
 
 async def _search(asked: _Search) -> ThreadList:
-    from actorgraph.cli.places import load_graph, open_saver
-    from actorgraph.cli.thread_reader import AT_ONCE, ThreadReader
+    from actorgraph.cli.places import open_reader
+    from actorgraph.cli.thread_reader import AT_ONCE
     from actorgraph.web.requests.json_equality import contains
 
-    graph = load_graph(asked.graph) if asked.graph else None
-    async with open_saver(asked.db) as saver:
-        reader = ThreadReader(saver, graph)
+    async with open_reader(asked.db, asked.graph) as reader:
         ids = await reader.newest_first(asked.prefix)
         rows: list[ThreadLine] = []
         for at in range(0, len(ids), AT_ONCE):
@@ -88,17 +74,3 @@ async def _search(asked: _Search) -> ThreadList:
                 if len(rows) > asked.limit:
                     return ThreadList(tuple(rows[: asked.limit]), more=True)
         return ThreadList(tuple(rows))
-
-
-def draw(out: "Console", found: ThreadList) -> None:
-    """Draw the list as a table."""
-    from rich.table import Table
-
-    table = Table("thread", "status", "step", "updated", "next", box=None, pad_edge=False)
-    for row in found.threads:
-        table.add_row(
-            row.thread_id, row.status, str(row.step), row.updated_at[:19], ", ".join(row.next)
-        )
-    out.print(table if found.threads else "no threads")
-    if found.more:
-        out.print("There are more: raise --limit.")
