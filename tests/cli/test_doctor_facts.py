@@ -204,7 +204,7 @@ class TestApplications:
 
         routes, studio = sorted(facts.served, key=lambda one: one.path)
         assert (routes.path, routes.has_rules, routes.has_rates) == ("/api", False, True)
-        assert (studio.path, web.studio - hosts, studio.any_origin) == ("/studio", ("*",), True)
+        assert (studio.path, studio.hosts, studio.any_origin) == ("/studio", ("*",), True)
         assert [system.graphs for system in facts.systems] == [frozenset({"g"})]
 
     def test_an_application_of_its_own_is_looked_into(self):

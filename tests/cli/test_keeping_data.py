@@ -9,11 +9,14 @@ import sys
 import urllib.request
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from actorgraph import InMemorySaver, SqliteSaver
 from actorgraph.cli.command_line import main
+from actorgraph.cli.doctor.examining import Report
 from actorgraph.cli.exit_codes import UsageError
+from actorgraph.cli.kept_data import BackupResult, Figures, PruneResult, TransferResult
 from actorgraph.cli.retention_plan import seconds_of
 from actorgraph.cli.served_processes import check_workers
 from actorgraph.cli.system_figures_reader import (
@@ -320,3 +323,23 @@ class TestDoctor:
         """
         assert main(["doctor", *given]) == 2
         assert cause in capsys.readouterr().err
+
+
+class TestSchemas:
+    def test_each_result_has_a_schema_that_its_json_keeps(self, db, tmp_path, capsys):
+        """
+        Programs may read --json with the classes of `kept_data`, or with their JSON schemas.
+        """
+        commands = {
+            PruneResult: ["prune", db, "--older-than", "0s", "--dry-run"],
+            BackupResult: ["backup", str(tmp_path / "b.db"), "--db", db],
+            TransferResult: ["export", db, "-o", str(tmp_path / "t.jsonl")],
+            Figures: ["top", db],
+            Report: ["doctor", db],
+        }
+
+        for kind, command in commands.items():
+            assert main([*command, "--json"]) == 0
+            found = msgspec.json.decode(capsys.readouterr().out, type=kind, strict=True)
+            assert msgspec.json.schema(kind)["$ref"].endswith(kind.__name__)
+            assert isinstance(found, kind)

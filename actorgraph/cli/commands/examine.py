@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from actorgraph.cli.doctor.examining import Report
 
+INDENT = "  "
 STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
@@ -65,20 +66,20 @@ def doctor(
 
 def draw(out: "Console", report: "Report") -> None:
     """Draw each finding with its place and its remedy, and the counts."""
-    from rich.padding import Padding
     from rich.text import Text
 
     for name in report.examined:
         out.print(Text.assemble(("examined ", "dim"), name))
     for found in report.findings:
         place = f"{found.file}:{found.line}" if found.line else ""
-        head = Text.assemble(
-            (found.severity, STYLES[found.severity]), " ", (found.code, "bold"), f"  {place}"
-        )
+        severity = (found.severity, STYLES[found.severity])
+        head = Text.assemble(severity, " ", (found.code, "bold"), f"  {place}" if place else "")
         out.print()
         out.print(head)
-        out.print(Padding(Text(found.text), (0, 0, 0, 2)))
-        out.print(Padding(Text.assemble(("do: ", "green"), found.do), (0, 0, 0, 2)))
+        for part in (Text(found.text), Text.assemble(("do: ", "green"), found.do)):
+            for line in part.wrap(out, max(20, out.width - len(INDENT))):
+                line.rstrip()
+                out.print(Text.assemble(INDENT, line))
     counts = {name: sum(f.severity == name for f in report.findings) for name in STYLES}
     total = ", ".join(
         f"{count} {name}s" if count != 1 else f"1 {name}" for name, count in counts.items()
