@@ -41,7 +41,7 @@ class TransferResult(msgspec.Struct, frozen=True):
     checkpoints: int
 
 
-class SystemLine(msgspec.Struct, frozen=True):
+class ListedSystem(msgspec.Struct, frozen=True):
     """A system of `actorgraph top`.
 
     Attributes:
@@ -71,5 +71,5 @@ class Figures(msgspec.Struct, frozen=True):
     steps_per_s: float | None = None
     lag_s: float | None = None
     graphs: dict[str, int] = {}
-    systems: tuple[SystemLine, ...] = ()
+    systems: tuple[ListedSystem, ...] = ()
     ended: dict[str, int] = {}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from actorgraph.cli.exit_codes import CommandError
-from actorgraph.cli.kept_data import Figures, SystemLine
+from actorgraph.cli.kept_data import Figures, ListedSystem
 from actorgraph.cli.output import without_password
 from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
@@ -48,7 +48,7 @@ async def database_figures(place: str, saver: Any) -> Figures:
         steps_per_s=rate_of([created_of(point.row.id) / 1e6 for point in newest], now),
         lag_s=lag_of(rows, now),
         graphs=dict(Counter(row.graph for row in rows)),
-        systems=tuple(SystemLine(as_text(o.owner), o.lease_s, o.runs) for o in owners),
+        systems=tuple(ListedSystem(as_text(o.owner), o.lease_s, o.runs) for o in owners),
     )
 
 

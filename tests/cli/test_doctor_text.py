@@ -49,7 +49,7 @@ class TestText:
 
     def test_a_report_without_findings_says_so(self):
         """
-        The last line counts the findings, or says that there are none.
+        The last line counts the findings, or states the absence of any.
         """
         out = io.StringIO()
 
