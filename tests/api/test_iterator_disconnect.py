@@ -44,6 +44,7 @@ def test_every_iterator_of_the_public_api_is_left_here():
     assert left - iterators() == set(), "these are gone"
 
 
+@pytest.mark.one_loop
 @pytest.mark.parametrize("leave", WAYS, ids=lambda way: way.__name__)
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.name)
 async def test_a_left_iterator_is_freed(scene, leave, tmp_path):

@@ -113,8 +113,10 @@ def open_routers(count: int) -> StateGraph:
 
 INNER = chain(2).add_edge(START, "n0").compile()
 
+FURTHER = [sequence, barrier, barriers, alternatives, own_keys]
 GRAPHS = [
-    *(chain, nested, handled, sequence, fan, barrier, barriers, routers, alternatives, own_keys),
+    *(chain, nested, handled, fan, routers),
+    *(pytest.param(make, marks=pytest.mark.long) for make in FURTHER),
 ]
 
 

@@ -140,6 +140,7 @@ class TestCancelledAwaits:
         assert {name: seen[name] for name in JUDGED if seen[name]} == {}
         assert seen["awaits"] > 0
 
+    @pytest.mark.one_loop
     @pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
     async def test_a_cancelled_call_does_not_block_the_next(self, case, tmp_path, anyio_backend):
         """

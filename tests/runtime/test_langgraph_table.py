@@ -165,6 +165,7 @@ async def outcome(place: Any, value: Any) -> Any:
     return re.sub(r"\b[0-9a-f]{32}\b|0x[0-9a-f]+", "...", repr(result))
 
 
+@pytest.mark.one_loop
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 @pytest.mark.parametrize("name", VALUES)

@@ -14,6 +14,7 @@ from tests.savers.places import LogSaver, langgraphs, logs, place_of
 pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
 
+@pytest.mark.one_loop
 @pytest.mark.promise("S081", "S100", "S108", "S111", "S117", "C22", "D3", "D8", "D15", "D16", "T31")
 @pytest.mark.langgraph("F-E30")
 @pytest.mark.parametrize("check", CHECKS, ids=str)

@@ -18,8 +18,8 @@ from actorgraph.stores import SqliteStore
 from actorgraph.web import GraphRoutes
 from actorgraph.web.jobs.webhook_client import send
 from actorgraph.web.jobs.webhook_policy import WebhookPolicy, signed_headers, target_of
-from actorgraph.web.jobs.webhooks import WebhookSender
-from tests.support.gates import PATIENCE_S
+from actorgraph.web.jobs.webhooks import KEPT, WebhookSender
+from tests.support.gates import PATIENCE_S, patient_group
 from tests.web.apps import GRAPHS
 from tests.web.receiver import SECRET, Receiver, receiving
 
@@ -40,12 +40,29 @@ def receiver(served: Receiver) -> Receiver:
     return served
 
 
+class SlowToAnswer(SqliteStore):
+    """Holds what a search for a thread's items has found, until `go_on` is set."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.found, self.go_on = anyio.Event(), anyio.Event()
+
+    async def asearch(self, *args: Any, **options: Any) -> Any:
+        """Search, and hold the answer."""
+        items = await super().asearch(*args, **options)
+        if options.get("filter"):
+            self.found.set()
+            await self.go_on.wait()
+        return items
+
+
 class Server:
     """A server over two files, and its sender of webhooks."""
 
-    def __init__(self, path: Path, policy: WebhookPolicy | None) -> None:
+    def __init__(self, path: Path, policy: WebhookPolicy | None, kind: Any = SqliteStore) -> None:
         graphs = {name: graph.compile() for name, graph in GRAPHS.items()}
-        saver, store = SqliteSaver(path / "runs.db"), SqliteStore(path / "items.db")
+        saver, store = SqliteSaver(path / "runs.db"), kind(path / "items.db")
+        self.store = store
         self.system = ActorSystem(graphs, saver=saver, store=store)
         self.routes = GraphRoutes(self.system, webhooks=policy)
         transport = httpx.ASGITransport(self.routes, raise_app_exceptions=False)
@@ -66,12 +83,12 @@ class Server:
 
 
 @pytest.fixture
-def open_server(tmp_path: Path) -> Callable[[WebhookPolicy | None], Any]:
+def open_server(tmp_path: Path) -> Callable[..., Any]:
     """A function that opens a server over the test's files."""
 
     @asynccontextmanager
-    async def opened(policy: WebhookPolicy | None) -> AsyncIterator[Server]:
-        made = Server(tmp_path, policy)
+    async def opened(policy: WebhookPolicy | None, **options: Any) -> AsyncIterator[Server]:
+        made = Server(tmp_path, policy, **options)
         async with made.system:
             yield made
 
@@ -155,6 +172,23 @@ class TestDelivery:
         ((_, said),) = receiver.got
 
         assert (said["values"], said["values_omitted"]) == (None, True)
+
+    async def test_a_removed_thread_brings_no_webhook_back(self, receiver, open_server):
+        """
+        A webhook that is delivered while its thread is being removed is not stored again.
+        """
+        async with open_server(receiver.policy(), kind=SlowToAnswer) as server:
+            metadata = {KEPT: {"webhook": f"{receiver.url}/hook"}}
+            async with patient_group() as group:
+                async with server.sender.armed("t", metadata) as armed:
+                    group.start_soon(server.sender.capture, "t")
+                    await server.store.found.wait()
+                    armed(await server.system.start("log", "t", {"foo": "x"}, metadata=metadata))
+                await server.emptied()
+                server.store.go_on.set()
+
+            assert not await server.items.all()
+        assert len(receiver.got) == 1
 
 
 class TestRestarts:

@@ -90,6 +90,7 @@ class WebhookSender:
         self._mine: set[str] = set()
         self._seen: dict[str, StoredWebhook] = {}
         self._limiter: anyio.CapacityLimiter | None = None
+        self._filling = anyio.Lock()
         self._pending = 0
         self._again = 0.0
 
@@ -148,9 +149,10 @@ class WebhookSender:
             return
         for identifier, value in (await self._items.all(thread_id=thread_id)).items():
             stored = msgspec.convert(value, StoredWebhook)
-            run = await self._run_of(identifier, stored)
-            if stored.body is None and run is not None and run.status not in OPEN_STATUSES:
-                await self._fill(identifier, stored, run)
+            if stored.body is None:
+                run = await self._run_of(identifier, stored)
+                if run is not None and run.status not in OPEN_STATUSES:
+                    await self._filled(identifier, run)
 
     async def look(self, now: datetime) -> float:
         """Send what other processes have left; returns the seconds until the next look."""
@@ -198,13 +200,9 @@ class WebhookSender:
         async def work() -> None:
             if await run.wait() in OPEN_STATUSES:  # this system is closing; another goes on
                 return
-            value = await self._items.get(identifier)
-            if value is None:
-                return
-            stored = msgspec.convert(value, StoredWebhook)
-            if stored.body is None:
-                stored = await self._fill(identifier, stored, run)
-            await self._deliver(identifier, stored)
+            stored = await self._filled(identifier, run)
+            if stored is not None:
+                await self._deliver(identifier, stored)
 
         await self._guarded(identifier, work)
 
@@ -219,8 +217,21 @@ class WebhookSender:
         finally:
             self._mine.discard(identifier)
 
+    async def _filled(self, identifier: str, run: Run) -> StoredWebhook | None:
+        """Return the webhook of a run that has ended, with its body; None if it is gone.
+
+        `capture` and the run's own watch may both fill it. The later one reads what the earlier one
+        has stored: filled from an old copy, a delivered webhook would be stored, and sent, again.
+        """
+        async with self._filling:
+            value = await self._items.get(identifier)
+            if value is None:
+                return None
+            stored = msgspec.convert(value, StoredWebhook)
+            return stored if stored.body is not None else await self._fill(identifier, stored, run)
+
     async def _fill(self, identifier: str, stored: StoredWebhook, run: Run) -> StoredWebhook:
-        """Store the body of a webhook whose run has ended."""
+        """Store the body of a webhook whose run has ended; called by one task at a time."""
         assert self._policy is not None
         graph = self._system.graphs.get(run.graph)
         values: Any = None
