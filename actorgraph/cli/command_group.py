@@ -10,6 +10,7 @@ The docstring is the help text; its last paragraph is `Example: actorgraph ...`.
 integer is the exit code (None: 0).
 """
 
+import os
 from typing import Annotated, Any
 
 import typer
@@ -31,6 +32,25 @@ group = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+def _thread_ids(context: typer.Context, incomplete: str) -> list[str]:
+    """Complete a thread's id from a local database; nothing where that fails or would take long."""
+    place = context.params.get("db") or os.environ.get("ACTORGRAPH_DB") or ""
+    if "://" in place or not os.path.isfile(place):  # noqa: PTH113 - quicker to import
+        return []
+    try:
+        from actorgraph.api.savers.sqlite import SqliteSaver
+
+        with SqliteSaver(place, read_only=True, busy_timeout_s=0.2) as saver:
+            ids = saver.list_threads()
+    except Exception:  # noqa: BLE001 - a completion that fails must not write into the prompt
+        return []
+    return [one for one in ids if one.startswith(incomplete)][:COMPLETIONS_MAX]
+
+
+COMPLETIONS_MAX = 200
+"""Ids that a completion offers."""
+
 Database = Annotated[
     str | None,
     typer.Option(
@@ -51,7 +71,10 @@ GraphName = Annotated[
         show_default=False,
     ),
 ]
-ThreadId = Annotated[str, typer.Argument(metavar="THREAD", help="A thread's id.")]
+ThreadId = Annotated[
+    str,
+    typer.Argument(metavar="THREAD", help="A thread's id.", autocompletion=_thread_ids),
+]
 Backend = Annotated[str, typer.Option("--backend", help="The event loop: asyncio or trio.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 

@@ -14,7 +14,7 @@ from actorgraph.cli.printed import (
     StateDiff,
     ThreadHistory,
     ThreadList,
-    ThreadState,
+    ThreadShown,
 )
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def draw_threads(out: "Console", found: ThreadList) -> None:
         out.print("\nThere are more: raise --limit, or narrow down by --status or --prefix.")
 
 
-def draw_state(out: "Console", found: ThreadState) -> None:
+def draw_state(out: "Console", found: ThreadShown) -> None:
     """Draw the state of a thread."""
     from rich.table import Table
     from rich.text import Text

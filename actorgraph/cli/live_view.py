@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from actorgraph.cli.drawn import styled
-from actorgraph.cli.run_view import NodeView, RunView
+from actorgraph.cli.run_progress import NodeView, RunProgress
 from actorgraph.values.stream_items import Namespace
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ class TerminalView:
         silent: show nothing, because the result is printed as JSON.
     """
 
-    def __init__(self, out: "Console", title: str, view: RunView, *, silent: bool = False) -> None:
+    def __init__(
+        self, out: "Console", title: str, view: RunProgress, *, silent: bool = False
+    ) -> None:
         self.view = view
         self._out, self._title, self._silent = out, title, silent
         self._live: Live | None = None
@@ -73,11 +75,11 @@ class TerminalView:
         return drawn_run(self.view, self._title, time.monotonic(), self.elapsed_s)
 
 
-def drawn_run(view: RunView, title: str, now: float, elapsed_s: float) -> "RenderableType":
+def drawn_run(view: RunProgress, title: str, now: float, elapsed_s: float) -> "RenderableType":
     """Draw a run: a row for each node, and the end of the newest message.
 
     Args:
-        now: on the clock of `RunView.take`.
+        now: on the clock of `RunProgress.take`.
         elapsed_s: seconds since the run began.
     """
     from rich.console import Group

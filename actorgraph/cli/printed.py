@@ -77,7 +77,7 @@ class RunInfo(msgspec.Struct, frozen=True):
     created_at: str
 
 
-class ThreadState(msgspec.Struct, frozen=True):
+class ThreadShown(msgspec.Struct, frozen=True):
     """The result of `show`.
 
     Attributes:
@@ -159,7 +159,7 @@ class StateDiff(msgspec.Struct, frozen=True):
     more: int = 0
 
 
-class NewCheckpoint(msgspec.Struct, frozen=True):
+class MadeCheckpoint(msgspec.Struct, frozen=True):
     """The result of `fork` and `update`: the checkpoint that was made."""
 
     thread_id: str
@@ -180,7 +180,7 @@ class RunResult(msgspec.Struct, frozen=True):
         status: "waiting": a question is open, or a breakpoint was reached.
         steps: supersteps that this run has finished.
         error: the text of the error that ended it.
-        go_on: the command that goes on; "" if there is none.
+        go_on: the command that goes on; "" without one.
     """
 
     thread_id: str
@@ -198,7 +198,7 @@ class TailLine(msgspec.Struct, frozen=True):
 
     Attributes:
         at: ISO 8601 UTC.
-        kind: "checkpoint", "event" of a system's run, or "end" of what is followed.
+        kind: "checkpoint", "event" of a system's run, or the "end" of the thread.
         text: what `tail` prints without --json.
         checkpoint: of a "checkpoint".
         event: the kind of the event.

@@ -16,7 +16,7 @@ from actorgraph.cli.exit_codes import DONE, FAILED, INTERRUPTED, CommandError
 from actorgraph.cli.live_view import TerminalView
 from actorgraph.cli.output import console, error_line, note, print_json, without_password
 from actorgraph.cli.printed import OpenQuestion, RunResult
-from actorgraph.cli.run_view import MODES, RunView
+from actorgraph.cli.run_progress import MODES, RunProgress
 from actorgraph.cli.thread_reader import questions_of
 from actorgraph.web.requests.jsonable import to_plain
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-class RunRequest(msgspec.Struct, frozen=True):
+class TerminalRequest(msgspec.Struct, frozen=True):
     """A run that was asked for.
 
     Attributes:
@@ -56,7 +56,7 @@ class RunRequest(msgspec.Struct, frozen=True):
         return command(name, self.thread_id, *more, *graph, *where)
 
 
-async def run_in_terminal(asked: RunRequest) -> int:
+async def run_in_terminal(asked: TerminalRequest) -> int:
     """Run, show and report; returns the exit code.
 
     Raises:
@@ -65,7 +65,7 @@ async def run_in_terminal(asked: RunRequest) -> int:
     names = [name for name in asked.graph.get_graph().nodes if not name.startswith("__")]
     out = console()
     title = f"{asked.graph_name}  thread {asked.thread_id}"
-    terminal = TerminalView(out, title, RunView.of(names), silent=asked.as_json)
+    terminal = TerminalView(out, title, RunProgress.of(names), silent=asked.as_json)
     ending = _Ending()
     with terminal.shown(), redirect_stdout(sys.stderr) if asked.as_json else nullcontext():
         async with anyio.create_task_group() as group:
@@ -85,13 +85,13 @@ async def run_in_terminal(asked: RunRequest) -> int:
 
 @dataclass
 class _Ending:
-    """How a run has ended."""
+    """The end of a run: its error, or its cancellation."""
 
     error: Exception | None = None
     cancelled: bool = False
 
 
-async def _read(asked: RunRequest, terminal: TerminalView, ending: _Ending) -> None:
+async def _read(asked: TerminalRequest, terminal: TerminalView, ending: _Ending) -> None:
     stream = asked.graph.astream(
         asked.input, asked.config, stream_mode=list(MODES), subgraphs=True, **asked.options
     )
@@ -118,7 +118,7 @@ async def _cancel_on_signal(scope: anyio.CancelScope, ending: _Ending) -> None:
                 os._exit(INTERRUPTED)
 
 
-async def _result(asked: RunRequest, terminal: TerminalView, ending: _Ending) -> RunResult:
+async def _result(asked: TerminalRequest, terminal: TerminalView, ending: _Ending) -> RunResult:
     view = terminal.view
     questions, next_ = tuple(view.questions.values()), ()
     if asked.stored:
@@ -142,7 +142,7 @@ async def _result(asked: RunRequest, terminal: TerminalView, ending: _Ending) ->
     )
 
 
-def _way_on(asked: RunRequest, questions: Sequence[OpenQuestion]) -> str:
+def _way_on(asked: TerminalRequest, questions: Sequence[OpenQuestion]) -> str:
     """Return the command that goes on with the thread."""
     if len(questions) == 1:
         return asked.command("resume", "--answer", "JSON")

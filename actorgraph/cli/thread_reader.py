@@ -15,7 +15,7 @@ from actorgraph.cli.printed import (
     OpenQuestion,
     RunInfo,
     ThreadLine,
-    ThreadState,
+    ThreadShown,
 )
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.studio.saver_steps import snapshot_of
@@ -216,13 +216,13 @@ def checkpoint_line(found: StateSnapshot) -> CheckpointLine:
     )
 
 
-def thread_state(thread_id: str, found: StateSnapshot, run: RunRow | None) -> ThreadState:
+def thread_state(thread_id: str, found: StateSnapshot, run: RunRow | None) -> ThreadShown:
     """Describe the state of a thread.
 
     Args:
         run: its open run.
     """
-    return ThreadState(
+    return ThreadShown(
         thread_id,
         thread_status(found, busy=run is not None),
         step_of(found),

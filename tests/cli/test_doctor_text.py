@@ -1,6 +1,6 @@
 """The text of doctor at two widths, compared with stored pictures.
 
-`ACTORGRAPH_SNAPSHOTS=write pytest tests/cli/test_doctor_text.py` stores them again.
+RENEW_SNAPSHOTS=1 writes them again: read their diff before you commit it.
 """
 
 import io
@@ -40,7 +40,7 @@ class TestText:
         """
         file = FOLDER / f"doctor-{width}.txt"
         shown = text(width)
-        if os.environ.get("ACTORGRAPH_SNAPSHOTS") == "write":
+        if os.environ.get("RENEW_SNAPSHOTS"):
             FOLDER.mkdir(exist_ok=True)
             file.write_text(shown, "utf-8")
 

@@ -13,7 +13,7 @@ from actorgraph.cli.command_group import (
     group,
 )
 from actorgraph.cli.exit_codes import DONE, FAILED, CommandError
-from actorgraph.cli.printed import CancelledRuns, NewCheckpoint, RunInfo
+from actorgraph.cli.printed import CancelledRuns, MadeCheckpoint, RunInfo
 
 CANCEL_S = 10.0
 """Seconds that `cancel` waits for the runs to end."""
@@ -44,7 +44,7 @@ def fork(
 
 async def _fork(
     db: str | None, graph: str | None, thread: str, checkpoint: str, into: str | None
-) -> NewCheckpoint:
+) -> MadeCheckpoint:
     from uuid_utils import uuid7
 
     from actorgraph.cli.places import load_graph, open_thread_place
@@ -84,7 +84,7 @@ def update(
 
 async def _update(
     db: str | None, graph: str | None, at: tuple[str, str], values: str, as_node: str | None
-) -> NewCheckpoint:
+) -> MadeCheckpoint:
     from actorgraph.cli.json_arguments import json_of
     from actorgraph.cli.places import load_graph, open_thread_place
     from actorgraph.cli.thread_reader import ThreadReader, place_of
@@ -97,12 +97,12 @@ async def _update(
         return _new(await bound.aupdate_state(config, given, as_node))
 
 
-def _new(config: dict[str, Any]) -> NewCheckpoint:
+def _new(config: dict[str, Any]) -> MadeCheckpoint:
     place = config["configurable"]
-    return NewCheckpoint(place["thread_id"], place["checkpoint_id"])
+    return MadeCheckpoint(place["thread_id"], place["checkpoint_id"])
 
 
-def _show_new(made: NewCheckpoint, graph: str | None, db: str | None, *, as_json: bool) -> None:
+def _show_new(made: MadeCheckpoint, graph: str | None, db: str | None, *, as_json: bool) -> None:
     from actorgraph.cli.drawn import command
     from actorgraph.cli.output import console, print_json, without_password
 

@@ -119,7 +119,7 @@ async def _run(asked: _Run) -> int:
 
     from actorgraph.cli.json_arguments import object_of
     from actorgraph.cli.places import load_graph, open_thread_place
-    from actorgraph.cli.terminal_run import RunRequest, run_in_terminal
+    from actorgraph.cli.terminal_run import TerminalRequest, run_in_terminal
 
     graph: Any = load_graph(asked.graph)
     config = object_of(asked.config, "--config")
@@ -136,7 +136,7 @@ async def _run(asked: _Run) -> int:
                 open_thread_place(asked.db, graph, create=not asked.resumes)
             )
         given, config = await _input_of(asked, graph, config, stored=stored or asked.resumes)
-        request = RunRequest(
+        request = TerminalRequest(
             graph, asked.graph, thread_id, given, config, options, asked.db, stored, asked.as_json
         )
         return await run_in_terminal(request)
@@ -156,9 +156,7 @@ async def _input_of(
     Raises:
         UsageError: the thread can't go on in this way.
     """
-    from actorgraph.cli.json_arguments import answers_of, json_of
-    from actorgraph.cli.thread_reader import questions_of
-    from actorgraph.values.commands import Command
+    from actorgraph.cli.json_arguments import json_of
 
     if asked.input is not None:
         return json_of(asked.input, "--input"), config
@@ -175,6 +173,22 @@ async def _input_of(
             "a new thread needs an input",
             do=f"""add --input '{{"key": "value"}}'; the keys of this graph: {keys}""",
         )
+    return await _going_on(asked, graph, config, head)
+
+
+async def _going_on(
+    asked: _Run, graph: Any, config: dict[str, Any], head: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Return the input and the config of a run that goes on with a thread.
+
+    Raises:
+        UsageError: it has no question, or nothing to run, or needs an answer.
+    """
+    from actorgraph.cli.json_arguments import answers_of
+    from actorgraph.cli.thread_reader import questions_of
+    from actorgraph.values.commands import Command
+
+    thread_id = config["configurable"]["thread_id"]
     asks = questions_of(head)
     if asks and not asked.answers:
         shown = "; ".join(f"--answer {one.id}=JSON" for one in asks)

@@ -12,7 +12,7 @@ from actorgraph.cli.command_group import (
     ThreadId,
     group,
 )
-from actorgraph.cli.printed import StateDiff, ThreadHistory, ThreadState, ValueChange
+from actorgraph.cli.printed import StateDiff, ThreadHistory, ThreadShown, ValueChange
 
 
 @group.command("show", rich_help_panel=LOOK)
@@ -39,7 +39,7 @@ def show_thread(
     show(found, draw_state, as_json=as_json)
 
 
-async def _state(db: str | None, graph: str | None, thread: str, checkpoint: str) -> ThreadState:
+async def _state(db: str | None, graph: str | None, thread: str, checkpoint: str) -> ThreadShown:
     from actorgraph.cli.places import open_reader
     from actorgraph.cli.thread_reader import thread_state
 

@@ -1,4 +1,4 @@
-"""RunView: the state of a run as a terminal shows it, folded from the chunks of its stream.
+"""RunProgress: the state of a run as a terminal shows it, folded from the chunks of its stream.
 
 Receives   chunks of the modes in `MODES`, with the time at which each arrived
 Offers     nodes with their states, the step, the last lines of messages; lines of plain text
@@ -28,7 +28,7 @@ class NodeView:
     Attributes:
         calls: how often it has ended in this run.
         running: its tasks that have started and not ended.
-        began: when the first of them started, in seconds of the clock of `RunView.take`.
+        began: when the first of them started, in seconds of the clock of `RunProgress.take`.
         took_s: seconds that its tasks have taken, as long as any was running.
         note: its question, its error, or what it wrote last.
     """
@@ -43,7 +43,7 @@ class NodeView:
 
 
 @dataclass
-class RunView:
+class RunProgress:
     """A run as it goes; see the module's docstring.
 
     Attributes:
@@ -64,14 +64,14 @@ class RunView:
     _begun: bool = False
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> "RunView":
+    def of(cls, names: Sequence[str]) -> "RunProgress":
         """Make the view of a run that has not begun."""
         return cls({name: NodeView(name) for name in names})
 
     def take(self, namespace: Namespace, mode: str, chunk: Any, now: float) -> list[str]:
         """Fold one chunk.
 
-        Returns: lines about it, for outputs that are no terminal.
+        Returns: lines about it, for outputs other than a terminal.
         """
         match mode:
             case "tasks":
@@ -89,7 +89,7 @@ class RunView:
         return []
 
     def end(self) -> list[str]:
-        """Return the lines of what is not finished yet: the newest message."""
+        """Return the lines of the unfinished message."""
         return list(self._end_message())
 
     def _node(self, namespace: Namespace, name: str) -> NodeView | None:
@@ -128,8 +128,8 @@ class RunView:
             node.state, node.note = "waiting", compact(_plain(chunk["interrupts"][0]["value"]))
             return f"{node.name} waits: {node.note}"
         node.state = "running" if node.running else "done"
-        node.note = compact(_plain(chunk.get("result") or {}), 200)
-        return f"{node.name} done in {took}: {node.note}"
+        node.note = compact(_plain(chunk["result"]), 200) if chunk.get("result") else ""
+        return f"{node.name} done in {took}" + (f": {node.note}" if node.note else "")
 
     def _checkpoint(self, chunk: Any) -> Iterator[str]:
         step = (chunk.get("metadata") or {}).get("step", -1)
@@ -139,6 +139,8 @@ class RunView:
             self.steps += 1
             yield f"step {step} stored"
         for name in chunk.get("next") or ():
+            if name.startswith("__"):
+                continue
             node = self._node((), name)
             if node is not None and not node.running:
                 node.state, node.note = "queued", ""
