@@ -56,7 +56,7 @@ def saver_at(place: str, *, read_only: bool = True, create: bool = True, codec: 
     from actorgraph.checkpoints import JsonlSaver, PostgresSaver, SqliteSaver
 
     if is_postgres(place):
-        url, schema = _schema_of(place)
+        url, schema = schema_of(place)
         return PostgresSaver(url, schema=schema, read_only=read_only, codec=codec)
     if "://" in place:
         raise UsageError(
@@ -78,7 +78,7 @@ def saver_at(place: str, *, read_only: bool = True, create: bool = True, codec: 
     return SqliteSaver(path, read_only=read_only, codec=codec)
 
 
-def _schema_of(url: str) -> tuple[str, str]:
+def schema_of(url: str) -> tuple[str, str]:
     """Take `?schema=` out of an address: it is not one of PostgreSQL's parameters."""
     parts = urlsplit(url)
     given = parse_qsl(parts.query, keep_blank_values=True)

@@ -68,17 +68,17 @@ class TestEachKind:
         assert (facts.kind, facts.lengths, codes(facts)) == ("jsonl", {"t": 3}, [])
 
     @pytest.mark.one_loop
-    async def test_postgres(self, postgres):
+    async def test_postgres(self, postgres, schema):
         """
         Tables, rights and threads of a server are read; a wrong address is a finding.
         """
-        async with PostgresSaver(postgres.url) as saver:
+        place = f"{postgres.url}{'&' if '?' in postgres.url else '?'}schema={schema}"
+        async with PostgresSaver(postgres.url, schema=schema) as saver:
             await counting(saver).ainvoke({"count": 1}, at("doctor"))
 
-        facts = await database_facts(postgres.url)
+        facts = await database_facts(place)
         gone = await database_facts("postgresql://ada:secret@localhost:1/runs")
-        postgres.drop("actorgraph")
-        empty = await database_facts(postgres.url)
+        empty = await database_facts(f"{place}_gone")
 
         assert (facts.kind, facts.lengths["doctor"], codes(facts)) == ("postgres", 3, [])
         assert codes(gone) == ["saver.unreachable"]

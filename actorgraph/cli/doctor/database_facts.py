@@ -17,7 +17,7 @@ from actorgraph.cli.doctor.database_checks import AGE_MAX_S
 from actorgraph.cli.doctor.facts import DatabaseFacts, OpenRunFact
 from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.output import without_password
-from actorgraph.cli.places import is_postgres, saver_at
+from actorgraph.cli.places import is_postgres, saver_at, schema_of
 from actorgraph.errors import ActorGraphError, EncryptionError
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.savers.sqlite.schema import SCHEMA_VERSION
@@ -131,17 +131,21 @@ def _of_server(facts: DatabaseFacts, place: str) -> DatabaseFacts:
     import psycopg
 
     from actorgraph.savers.postgres.schema import VERSION
+    from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
 
+    address, schema = schema_of(place)
     try:
-        with psycopg.connect(place, connect_timeout=3, autocommit=True) as connection:
-            row = connection.execute("SELECT to_regclass('actorgraph.saver_migrations')").fetchone()
+        with psycopg.connect(address, connect_timeout=3, autocommit=True) as connection:
+            table = f"{quoted(schema)}.saver_migrations"
+            row = connection.execute("SELECT to_regclass(%s)", (table,)).fetchone()
             if row is None or row[0] is None:
                 return replace(facts, version=0, known_version=VERSION)
-            newest = connection.execute(
-                "SELECT coalesce(max(v), 0),"
-                " has_table_privilege('actorgraph.checkpoints', 'INSERT'),"
-                " current_setting('transaction_read_only') FROM actorgraph.saver_migrations"
-            ).fetchone()
+            with connection.transaction():
+                connection.execute(USE_SCHEMA, Timeouts().within(quoted(schema)))
+                newest = connection.execute(
+                    "SELECT coalesce(max(v), 0), has_table_privilege('checkpoints', 'INSERT'),"
+                    " current_setting('transaction_read_only') FROM saver_migrations"
+                ).fetchone()
     except psycopg.Error as error:
         return replace(facts, error=without_password(" ".join(str(error).split())))
     assert newest is not None
