@@ -10,63 +10,63 @@ docs/reference/names.md lists; `from actorgraph import` finds most of them too.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from actorgraph import channels as channels
-from actorgraph import messages as messages
-from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.graph.state_graph import StateGraph
 from actorgraph.api.lazy_imports import LAZY_IMPORTS
-from actorgraph.api.savers.hosted import InMemorySaver, MemorySaver
-from actorgraph.codec import Codec
-from actorgraph.errors import (
-    ActorGraphError,
-    ActorGraphWarning,
-    ConflictError,
-    EmptyInputError,
-    GraphBubbleUp,
-    GraphBuildError,
-    GraphDrained,
-    GraphInterrupt,
-    GraphRecursionError,
-    InvalidConfigError,
-    InvalidUpdateError,
-    NodeError,
-    NodeTimeoutError,
-    ParentCommand,
-    RunCancelledError,
-    SaverRequiredError,
-    SerializationError,
-    StorageError,
-    SystemBusyError,
-    ThreadBusyError,
-)
-from actorgraph.messages import REMOVE_ALL_MESSAGES, MessagesState, RemoveMessage, add_messages
-from actorgraph.plan.schema import IsLastStep, RemainingSteps
-from actorgraph.runtime.task.functions import get_runtime, get_store, interrupt
-from actorgraph.runtime.task.runtime import Runtime
-from actorgraph.runtime.task.scope import get_config, get_stream_writer
-from actorgraph.values.commands import Command, GraphOutput, Interrupt, Overwrite, Send
-from actorgraph.values.constants import END, START
-from actorgraph.values.policies import (
-    CachePolicy,
-    Durability,
-    RetryPolicy,
-    StreamMode,
-    TimeoutPolicy,
-)
-from actorgraph.values.state_snapshot import StateSnapshot
-from actorgraph.values.stream_items import StreamWriter
 
 if TYPE_CHECKING:
-    # In `__all__`, imported at their first use.
+    # Every name is imported at its first use: `import actorgraph` and the command's help are quick.
+    from actorgraph import channels as channels
+    from actorgraph import messages as messages
     from actorgraph.api.functional.entrypoints import entrypoint
     from actorgraph.api.functional.task_functions import task
+    from actorgraph.api.graph.compiled import CompiledStateGraph
+    from actorgraph.api.graph.state_graph import StateGraph
     from actorgraph.api.savers.base_saver import BaseCheckpointSaver
+    from actorgraph.api.savers.hosted import InMemorySaver, MemorySaver
     from actorgraph.api.savers.jsonl import JsonlSaver
     from actorgraph.api.savers.postgres import AsyncPostgresSaver, PostgresSaver
     from actorgraph.api.savers.sqlite import AsyncSqliteSaver, SqliteSaver
     from actorgraph.api.system.run_handle import Run
     from actorgraph.api.system.system import ActorSystem
     from actorgraph.caches import InMemoryCache, SqliteCache
+    from actorgraph.codec import Codec
+    from actorgraph.errors import (
+        ActorGraphError,
+        ActorGraphWarning,
+        ConflictError,
+        EmptyInputError,
+        GraphBubbleUp,
+        GraphBuildError,
+        GraphDrained,
+        GraphInterrupt,
+        GraphRecursionError,
+        InvalidConfigError,
+        InvalidUpdateError,
+        NodeError,
+        NodeTimeoutError,
+        ParentCommand,
+        RunCancelledError,
+        SaverRequiredError,
+        SerializationError,
+        StorageError,
+        SystemBusyError,
+        ThreadBusyError,
+    )
+    from actorgraph.messages import REMOVE_ALL_MESSAGES, MessagesState, RemoveMessage, add_messages
+    from actorgraph.plan.schema import IsLastStep, RemainingSteps
+    from actorgraph.runtime.task.functions import get_runtime, get_store, interrupt
+    from actorgraph.runtime.task.runtime import Runtime
+    from actorgraph.runtime.task.scope import get_config, get_stream_writer
+    from actorgraph.values.commands import Command, GraphOutput, Interrupt, Overwrite, Send
+    from actorgraph.values.constants import END, START
+    from actorgraph.values.policies import (
+        CachePolicy,
+        Durability,
+        RetryPolicy,
+        StreamMode,
+        TimeoutPolicy,
+    )
+    from actorgraph.values.state_snapshot import StateSnapshot
+    from actorgraph.values.stream_items import StreamWriter
 
     # Not in `__all__`, but found: `X as X` declares the export to type checkers. isort would write
     # one statement for each of them.
@@ -312,7 +312,10 @@ def __getattr__(name: str) -> Any:
     if name not in LAZY_IMPORTS:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    found = globals()[name] = getattr(import_module(LAZY_IMPORTS[name]), name)
+    home = LAZY_IMPORTS[name]
+    if home == __name__:  # `actorgraph.channels` and `actorgraph.messages`
+        return import_module(f"{home}.{name}")
+    found = globals()[name] = getattr(import_module(home), name)
     return found
 
 

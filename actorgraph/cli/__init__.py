@@ -1,1 +1,1 @@
-"""Commands for the shell: the codemod that rewrites a program's LangGraph imports."""
+"""The command `actorgraph`, and the codemod that rewrites LangGraph imports."""

@@ -3,6 +3,19 @@
 Needs the extra `studio`. Mounted into an application, or alone: `python -m actorgraph.studio`.
 """
 
-from actorgraph.studio.studio_app import ACTIONS, Studio
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    # Imported at their first use, so that files that need no starlette can be imported without it.
+    from actorgraph.studio.studio_app import ACTIONS, Studio
 
 __all__ = ["ACTIONS", "Studio"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    found = globals()[name] = getattr(import_module("actorgraph.studio.studio_app"), name)
+    return found

@@ -18,8 +18,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from actorgraph.errors import ActorGraphError
 from actorgraph.runtime.log import event
 from actorgraph.studio.studio_reader import StudioReader, ThreadEntry
-from actorgraph.web.requests.access import Access, contains
+from actorgraph.web.requests.access import Access
 from actorgraph.web.requests.endpoint import parameters_of
+from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Forbidden, HttpProblem, NotFound, response_to
 
 BODY_MAX = 4_000_000

@@ -59,6 +59,9 @@ class Studio:
         hosts: names under which the studio may be called, without ports; default those of this
             machine alone.
         place: text at the top of each page, such as the database's name.
+    Attributes:
+        system: as given.
+        hosts: as given.
     Raises:
         InvalidConfigError: neither `authorize` nor `token` protects the studio.
     """
@@ -80,6 +83,8 @@ class Studio:
                 "Studio() would let every client read, change and remove every thread",
                 do="pass authorize= and authenticate=, or token= for a session of your own",
             )
+        self.system = system
+        self.hosts = tuple(hosts)
         rest = None
         if system is not None:
             rest = GraphRoutes(system, authorize=rules, authenticate=authenticate)
@@ -92,7 +97,7 @@ class Studio:
         if rest is not None:
             routes.append(Mount("/api", rest))
         routes.append(Route("/{rest:path}", self._endpoint(_unknown)))
-        self._app: ASGIApp = StudioGuard(Starlette(routes=routes), token=token, hosts=hosts)
+        self._app: ASGIApp = StudioGuard(Starlette(routes=routes), token=token, hosts=self.hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

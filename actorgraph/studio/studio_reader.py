@@ -17,8 +17,8 @@ from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
 from actorgraph.studio.waterfall import TaskBar
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web.requests.access import contains
 from actorgraph.web.requests.endpoint import Server
+from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import NotFound
 from actorgraph.web.requests.thread_registry import GRAPH, thread_metadata_of
 from actorgraph.web.requests.thread_state import remove_thread, thread_status

@@ -4,13 +4,32 @@ Needs the extra `web`. Runs under uvicorn on asyncio and under hypercorn on asyn
 mounted into FastAPI, Starlette or Litestar, or as an application of its own.
 """
 
-from actorgraph.web.app import GraphRoutes, serve, served
-from actorgraph.web.jobs.webhook_policy import WebhookPolicy
-from actorgraph.web.lifespan import running
-from actorgraph.web.requests.access import Assistants, Authenticate, Authorize
-from actorgraph.web.requests.event_responses import EventStream
-from actorgraph.web.requests.request_limits import Limits
-from actorgraph.web.routes import ACTIONS
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    # Imported at their first use, so that files that need no starlette can be imported without it.
+    from actorgraph.web.app import GraphRoutes, serve, served
+    from actorgraph.web.jobs.webhook_policy import WebhookPolicy
+    from actorgraph.web.lifespan import running
+    from actorgraph.web.requests.access import Assistants, Authenticate, Authorize
+    from actorgraph.web.requests.event_responses import EventStream
+    from actorgraph.web.requests.request_limits import Limits
+    from actorgraph.web.routes import ACTIONS
+
+_HOMES = {
+    "ACTIONS": "actorgraph.web.routes",
+    "Assistants": "actorgraph.web.requests.access",
+    "Authenticate": "actorgraph.web.requests.access",
+    "Authorize": "actorgraph.web.requests.access",
+    "EventStream": "actorgraph.web.requests.event_responses",
+    "GraphRoutes": "actorgraph.web.app",
+    "Limits": "actorgraph.web.requests.request_limits",
+    "WebhookPolicy": "actorgraph.web.jobs.webhook_policy",
+    "running": "actorgraph.web.lifespan",
+    "serve": "actorgraph.web.app",
+    "served": "actorgraph.web.app",
+}
 
 __all__ = [
     "ACTIONS",
@@ -25,3 +44,11 @@ __all__ = [
     "serve",
     "served",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return found

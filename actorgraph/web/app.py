@@ -139,12 +139,12 @@ class _WithLifespan:
     """Routes together with a lifespan, which mounted routes don't have."""
 
     def __init__(self, routes: GraphRoutes, lifespan: Lifespan[Any]) -> None:
-        self._routes = routes
+        self.app = routes
         self._life = Starlette(lifespan=lifespan)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or run the lifespan."""
-        app: ASGIApp = self._life if scope["type"] == "lifespan" else self._routes
+        app: ASGIApp = self._life if scope["type"] == "lifespan" else self.app
         await app(scope, receive, send)
 
 

@@ -9,10 +9,10 @@ from msgspec import UNSET, Struct
 from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.web.assistants import assistant_response, version_response
 from actorgraph.web.requests import bodies, response_types
-from actorgraph.web.requests.access import contains
 from actorgraph.web.requests.assistant_lookup import assistant_of, check_changeable, is_allowed
 from actorgraph.web.requests.assistant_registry import StoredAssistant, VersionOfAssistant, missing
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint, graph_of_assistant
+from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Conflict, Unprocessable
 from actorgraph.web.requests.thread_registry import moment
 from actorgraph.web.requests.thread_state import remove_thread

@@ -7,10 +7,10 @@ from starlette.responses import Response
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.web.requests import bodies, response_types
-from actorgraph.web.requests.access import contains
 from actorgraph.web.requests.assistant_lookup import assistant_of, is_allowed
 from actorgraph.web.requests.assistant_registry import StoredAssistant, VersionOfAssistant, of_graph
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
+from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import NotFound
 from actorgraph.web.requests.selection import page_response
 

@@ -13,9 +13,9 @@ from actorgraph.web.jobs.background import alarm_of
 from actorgraph.web.jobs.cron_plan import check_timetable, time_of
 from actorgraph.web.jobs.cron_registry import StoredCron
 from actorgraph.web.requests import bodies, response_types
-from actorgraph.web.requests.access import contains
 from actorgraph.web.requests.assistant_lookup import assistant_of
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
+from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Forbidden, NotFound
 from actorgraph.web.requests.thread_registry import moment
 from actorgraph.web.run_start import run_input, run_options

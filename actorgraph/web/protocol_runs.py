@@ -18,11 +18,11 @@ from actorgraph.values.systems import OPEN_STATUSES, RunStatus
 from actorgraph.web import runs
 from actorgraph.web.protocol_agents import MESSAGES, takes_messages
 from actorgraph.web.requests import bodies, response_types
-from actorgraph.web.requests.access import contains
 from actorgraph.web.requests.assistant_lookup import assistant_of
 from actorgraph.web.requests.assistant_registry import StoredAssistant
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.event_responses import ResultResponse
+from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.jsonable import dumps, to_plain
 from actorgraph.web.requests.problems import Conflict, NotFound, Unprocessable
 from actorgraph.web.run_kwargs import assistant_of_run

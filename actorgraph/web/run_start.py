@@ -14,11 +14,11 @@ from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
 from actorgraph.values.commands import Command, Send, StateUpdate
 from actorgraph.web.requests import bodies
-from actorgraph.web.requests.access import contains
 from actorgraph.web.requests.assistant_lookup import assistant_of
 from actorgraph.web.requests.assistant_registry import StoredAssistant
 from actorgraph.web.requests.endpoint import ApiCall, graph_of_thread
 from actorgraph.web.requests.event_responses import EVENTS, graph_modes
+from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import HttpProblem, NotFound, Unprocessable
 from actorgraph.web.requests.thread_registry import StoredThread, thread_metadata_of
 from actorgraph.web.requests.thread_state import check_thread_id, checkpoint_config, config_of

@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import InvalidConfigError
 from actorgraph.web.requests import response_types
-from actorgraph.web.requests.access import contains
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
+from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Unprocessable
 from actorgraph.web.run_start import KEPT
 

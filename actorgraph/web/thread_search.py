@@ -10,9 +10,9 @@ from starlette.responses import Response
 from actorgraph.api.system.thread_finder import wanted_facts
 from actorgraph.values.thread_rows import FindThreads, ThreadRow
 from actorgraph.web.requests import bodies, response_types
-from actorgraph.web.requests.access import contains
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.indexed_threads import IndexedRegistry, stored_thread
+from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.selection import extract_paths, page_response
 from actorgraph.web.requests.thread_registry import StoredThread
 from actorgraph.web.requests.thread_state import thread_response

@@ -153,6 +153,11 @@ class SystemBase:
         return self._limits.lease_s
 
     @property
+    def builds(self) -> tuple[str, ...]:
+        """The builds whose runs this system runs, its own first; () for those without a build."""
+        return tuple(self._policy.builds)
+
+    @property
     def _host(self) -> Host:
         assert self._actor.host is not None
         return self._actor.host

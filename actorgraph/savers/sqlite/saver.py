@@ -139,6 +139,11 @@ class SqliteBackend:
         return made
 
     @property
+    def busy_timeout_s(self) -> float:
+        """Seconds to wait for another process's lock."""
+        return self._busy_timeout_s
+
+    @property
     def in_memory(self) -> bool:
         """Whether the database ends with the saver."""
         return self.path == ":memory:"

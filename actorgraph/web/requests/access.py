@@ -6,11 +6,12 @@ thread's metadata must contain. A thread of another principal is answered like a
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 from starlette.requests import Request
 
+from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Forbidden, HttpProblem, NotFound, Unauthorized
 
 Verdict = bool | Mapping[str, Any] | None
@@ -111,21 +112,3 @@ class ThreadLike(Protocol):
     def metadata(self) -> Mapping[str, Any]:
         """The thread's metadata."""
         ...
-
-
-def contains(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether metadata has all wanted keys with equal values; true doesn't equal 1."""
-    return all(k in metadata and equal_json(metadata[k], value) for k, value in wanted.items())
-
-
-def equal_json(one: Any, other: Any) -> bool:
-    """Whether two values are equal as JSON."""
-    if isinstance(one, bool) is not isinstance(other, bool):
-        return False
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        left, right = cast("Mapping[str, Any]", one), cast("Mapping[str, Any]", other)
-        return left.keys() == right.keys() and contains(left, right)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        these, those = cast("list[Any]", one), cast("list[Any]", other)
-        return len(these) == len(those) and all(map(equal_json, these, those))
-    return bool(one == other)

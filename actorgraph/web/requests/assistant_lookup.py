@@ -1,9 +1,9 @@
 """Look up assistants: the visible graphs, and stored ones that the access rules allow."""
 
 from actorgraph.api.system.thread_finder import assistant_id
-from actorgraph.web.requests.access import contains
 from actorgraph.web.requests.assistant_registry import StoredAssistant, missing, of_graph
 from actorgraph.web.requests.endpoint import ApiCall
+from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Conflict, Forbidden, NotFound
 
 

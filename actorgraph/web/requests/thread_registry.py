@@ -32,7 +32,7 @@ from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.commits import ListCheckpoints
 from actorgraph.values.systems import OPEN_STATUSES
-from actorgraph.web.requests.access import contains
+from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Conflict, NotFound
 
 NAMESPACE = ("actorgraph", "threads")

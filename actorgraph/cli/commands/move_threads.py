@@ -1,0 +1,212 @@
+"""`actorgraph export` and `actorgraph import`: threads as JSON lines; `actorgraph backup`."""
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from actorgraph.cli.command_group import KEEP, AsJson, Database, GraphName, group
+from actorgraph.cli.exit_codes import CommandError, UsageError
+from actorgraph.cli.kept_data import BackupResult, TransferResult
+
+Place = Annotated[str | None, typer.Argument(help="The database; as --db.")]
+
+
+@group.command("export", rich_help_panel=KEEP)
+def export(
+    place: Place = None,
+    *,
+    db: Database = None,
+    thread: Annotated[
+        list[str] | None, typer.Option(help="Only this thread; may be repeated.")
+    ] = None,
+    out: Annotated[str, typer.Option("--out", "-o", help="A new file; - for stdout.")] = "-",
+    graph: GraphName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write threads as JSON lines, which `actorgraph import` stores in any saver.
+
+    With --graph values of the program's own types are read. --json prints the counts on stderr
+    if the lines go to stdout.
+
+    Example: actorgraph export runs.db --thread t1 -o t1.jsonl
+    """
+    import anyio
+
+    from actorgraph.cli.places import database_named
+
+    found = anyio.run(_export, database_named(place or db), thread or [], out, graph)
+    _report(found, as_json=as_json, aside=out == "-")
+
+
+@group.command("import", rich_help_panel=KEEP)
+def import_threads(
+    file: Annotated[str, typer.Argument(help="A file of `actorgraph export`; - for stdin.")],
+    place: Place = None,
+    *,
+    db: Database = None,
+    graph: GraphName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Store threads of a file in a database, which is made if it doesn't exist.
+
+    A thread that has other checkpoints already is refused, before anything is stored.
+
+    Example: actorgraph import t1.jsonl --db postgresql://localhost/runs
+    """
+    import anyio
+
+    from actorgraph.cli.places import database_named
+
+    _report(anyio.run(_import, database_named(place or db), file, graph), as_json=as_json)
+
+
+@group.command("backup", rich_help_panel=KEEP)
+def backup(
+    target: Annotated[str, typer.Argument(help="The new file, or folder of JSON lines.")],
+    *,
+    db: Database = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a database to a new SQLite file (JSON lines: a folder) while programs use it.
+
+    Example: actorgraph backup copy.db --db runs.db
+    """
+    import anyio
+
+    from actorgraph.cli.output import show
+    from actorgraph.cli.places import database_named
+
+    anyio.run(_backup, database_named(db), target)
+    path = Path(target)
+    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
+    result = BackupResult(target, sum(each.stat().st_size for each in files))
+    show(
+        result,
+        lambda out, found: out.print(f"{found.path}: {found.bytes:,} bytes"),
+        as_json=as_json,
+    )
+
+
+async def _backup(db: str, target: str) -> None:
+    from actorgraph.cli.places import open_saver
+
+    async with open_saver(db) as saver:
+        await saver.abackup(target)
+
+
+async def _export(db: str, threads: list[str], out: str, graph: str | None) -> TransferResult:
+    from actorgraph.cli.places import open_saver
+    from actorgraph.cli.thread_lines import FORMAT, FileHeading, lines_of
+
+    counts = 0
+    async with open_saver(db) as saver:
+        codec = _codec(saver, graph)
+        known = await saver.alist_threads()
+        if missing := [each for each in threads if each not in known]:
+            raise UsageError(
+                f"the database has no thread {missing[0]!r}", do="list them: actorgraph threads"
+            )
+        with _writing(out) as file:
+            file.write(_line(FileHeading(FORMAT)))
+            for each in threads or known:
+                async for line in lines_of(saver, each, codec):
+                    file.write(_line(line))
+                    counts += 1
+    return TransferResult(out, len(threads or known), counts)
+
+
+async def _import(db: str, source: str, graph: str | None) -> TransferResult:
+    from actorgraph.cli.places import open_saver
+    from actorgraph.cli.thread_lines import parsed, store_line
+
+    with _reading(source) as file:
+        lines = list(parsed(file))
+    ids: dict[str, set[str]] = {}
+    for line in lines:
+        ids.setdefault(line.thread_id, set()).add(line.checkpoint_id)
+    async with open_saver(db, read_only=False) as saver:
+        codec = _codec(saver, graph)
+        for thread, given in ids.items():
+            there = {row.checkpoint_id for row in await saver.alist_metadata(thread)}
+            if there - given:
+                raise CommandError(
+                    f"thread {thread!r} has checkpoints that the file doesn't have",
+                    do="import into another database, or delete the thread first",
+                )
+        for line in lines:
+            await store_line(saver, line, codec)
+    return TransferResult(source, len(ids), len(lines))
+
+
+def _codec(saver: Any, graph: str | None) -> Any:
+    """Return a codec of JSON text, with the types of a graph."""
+    from actorgraph.cli.places import load_graph
+    from actorgraph.codec import Codec
+
+    types = saver.codec.types
+    if graph:
+        types = (*types, *load_graph(graph).stored_types)  # declared by the graph's compile()
+    return Codec([kind for kind in types if _is_declared(kind)], form="json")
+
+
+def _is_declared(kind: type) -> bool:
+    from actorgraph.codec.stored_types import extension_of
+
+    return extension_of(kind) is not None
+
+
+def _line(found: Any) -> str:
+    import msgspec
+
+    return msgspec.json.encode(found).decode() + "\n"
+
+
+@contextmanager
+def _writing(out: str) -> Generator[TextIO]:
+    """Open a new file, which has its name once it is complete."""
+    if out == "-":
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    if os.path.lexists(out):
+        raise UsageError(f"{out!r} exists already", do="name a path that doesn't exist")
+    part = Path(f"{out}.part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            yield file
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    part.replace(out)
+
+
+@contextmanager
+def _reading(source: str) -> Generator[TextIO]:
+    if source == "-":
+        yield sys.stdin
+        return
+    try:
+        with Path(source).open(encoding="utf-8") as file:
+            yield file
+    except OSError as error:
+        raise UsageError(
+            f"can't read {source!r}: {error.strerror}", do="look at the path"
+        ) from error
+
+
+def _report(found: TransferResult, *, as_json: bool, aside: bool = False) -> None:
+    from actorgraph.cli.output import note, show
+
+    if aside:
+        note(_line(found).strip() if as_json else _text(found))
+        return
+    show(found, lambda out, each: out.print(_text(each)), as_json=as_json)
+
+
+def _text(found: TransferResult) -> str:
+    return f"{found.threads} threads, {found.checkpoints} checkpoints"

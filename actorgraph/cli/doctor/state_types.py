@@ -1,0 +1,157 @@
+"""Types in annotations, and values, that the codec can't store. Pure: nothing is encoded."""
+
+import dataclasses
+import inspect
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    NotRequired,
+    Required,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from actorgraph.cli.doctor.facts import TypeFact
+from actorgraph.codec.library_types import library_type
+from actorgraph.codec.stored_types import builtin_of, extension_of
+from actorgraph.codec.subclasses import plain_value
+from actorgraph.plan.schema import is_schema
+
+DEPTH_MAX = 12
+"""Types or values inside one another that are looked into."""
+VALUES_MAX = 100_000
+"""Values of one input that are looked at."""
+
+_PLAIN = (NoneType, bool, int, float, str, bytes, list, dict)
+_ITEMS: dict[Any, str] = {
+    **dict.fromkeys((list, set, frozenset, tuple, Sequence, Iterable, deque), "[]"),
+    **dict.fromkeys((dict, Mapping, MutableMapping, defaultdict, OrderedDict), "{}"),
+}
+"""Generic containers -> how paths write their items."""
+
+
+def unstorable_types(annotation: Any, path: str) -> Iterator[TypeFact]:
+    """Yield the types in an annotation whose values can't be stored, with their paths.
+
+    A class that has subclasses which can be stored, an abstract class and a protocol are passed
+    over: a key annotated with them may have values that can.
+
+    Args:
+        path: of the key: "state.client".
+    """
+    yield from _types(annotation, path, (), 0)
+
+
+def _types(annotation: Any, path: str, above: tuple[Any, ...], depth: int) -> Iterator[TypeFact]:
+    if depth > DEPTH_MAX or any(annotation is one for one in above):
+        return
+    above, depth = (*above, annotation), depth + 1
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin in (Annotated, Required, NotRequired):
+        yield from _types(parts[0], path, above, depth)
+    elif origin in (Union, UnionType):
+        for part in parts:
+            yield from _types(part, path, above, depth)
+    elif origin in _ITEMS:
+        for part in parts:
+            yield from _types(part, path + _ITEMS[origin], above, depth)
+    elif isinstance(kind := origin or annotation, type):
+        if is_schema(kind):
+            for name, inner in _fields(kind).items():
+                yield from _types(inner, f"{path}.{name}", above, depth)
+        elif _refused(kind):
+            yield TypeFact(path, _name(kind))
+
+
+def _fields(kind: type) -> Mapping[str, Any]:
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except Exception:  # noqa: BLE001 - a program's annotations may raise anything
+        return {}
+    if dataclasses.is_dataclass(kind):  # values have no class variables
+        return {f.name: hints.get(f.name, Any) for f in dataclasses.fields(kind)}
+    named = getattr(kind, "model_fields", None) or getattr(kind, "__struct_fields__", None)
+    return hints if named is None else {n: hints[n] for n in named if n in hints}
+
+
+def _refused(kind: type) -> bool:
+    """Whether values of exactly this class, and of all its subclasses, can't be stored."""
+    if kind is object or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False):
+        return False
+    if kind.__module__ in ("typing", "collections.abc", "abc", "numbers"):
+        return False
+    return not any(is_storable(each) for each in (kind, *_below(kind)))
+
+
+def _below(kind: type, most: int = 100) -> list[type]:
+    found: list[type] = []
+    left: list[Any] = [kind]
+    while left and len(found) < most:
+        below = type.__subclasses__(left.pop())
+        found += below
+        left += below
+    return found
+
+
+def is_storable(kind: type) -> bool:
+    """Whether a value of exactly this class can be stored; its parts are values of their own."""
+    if kind in _PLAIN or issubclass(kind, BaseException) or builtin_of(kind) is not None:
+        return True
+    if library_type(f"{kind.__module__}:{kind.__qualname__}") is not None:
+        return True
+    try:
+        return extension_of(kind) is not None
+    except Exception:  # noqa: BLE001 - a class may answer any question with an error
+        return False
+
+
+def unstorable_values(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield `(path, type)` of each value inside a value that can't be stored.
+
+    Paths are as in Python, with attributes of objects: "state.items[3].client".
+    """
+    left, looked = [(value, path, 0)], 0
+    while left and looked < VALUES_MAX:
+        one, at, depth = left.pop()
+        looked += 1
+        kind = cast("type[Any]", type(one))
+        if not is_storable(kind):
+            if plain_value(one) is one:  # else it is stored as the plain value that it is like
+                yield at, _name(kind)
+        elif depth < DEPTH_MAX:
+            inside = [*_parts(one, kind)]
+            left += [(part, at + step, depth + 1) for step, part in reversed(inside)]
+
+
+def _parts(value: Any, kind: type[Any]) -> Iterator[tuple[str, Any]]:
+    if issubclass(kind, dict):
+        for key, part in cast("dict[Any, Any]", value).items():
+            yield f"[{key!r}]", part
+    elif issubclass(kind, list | tuple) and not hasattr(kind, "_fields"):
+        yield from ((f"[{place}]", part) for place, part in enumerate(value))
+    elif issubclass(kind, set | frozenset):
+        yield from (("[...]", part) for part in value)
+    elif not issubclass(kind, str | bytes | int | float):
+        for name in _stored_fields(kind):
+            if (part := getattr(value, name, None)) is not None:
+                yield f".{name}", part
+
+
+def _stored_fields(kind: type[Any]) -> tuple[str, ...]:
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    for attribute in ("model_fields", "__struct_fields__", "_fields"):
+        if named := getattr(kind, attribute, ()):
+            return tuple(named)
+    return ()
+
+
+def _name(kind: type) -> str:
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    return name.removeprefix("builtins.").removeprefix("__main__.")

@@ -1,0 +1,44 @@
+"""Count the checkpoints that a prune would remove, by the decision that savers make."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from actorgraph.cli.exit_codes import UsageError
+from actorgraph.cli.kept_data import PrunedThread
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.savers.retention import RetentionPoint, plan_removal
+from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
+
+
+def seconds_of(text: str) -> float:
+    """Parse a duration: 90s, 15m, 12h, 30d, 4w.
+
+    Raises:
+        UsageError: it isn't one.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text)
+    if found is None:
+        raise UsageError(f"{text!r} is not a duration", do="write 30d, 12h, 15m or 90s")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+async def planned(host: Host, removals: Sequence[Any]) -> list[PrunedThread]:
+    """Count the checkpoints that each removal of one thread would remove; nothing is changed."""
+    found: list[PrunedThread] = []
+    for removal in removals:
+        query = ListCheckpoints(removal.thread_id, bare=True, oldest_first=True)
+        rows: list[StoredCheckpoint] = await host.reader.ask(query)
+        gone = len(plan_removal(removal, [_point(row) for row in rows], None).gone)
+        if gone:
+            found.append(PrunedThread(removal.thread_id, gone, len(rows) - gone))
+    return found
+
+
+def _point(stored: StoredCheckpoint) -> RetentionPoint:
+    row = stored.row
+    return RetentionPoint(
+        stored.namespace, stored.sequence, row.id, row.parent, row.run, row.metadata, row.record
+    )

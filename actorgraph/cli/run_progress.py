@@ -1,0 +1,174 @@
+"""RunProgress: the state of a run as a terminal shows it, folded from the chunks of its stream.
+
+Receives   chunks of the modes in `MODES`, with the time at which each arrived
+Offers     nodes with their states, the step, the last lines of messages; lines of plain text
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from actorgraph.cli.drawn import compact
+from actorgraph.cli.printed import OpenQuestion
+from actorgraph.values.stream_items import Namespace
+
+MODES = ("checkpoints", "tasks", "messages", "custom", "values")
+MESSAGE_MAX = 4_000
+"""Characters of the newest message that are kept."""
+NODES_MAX = 200
+"""Nodes that are kept, those of subgraphs included."""
+
+NodeState = Literal["", "queued", "running", "done", "failed", "waiting"]
+
+
+@dataclass
+class NodeView:
+    """A node of the run.
+
+    Attributes:
+        calls: how often it has ended in this run.
+        running: its tasks that have started and not ended.
+        began: when the first of them started, in seconds of the clock of `RunProgress.take`.
+        took_s: seconds that its tasks have taken, as long as any was running.
+        note: its question, its error, or what it wrote last.
+    """
+
+    name: str
+    state: NodeState = ""
+    calls: int = 0
+    running: int = 0
+    began: float = 0.0
+    took_s: float = 0.0
+    note: str = ""
+
+
+@dataclass
+class RunProgress:
+    """A run as it goes; see the module's docstring.
+
+    Attributes:
+        steps: supersteps of the graph itself that this run has finished.
+        message: the newest message, as far as it has come.
+        author: the node that it is from.
+        output: the newest values.
+        questions: id -> question that this run has asked.
+    """
+
+    nodes: dict[str, NodeView] = field(default_factory=dict[str, NodeView])
+    steps: int = 0
+    message: str = ""
+    author: str = ""
+    output: Any = None
+    questions: dict[str, OpenQuestion] = field(default_factory=dict[str, OpenQuestion])
+    _message_id: object = None
+    _begun: bool = False
+
+    @classmethod
+    def of(cls, names: Sequence[str]) -> "RunProgress":
+        """Make the view of a run that has not begun."""
+        return cls({name: NodeView(name) for name in names})
+
+    def take(self, namespace: Namespace, mode: str, chunk: Any, now: float) -> list[str]:
+        """Fold one chunk.
+
+        Returns: lines about it, for outputs other than a terminal.
+        """
+        match mode:
+            case "tasks":
+                return list(self._task(namespace, chunk, now))
+            case "checkpoints" if not namespace:
+                return list(self._checkpoint(chunk))
+            case "messages":
+                return list(self._piece(chunk))
+            case "custom":
+                return [f"custom {compact(_plain(chunk))}"]
+            case "values" if not namespace:
+                self.output = _without_questions(chunk)
+            case _:
+                pass
+        return []
+
+    def end(self) -> list[str]:
+        """Return the lines of the unfinished message."""
+        return list(self._end_message())
+
+    def _node(self, namespace: Namespace, name: str) -> NodeView | None:
+        path = "/".join([*(part.partition(":")[0] for part in namespace), name])
+        if path not in self.nodes and len(self.nodes) >= NODES_MAX:
+            return None
+        return self.nodes.setdefault(path, NodeView(path))
+
+    def _task(self, namespace: Namespace, chunk: Any, now: float) -> Iterator[str]:
+        node = self._node(namespace, chunk["name"])
+        if node is None:
+            return
+        if "triggers" in chunk:
+            if not node.running:
+                node.began, node.note = now, ""
+            node.running += 1
+            node.state = "running"
+            yield f"{node.name} runs"
+            return
+        yield from self._end_message()
+        node.running = max(0, node.running - 1)
+        node.calls += 1
+        if not node.running:
+            node.took_s += now - node.began
+        yield self._ended(node, chunk, now)
+
+    def _ended(self, node: NodeView, chunk: Any, now: float) -> str:
+        took = f"{now - node.began:.2f} s"
+        if chunk.get("error") is not None:
+            node.state, node.note = "failed", str(chunk["error"])
+            return f"{node.name} failed: {compact(node.note)}"
+        if chunk.get("interrupts"):
+            for asked in chunk["interrupts"]:
+                value, schema = _plain(asked["value"]), asked.get("response_schema")
+                self.questions[asked["id"]] = OpenQuestion(asked["id"], node.name, value, schema)
+            node.state, node.note = "waiting", compact(_plain(chunk["interrupts"][0]["value"]))
+            return f"{node.name} waits: {node.note}"
+        node.state = "running" if node.running else "done"
+        node.note = compact(_plain(chunk["result"]), 200) if chunk.get("result") else ""
+        return f"{node.name} done in {took}" + (f": {node.note}" if node.note else "")
+
+    def _checkpoint(self, chunk: Any) -> Iterator[str]:
+        step = (chunk.get("metadata") or {}).get("step", -1)
+        # The first one is the input, or where the thread goes on; step 0 has its values.
+        begun, self._begun = self._begun, True
+        if begun and step > 0:
+            self.steps += 1
+            yield f"step {step} stored"
+        for name in chunk.get("next") or ():
+            if name.startswith("__"):
+                continue
+            node = self._node((), name)
+            if node is not None and not node.running:
+                node.state, node.note = "queued", ""
+
+    def _piece(self, chunk: Any) -> Iterator[str]:
+        message, metadata = chunk
+        identity = getattr(message, "id", None)
+        if identity != self._message_id or not self.message:
+            yield from self._end_message()
+            self._message_id = identity
+            self.author = str(metadata.get("langgraph_node", ""))
+        text = getattr(message, "content", "")
+        if isinstance(text, str):
+            self.message = (self.message + text)[-MESSAGE_MAX:]
+
+    def _end_message(self) -> Iterator[str]:
+        if self.message:
+            yield f"{self.author} says: {compact(self.message)}"
+        self.message, self._message_id = "", None
+
+
+def _without_questions(chunk: Any) -> Any:
+    if isinstance(chunk, dict):
+        return {key: value for key, value in chunk.items() if key != "__interrupt__"}
+    return chunk
+
+
+def _plain(value: Any) -> Any:
+    from actorgraph.web.requests.jsonable import to_plain
+
+    return to_plain(value)

@@ -1,0 +1,139 @@
+"""Threads as JSON lines: one for the file, one for each checkpoint, which any saver takes back.
+
+Values are in the codec's JSON form, which is exact: tuples, bytes, dates and the program's own
+types come back as they were. Runs of an ActorSystem, and their events, are not part of a thread.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from actorgraph.cli.exit_codes import CommandError
+from actorgraph.codec import Codec
+from actorgraph.values.checkpoint import CheckpointTuple
+
+FORMAT = 1
+
+
+class FileHeading(msgspec.Struct, frozen=True):
+    """The first line of a file."""
+
+    actorgraph_threads: int
+
+
+class ExportedWrite(msgspec.Struct, frozen=True):
+    """A pending write of a task."""
+
+    task: str
+    channel: str
+    value: msgspec.Raw
+
+
+class ExportedCheckpoint(msgspec.Struct, frozen=True):
+    """A checkpoint.
+
+    Attributes:
+        parent: its parent's id; None without one.
+        values: channel -> value, in the codec's JSON form.
+        writes: pending writes, in their order.
+    """
+
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    parent: str | None
+    checkpoint: dict[str, Any]
+    metadata: dict[str, Any]
+    values: dict[str, msgspec.Raw]
+    writes: tuple[ExportedWrite, ...] = ()
+
+
+def line_of(found: CheckpointTuple, codec: Codec) -> ExportedCheckpoint:
+    """Convert a checkpoint.
+
+    Args:
+        codec: writes JSON, and doesn't encrypt.
+    Raises:
+        SerializationError: a value can't be encoded.
+    """
+    place = found.config["configurable"]
+    above = (found.parent_config or {}).get("configurable") or {}
+    point: dict[str, Any] = {k: v for k, v in found.checkpoint.items() if k != "channel_values"}
+    values: Mapping[str, Any] = found.checkpoint["channel_values"]
+    return ExportedCheckpoint(
+        thread_id=place["thread_id"],
+        checkpoint_ns=place.get("checkpoint_ns", ""),
+        checkpoint_id=place["checkpoint_id"],
+        parent=above.get("checkpoint_id"),
+        checkpoint=point,
+        metadata=dict(sorted(found.metadata.items())),
+        values={key: _encoded(codec, values[key], f"state[{key!r}]") for key in sorted(values)},
+        writes=tuple(
+            ExportedWrite(task, channel, _encoded(codec, value, f"a write to {channel!r}"))
+            for task, channel, value in found.pending_writes or ()
+        ),
+    )
+
+
+def _encoded(codec: Codec, value: Any, path: str) -> msgspec.Raw:
+    return msgspec.Raw(codec.encode(value, path).strip())
+
+
+def _decoded(codec: Codec, raw: msgspec.Raw) -> Any:
+    text = bytes(raw)
+    # Parsing has removed the space by which the codec marks JSON of one byte.
+    return codec.decode(b" " + text if len(text) == 1 else text)
+
+
+async def lines_of(saver: Any, thread_id: str, codec: Codec) -> AsyncIterator[ExportedCheckpoint]:
+    """Read a thread's checkpoints of all namespaces, oldest first."""
+    found = [one async for one in saver.alist({"configurable": {"thread_id": thread_id}})]
+    for one in reversed(found):
+        yield line_of(one, codec)
+
+
+def parsed(lines: Iterable[str]) -> Iterable[ExportedCheckpoint]:
+    """Parse the lines of a file.
+
+    Raises:
+        CommandError: a line is damaged, or the file is of a newer format.
+    """
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        try:
+            if number == 1:
+                heading = msgspec.json.decode(text, type=FileHeading)
+                if heading.actorgraph_threads > FORMAT:
+                    raise CommandError(
+                        f"the file has format {heading.actorgraph_threads}; this version of "
+                        f"actorgraph reads {FORMAT}",
+                        do="upgrade actorgraph",
+                    )
+                continue
+            yield msgspec.json.decode(text, type=ExportedCheckpoint)
+        except msgspec.MsgspecError as error:
+            raise CommandError(
+                f"line {number} is not of `actorgraph export`: {error}",
+                do="pass the whole file, as export has written it",
+            ) from error
+
+
+async def store_line(saver: Any, line: ExportedCheckpoint, codec: Codec) -> None:
+    """Store a checkpoint, with its id and its pending writes.
+
+    Raises:
+        CheckpointError: a value can't be decoded, or the saver refuses it.
+    """
+    values = {key: _decoded(codec, raw) for key, raw in line.values.items()}
+    point: Any = {**line.checkpoint, "channel_values": values}
+    place = {"thread_id": line.thread_id, "checkpoint_ns": line.checkpoint_ns}
+    above = place if line.parent is None else {**place, "checkpoint_id": line.parent}
+    versions = point["channel_versions"]
+    stored = await saver.aput({"configurable": above}, point, line.metadata, versions)
+    # Paths keep the order of the tasks, by which their writes are folded later.
+    for number, (task, group) in enumerate(groupby(line.writes, key=lambda write: write.task)):
+        writes = [(write.channel, _decoded(codec, write.value)) for write in group]
+        await saver.aput_writes(stored, writes, task, f"{number:06}")

@@ -1,0 +1,243 @@
+"""ThreadReader: reads threads, checkpoints and runs of a saver, with or without their graph."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.system.thread_finder import thread_status
+from actorgraph.cli.exit_codes import CommandError, UsageError
+from actorgraph.cli.printed import (
+    CheckpointLine,
+    FailedTask,
+    OpenQuestion,
+    RunInfo,
+    ThreadLine,
+    ThreadShown,
+)
+from actorgraph.runtime.saver.hosting import Host, host_of
+from actorgraph.studio.saver_steps import snapshot_of
+from actorgraph.studio.steps import checkpoint_of, parent_of
+from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
+from actorgraph.values.ids import as_text
+from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
+from actorgraph.web.requests.jsonable import to_plain
+
+AT_ONCE = 64
+"""Threads that are read at the same time."""
+ID_PART_MIN = 6
+"""Digits from which a number is part of a checkpoint's id, not a step."""
+
+
+OURS = {"source", "step", "parents", "run_id", "writes", "thread_id"}
+"""Keys of a checkpoint's metadata that the library writes."""
+
+
+class ThreadReader:
+    """Reads an open saver.
+
+    Args:
+        saver: an open saver, possibly one that only reads.
+        graph: of the threads; with it tasks have names, and values their types.
+    """
+
+    def __init__(self, saver: Any, graph: CompiledStateGraph | None = None) -> None:
+        self.saver = saver
+        self.graph = graph
+        self.keeps_runs: bool = getattr(saver, "keeps_runs", False)
+
+    @property
+    def host(self) -> Host:
+        """The actors of the saver."""
+        return host_of(self.saver)
+
+    async def head(self, thread_id: str) -> StateSnapshot | None:
+        """Read the newest state of a thread; None if it has no checkpoint."""
+        place = place_of(thread_id)
+        if self.graph is not None:
+            found = await self.graph.aget_state(place)
+            return found if found.created_at else None
+        stored = await self.saver.aget_tuple(place)
+        return None if stored is None else snapshot_of(stored)
+
+    async def open_runs(self, thread_ids: Sequence[str]) -> dict[str, RunRow]:
+        """Read the open runs of threads: thread id -> the newest."""
+        if not self.keeps_runs or not thread_ids:
+            return {}
+        rows: list[RunRow] = []
+        for at in range(0, len(thread_ids), AT_ONCE):
+            some = tuple(thread_ids[at : at + AT_ONCE])
+            rows += await self.host.reader.ask(ListRuns(open_of=some))
+        return {row.thread_id: row for row in rows}
+
+    async def newest_first(self, prefix: str = "") -> list[str]:
+        """List the ids of threads by the time of their newest checkpoint."""
+        ids = await self.saver.alist_threads()
+        if self.keeps_runs:
+            runs: list[RunRow] = await self.host.reader.ask(ListRuns(statuses=OPEN_STATUSES))
+            ids = sorted({*ids, *(run.thread_id for run in runs)})
+        moments: dict[str, int] = {}
+
+        async def read(thread_id: str) -> None:
+            query = ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
+            found: list[StoredCheckpoint] = await self.host.reader.ask(query)
+            moments[thread_id] = found[0].row.created if found else 0
+
+        wanted = [one for one in ids if one.startswith(prefix)]
+        for at in range(0, len(wanted), AT_ONCE):
+            async with anyio.create_task_group() as group:  # together they are few transactions
+                for thread_id in wanted[at : at + AT_ONCE]:
+                    group.start_soon(read, thread_id)
+        return sorted(wanted, key=lambda one: -moments[one])
+
+    async def line(self, thread_id: str, run: RunRow | None) -> ThreadLine:
+        """Describe a thread.
+
+        Args:
+            run: its open run.
+        """
+        head = await self.head(thread_id)
+        graph = "" if run is None else run.graph
+        if head is None:
+            return ThreadLine(thread_id, "busy" if run else "idle", -1, "", (), graph, {})
+        return ThreadLine(
+            thread_id,
+            thread_status(head, busy=run is not None),
+            step_of(head),
+            head.created_at or "",
+            head.next,
+            graph,
+            own_metadata(head),
+        )
+
+    async def must_find(self, thread_id: str) -> StateSnapshot:
+        """Read the newest state of a thread.
+
+        Raises:
+            CommandError: it has no checkpoint.
+        """
+        head = await self.head(thread_id)
+        if head is None:
+            raise CommandError(
+                f"thread {thread_id!r} has no checkpoint here",
+                do="list the threads with `actorgraph threads`",
+            )
+        return head
+
+    async def steps(self, thread_id: str, limit: int | None) -> list[StateSnapshot]:
+        """Read checkpoints of a thread, newest first; the newest with its pending writes.
+
+        Raises:
+            CommandError: the thread has none.
+        """
+        head = await self.must_find(thread_id)
+        if self.graph is not None:
+            pages = self.graph.aget_state_history(thread_id=thread_id, limit=limit)
+            found = [step async for step in pages]
+        else:
+            tuples = self.saver.alist(place_of(thread_id), limit=limit)
+            found = [snapshot_of(one) async for one in tuples]
+        return [head, *found[1:]]
+
+    async def step(self, thread_id: str, name: str) -> StateSnapshot:
+        """Read the checkpoint that a person names.
+
+        Args:
+            name: its id, the beginning or the end of it, its step (the newest with that number),
+                or "latest".
+        Raises:
+            UsageError: none, or more than one, has that name.
+        """
+        if name in ("latest", "head"):
+            return await self.must_find(thread_id)
+        steps = await self.steps(thread_id, None)
+        if name.lstrip("-").isdecimal() and len(name) < ID_PART_MIN:
+            found = [step for step in steps if step_of(step) == int(name)][:1]
+        else:
+            ids = {checkpoint_of(step): step for step in steps}
+            fits = [one for one in ids if one.startswith(name) or one.endswith(name)]
+            found = [ids[one] for one in ([name] if name in ids else fits)]
+        if len(found) != 1 or not name:
+            raise UsageError(
+                f"{name!r} names {len(found)} checkpoints of thread {thread_id!r}",
+                do=f"take an id or a step of `actorgraph history {thread_id}`",
+            )
+        return found[0]
+
+    async def runs(self, thread_id: str, *, only_open: bool = True) -> list[RunRow]:
+        """Read the runs of a thread, oldest first."""
+        if not self.keeps_runs:
+            return []
+        statuses = OPEN_STATUSES if only_open else ()
+        return await self.host.reader.ask(ListRuns(thread_id=thread_id, statuses=statuses))
+
+
+def place_of(thread_id: str) -> dict[str, Any]:
+    """Return the config of a thread's own checkpoints, without those of subgraphs."""
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+
+
+def step_of(found: StateSnapshot) -> int:
+    """Return the number of a checkpoint's step; -1 if it has none."""
+    number = (found.metadata or {}).get("step")
+    return number if isinstance(number, int) else -1
+
+
+def own_metadata(found: StateSnapshot) -> dict[str, Any]:
+    """Return the metadata that callers gave."""
+    given = (found.metadata or {}).items()
+    return to_plain({key: value for key, value in given if key not in OURS})
+
+
+def questions_of(found: StateSnapshot) -> tuple[OpenQuestion, ...]:
+    """Return the open questions of a state."""
+    return tuple(
+        OpenQuestion(asked.id, task.name, to_plain(asked.value), to_plain(asked.response_schema))
+        for task in found.tasks
+        for asked in task.interrupts
+    )
+
+
+def checkpoint_line(found: StateSnapshot) -> CheckpointLine:
+    """Describe a checkpoint."""
+    metadata = found.metadata or {}
+    failed = any(task.error is not None for task in found.tasks)
+    return CheckpointLine(
+        checkpoint_of(found),
+        parent_of(found),
+        step_of(found),
+        str(metadata.get("source", "")),
+        found.created_at or "",
+        found.next,
+        "failed" if failed else "waiting" if found.interrupts else "",
+    )
+
+
+def thread_state(thread_id: str, found: StateSnapshot, run: RunRow | None) -> ThreadShown:
+    """Describe the state of a thread.
+
+    Args:
+        run: its open run.
+    """
+    return ThreadShown(
+        thread_id,
+        thread_status(found, busy=run is not None),
+        step_of(found),
+        checkpoint_of(found),
+        found.created_at or "",
+        found.next,
+        to_plain(found.values),
+        questions_of(found),
+        tuple(FailedTask(t.name, str(t.error)) for t in found.tasks if t.error is not None),
+        own_metadata(found),
+        None if run is None else run_info(run),
+    )
+
+
+def run_info(row: RunRow) -> RunInfo:
+    """Describe a run of a system."""
+    created = datetime.fromtimestamp(row.created / 1e6, UTC).isoformat()
+    return RunInfo(as_text(row.run), row.status, row.graph, row.alive, created)

@@ -1,0 +1,152 @@
+"""Each command on each kind of database; its JSON against its schema."""
+
+import json
+
+import msgspec
+import pytest
+
+from actorgraph.cli import printed
+from tests.cli.command_runs import GRAPH
+
+INPUT = '{"text": "Rome"}'
+
+
+class TestATour:
+    @pytest.mark.every_saver
+    @pytest.mark.one_loop
+    def test_a_thread_is_run_read_changed_and_resumed(self, call_stored):
+        """
+        All commands work on SQLite, PostgreSQL and JSON lines, and print JSON of their schema.
+        """
+        call = call_stored
+        ran = call("run", GRAPH, "--input", INPUT, "--thread", "t1", "--json")
+        result = ran.json(printed.RunResult)
+        assert (ran.code, result.status, result.steps) == (0, "waiting", 1)
+        (asked,) = result.questions
+        assert asked.node == "review"
+
+        listed = call("threads", "--status", "interrupted", "--json").json(printed.ThreadList)
+        assert [(one.thread_id, one.next) for one in listed.threads] == [("t1", ("review",))]
+        shown = call("show", "t1", "--json").json(printed.ThreadShown)
+        assert (shown.values, shown.questions) == ({"text": "Rome, drafted"}, (asked,))
+        diff = call("diff", "t1", "0", "1", "--json").json(printed.StateDiff)
+        assert [(row.path, row.before) for row in diff.changes] == [("text", "Rome")]
+
+        made = call("fork", "t1", "0", "--to", "t2", "--json").json(printed.MadeCheckpoint)
+        assert made.thread_id == "t2"
+        changed = call("update", "t2", '{"text": "Bari"}', "--as-node", "draft", "--json")
+        assert changed.json(printed.MadeCheckpoint).thread_id == "t2"
+        assert call("show", "t2", "--json").json(printed.ThreadShown).values == {"text": "Bari"}
+
+        answer = f"{asked.id[:8]}=true"
+        done = call("resume", "t1", "--answer", answer, "--json").json(printed.RunResult)
+        assert (done.status, done.output["text"]) == ("done", "Rome, drafted, published")
+        history = call("history", "t1", "--json").json(printed.ThreadHistory)
+        assert [one.step for one in history.checkpoints] == [3, 2, 1, 0, -1]
+        tail = call("tail", "t1", "-n", "1", "--json").out.splitlines()
+        lines = [msgspec.json.decode(line, type=printed.TailLine) for line in tail]
+        assert [(line.kind, line.text) for line in lines] == [
+            ("checkpoint", "step 3, loop: then the end"),
+            ("end", "the end"),
+        ]
+
+
+class TestRun:
+    def test_a_failed_run_is_one_line_and_can_go_on(self, call):
+        """
+        The error of a node is one line with the command that goes on, and the exit code is 1.
+        """
+        call("run", GRAPH, "--input", INPUT, "--thread", "t1")
+        ran = call("resume", "t1", "--answer", "false")
+
+        assert ran.code == 1
+        assert ran.err.startswith(
+            "actorgraph: the run failed: ValueError: the printer is out of paper."
+        )
+        assert "Do this: mend the cause, then: actorgraph resume t1 --graph " in ran.err
+        assert ran.err.count("\n") == 1
+        assert call("threads", "--status", "error").out.count("t1") == 1
+
+    @pytest.mark.parametrize("backend", ["asyncio", "trio"])
+    def test_a_run_needs_no_database(self, backend, call, capsys):
+        """
+        Without one the graph runs on both event loops, and nothing is stored.
+        """
+        from actorgraph.cli.command_line import main
+
+        code = main(["run", GRAPH, "--input", INPUT, "--backend", backend])
+
+        assert code == 0
+        assert "The thread isn't stored: add --db" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("words", "text"),
+        [
+            (("run", GRAPH), "a new thread needs an input"),
+            (("run", GRAPH, "--input", "{text"), "--input is not JSON"),
+            (("run", GRAPH, "--input", "@gone.json"), "--input '@gone.json'"),
+            (("run", "travel:graph", "--input", "{}"), "module 'travel' can't be found"),
+            (("run", "gone.py:graph", "--input", "{}"), "file 'gone.py' doesn't exist"),
+            (("run", f"{GRAPH}s", "--input", "{}"), "has no 'graphs'. Do this: name one of graph"),
+            (("run", GRAPH, "--input", "{}", "--backend", "curio"), "unknown --backend 'curio'"),
+            (("resume", "t1"), "waits for an answer. Do this: read the question with"),
+            (("resume", "t1", "--answer", "abcd=1"), "fits 0 of the thread's 1 open questions"),
+            (("resume", "t9"), "thread 't9' has no checkpoint here"),
+            (("show", "t9"), "thread 't9' has no checkpoint here"),
+            (("show", "t1", "--checkpoint", "77"), "'77' names 0 checkpoints of thread 't1'"),
+            (("threads", "--status", "done"), "unknown --status 'done'"),
+            (("threads", "--metadata", "[]"), "--metadata is list, not a JSON object"),
+            (("cancel", "t1"), "thread 't1' has no open run of an ActorSystem"),
+            (("graph", GRAPH, "--png"), "a PNG picture needs a file"),
+            (("graph", GRAPH, "--svg", "--ascii"), "2 formats are asked for"),
+        ],
+    )
+    def test_wrong_use_is_one_line_with_a_way_out(self, words, text, call):
+        """
+        Nothing runs, nothing is printed on stdout, no traceback; the line says what to do.
+        """
+        call("run", GRAPH, "--input", INPUT, "--thread", "t1")
+
+        ran = call(*words)
+
+        assert ran.code in (1, 2)
+        assert text in ran.err
+        assert "Do this: " in ran.err
+        assert (ran.out, ran.err.count("\n")) == ("", 1)
+
+    def test_an_error_is_json_if_asked(self, call):
+        """
+        With --json the line on stderr is an object with the error and the way out.
+        """
+        ran = call("show", "t9", "--json")
+
+        assert ran.code == 2  # the database doesn't exist
+        assert json.loads(ran.err)["kind"] == "UsageError"
+        assert json.loads(ran.err)["do"]
+
+
+class TestGraph:
+    @pytest.mark.parametrize(
+        ("name", "begin"), [("g.svg", b"<svg"), ("g.png", b"\x89PNG"), ("g.mmd", b"---")]
+    )
+    def test_a_file_says_its_format(self, name, begin, call, tmp_path):
+        """
+        The ending of the file decides; the JSON names it.
+        """
+        file = tmp_path / name
+        ran = call("graph", GRAPH, "-o", str(file), "--json")
+
+        assert ran.json(printed.GraphDrawing).path == str(file)
+        assert file.read_bytes().startswith(begin)
+
+
+class TestSchemas:
+    def test_each_result_has_one(self):
+        """
+        A JSON schema can be made of each result that docs/cli.md lists.
+        """
+        kinds = [one for one in vars(printed).values() if isinstance(one, type)]
+        schemas = [msgspec.json.schema(one) for one in kinds if issubclass(one, msgspec.Struct)]
+
+        assert len(schemas) > 10
+        assert all("$defs" in one for one in schemas)
