@@ -409,9 +409,10 @@ def _callable(owner: str, action: Any) -> Callable[..., Any]:
     try:
         return calls.as_callable(action)
     except TypeError as error:
-        do = "pass a function"
+        do = "pass a function, or an object with `ainvoke` or `invoke`"
         if isinstance(action, Mapping):
-            do += "; or import langchain_core.runnables, for a RunnableParallel"
+            do = "pass the function itself, not its result; for LangChain's RunnableParallel, "
+            do += "import langchain_core.runnables first"
         raise GraphBuildError(f"{owner}: {error}", do=do) from error
 
 

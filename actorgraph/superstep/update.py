@@ -28,7 +28,14 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.errors import InvalidConfigError, InvalidUpdateError, MissingNodeError, did_you_mean
+from actorgraph.errors import (
+    ErrorCode,
+    InvalidConfigError,
+    InvalidUpdateError,
+    MissingNodeError,
+    did_you_mean,
+)
+from actorgraph.errors.excerpts import shown
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.superstep.advance import new_superstep
 from actorgraph.superstep.apply import TaskWrites, apply
@@ -165,10 +172,28 @@ def update_writes(plan: Plan, node: NodePlan | None, values: Any) -> list[Write]
     """
     if node is None:
         return _only_known(plan, values)
-    writes, dropped = writes_of(plan, node, values)
+    try:
+        writes, dropped = writes_of(plan, node, values)
+    except InvalidUpdateError as error:
+        raise _as_update(node, values, error) from None
     if dropped:
-        raise InvalidUpdateError(dropped[0], do="update known keys only; nothing was written")
+        raise _as_update(node, values, InvalidUpdateError(dropped[0]))
     return writes
+
+
+def _as_update(node: NodePlan, values: Any, error: InvalidUpdateError) -> InvalidUpdateError:
+    """Reword an error about a node's return value, which the caller gave in its place."""
+    returned = f"node {node.name!r} returned"
+    if error.code is ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE:
+        return InvalidUpdateError(
+            f"Expected dict, got {shown(values)} as an update",
+            do="pass a dict of state keys, an object of the state's schema, a Command, or None",
+            code=error.code,
+        )
+    if error.what.startswith(returned):
+        what = "the update has" + error.what.removeprefix(returned)
+        return InvalidUpdateError(what, do="update known keys only; nothing was written")
+    return error
 
 
 def _only_known(plan: Plan, values: Any) -> list[Write]:

@@ -17,11 +17,12 @@ from actorgraph.api.graph.invoke import RunMethods
 from actorgraph.api.graph.runnable import adopt, borrowed, imported_runnable
 from actorgraph.api.graph.setup import Config, renamed
 from actorgraph.api.graph.state import StateMethods
-from actorgraph.api.options import check_names
+from actorgraph.api.options import check_names, check_twin
 from actorgraph.api.pages import Pages
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.errors.overrides import show_methods_of
 from actorgraph.loops import in_event_loop
 from actorgraph.ports import Cache
 from actorgraph.runtime.task.result_cache import cache_namespace
@@ -55,7 +56,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
 
     def stream(self, input: Any, config: Config | None = None, **options: Any) -> Iterator[Any]:
         """Blocking version of `astream`, with the same options. Refused inside an event loop."""
-        refuse_in_loop("astream")
+        refuse_in_loop("stream()", "async for chunk in graph.astream(...)")
         check_names("stream", options)
         return _blocking_stream(self.blocking_form(), input, config, options)
 
@@ -78,6 +79,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         was not opened in that loop. It blocks the loop while it reads.
         """
         call: Any = self.aget_state
+        check_twin("get_state", call, options)
         read = partial(call, config, checkpoint_id, **options)
         return self._read("aget_state", read)
 
@@ -88,6 +90,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
 
         It blocks at the call and whenever a page is read; inside an event loop as `get_state`.
         """
+        check_twin("get_state_history", self.aget_state_history, options)
 
         async def begun() -> tuple[Pages[StateSnapshot], list[StateSnapshot]]:
             history = self.aget_state_history(config, **options)
@@ -108,10 +111,11 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         self, config: Config | str | None = None, **options: Any
     ) -> list[TimelineStep]:
         """Blocking version of `aget_timeline`, with the same options; as `get_state`."""
+        check_twin("get_timeline", self.aget_timeline, options)
         return self._read("aget_timeline", partial(self.aget_timeline, config, **options))
 
     def _read(self, name: str, function: Callable[[], Awaitable[T]]) -> T:
-        return read_on(name, function, self.checkpointer, plain=self.plan.plain)
+        return read_on(f"graph.{name}", function, self.checkpointer, plain=self.plan.plain)
 
     def update_state(
         self,
@@ -122,6 +126,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         **options: Any,
     ) -> dict[str, Any]:
         """Blocking version of `aupdate_state`, with the same options."""
+        check_twin("update_state", self.aupdate_state, options)
         return self.block_on(
             "aupdate_state",
             lambda: self.aupdate_state(config, values, as_node, task_id, **options),
@@ -131,6 +136,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         self, config: Config | str | None = None, supersteps: Any = (), **options: Any
     ) -> dict[str, Any]:
         """Blocking version of `abulk_update_state`, with the same options."""
+        check_twin("bulk_update_state", self.abulk_update_state, options)
         return self.block_on(
             "abulk_update_state", lambda: self.abulk_update_state(config, supersteps, **options)
         )
@@ -142,6 +148,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
         **options: Any,
     ) -> dict[str, Any]:
         """Blocking version of `afork_state`, with the same options."""
+        check_twin("fork_state", self.afork_state, options)
         return self.block_on(
             "afork_state", lambda: self.afork_state(source, target_thread_id, **options)
         )
@@ -311,6 +318,7 @@ class CompiledStateGraph(StateMethods, RunMethods, DescriptionMethods):
 
 
 adopt(CompiledStateGraph)
+show_methods_of(CompiledStateGraph)
 
 
 def _blocking_stream(

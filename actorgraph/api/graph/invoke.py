@@ -334,6 +334,7 @@ class RunMethods(CompiledBase):
         )
 
         wanted = EventFilter({name: options.pop(name, None) for name in FILTERS})
+        check_names("astream_events", options)
         modes: Any = list(MODES)
         stream = self.astream(
             given, config, stream_mode=modes, subgraphs=True, version="v2", **options
@@ -362,7 +363,7 @@ class RunMethods(CompiledBase):
         self, input: Any, config: Config | None = None, *, version: str = "v3", **options: Any
     ) -> "GraphRunStream":
         """Blocking version of `astream_events`: projections are read with a plain `for`."""
-        refuse_in_loop("astream_events")
+        refuse_in_loop("stream_events()", "async with graph.astream_events(...) as run")
         from actorgraph.api.streams.run_stream import GraphRunStream
 
         transformers = options.pop("transformers", ())
@@ -384,6 +385,7 @@ class RunMethods(CompiledBase):
         from actorgraph.api.streams.run_stream import AsyncGraphRunStream, Pump
 
         _check(version, options)
+        check_names("stream_events" if blocking else "astream_events", options)
         factories = (*_built_in(), *self.stream_transformers, *transformers)
         modes: Any = sorted({mode for factory in factories for mode in _modes_of(factory)})
         stream = self.astream(
