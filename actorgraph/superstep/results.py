@@ -259,7 +259,7 @@ def _known(plan: Plan, source: str, target: Any) -> str:
     do = did_you_mean(target, names)
     raise UnknownTargetError(
         f"{source} goes to {shown(target)}, which is not a node of graph {plan.name!r}",
-        do=do if do.endswith("?") else f"{do}, or END",
+        do=do if do.endswith("?") else f"{do}, END",
     )
 
 

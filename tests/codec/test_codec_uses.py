@@ -318,8 +318,8 @@ def looped() -> list[Any]:
 
 KEEP = "UntrackedValue keeps a value out"
 ALLOW = (
-    "store plain data, a dataclass, a pydantic model, a Struct, an enum or a named tuple; a key "
-    "annotated with UntrackedValue is kept out of checkpoints"
+    "store plain data, a dataclass, a model, a Struct, an enum or a named tuple; "
+    f"{KEEP} of checkpoints"
 )
 SHALLOW = "store plain, shallow data in the state"
 BUFFER = "a bytearray or memoryview would come back as bytes"

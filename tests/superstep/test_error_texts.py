@@ -362,7 +362,7 @@ class TestReturnValues:
                 Command(goto="xyz"),
                 UnknownTargetError,
                 "node 'a' goes to 'xyz', which is not a node of graph 'g'",
-                "the choices are 'a', 'b', 'c', or END",
+                "the choices are 'a', 'b', 'c', END",
             ),
         ],
     )
