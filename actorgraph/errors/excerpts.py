@@ -5,7 +5,8 @@ long list is not walked. A value whose own `repr` raises is shown by the name of
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, cast
@@ -47,6 +48,45 @@ def size_text(value: object) -> str:
         return f"{name}[{len(cast('Any', value))}]" if sized else name
     except Exception:  # noqa: BLE001 - a class of the program
         return type(value).__name__
+
+
+def names_text(names: Sequence[str]) -> str:
+    """Return names in parentheses, at most eight: ` (a, b, ... 3 more)`; "" for none."""
+    more = f", ... {len(names) - 8} more" if len(names) > 8 else ""
+    listed = ", ".join(cut_text(str(name), 40) for name in names[:8])
+    return f" ({listed}{more})" if names else ""
+
+
+def fields_text(value: Any) -> str:
+    """Return the `repr` of a dataclass: fields that differ from their defaults, each cut."""
+    parts = [
+        f"{each.name}={shown(held, FIELD_MAX)}"
+        for each in dataclasses.fields(value)
+        if (held := getattr(value, each.name, None)) is not each.default
+    ]
+    return f"{type(value).__name__}({', '.join(parts)})"
+
+
+def address_text(address: str) -> str:
+    """Return a database's address without passwords and options; "postgresql" if in doubt."""
+    parts = _URL.fullmatch(address)
+    if parts is not None:
+        user = f"{parts['user']}@" if parts["user"] else ""
+        return f"{parts['scheme']}://{user}{parts['host']}{parts['name'] or ''}"
+    if "'" not in address and "\\" not in address and "://" not in address:
+        kept = [part for part in address.split() if part.partition("=")[0] in _NAMES]
+        return " ".join(kept) or "postgresql"
+    return "postgresql"
+
+
+FIELD_MAX = 200
+"""Characters of a field in the repr of a Command, a Send or an Interrupt."""
+_HOST = r"(?:[\w.-]*|\[[0-9a-fA-F:]*\])(?::\d+)?"
+_URL = re.compile(
+    r"(?P<scheme>postgres(?:ql)?)://(?:(?P<user>[\w.%+-]+)(?::[^@/?#]*)?@)?"
+    rf"(?P<host>{_HOST}(?:,{_HOST})*)(?P<name>/[\w.%-]*)?(?:\?[^@]*)?"
+)
+_NAMES = ("host", "hostaddr", "port", "dbname", "user")
 
 
 def reason_text(error: BaseException) -> str:
