@@ -50,6 +50,11 @@ def size_text(value: object) -> str:
         return type(value).__name__
 
 
+def count_text(count: int, noun: str) -> str:
+    """Return a count with its noun: "1 node", "2 nodes"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def names_text(names: Sequence[str]) -> str:
     """Return names in parentheses, at most eight: ` (a, b, ... 3 more)`; "" for none."""
     more = f", ... {len(names) - 8} more" if len(names) > 8 else ""
@@ -118,7 +123,7 @@ def _shown(value: Any, room: int, depth: int) -> str:
         bits = value.bit_length()
         return f"<int of {bits} bits>" if bits > 4 * max(room, 64) else repr(value)
     if kind in (str, bytes, bytearray):
-        return repr(value) if len(value) <= room else f"{value[: max(room, 1)]!r}..."
+        return repr(value) if len(value) <= room else f"{value[: max(room - 5, 1)]!r}..."
     if isinstance(value, type):
         return f"<class {value.__name__!r}>"
     if isinstance(value, _FUNCTIONS):

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from actorgraph.channels import Channel
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError
-from actorgraph.errors.excerpts import names_text, shown
+from actorgraph.errors.excerpts import count_text, names_text, shown
 from actorgraph.errors.texts import plain
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_names, node_policies
@@ -119,7 +119,8 @@ class GraphBuilder:
         edges = len(self._edges) + len(self._joins) + sum(map(len, self.branches.values()))
         names, source = names_text([*self.nodes]), self.state.source
         schema = getattr(source, "__name__", None) or shown(source, 60)
-        return f"<{type(self).__name__} of {schema}: {len(self.nodes)} nodes{names}, {edges} edges>"
+        nodes = count_text(len(self.nodes), "node")
+        return f"<{type(self).__name__} of {schema}: {nodes}{names}, {count_text(edges, 'edge')}>"
 
     @property
     def state_schema(self) -> Any:

@@ -41,7 +41,8 @@ def as_callable(action: Any) -> Callable[..., Any]:
 def _parallel(functions: Mapping[str, Any]) -> Any:
     """Make a dict of functions into the object that calls all of them, as LangChain does."""
     langchain = sys.modules.get("langchain_core.runnables")
-    if langchain is None:
+    parts = (hasattr(each, "invoke") or callable(each) for each in functions.values())
+    if langchain is None or not all(parts):
         msg = f"expected a function, got the dict {shown(functions)}"
         raise TypeError(msg)
     return langchain.RunnableParallel(functions)

@@ -175,25 +175,30 @@ def update_writes(plan: Plan, node: NodePlan | None, values: Any) -> list[Write]
     try:
         writes, dropped = writes_of(plan, node, values)
     except InvalidUpdateError as error:
-        raise _as_update(node, values, error) from None
+        if error.code is ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE:
+            raise InvalidUpdateError(
+                f"Expected dict, got {shown(values)} as an update",
+                do="pass a dict of state keys, an object of the state's schema, a Command, or None",
+                code=error.code,
+            ) from None
+        if error.what.startswith(_returned(node)):  # an unknown key of a strict graph
+            raise _unknown_key(node, error.what) from None
+        raise
     if dropped:
-        raise _as_update(node, values, InvalidUpdateError(dropped[0]))
+        raise _unknown_key(node, dropped[0])
     return writes
 
 
-def _as_update(node: NodePlan, values: Any, error: InvalidUpdateError) -> InvalidUpdateError:
-    """Reword an error about a node's return value, which the caller gave in its place."""
-    returned = f"node {node.name!r} returned"
-    if error.code is ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE:
-        return InvalidUpdateError(
-            f"Expected dict, got {shown(values)} as an update",
-            do="pass a dict of state keys, an object of the state's schema, a Command, or None",
-            code=error.code,
-        )
-    if error.what.startswith(returned):
-        what = "the update has" + error.what.removeprefix(returned)
-        return InvalidUpdateError(what, do="update known keys only; nothing was written")
-    return error
+def _returned(node: NodePlan) -> str:
+    return f"node {node.name!r} returned"
+
+
+def _unknown_key(node: NodePlan, sentence: str) -> InvalidUpdateError:
+    """Make an error of a sentence about a node's return value, which the caller gave instead."""
+    what = f"the update has{sentence.removeprefix(_returned(node))}"
+    if not sentence.startswith(_returned(node)):
+        what = sentence
+    return InvalidUpdateError(what, do="update known keys only; nothing was written")
 
 
 def _only_known(plan: Plan, values: Any) -> list[Write]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from actorgraph.errors.excerpts import shown
+from actorgraph.errors.excerpts import count_text, shown
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.run import TaskPath
 from actorgraph.values.snapshot_views import (
@@ -137,7 +137,9 @@ class StateHistory(list[StateSnapshot]):
     """
 
     def __repr__(self) -> str:
-        return "\n".join([f"<{type(self).__name__}: {len(self)} snapshots>", *map(repr, self[:20])])
+        return "\n".join(
+            [f"<{type(self).__name__}: {count_text(len(self), 'snapshot')}>", *map(repr, self[:20])]
+        )
 
     def _repr_html_(self) -> str:
         return history_table(self)

@@ -260,5 +260,5 @@ class TestNotebooks:
 
         shown = in_a_row({HOSTILE.replace(":", ""): node})._repr_mimebundle_()
 
-        assert shown["text/plain"].startswith("<CompiledStateGraph 'LangGraph': 1 nodes")
+        assert shown["text/plain"].startswith("<CompiledStateGraph 'LangGraph': 1 node")
         assert "<script" not in shown["image/svg+xml"]

@@ -423,7 +423,7 @@ def checkpoint_is_unknown():
 
 @mistake(
     "InvalidConfigError: graphs must be a dict of names and compiled graphs, got "
-    "<CompiledStateGraph object>\n"
+    "<CompiledStateGraph 'LangGraph': 1 node (a)>\n"
     '  Do this: use ActorSystem({"name": graph}, ...)'
 )
 def system_of_a_graph():
@@ -431,7 +431,8 @@ def system_of_a_graph():
 
 
 @mistake(
-    "InvalidConfigError: graph 'chat' must be a compiled graph, got <StateGraph object>\n"
+    "InvalidConfigError: graph 'chat' must be a compiled graph, got "
+    "<StateGraph of State: 1 node (a), 2 edges>\n"
     "  Do this: pass the result of compile()"
 )
 def system_of_a_builder():

@@ -14,7 +14,7 @@ from actorgraph.api.graph.runnable import (
 )
 from actorgraph.api.graph.setup import CompiledBase, Config
 from actorgraph.channels import Channel
-from actorgraph.errors.excerpts import names_text
+from actorgraph.errors.excerpts import count_text, names_text
 from actorgraph.plan.json_schema import channels_schema, described_type, json_schema
 from actorgraph.plan.plan import NodePlan
 from actorgraph.plan.schema import Managed
@@ -34,7 +34,7 @@ class DescriptionMethods(CompiledBase):
         names = [name for name in self.plan.nodes if name != START]
         saver = "" if self.checkpointer in (None, False, True) else f", saver {self.checkpointer!r}"
         kind = type(self).__name__
-        return f"<{kind} {self.name!r}: {len(names)} nodes{names_text(names)}{saver}>"
+        return f"<{kind} {self.name!r}: {count_text(len(names), 'node')}{names_text(names)}{saver}>"
 
     @property
     def channels(self) -> Mapping[str, Channel[Any] | type[Managed]]:
