@@ -30,7 +30,7 @@ from actorgraph.values.policies import (
     omit_payload,
 )
 from actorgraph.values.run import ExecutionInfo, ServerInfo
-from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
+from actorgraph.values.state_snapshot import PregelTask, StateHistory, StateSnapshot
 from actorgraph.values.stream_items import (
     CheckpointPayload,
     CheckpointStreamPart,
@@ -75,6 +75,7 @@ __all__ = [
     "RunControl",
     "Send",
     "ServerInfo",
+    "StateHistory",
     "StateSnapshot",
     "StateUpdate",
     "StreamMode",

@@ -51,16 +51,14 @@ def block_on(name: str, function: Callable[[], Awaitable[T]], *, plain: bool = F
     """Run an async function and return its result.
 
     Args:
-        name: the async method, for the error's advice.
+        name: the async method, for the error's advice, such as "graph.ainvoke".
         plain: whether it calls no async function of the program.
     Raises:
         RunningLoopError: the caller runs inside an event loop, which this would block.
     """
     if not may_block():
-        raise RunningLoopError(
-            "a blocking method was called inside a running event loop",
-            do=f"use `await graph.{name}(...)`" if name[0] == "a" else f"use {name}",
-        )
+        method = name.rpartition(".")[2].removeprefix("a")
+        raise _in_loop(f"{method}()", f"use the async version: `await {name}(...)`")
     if in_event_loop():
         return portal.call(function)
     portal.refuse_at_exit()  # greenlets can't be asked then
@@ -132,19 +130,21 @@ async def _as_child(function: Callable[[], Awaitable[T]]) -> portal.CallResult[T
         limiter.total_tokens -= 1
 
 
-def refuse_in_loop(name: str) -> None:
+def refuse_in_loop(call: str, instead: str) -> None:
     """Refuse an iterator that would block a running loop at the call, not at its first item.
 
     Args:
-        name: the async method to use instead.
+        call: the blocking call, such as "stream()".
+        instead: code that does the same without blocking.
     Raises:
         RunningLoopError: code inside an event loop calls this.
     """
     if not may_block():
-        raise RunningLoopError(
-            "a blocking method was called inside a running event loop",
-            do=f"use `graph.{name}(...)`",
-        )
+        raise _in_loop(call, f"use the async version: `{instead}`")
+
+
+def _in_loop(call: str, do: str) -> RunningLoopError:
+    return RunningLoopError(f"{call} would block the running event loop", do=do)
 
 
 class StreamWaiting:

@@ -49,10 +49,7 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
     thread_id = place.get("thread_id")
     if thread_id is None:
         if needs_thread:
-            raise InvalidConfigError(
-                "config has no thread_id, which a graph with a checkpointer needs",
-                do=f"pass config={_EXAMPLE}",
-            )
+            raise _no_thread(place)
         return Address()
     text = thread_id if isinstance(thread_id, str) else str(thread_id)
     if text is not thread_id or _PLAIN_ID.fullmatch(text) is None:
@@ -62,6 +59,15 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
         text,
         _namespace(namespace) if namespace else "",
         _checkpoint_id(checkpoint) if checkpoint else None,
+    )
+
+
+def _no_thread(place: Mapping[Any, Any]) -> InvalidConfigError:
+    keys = [key for key in place if key != "thread_id" and not str(key).startswith("__")]
+    given = f"; it has {', '.join(map(repr, keys[:4]))}" if keys else ""
+    return InvalidConfigError(
+        f"config has no thread_id, which a graph with a checkpointer needs{given}",
+        do=f"pass config={_EXAMPLE}",
     )
 
 
@@ -235,8 +241,7 @@ def durability_of(value: str | Durability | None, default: Durability) -> Durabi
     except ValueError:
         modes = [mode.value for mode in Durability]
         raise InvalidConfigError(
-            f"unknown durability={value!r}; expected one of {', '.join(modes)}",
-            do=did_you_mean(value, modes),
+            f"unknown durability={value!r}", do=did_you_mean(value, modes)
         ) from None
 
 

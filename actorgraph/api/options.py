@@ -1,6 +1,7 @@
 """Keyword arguments of the methods that run a graph."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any, Generic, Literal, Required, TypedDict, cast
 
 from actorgraph.errors import InvalidConfigError, did_you_mean
@@ -242,6 +243,8 @@ _PASSED_ON = {
     "resume": (),
     "resume_from": (),
     "retry": (),
+    "stream_events": ("stream_mode",),
+    "astream_events": ("stream_mode",),
     "batch": ("return_exceptions", "stream_mode", "version"),
 }
 """Methods that pass their options on -> the named arguments among them."""
@@ -279,8 +282,19 @@ def check_names(method: str, options: Mapping[str, Any]) -> None:
     if options.keys() <= CALL_NAMES:
         return
     own = _PASSED_ON[method]
-    known = (*_CALL, *(_READING if method == "stream" else ("subgraphs",)), *own)
+    known = (*_CALL, *(_READING if "stream" in method else ("subgraphs",)), *own)
     _known(method, {name: value for name, value in options.items() if name not in own}, known)
+
+
+def check_twin(method: str, twin: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Refuse an argument that the async version of a blocking method lacks.
+
+    Raises:
+        InvalidConfigError: the method has no such argument.
+    """
+    if options:
+        kinds = signature(twin).parameters.values()
+        _known(method, options, [each.name for each in kinds])
 
 
 def stream_options(options: Mapping[str, Any]) -> tuple[CallOptions, ReadingOptions]:
@@ -300,10 +314,24 @@ def _known(method: str, options: Mapping[str, Any], known: Sequence[str]) -> Any
         options = _with_durability(method, options)
     for name in options:
         if name not in known:
+            do = f"pass it in the config: {_PLACES[name]}" if name in _PLACES else None
             raise InvalidConfigError(
-                f"{method}() has no argument {name!r}", do=did_you_mean(name, known)
+                f"{method}() has no argument {name!r}", do=do or did_you_mean(name, known)
             )
     return options
+
+
+_PLACES = {
+    "thread_id": '{"configurable": {"thread_id": "..."}}',
+    "checkpoint_id": '{"configurable": {"thread_id": "...", "checkpoint_id": "..."}}',
+    "recursion_limit": '{"recursion_limit": ...}',
+    "max_concurrency": '{"max_concurrency": ...}',
+    "configurable": '{"configurable": {...}}',
+    "metadata": '{"metadata": {...}}',
+    "tags": '{"tags": [...]}',
+    "callbacks": '{"callbacks": [...]}',
+}
+"""Arguments that calls lack because they belong to the config -> their place in it."""
 
 
 def _with_durability(method: str, options: Mapping[str, Any]) -> dict[str, Any]:

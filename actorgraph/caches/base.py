@@ -28,6 +28,10 @@ class BaseCache(ABC, Generic[ValueT]):
         clock: returns seconds since 1970, for the time to live.
     """
 
+    def __repr__(self) -> str:
+        place = getattr(self, "path", None)
+        return f"<{type(self).__name__}{f' {place!r}' if place else ''}>"
+
     def __init__(self, *, codec: Codec | None = None, clock: Callable[[], float] = time) -> None:
         self.codec = codec or Codec().for_this_process()
         self.clock = clock

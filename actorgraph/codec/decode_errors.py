@@ -99,9 +99,8 @@ def unstorable_error(value: Any, path: str) -> SerializationError:
         do = "store numpy.asarray(value)"
     else:
         do = (
-            "store plain data, e.g. the fields of the object or its text; a dataclass, a model, a "
-            "Struct, an enum or a named tuple can be stored; UntrackedValue keeps a value out of "
-            "checkpoints"
+            "store plain data, a dataclass, a model, a Struct, an enum or a named tuple; "
+            "UntrackedValue keeps a value out of checkpoints"
         )
         if extension_of(kind) is not None:
             do = f"{how_to_declare(name)}; UntrackedValue keeps a value out"

@@ -42,10 +42,16 @@ def _rebuild(kind: type[ActorGraphError], what: str, do: str) -> ActorGraphError
 
 
 def did_you_mean(name: object, choices: Sequence[str]) -> str:
-    """Return a hint such as `did you mean 'answer'?`, or all choices when none is similar."""
+    """Return a hint such as `did you mean 'answer'?`, or the choices when none is similar."""
     from difflib import get_close_matches  # here, because few programs need it
 
     near = get_close_matches(str(name), choices, n=2)
     if near:
         return "did you mean " + " or ".join(repr(n) for n in near) + "?"
-    return "the choices are " + (", ".join(repr(c) for c in choices) or "none")
+    named = ", ".join(map(repr, choices[:CHOICES_MAX])) or "none"
+    rest = len(choices) - CHOICES_MAX
+    return f"the choices are {named}" + (f" and {rest} more" if rest > 0 else "")
+
+
+CHOICES_MAX = 10
+"""The choices that a text names; a longer list hides the message."""

@@ -10,6 +10,10 @@ class GraphBuildError(ActorGraphError, ValueError):
     """A graph is invalid, or a call that builds it is."""
 
 
+class NotCompiledError(ActorGraphError, AttributeError):
+    """A method of a compiled graph was called on its builder."""
+
+
 class SchemaError(GraphBuildError):
     """A state schema has a key that can't become a channel."""
 

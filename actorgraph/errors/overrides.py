@@ -4,6 +4,7 @@ In this package because every layer needs it, and all of them may import it.
 """
 
 from collections.abc import Iterable
+from types import FunctionType
 
 _PACKAGE = "actorgraph"
 
@@ -31,3 +32,17 @@ def overrides_sync(kind: type, name: str) -> bool:
     if twin is None or own is None or not is_own_class(twin) or is_own_class(own):
         return False
     return kind.__mro__.index(own) < kind.__mro__.index(twin)
+
+
+def show_methods_of(kind: type) -> None:
+    """Make errors of Python name a class for the methods that it inherits from its own parts.
+
+    Python's errors, such as "missing 1 required positional argument", and its warning about a
+    coroutine that was never awaited name the class in which a method was written.
+    """
+    for part in kind.__mro__[1:]:
+        if is_own_class(part):
+            for name, method in vars(part).items():
+                while isinstance(method, FunctionType) and method.__name__ == name:
+                    method.__qualname__ = f"{kind.__qualname__}.{name}"
+                    method = getattr(method, "__wrapped__", None)  # noqa: PLW2901 - the inner one

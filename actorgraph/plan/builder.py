@@ -12,6 +12,7 @@ from typing import Any, Self, Unpack, overload
 
 from actorgraph.channels import Channel
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError
+from actorgraph.errors.excerpts import count_text, names_text, shown
 from actorgraph.errors.texts import plain
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_names, node_policies
@@ -120,6 +121,13 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
         self._edges: dict[tuple[str, str], None] = {}
         self._joins: dict[tuple[tuple[str, ...], str], None] = {}
         self.branches: dict[str, dict[str, BranchSpec]] = {}
+
+    def __repr__(self) -> str:
+        edges = len(self._edges) + len(self._joins) + sum(map(len, self.branches.values()))
+        names, source = names_text([*self.nodes]), self.state.source
+        schema = getattr(source, "__name__", None) or shown(source, 60)
+        nodes = count_text(len(self.nodes), "node")
+        return f"<{type(self).__name__} of {schema}: {nodes}{names}, {count_text(edges, 'edge')}>"
 
     @property
     def state_schema(self) -> Any:
@@ -451,9 +459,10 @@ def _callable(owner: str, action: Any) -> Callable[..., Any]:
     try:
         return calls.as_callable(action)
     except TypeError as error:
-        do = "pass a function"
+        do = "pass a function, or an object with `ainvoke` or `invoke`"
         if isinstance(action, Mapping):
-            do += "; or import langchain_core.runnables, for a RunnableParallel"
+            do = "pass the function itself, not its result; for LangChain's RunnableParallel, "
+            do += "import langchain_core.runnables first"
         raise GraphBuildError(f"{owner}: {error}", do=do) from error
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from types import UnionType
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
+from actorgraph.errors.excerpts import shown
 from actorgraph.errors.overrides import overrides_sync
 from actorgraph.plan.schema import is_schema
 from actorgraph.values.commands import Command
@@ -32,7 +33,7 @@ def as_callable(action: Any) -> Callable[..., Any]:
         if not inspect.isroutine(action) and hasattr(home, method):
             return getattr(action, method)
     if not callable(action):
-        msg = f"{action!r} is neither callable nor has `ainvoke` or `invoke`"
+        msg = f"expected a function, got {shown(action)}"
         raise TypeError(msg)
     return action
 
@@ -40,8 +41,9 @@ def as_callable(action: Any) -> Callable[..., Any]:
 def _parallel(functions: Mapping[str, Any]) -> Any:
     """Make a dict of functions into the object that calls all of them, as LangChain does."""
     langchain = sys.modules.get("langchain_core.runnables")
-    if langchain is None:
-        msg = "a dict is LangChain's RunnableParallel, and the program has not imported LangChain"
+    parts = (hasattr(each, "invoke") or callable(each) for each in functions.values())
+    if langchain is None or not all(parts):
+        msg = f"expected a function, got the dict {shown(functions)}"
         raise TypeError(msg)
     return langchain.RunnableParallel(functions)
 

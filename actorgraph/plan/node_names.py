@@ -4,6 +4,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from actorgraph.errors import GraphBuildError
+from actorgraph.errors.excerpts import shown
 from actorgraph.errors.texts import NAME_REFUSED, is_storable_name, plain
 from actorgraph.plan import callables as calls
 from actorgraph.values.constants import END, HANDLER_PREFIX, RESERVED_NODE_NAMES, START
@@ -19,12 +20,19 @@ def check_new(name: str, taken: Container[str]) -> None:
         raise GraphBuildError(f"Node `{name}` already present.", do="choose another name")
     if name in RESERVED_NODE_NAMES or name.startswith(HANDLER_PREFIX):
         raise GraphBuildError(f"Node `{name}` is reserved.", do="choose another name")
-    if not name or any(mark in name for mark in "|:") or not is_storable_name(name):
+    if reason := _refusal(name):
         raise GraphBuildError(
-            f"{name[:80]!r} can't be a node's name: it is empty or has '|' or ':', which separate "
-            f"checkpoint namespaces, or {NAME_REFUSED}",
-            do="use letters, digits, '-' and '_'",
+            f"{name[:80]!r} can't be a node's name: {reason}", do="use letters, digits, '-' and '_'"
         )
+
+
+def _refusal(name: str) -> str:
+    if not name:
+        return "it is empty"
+    for mark in "|:":
+        if mark in name:
+            return f"it has {mark!r}, which separates the names of nested graphs"
+    return "" if is_storable_name(name) else NAME_REFUSED
 
 
 def name_and_action(
@@ -41,6 +49,11 @@ def name_and_action(
                 f"add_node({node!r}) got no function", do="pass it: add_node(name, function)"
             )
         return plain(node), action
+    if not callable(node) and (action is not None or not calls.name_of(node)):
+        raise GraphBuildError(
+            f"a node's name must be a string, got {shown(node)}",
+            do="pass the name first: add_node(name, function)",
+        )
     name = calls.name_of(node)
     if action is not None or not name or name == "<lambda>":
         raise GraphBuildError(
@@ -84,10 +97,10 @@ def check_reference(name: Any, call: str) -> str:
     """
     if not isinstance(name, str):
         known = calls.name_of(name) if callable(name) else None
-        raise GraphBuildError(
-            f"{call} expects the name of a node, got {name!r}",
-            do=f"pass the name that the node has in the graph, such as {known or 'draft'!r}",
-        )
+        do = f"pass the name that the node has in the graph, such as {known or 'draft'!r}"
+        if isinstance(name, (list, tuple)):
+            do = "add one edge for each of these nodes"
+        raise GraphBuildError(f"{call} expects the name of a node, got {shown(name)}", do=do)
     return plain(name)
 
 

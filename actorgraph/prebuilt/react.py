@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast, get_ty
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.state_graph import StateGraph
-from actorgraph.errors import ActorGraphError, GraphBuildError, InvalidUpdateError
+from actorgraph.errors import ActorGraphError, ErrorCode, GraphBuildError, InvalidUpdateError
 from actorgraph.messages import add_messages, answer_open_calls
 from actorgraph.plan.old_names import old_names
 from actorgraph.plan.schema import RemainingSteps
@@ -303,6 +303,7 @@ class _Agent:
             raise InvalidChatHistoryError(
                 f"Expected input to call_model to have 'messages' key, but got {state}",
                 do="start the agent with {'messages': [...]}",
+                code=ErrorCode.INVALID_CHAT_HISTORY,
             )
         messages = self._history(messages)
         model = await self._model(state)
@@ -398,4 +399,5 @@ def _check_history(messages: Sequence[Any]) -> None:
             f"{open_calls[:3]}",
             do="add a ToolMessage for each call, remove the message that asks for it, or pass "
             'open_calls="answer": calls of cancelled runs are then answered "cancelled"',
+            code=ErrorCode.INVALID_CHAT_HISTORY,
         )

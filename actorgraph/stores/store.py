@@ -16,6 +16,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import anyio.to_thread
 
+from actorgraph.errors.excerpts import address_text
 from actorgraph.loops import in_thread
 from actorgraph.storage.batching import Batcher
 from actorgraph.stores.base import BaseStore
@@ -106,6 +107,13 @@ class BuiltinStore(BaseStore):
         self.ttl_config = ttl
         self._clock = clock
         self._sweeper = Sweeper()
+
+    def __repr__(self) -> str:
+        """Return the class and the place, without passwords."""
+        place, source = getattr(self, "path", None), getattr(self, "_source", None)
+        if isinstance(source, str):
+            place = address_text(source)
+        return f"<{type(self).__name__}{f' {place!r}' if place else ''}>"
 
     @property
     def embeddings(self) -> Any:

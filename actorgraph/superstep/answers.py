@@ -156,13 +156,14 @@ def already_resumed(
         asking: those of the open questions.
     """
     what = f"no question of thread {state.thread_id!r} waits for this answer"
+    do = "read get_state(config).interrupts to see what waits; None goes on without an answer"
     if asking:
-        what += f": no open question has the id {given[0]!r}, which was answered already or is "
-        what += f"not of this thread; open is {', '.join(map(repr, asking))}"
-    return AlreadyResumedError(
-        what,
-        do="read get_state(config).interrupts to see what waits; None goes on without an answer",
-    )
+        what += f": no open question has the id {given[0]!r}; it was answered, or is not of this "
+        what += "thread"
+        more = f" and {len(asking) - 1} more" if len(asking) > 1 else ""
+        do = f"answer an open one: Command(resume={{{asking[0]!r}: ...}}){more}; they are in "
+        do += "get_state(config).interrupts"
+    return AlreadyResumedError(what, do=do)
 
 
 def consumed(

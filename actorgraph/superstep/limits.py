@@ -23,7 +23,7 @@ DEADLINE = "deadline"
 
 def _go_on(state: RunState) -> str:
     if not state.has_saver:
-        return "with a checkpointer, the finished work would be saved, and the run could go on"
+        return "with a checkpointer it could go on from here"
     return "finished work is saved; ainvoke(None, config) goes on"
 
 
@@ -53,7 +53,8 @@ def _drained_error(state: RunState, reason: str) -> GraphDrained:
         return GraphDrained(f"Graph drained: {reason}", do=_go_on(state), reason=reason)
     due = sorted({task.name for task in state.due})
     return DeadlineError(
-        f"the run of graph {state.plan.name!r} reached its deadline_s before {due}",
+        f"the run of graph {state.plan.name!r} reached its deadline_s before node "
+        f"{', '.join(map(repr, due))}",
         do=f"pass a longer deadline_s; {_go_on(state)}",
         reason=reason,
     )

@@ -26,6 +26,7 @@ from actorgraph.errors import (
     UnknownTargetError,
     did_you_mean,
 )
+from actorgraph.errors.excerpts import shown
 from actorgraph.errors.texts import plain
 from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
 from actorgraph.superstep.tasks import edge_to, view
@@ -75,9 +76,9 @@ def writes_of(
         elif isinstance(part, Command):
             _check_graph(node, part, nested)
             _add_keys(plan, node, updates_in(node, part.update), writes, dropped)
-            writes.extend(routes(plan, node.name, part.goto))
+            writes.extend(routes(plan, _source(node), part.goto))
         elif isinstance(part, Send):
-            writes.append(_send(plan, node.name, part))
+            writes.append(_send(plan, _source(node), part))
         else:
             _add_keys(plan, node, updates_in(node, part), writes, dropped)
     writes.extend(node.targets)
@@ -88,14 +89,19 @@ def writes_of(
     return writes, dropped
 
 
+def _source(node: NodePlan) -> str:
+    return f"node {node.name!r}"
+
+
 def _check_graph(node: NodePlan, command: Command[Any], nested: bool) -> None:
     if command.graph == Command.PARENT and nested:
         raise ParentCommand(command)
     if command.graph is not None:
+        graph = "Command.PARENT" if command.graph == Command.PARENT else repr(command.graph)
         raise InvalidUpdateError(
-            f"node {node.name!r} returned a Command for graph {command.graph!r}, but its "
-            "graph has no parent graph",
-            do="leave graph= out, or use Command.PARENT in a subgraph",
+            f"node {node.name!r} returned a Command with graph={graph}, but its graph is not the "
+            "subgraph of another one",
+            do="leave graph= out; graph=Command.PARENT is for nodes of subgraphs",
         )
 
 
@@ -177,7 +183,7 @@ def _no_update(node: NodePlan, update: Any) -> InvalidUpdateError:
         whence = "as an input"
         do = "pass a dict of state keys, an object of the state's schema, or a Command"
     return InvalidUpdateError(
-        f"Expected dict, got {update!r} {whence}",
+        f"Expected dict, got {shown(update)} {whence}",
         do=do,
         code=ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE,
     )
@@ -233,13 +239,13 @@ def routes(plan: Plan, source: str, goto: Any) -> Iterator[Write]:
 def _send(plan: Plan, source: str, send: Send) -> Write:
     if send.node == END:
         raise InvalidUpdateError(
-            f"Cannot send a packet to the END node (from {source!r})",
+            f"Cannot send a packet to the END node (from {source})",
             do="return END from the edge, or leave the Send out",
         )
     _known(plan, source, send.node)
     if send.timeout is not None and not plan.nodes[send.node].is_async:
         raise InvalidUpdateError(
-            f"{source!r} sends to {send.node!r} with a timeout, but that is a sync function and a "
+            f"{source} sends to {send.node!r} with a timeout, but that is a sync function and a "
             "thread can't be stopped",
             do="make the node `async def`, or leave out the Send's timeout",
         )
@@ -250,9 +256,10 @@ def _known(plan: Plan, source: str, target: Any) -> str:
     if isinstance(target, str) and target in plan.nodes and target != START:
         return plain(target)
     names = [name for name in plan.nodes if name != START]
+    do = did_you_mean(target, names)
     raise UnknownTargetError(
-        f"{source!r} goes to {target!r}, which is not a node of graph {plan.name!r}",
-        do=did_you_mean(target, names),
+        f"{source} goes to {shown(target)}, which is not a node of graph {plan.name!r}",
+        do=do if do.endswith("?") else f"{do}, END",
     )
 
 
@@ -271,11 +278,11 @@ def branch_targets(plan: Plan, source: str, branch: BranchPlan, returned: Any) -
     targets = [_end_of(branch, source, answer) for answer in answers]
     if any(target is None or target == START for target in targets):
         raise UnknownTargetError(
-            f"Branch {branch.name!r} of {source!r} did not return a valid destination: "
-            f"{returned!r}",
+            f"router {branch.name!r} of node {source!r} did not return a valid destination: "
+            f"{shown(returned)}",
             do="return a node's name, END, a Send, or a list of these",
         )
-    return list(routes(plan, f"branch {branch.name} of {source}", targets))
+    return list(routes(plan, f"router {branch.name!r} of node {source!r}", targets))
 
 
 def _end_of(branch: BranchPlan, source: str, answer: Any) -> Any:
@@ -285,7 +292,7 @@ def _end_of(branch: BranchPlan, source: str, answer: Any) -> Any:
         return branch.ends[answer]
     except (KeyError, TypeError):
         raise UnknownTargetError(
-            f"Branch {branch.name!r} of {source!r} returned {answer!r}, which is not in its "
+            f"router {branch.name!r} of node {source!r} returned {answer!r}, which is not in its "
             "path map",
             do=did_you_mean(answer, [str(key) for key in branch.ends]),
         ) from None

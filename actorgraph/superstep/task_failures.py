@@ -172,10 +172,7 @@ def take_back_failure(state: RunState, failed: Task, attempt: Attempt) -> None:
     state.handled[handler_task(state, failed).id] = NodeError(failed.name, error)
 
 
-GO_ON = (
-    "don't pass this input again, it is stored: read get_state(config), and call with the input "
-    "None to go on from there"
-)
+GO_ON = "go on with the input None; this call's input is stored already"
 LOOK = (
     "read get_state(config) before this input is passed again: the run that took the thread over "
     "may have gone on with it"

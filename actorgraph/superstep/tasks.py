@@ -10,6 +10,7 @@ from typing import Any
 
 from actorgraph.channels import EMPTY
 from actorgraph.errors import InvalidUpdateError
+from actorgraph.errors.excerpts import reason_text
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.superstep.run_state import RunState
 from actorgraph.values.commands import Send
@@ -155,7 +156,7 @@ def view(plan: Plan, values: Mapping[str, Any], reads: Sequence[str], coerce: An
     except Exception as error:
         name = getattr(coerce, "__name__", coerce)
         raise InvalidUpdateError(
-            f"the state {sorted(seen)} can't be made into {name}: {error}",
+            f"the state {sorted(seen)} can't be made into {name}: {reason_text(error)}",
             do="give the schema's fields defaults and types that the state's values fit",
         ) from error
 

@@ -28,7 +28,14 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.errors import InvalidConfigError, InvalidUpdateError, MissingNodeError, did_you_mean
+from actorgraph.errors import (
+    ErrorCode,
+    InvalidConfigError,
+    InvalidUpdateError,
+    MissingNodeError,
+    did_you_mean,
+)
+from actorgraph.errors.excerpts import shown
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.superstep.advance import new_superstep
 from actorgraph.superstep.apply import TaskWrites, apply
@@ -165,10 +172,33 @@ def update_writes(plan: Plan, node: NodePlan | None, values: Any) -> list[Write]
     """
     if node is None:
         return _only_known(plan, values)
-    writes, dropped = writes_of(plan, node, values)
+    try:
+        writes, dropped = writes_of(plan, node, values)
+    except InvalidUpdateError as error:
+        if error.code is ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE:
+            raise InvalidUpdateError(
+                f"Expected dict, got {shown(values)} as an update",
+                do="pass a dict of state keys, an object of the state's schema, a Command, or None",
+                code=error.code,
+            ) from None
+        if error.what.startswith(_returned(node)):  # an unknown key of a strict graph
+            raise _unknown_key(node, error.what) from None
+        raise
     if dropped:
-        raise InvalidUpdateError(dropped[0], do="update known keys only; nothing was written")
+        raise _unknown_key(node, dropped[0])
     return writes
+
+
+def _returned(node: NodePlan) -> str:
+    return f"node {node.name!r} returned"
+
+
+def _unknown_key(node: NodePlan, sentence: str) -> InvalidUpdateError:
+    """Make an error of a sentence about a node's return value, which the caller gave instead."""
+    what = f"the update has{sentence.removeprefix(_returned(node))}"
+    if not sentence.startswith(_returned(node)):
+        what = sentence
+    return InvalidUpdateError(what, do="update known keys only; nothing was written")
 
 
 def _only_known(plan: Plan, values: Any) -> list[Write]:

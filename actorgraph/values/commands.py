@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any, ClassVar, Final, Generic, Literal, cast
 
 from actorgraph.errors import GraphInterrupt
+from actorgraph.errors.excerpts import fields_text
 from actorgraph.errors.texts import plain, storable
 from actorgraph.values.constants import INTERRUPT
 from actorgraph.values.policies import TimeoutPolicy
@@ -41,6 +42,9 @@ class Send:
         if self.timeout is not None:
             object.__setattr__(self, "timeout", TimeoutPolicy.coerce(self.timeout))
 
+    def __repr__(self) -> str:
+        return fields_text(self)
+
 
 class ToolOutput:
     """Base of the objects that a tool may return instead of a value.
@@ -68,6 +72,9 @@ class Command(ToolOutput, Generic[DestinationT_co]):
 
     PARENT: ClassVar[Literal["__parent__"]] = "__parent__"
 
+    def __repr__(self) -> str:
+        return fields_text(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
@@ -82,6 +89,9 @@ class Interrupt:
     value: Any
     id: str = ""
     response_schema: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        return fields_text(self)
 
 
 @dataclass(frozen=True, slots=True)

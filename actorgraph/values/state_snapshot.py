@@ -1,10 +1,18 @@
 """StateSnapshot: the state of a thread as callers get it."""
 
+from collections.abc import Iterator
 from typing import Any, Generic, NamedTuple
 
+from actorgraph.errors.excerpts import count_text, shown
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.run import TaskPath
 from actorgraph.values.schema_types import SnapshotT
+from actorgraph.values.snapshot_views import (
+    history_table,
+    snapshot_line,
+    snapshot_parts,
+    snapshot_table,
+)
 
 
 class PregelTask(NamedTuple):
@@ -25,6 +33,16 @@ class PregelTask(NamedTuple):
     interrupts: tuple[Interrupt, ...] = ()
     state: Any = None
     result: Any = None
+
+    def __repr__(self) -> str:
+        parts = [f"<{type(self).__name__} {self.name!r}"]
+        if self.interrupts:
+            parts.append(f"asks={shown(self.interrupts[0].value, 60)}")
+        if self.error is not None:
+            parts.append(f"error={shown(self.error, 60)}")
+        if self.result is not None:
+            parts.append(f"result={shown(self.result, 60)}")
+        return f"{' '.join(parts)} id={self.id!r}>"
 
 
 class StateSnapshot(NamedTuple, Generic[SnapshotT]):
@@ -49,6 +67,17 @@ class StateSnapshot(NamedTuple, Generic[SnapshotT]):
     parent_config: dict[str, Any] | None
     tasks: tuple[PregelTask, ...]
     interrupts: tuple[Interrupt, ...]
+
+    def __repr__(self) -> str:
+        """Return one line, with the sizes of the values instead of them."""
+        return snapshot_line(self)
+
+    def _repr_html_(self) -> str:
+        return snapshot_table(self)
+
+    def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
+        """Yield the same parts for `rich`."""
+        return snapshot_parts(self)
 
     @property
     def next_nodes(self) -> tuple[str, ...]:
@@ -99,6 +128,22 @@ class StateSnapshot(NamedTuple, Generic[SnapshotT]):
             "parent_config": self.parent_config,
             "tasks": [_task_dict(task) for task in self.tasks],
         }
+
+
+class StateHistory(list[StateSnapshot]):
+    """A list of snapshots that a notebook shows as a table: `StateHistory(history)`.
+
+    `history` is what `graph.get_state_history(config)` returns, or any snapshots. It is read at
+    once; pass `limit=` to `get_state_history` for a long thread.
+    """
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            [f"<{type(self).__name__}: {count_text(len(self), 'snapshot')}>", *map(repr, self[:20])]
+        )
+
+    def _repr_html_(self) -> str:
+        return history_table(self)
 
 
 def _task_dict(task: PregelTask) -> dict[str, Any]:

@@ -56,10 +56,10 @@ class TestDicts:
 
     def test_without_langchain_it_is_refused(self, monkeypatch):
         """
-        In a program that has not imported LangChain, the error says what the dict would be.
+        In a program that has not imported LangChain, the error says how the dict could be a node.
         """
         monkeypatch.delitem(sys.modules, "langchain_core.runnables")
-        with pytest.raises(GraphBuildError, match=r"node 'node'.*RunnableParallel") as refused:
+        with pytest.raises(GraphBuildError, match=r"node 'node': .* got the dict") as refused:
             StateGraph(AB).add_node("node", {"foo": lambda state: "x"})
 
         assert "import langchain_core.runnables" in refused.value.do

@@ -318,8 +318,8 @@ def looped() -> list[Any]:
 
 KEEP = "UntrackedValue keeps a value out"
 ALLOW = (
-    "store plain data, e.g. the fields of the object or its text; a dataclass, a model, a Struct, "
-    f"an enum or a named tuple can be stored; {KEEP} of checkpoints"
+    "store plain data, a dataclass, a model, a Struct, an enum or a named tuple; "
+    f"{KEEP} of checkpoints"
 )
 SHALLOW = "store plain, shallow data in the state"
 BUFFER = "a bytearray or memoryview would come back as bytes"

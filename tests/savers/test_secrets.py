@@ -46,7 +46,8 @@ async def test_the_config_of_a_call_is_not_stored(
     with caplog.at_level(logging.DEBUG), pytest.raises(ValueError, match="the service refused"):
         await run()
     found = [item async for item in saver.alist(at())]
-    history = [point async for point in graph.aget_state_history(at())]
+    points = [point async for point in graph.aget_state_history(at())]
+    history = [(*point, *map(tuple, point.tasks)) for point in points]  # whole, unlike their repr
     texts = {
         "listing": repr([found, history, await saver.alist_metadata("t")]),
         "log": caplog.text + "".join(capsys.readouterr()),

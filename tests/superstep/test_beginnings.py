@@ -262,7 +262,7 @@ class TestCommands:
         with pytest.raises(UnknownTargetError) as refused:
             Script(PAIR).begin(Command(goto="nope"))
 
-        assert refused.value.what == "'the input' goes to 'nope', which is not a node of graph 'g'"
+        assert refused.value.what == "the input goes to 'nope', which is not a node of graph 'g'"
         assert not isinstance(refused.value, MissingNodeError)
 
     def test_the_first_one_of_a_thread_has_the_number_0(self):

@@ -34,7 +34,7 @@ from tests.superstep.script import Script, Store, chain, graph, idle, with_value
 from tests.superstep.threads import PAIR, State, again, state_at, thread
 
 GO_ON = "finished work is saved; ainvoke(None, config) goes on"
-NOT_SAVED = "with a checkpointer, the finished work would be saved, and the run could go on"
+NOT_SAVED = "with a checkpointer it could go on from here"
 
 
 def refused(kind: type[ActorGraphError], what: str, do: str) -> Any:
@@ -331,35 +331,38 @@ class TestReturnValues:
             (
                 Command(graph="other"),
                 InvalidUpdateError,
-                "node 'a' returned a Command for graph 'other', but its graph has no parent graph",
-                "leave graph= out, or use Command.PARENT in a subgraph",
+                (
+                    "node 'a' returned a Command with graph='other', but its graph is not the "
+                    "subgraph of another one"
+                ),
+                "leave graph= out; graph=Command.PARENT is for nodes of subgraphs",
             ),
             (
                 Send("__end__", 1),
                 InvalidUpdateError,
-                "Cannot send a packet to the END node (from 'a')",
+                "Cannot send a packet to the END node (from node 'a')",
                 "return END from the edge, or leave the Send out",
             ),
             (
                 Send("b", 1, timeout=3),
                 InvalidUpdateError,
                 (
-                    "'a' sends to 'b' with a timeout, but that is a sync function and a thread "
-                    "can't be stopped"
+                    "node 'a' sends to 'b' with a timeout, but that is a sync function and a "
+                    "thread can't be stopped"
                 ),
                 "make the node `async def`, or leave out the Send's timeout",
             ),
             (
                 Send("bb", 1),
                 UnknownTargetError,
-                "'a' goes to 'bb', which is not a node of graph 'g'",
+                "node 'a' goes to 'bb', which is not a node of graph 'g'",
                 "did you mean 'b'?",
             ),
             (
                 Command(goto="xyz"),
                 UnknownTargetError,
-                "'a' goes to 'xyz', which is not a node of graph 'g'",
-                "the choices are 'a', 'b', 'c'",
+                "node 'a' goes to 'xyz', which is not a node of graph 'g'",
+                "the choices are 'a', 'b', 'c', END",
             ),
         ],
     )
@@ -417,19 +420,19 @@ class TestBranches:
             (
                 None,
                 None,
-                "Branch 'path' of 'a' did not return a valid destination: None",
+                "router 'path' of node 'a' did not return a valid destination: None",
                 "return a node's name, END, a Send, or a list of these",
             ),
             (
                 "bb",
                 None,
-                "'branch path of a' goes to 'bb', which is not a node of graph 'g'",
+                "router 'path' of node 'a' goes to 'bb', which is not a node of graph 'g'",
                 "did you mean 'b'?",
             ),
             (
                 "yess",
                 {"yes": "b"},
-                "Branch 'path' of 'a' returned 'yess', which is not in its path map",
+                "router 'path' of node 'a' returned 'yess', which is not in its path map",
                 "did you mean 'yes'?",
             ),
         ],
@@ -507,7 +510,7 @@ class TestUpdates:
                 "a",
                 {"txet": 1},
                 (
-                    "node 'a' returned 'txet', which is not a channel of this graph "
+                    "the update has 'txet', which is not a channel of this graph "
                     "(did you mean 'text'?)"
                 ),
                 "update known keys only; nothing was written",

@@ -309,7 +309,7 @@ class TestBranches:
         with pytest.raises(UnknownTargetError, match="did not return a valid destination") as no:
             targets(returned)
 
-        assert "'idle' of 'draft'" in no.value.what
+        assert "'idle' of node 'draft'" in no.value.what
 
     @pytest.mark.promise("C29")
     @pytest.mark.parametrize(

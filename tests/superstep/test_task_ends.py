@@ -368,10 +368,7 @@ class TestInputAdvice:
         """
         The input is not to be passed again where it is stored.
         """
-        assert GO_ON == (
-            "don't pass this input again, it is stored: read get_state(config), and call with "
-            "the input None to go on from there"
-        )
+        assert GO_ON == "go on with the input None; this call's input is stored already"
         assert LOOK == (
             "read get_state(config) before this input is passed again: the run that took the "
             "thread over may have gone on with it"

@@ -1,6 +1,7 @@
 """@entrypoint: make a function a durable program, with the methods of a compiled graph."""
 
 import hashlib
+import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -91,6 +92,11 @@ class entrypoint(Generic[ContextT]):  # noqa: N801 - a decorator
         *,
         stores: Mapping[str, Store] | None = None,
     ) -> None:
+        if inspect.isroutine(checkpointer):
+            raise GraphBuildError(
+                f"@entrypoint has no parentheses at {calls.name_of(checkpointer)!r}",
+                do="write @entrypoint(), or @entrypoint(checkpointer=saver)",
+            )
         check_saver(checkpointer)
         check_store(store)
         check_cache(cache)

@@ -42,6 +42,9 @@ class TaskFunction(Generic[P, T]):
 
     starts_tasks = True  # see `plan.mentions`
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
     def __init__(self, function: Callable[P, Any], name: str | None, **given: Any) -> None:
         functools.update_wrapper(self, function)
         self.func = function

@@ -19,6 +19,7 @@ from actorgraph.errors import (
     StoreRequiredError,
     did_you_mean,
 )
+from actorgraph.errors.excerpts import shown
 from actorgraph.plan.plan import Plan
 from actorgraph.plan.schema import check_graph_name
 from actorgraph.ports import Cache, Saver, Store
@@ -177,9 +178,9 @@ def check_saver(saver: object) -> None:
     if is_class or not isinstance(saver, (Saver, bool, type(None))):
         if not is_class and is_foreign(saver):
             return
+        given = f"the class {saver.__name__}" if isinstance(saver, type) else shown(saver)
         raise GraphBuildError(
-            f"Invalid checkpointer provided: {saver!r} "
-            f"{'is a class' if is_class else 'lacks the methods of a saver'}",
+            f"Invalid checkpointer provided: expected a saver, got {given}",
             do="pass a saver object, such as SqliteSaver('runs.db'), not its class or context",
         )
 
@@ -192,7 +193,8 @@ def check_cache(cache: object) -> None:
     """
     if isinstance(cache, type) or not isinstance(cache, (Cache, type(None))):
         raise GraphBuildError(
-            f"Invalid cache provided: {cache!r} must be an object with `aget`, `aset`, `aclear`",
+            f"Invalid cache provided: {shown(cache)} must be an object with `aget`, `aset`, "
+            "`aclear`",
             do="pass a cache object, such as InMemoryCache(), not its class",
         )
 
@@ -205,6 +207,6 @@ def check_store(store: object) -> None:
     """
     if isinstance(store, type) or not isinstance(store, (Store, type(None))):
         raise GraphBuildError(
-            f"Invalid store provided: {store!r} must be an object with `batch` and `abatch`",
+            f"Invalid store provided: {shown(store)} must be an object with `batch` and `abatch`",
             do="pass a store object, such as InMemoryStore(), not its class or context",
         )

@@ -28,10 +28,12 @@ from actorgraph.api.options import (
     TimelineOptions,
     UpdateOptions,
     check_names,
+    check_twin,
 )
 from actorgraph.api.pages import Pages
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.errors.overrides import show_methods_of
 from actorgraph.ports import Cache
 from actorgraph.runtime.task.result_cache import cache_namespace
 from actorgraph.values.checkpoint import ResumeTarget
@@ -129,7 +131,7 @@ class CompiledStateGraph(
         **options: Unpack[BatchOptions],
     ) -> BlockingThreadBatch[ResultT]:
         """Blocking version of `amap_threads`, with the same options. Refused in an event loop."""
-        refuse_in_loop("amap_threads")
+        refuse_in_loop("map_threads()", "async for result in graph.amap_threads(...)")
         return BlockingThreadBatch(self.amap_threads(inputs, key=key, progress=progress, **options))
 
     @overload
@@ -168,6 +170,7 @@ class CompiledStateGraph(
 
         It blocks at the call and whenever a page is read; inside an event loop as `get_state`.
         """
+        check_twin("get_state_history", self.aget_state_history, options)
 
         async def begun() -> tuple[Pages[StateSnapshot[ValuesT]], list[StateSnapshot[ValuesT]]]:
             history = self.aget_state_history(config, **options)
@@ -188,10 +191,11 @@ class CompiledStateGraph(
         self, config: Config | str | None = None, **options: Unpack[TimelineOptions]
     ) -> list[TimelineStep]:
         """Blocking version of `aget_timeline`, with the same options; as `get_state`."""
+        check_twin("get_timeline", self.aget_timeline, options)
         return self._read("aget_timeline", partial(self.aget_timeline, config, **options))
 
     def _read(self, name: str, function: Callable[[], Awaitable[T]]) -> T:
-        return read_on(name, function, self.checkpointer, plain=self.plan.plain)
+        return read_on(f"graph.{name}", function, self.checkpointer, plain=self.plan.plain)
 
     def update_state(
         self,
@@ -202,6 +206,7 @@ class CompiledStateGraph(
         **options: Unpack[UpdateOptions],
     ) -> dict[str, Any]:
         """Blocking version of `aupdate_state`, with the same options."""
+        check_twin("update_state", self.aupdate_state, options)
         return self.block_on(
             "aupdate_state",
             lambda: self.aupdate_state(config, values, as_node, task_id, **options),
@@ -214,6 +219,7 @@ class CompiledStateGraph(
         **options: Unpack[ThreadOptions],
     ) -> dict[str, Any]:
         """Blocking version of `abulk_update_state`, with the same options."""
+        check_twin("bulk_update_state", self.abulk_update_state, options)
         return self.block_on(
             "abulk_update_state", lambda: self.abulk_update_state(config, supersteps, **options)
         )
@@ -225,6 +231,7 @@ class CompiledStateGraph(
         **options: Unpack[ForkOptions],
     ) -> dict[str, Any]:
         """Blocking version of `afork_state`, with the same options."""
+        check_twin("fork_state", self.afork_state, options)
         return self.block_on(
             "afork_state", lambda: self.afork_state(source, target_thread_id, **options)
         )
@@ -399,3 +406,4 @@ class CompiledStateGraph(
 
 
 adopt(CompiledStateGraph)
+show_methods_of(CompiledStateGraph)

@@ -14,6 +14,7 @@ from actorgraph.api.graph.runnable import (
 )
 from actorgraph.api.graph.setup import CompiledBase
 from actorgraph.channels import Channel
+from actorgraph.errors.excerpts import count_text, names_text
 from actorgraph.plan.json_schema import channels_schema, described_type, json_schema
 from actorgraph.plan.plan import NodePlan
 from actorgraph.plan.schema import Managed
@@ -30,6 +31,12 @@ _Keys = str | Sequence[str]
 
 class DescriptionMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, ResultT]):
     """Attributes and schemas that programs read, the drawing and the topology."""
+
+    def __repr__(self) -> str:
+        names = [name for name in self.plan.nodes if name != START]
+        saver = "" if self.checkpointer in (None, False, True) else f", saver {self.checkpointer!r}"
+        kind = type(self).__name__
+        return f"<{kind} {self.name!r}: {count_text(len(names), 'node')}{names_text(names)}{saver}>"
 
     @property
     def channels(self) -> Mapping[str, Channel[Any] | type[Managed]]:

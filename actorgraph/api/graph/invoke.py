@@ -488,6 +488,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
         )
 
         wanted = EventFilter({name: options.pop(name, None) for name in FILTERS})
+        check_names("astream_events", options)
         modes: Any = list(MODES)
         stream = self.astream(
             given, config, stream_mode=modes, subgraphs=True, version="v2", **options
@@ -522,7 +523,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
         **options: Unpack[EventOptions[ContextT]],
     ) -> "GraphRunStream":
         """Blocking version of `astream_events`: projections are read with a plain `for`."""
-        refuse_in_loop("astream_events")
+        refuse_in_loop("stream_events()", "async with graph.astream_events(...) as run")
         from actorgraph.api.streams.run_stream import GraphRunStream
 
         given: dict[str, Any] = {**options}
@@ -544,6 +545,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
         from actorgraph.api.streams.run_stream import AsyncGraphRunStream, Pump
 
         _check(version, options)
+        check_names("stream_events" if blocking else "astream_events", options)
         factories = (*_built_in(), *self.stream_transformers, *transformers)
         modes: Any = sorted({mode for factory in factories for mode in _modes_of(factory)})
         stream = self.astream(

@@ -192,7 +192,7 @@ class CompiledBase(GraphTypes[StateT, ContextT, InputT, OutputT, ValuesT, Result
             alone: whether it makes no more than one run: functions of concurrent ones would wait
                 for each other in one thread.
         """
-        return run_blocking(name, function, plain=alone and self.plan.plain)
+        return run_blocking(f"graph.{name}", function, plain=alone and self.plan.plain)
 
     def codec_for(self, saver: object) -> Codec:
         """Return the codec of the graph's values in a saver; for the package's own use."""

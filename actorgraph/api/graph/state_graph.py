@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
 from actorgraph.api.graph.arguments import check_parts
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.streams.events import TransformerFactory
-from actorgraph.errors import UnreachableNodeWarning
+from actorgraph.errors import NotCompiledError, UnreachableNodeWarning
+from actorgraph.errors.overrides import show_methods_of
 from actorgraph.errors.texts import plain
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compatibility import check_migrations
@@ -199,6 +200,19 @@ class StateGraph(GraphBuilder[StateT, ContextT, InputT, OutputT]):
         self.compiled = True
         graph.debug, graph.stream_transformers = debug, tuple(transformers or ())
         return graph
+
+    if not TYPE_CHECKING:  # a checker reports names that a builder lacks
+
+        def __getattr__(self, name: str) -> Any:
+            if not name.startswith("_") and hasattr(CompiledStateGraph, name):
+                raise NotCompiledError(
+                    f"a StateGraph has no {name!r}: it only declares a graph",
+                    do=f"compile it first: graph = builder.compile(), then graph.{name}",
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+show_methods_of(StateGraph)
 
 
 def _unreachable(nodes: Sequence[str]) -> str:

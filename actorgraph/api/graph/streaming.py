@@ -487,7 +487,7 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
         **options: Unpack[StreamOptions[Any]],
     ) -> Iterator[Any]:
         """Blocking version of `astream`, with the same options. Refused inside an event loop."""
-        refuse_in_loop("astream")
+        refuse_in_loop("stream()", "async for chunk in graph.astream(...)")
         check_names("stream", options)
         given: Any = options if stream_mode is None else {**options, "stream_mode": stream_mode}
         return _blocking_stream(self.blocking_form(), input, config, given)

@@ -20,6 +20,7 @@ from actorgraph.api.savers.maintenance import MaintenanceMethods
 from actorgraph.api.savers.thread_methods import ThreadMethods
 from actorgraph.codec import Codec
 from actorgraph.errors import GraphBuildError, RunningLoopError
+from actorgraph.errors.excerpts import address_text
 from actorgraph.errors.overrides import is_own_class, overridden_methods, overrides_sync
 from actorgraph.ports import Saver
 from actorgraph.runtime.saver.hosting import OpenedSaver, close_hosted, mark_closed, open_hosted
@@ -81,6 +82,15 @@ class HostedSaver(CheckpointMethods, ThreadMethods, MaintenanceMethods):
         """
         super().__init_subclass__(**more)
         check_subclass(cls)
+
+    def __repr__(self) -> str:
+        """Return the class and the place, without passwords and keys."""
+        held = vars(self)
+        place, inner = held.get("path"), held.get("saver")
+        if isinstance(held.get("conninfo"), str):
+            place = address_text(held["conninfo"])
+        text = f" {place!r}" if place else f" around {inner!r}" if inner is not None else ""
+        return f"<{type(self).__name__}{text}>"
 
     async def __aenter__(self) -> Self:
         """Open the saver in this event loop.

@@ -239,7 +239,7 @@ class StreamChannel(Generic[T]):
             RunningLoopError: called inside an event loop.
             InvalidConfigError: as for `async for`.
         """
-        refuse_in_loop("async for")
+        refuse_in_loop("a plain `for`", "async for item in channel")
         self.subscribe()
         return Cursor(self)
 
@@ -250,7 +250,7 @@ class StreamChannel(Generic[T]):
 
     def tee(self, n: int = 2) -> tuple[Iterator[T], ...]:
         """Blocking version of `atee`."""
-        refuse_in_loop("atee()")
+        refuse_in_loop("tee()", "channel.atee()")
         self.subscribe()
         return tee(self, n)
 

@@ -430,19 +430,19 @@ class _BlockingView:
     @property
     def output(self) -> Any:
         """The last state, at the end of the run; blocks."""
-        refuse_in_loop("await run.output()")
+        refuse_in_loop("output", "await run.output()")
         return portal.call(self._view.output)
 
     @property
     def interrupted(self) -> bool:
         """Whether the run stopped at an interrupt or a breakpoint; blocks until its end."""
-        refuse_in_loop("await run.interrupted()")
+        refuse_in_loop("interrupted", "await run.interrupted()")
         return portal.call(self._view.interrupted)
 
     @property
     def interrupts(self) -> list[Interrupt]:
         """The pending interrupts, at the end of the run; blocks."""
-        refuse_in_loop("await run.interrupts()")
+        refuse_in_loop("interrupts", "await run.interrupts()")
         return portal.call(self._view.interrupts)
 
     def __iter__(self) -> Iterator[ProtocolEvent]:

@@ -153,6 +153,10 @@ class ChunkStream(Closing, AsyncIterator[ChunkT], Generic[ChunkT]):
         self._run: _StreamedRun | None = None
         self._ended = False
 
+    def __repr__(self) -> str:
+        state = "ended" if self._ended else "not read yet" if self._run is None else "open"
+        return f"<{type(self).__name__}, {state}>"
+
     def __aiter__(self) -> Self:
         return self
 

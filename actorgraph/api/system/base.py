@@ -13,6 +13,7 @@ from actorgraph.api.savers.hosted import InMemorySaver
 from actorgraph.api.system.run_arguments import StartCall, job_of
 from actorgraph.api.system.thread_finder import ThreadFinder
 from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.errors.excerpts import shown
 from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
 from actorgraph.plan.schema import check_graph_name
 from actorgraph.ports import Dispatcher, Saver
@@ -56,15 +57,10 @@ class SystemBase:
         dispatcher: Dispatcher | None,
         policy: DispatchPolicy,
     ) -> None:
+        _check_graphs(graphs)
         _check(limits, max_threads, ring, gc_threshold)
         _check_dispatch(dispatcher, policy, limits)
         _check_graph_limits(dispatcher, policy.max_runs_of, graphs)
-        if not graphs:
-            raise InvalidConfigError(
-                "graphs must not be empty", do='use ActorSystem({"name": graph}, ...)'
-            )
-        for name in graphs:
-            check_graph_name(name)
         given = saver if saver is not None else _common_saver(graphs)
         self.saver = cast("Saver", adapt_checkpointer(given))
         if getattr(self.saver, "guards", False):
@@ -299,6 +295,26 @@ def _check_dispatch(
             f"got {policy.reserve!r}",
             do="keep a tenth of max_runs free, or so",
         )
+
+
+def _check_graphs(graphs: Mapping[str, Any]) -> None:
+    given: Any = graphs  # programs are often not type-checked
+    if not isinstance(given, Mapping):
+        raise InvalidConfigError(
+            f"graphs must be a dict of names and compiled graphs, got {shown(given)}",
+            do='use ActorSystem({"name": graph}, ...)',
+        )
+    if not graphs:
+        raise InvalidConfigError(
+            "graphs must not be empty", do='use ActorSystem({"name": graph}, ...)'
+        )
+    for name, graph in graphs.items():
+        check_graph_name(name)
+        if not hasattr(graph, "hosted_by"):
+            raise InvalidConfigError(
+                f"graph {name!r} must be a compiled graph, got {shown(graph)}",
+                do="pass the result of compile()",
+            )
 
 
 def _check_graph_limits(

@@ -43,6 +43,7 @@ from actorgraph.api.system.thread_finder import (
     thread_query,
 )
 from actorgraph.errors import InvalidConfigError, RunNotFoundError, SystemClosedError, did_you_mean
+from actorgraph.errors.excerpts import names_text
 from actorgraph.ports import Dispatcher, Saver, Store
 from actorgraph.runtime.system.capacity import SystemLimits
 from actorgraph.runtime.system.dispatch_actor import DispatchStatistics
@@ -161,6 +162,11 @@ class ActorSystem(StoredRunMethods):
             policy=policy_of(role, build, builds, reserve, max_runs_of),
         )
         self._loop_limit_s = checked_loop_limit(loop_limit_s)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._stack is None else f"open, {self._actor.active} active runs"
+        names = names_text([*self.graphs])
+        return f"<{type(self).__name__}: graphs{names}, {state}, saver {self.saver!r}>"
 
     async def __aenter__(self) -> Self:
         """Open the saver, take a lease, and accept runs.

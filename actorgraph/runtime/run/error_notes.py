@@ -30,15 +30,35 @@ def note_missing(
         )
 
 
-def note_no_context(error: BaseException, plan: Plan, resources: RunResources) -> None:
-    """Add a note to an error about None if the call lacks the context that the graph declares."""
-    schema = plan.sources.context
-    if schema is None or resources.context is not None:
+def note_no_resource(error: BaseException, plan: Plan, resources: RunResources) -> None:
+    """Add a note to an error about None if the run lacks a context or a store.
+
+    A context counts if the graph declares one, a store if the error names one of its methods.
+    """
+    if not isinstance(error, (AttributeError, TypeError)):
         return
-    if isinstance(error, (AttributeError, TypeError)) and "NoneType" in error_text(error):
+    text = error_text(error)
+    if "NoneType" not in text:
+        return
+    if resources.store is None and text.rpartition("no attribute ")[2].strip("'") in _OF_STORES:
+        add_note(
+            error,
+            f"Graph {plan.name!r} was compiled without a store, so runtime.store is None.\n"
+            "  Do this: pass store= to compile(), e.g. InMemoryStore()",
+        )
+        return
+    schema = plan.sources.context
+    if schema is not None and resources.context is None:
         name = getattr(schema, "__name__", repr(schema))
         add_note(
             error,
             f"The call passed no context=, so runtime.context is None; graph {plan.name!r} "
             f"declares context_schema={name}.\n  Do this: pass context={name}(...) to the call",
         )
+
+
+_OF_STORES = frozenset(
+    a + name
+    for a in ("", "a")
+    for name in ("get", "put", "delete", "search", "list_namespaces", "batch")
+)

@@ -37,7 +37,7 @@ from actorgraph.runtime.run.attempts import (
     times_of,
     wait_for_retry,
 )
-from actorgraph.runtime.run.error_notes import note_missing, note_no_context
+from actorgraph.runtime.run.error_notes import note_missing, note_no_resource
 from actorgraph.runtime.task.calling import (
     SYSTEM_LEASE,
     InContext,
@@ -393,7 +393,7 @@ class NodeActor:
             return TaskDrained(task.id, scope.drained)
         if isinstance(counts, Exception):
             note_missing(counts, task, self._node, visible(self._environment.lineage.state))
-            note_no_context(counts, self._environment.plan, self._environment.lineage.resources)
+            note_no_resource(counts, self._environment.plan, self._environment.lineage.resources)
             add_note(counts, f"During task with name {task.name!r} and id {task.id!r}")
         return TaskFailed(task.id, counts, times_of(scope))
 

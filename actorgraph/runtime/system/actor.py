@@ -231,7 +231,7 @@ class SystemActor:
         """
         limits = self.limits
         if self.draining is not None or self.group is None:
-            return closed_system("is closing" if self.draining else "is not open")
+            return closed_system(closing=self.draining is not None)
         waits = self.active + more >= limits.max_runs or (
             if_busy != "reject" and self.lanes.get(thread_id, FREE).active is not None
         )

@@ -27,11 +27,16 @@ class SystemLimits(msgspec.Struct, frozen=True, kw_only=True):
     attempts_max: int = 3
 
 
-def closed_system(why: str) -> SystemClosedError:
+def closed_system(*, closing: bool) -> SystemClosedError:
     """The error of a system that takes no runs: it is not open yet, or is closing."""
+    if not closing:
+        return SystemClosedError(
+            "the system is not open; the run was not accepted",
+            do="start runs inside `async with ActorSystem(...) as system:`",
+        )
     return SystemClosedError(
-        f"the system {why}; the run was not accepted",
-        do="start it on another server, or after the restart",
+        "the system is closing or closed; the run was not accepted",
+        do="start it inside the `async with` block; on a server, after the restart",
     )
 
 

@@ -68,6 +68,10 @@ class TaskFuture(concurrent.futures.Future[T]):
         if current_runner() is not None:
             self._waiters = _Waiters()
 
+    def __repr__(self) -> str:
+        state = "done" if self.done() else "running"
+        return f"<{type(self).__name__} of {self.name!r}, {state}>"
+
     def __await__(self) -> Generator[Any, Any, T]:
         """Wait for the function's return value.
 

@@ -275,10 +275,12 @@ class SqliteBackend:
         )
 
     def _open_error(self, error: Exception) -> StorageError:
-        return StorageError(
-            f"can't open {self.path!r} as an SQLite database: {error}",
-            do="check the path and its permissions",
-        )
+        do = "check the path and its permissions"
+        if "is not a database" in str(error):
+            do = "choose another path: this file is of another kind, is damaged or is encrypted"
+        elif Path(self.path).is_dir():
+            do = "name a file in this folder, such as 'runs.db'"
+        return StorageError(f"can't open {self.path!r} as an SQLite database: {error}", do=do)
 
     async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
@@ -469,6 +471,12 @@ class SqliteBackend:
             raise StorageError(
                 f"{self.path!r} holds the checkpoints of LangGraph's SqliteSaver",
                 do="move them with `python -m actorgraph.migrate OLD NEW`, or name another file",
+            )
+        if columns and "thread" not in columns:
+            raise StorageError(
+                f"{self.path!r} is a database of another program: its table 'checkpoints' has "
+                "other columns",
+                do="name another file, which will be made",
             )
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > schema.SCHEMA_VERSION:

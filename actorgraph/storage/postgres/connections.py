@@ -296,7 +296,7 @@ def connection_source(
             )
         except psycopg.Error as error:
             raise InvalidConfigError(
-                f"the connection string can't be parsed: {error}",
+                f"the connection string can't be parsed: {str(error).strip()}",
                 do="write e.g. 'postgresql://user:password@host:5432/database'",
             ) from error
     if isinstance(given, Connection):

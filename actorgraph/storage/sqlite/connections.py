@@ -237,9 +237,11 @@ def make_private(path: Path) -> None:
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR, stat.S_IRUSR | stat.S_IWUSR)
     except OSError as error:
+        do = f"make the folder {str(path.parent)!r}, or choose another path"
+        if "://" in os.fspath(path) or path.parts[0].endswith(":"):
+            do = f"pass a path without {path.parts[0]!r}, such as 'runs.db'"
         raise StorageError(
-            f"can't create the database file {str(path)!r}: {error}",
-            do="make its folder, or choose another path",
+            f"can't create the database file {str(path)!r}: {error.strerror or error}", do=do
         ) from error
     os.close(descriptor)
 

@@ -88,7 +88,7 @@ def source_of(given: Any, owner: str) -> str | LentSqliteConnection | None:
         inner = given if wrapped is None else wrapped._connection  # noqa: SLF001 - as above
     except sqlite3.Error as error:
         raise InvalidConfigError(
-            f"{owner} can't use the connection: {error}",
+            f"{owner} can't use the connection: {str(error).partition('. ')[0]}",
             do="pass the file's path, or an open connection made with check_same_thread=False",
         ) from error
     # Since Python 3.12: such a connection is always inside a transaction.
