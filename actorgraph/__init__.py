@@ -55,6 +55,7 @@ from actorgraph.values.policies import (
 )
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.stream_items import StreamWriter
+from actorgraph.values.version import __version__ as __version__
 
 if TYPE_CHECKING:
     # In `__all__`, imported at their first use.
@@ -238,8 +239,6 @@ if TYPE_CHECKING:
     )
     from actorgraph.values.systems import RunEvent as RunEvent
     # isort: on
-
-__version__ = "0.1.0"
 
 __all__ = [
     "END",

@@ -4,6 +4,16 @@ Needs the extra `web`. Runs under uvicorn on asyncio and under hypercorn on asyn
 mounted into FastAPI, Starlette or Litestar, or as an application of its own.
 """
 
+from actorgraph.errors import MissingExtraError
+
+try:
+    __import__("starlette")
+except ImportError as _error:
+    raise MissingExtraError(
+        f"actorgraph.web needs the package {_error.name}, which isn't installed",
+        do="pip install 'actorgraph[web]'",
+    ) from _error
+
 from actorgraph.web.app import GraphRoutes, serve, served
 from actorgraph.web.jobs.webhook_policy import WebhookPolicy
 from actorgraph.web.lifespan import running
