@@ -42,7 +42,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 DATABASE ?= audit.db
 
-.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants docs docs-test lint format format-check types typing bench figures charts counts differential ecosystem behaviour faults promises picture house clean
+.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants test-all test-extras docs docs-test lint format format-check types typing bench figures charts counts differential ecosystem behaviour faults promises picture house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -72,6 +72,14 @@ coverage-core: $(DEV)
 
 mutants: $(MUTANTS)
 	$(BIN)/python -m tests.mutation $(ARGS)
+
+# The tests on every Python 3.11 to 3.14 that is found, each in an environment of its own.
+test-all:
+	$(PYTHON) -m tests.support.every_python $(ARGS)
+
+# An environment per extra, from the wheel.
+test-extras: $(DEV)
+	$(BIN)/python -m pytest tests/packaging --long $(ARGS)
 
 # Pages, examples and the site. In CI its browser is installed if apt has one.
 docs-test: $(DEV) $(DOCS)
@@ -150,7 +158,7 @@ house: $(DEV)
 	$(BIN)/python -m tests.support.house
 
 clean:
-	rm -rf $(VENV) $(ECOSYSTEM) $(NODE)/node_modules .hypothesis .pytest_cache .ruff_cache .coverage*
+	rm -rf $(VENV) $(VENV)-3.* $(ECOSYSTEM) $(NODE)/node_modules .hypothesis .pytest_cache .ruff_cache .coverage*
 
 # `--clear` because an interrupted first try can leave half an environment behind.
 $(BIN)/pip:

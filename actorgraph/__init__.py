@@ -237,9 +237,8 @@ if TYPE_CHECKING:
         ValuesStreamPart as ValuesStreamPart,
     )
     from actorgraph.values.systems import RunEvent as RunEvent
+    from actorgraph.values.version import __version__ as __version__
     # isort: on
-
-__version__ = "0.1.0"
 
 __all__ = [
     "END",

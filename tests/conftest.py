@@ -72,7 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Functions by their names: an address differs between the processes that share the tests."""
-    return val.__qualname__ if inspect.isroutine(val) else None
+    return getattr(val, "__qualname__", None) if inspect.isroutine(val) else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-k` and the like take anything out

@@ -42,7 +42,14 @@ from tests.support.recording_subclasses import cases, is_data, kinds, overriding
 OTHERS = {
     *("ActorSystem", "AuditLog", "AesCipher", "CompiledStateGraph", "Pregel", "StateGraph"),
     *("NodeBuilder", "Run", "RunControl", "SimpleSaver", "TaskFunction", "TaskFuture"),
-    *("entrypoint", "StreamChannel", "GraphCallbackHandler", "ToolCallStream", "NotProvided"),
+    *(
+        "entrypoint",
+        "ChatCompletions",
+        "StreamChannel",
+        "GraphCallbackHandler",
+        "ToolCallStream",
+        "NotProvided",
+    ),
     *("InjectedState", "InjectedStore", "InjectedToolCallId", "ValidationNode", "Item"),
     *("SearchItem", "AgentStatePydantic", "AgentStateWithStructuredResponsePydantic"),
 }

@@ -86,6 +86,7 @@ _NAMES = {
     """,
     "actorgraph.values.run": "ExecutionInfo ServerInfo",
     "actorgraph.values.state_snapshot": "PregelTask StateSnapshot",
+    "actorgraph.values.version": "__version__",
     "actorgraph.values.stream_items": """
         CheckpointPayload CheckpointStreamPart CustomStreamPart DebugPayload DebugStreamPart
         MessagesStreamPart StreamPart StreamWriter TaskPayload TaskResultPayload TasksStreamPart

@@ -1,5 +1,6 @@
 """Errors of building and running a graph."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -146,6 +147,34 @@ class SlowReaderError(ActorGraphError, RuntimeError):
 
 class MissingExtraError(ActorGraphError, ImportError):
     """A method needs a package of an optional extra."""
+
+
+class ModelError(ActorGraphError, RuntimeError):
+    """A chat model's server refused a request; the error names the model and its address.
+
+    Attributes:
+        status_code: the HTTP status; None without a response.
+        headers: of the response.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        do: str,
+        status_code: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(what, do=do)
+        self.status_code = status_code
+        self.headers = dict(headers or {})
+
+
+class ModelUnavailableError(ModelError, ConnectionError):
+    """A chat model's server can't be reached, is busy, or broke off; another attempt may succeed.
+
+    Retried by a node's `retry_policy`, not before the server's `Retry-After`.
+    """
 
 
 class CompatError(ActorGraphError, RuntimeError):

@@ -433,7 +433,8 @@ def static_attribute(thing: Any, name: str) -> Any:
     cls = type(thing)
     if type not in cls.__mro__:
         own = inspect.getattr_static(cls, "__getattribute__", None)
-        if own is not object.__getattribute__:
+        # Containers have one of their own up to Python 3.13.
+        if own is not object.__getattribute__ or cls in _CONTAINERS:
             raise NotQuickError(f"reads .{name} of {describe(thing)}")
     try:
         return inspect.getattr_static(thing, name)

@@ -198,7 +198,9 @@ def _check_bare(source: Any) -> None:
             f"Expected a state schema, got {source!r}, which is a value and not a type",
             do="pass a TypedDict, dataclass, pydantic model or msgspec.Struct",
         )
-    if kind and source.__module__ != "builtins" and vars(source).get("__annotations__"):
+    # Python 3.14 has the function that makes the annotations instead.
+    names = ("__annotations__", "__annotate_func__")
+    if kind and source.__module__ != "builtins" and any(map(vars(source).get, names)):
         raise SchemaError(
             f"schema {source.__name__} is a plain class, which does not take its keys as arguments",
             do="make it a TypedDict, or decorate it with @dataclass",

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from actorgraph.prebuilt.chat_completions import ChatCompletions
 from actorgraph.prebuilt.human import (
     ActionRequest,
     HumanInterrupt,
@@ -28,6 +29,7 @@ __all__ = [
     "AgentStatePydantic",  # pyright: ignore[reportUnsupportedDunderAll] - made on first access
     "AgentStateWithStructuredResponse",
     "AgentStateWithStructuredResponsePydantic",  # pyright: ignore[reportUnsupportedDunderAll]
+    "ChatCompletions",
     "HumanInterrupt",
     "HumanInterruptConfig",
     "HumanResponse",

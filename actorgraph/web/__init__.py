@@ -7,6 +7,8 @@ mounted into FastAPI, Starlette or Litestar, or as an application of its own.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from actorgraph.errors import MissingExtraError
+
 if TYPE_CHECKING:
     # Imported at their first use, so that files that need no starlette can be imported without it.
     from actorgraph.web.app import GraphRoutes, serve, served
@@ -50,5 +52,14 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    try:
+        home = import_module(_HOMES[name])
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("actorgraph"):
+            raise
+        raise MissingExtraError(
+            f"actorgraph.web needs the package {error.name}, which isn't installed",
+            do="pip install 'actorgraph[web]'",
+        ) from error
+    found = globals()[name] = getattr(home, name)
     return found

@@ -8,11 +8,10 @@ from typing import Any
 from starlette.responses import Response
 
 from actorgraph.api.system.prometheus import exposition
+from actorgraph.values.version import __version__
 from actorgraph.web.requests import response_types
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.problems import RESTART_S, problem
-
-VERSION = "0.1.0"
 
 
 async def ok(_: ApiCall) -> response_types.Ok:
@@ -32,7 +31,7 @@ async def ready(call: ApiCall) -> Any:
 async def info(_: ApiCall) -> response_types.Info:
     """Return version and features; not the graphs, because this is public."""
     flags = {"assistants": True, "crons": True, "langsmith": False}
-    return response_types.Info(VERSION, VERSION, flags, {})
+    return response_types.Info(__version__, __version__, flags, {})
 
 
 async def metrics(call: ApiCall) -> Response:

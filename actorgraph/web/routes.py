@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from actorgraph.values.version import __version__
 from actorgraph.web.assistant_changes import ENDPOINTS as ASSISTANT_CHANGES
 from actorgraph.web.assistants import ENDPOINTS as ASSISTANTS
 from actorgraph.web.crons import ENDPOINTS as CRONS
 from actorgraph.web.meta import ENDPOINTS as META
-from actorgraph.web.meta import VERSION
 from actorgraph.web.openapi import document
 from actorgraph.web.pictures import ENDPOINTS as PICTURES
 from actorgraph.web.protocol_agents import ENDPOINTS as AGENTS
@@ -25,7 +25,7 @@ from actorgraph.web.wire_streams import ENDPOINTS as WIRE_STREAMS
 
 async def openapi(_: ApiCall) -> Any:
     """Return the OpenAPI document of all routes."""
-    return document(ENDPOINTS, version=VERSION)
+    return document(ENDPOINTS, version=__version__)
 
 
 ENDPOINTS = (

@@ -172,7 +172,7 @@ class TestFingerprint:
         """
         The order in which a constant set is held makes no difference.
         """
-        one, two = compile("s in {'a', 'b', 'c', 8, 0}", "", "eval"), "s in {0, 8, 'c', 'b', 'a'}"
+        one, two = compile("s in {'a', 'b', 'c', 8, 0}", "", "eval"), "s in {'a', 8, 'c', 0, 'b'}"
         codes = [one, compile(two, "", "eval")]
         first, second = (of(types.FunctionType(code, {}, "f")) for code in codes)
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from contextlib import suppress
 from typing import Any
 
@@ -208,10 +209,16 @@ def test_text_that_is_damaged_is_named(text, why):
 
 def test_a_value_that_is_too_deep_for_json():
     """
-    Lists that are nested deeper than the stack allows are refused, with what to do.
+    Lists that are nested deeper than the stack allows are refused, with what to do; from Python
+    3.12 on the stack allows as many levels as msgpack.
     """
+    payload = b"\x91" * 900 + b"\x90"
+    if sys.version_info >= (3, 12):
+        assert to_json(payload) == b"[" * 901 + b"]" * 901
+        return
+
     with pytest.raises(SerializationError) as refused:
-        to_json(b"\x91" * 900 + b"\x90")
+        to_json(payload)
 
     assert refused.value.what == "a value is nested too deeply to be stored as JSON"
     assert refused.value.do == "store plain, shallow data in the state"

@@ -22,7 +22,11 @@ SECONDS_MAX = 120
 LINK = re.compile(r"\]\((?!https?:)(?P<path>[^)#\s]*)(?:#(?P<anchor>[^)\s]+))?\)")
 CODE = re.compile(r"`[^`]*`")
 
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "examples" / "README.md",
+]
 
 
 def program(text):
@@ -59,9 +63,10 @@ def broken_links(page):
             yield f"{page.relative_to(ROOT)}: {link[0][2:-1]}"
 
 
-def run_python(*arguments, cwd):
+def run_python(*arguments, cwd, seconds_max=SECONDS_MAX):
     """Run Python as a reader would, warnings being errors; return what it printed."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    outside = {name: text for name, text in os.environ.items() if not name.startswith("OPENAI_")}
+    environment = {**outside, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
         [sys.executable, "-W", "error", *map(str, arguments)],
         cwd=cwd,
@@ -69,7 +74,7 @@ def run_python(*arguments, cwd):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
-        timeout=SECONDS_MAX,
+        timeout=seconds_max,
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
@@ -178,9 +183,29 @@ def test_the_readme_exists():
     assert (ROOT / "README.md") in PAGES
 
 
+ALONE = [
+    *sorted((ROOT / "examples" / "from_langgraph").glob("*.py")),
+    *(p for p in sorted((ROOT / "examples" / "agents").glob("*.py")) if p.stem != "fake_model"),
+]
+"""Examples that are started without an argument, and end by themselves."""
+
+
+@pytest.mark.parametrize("example", ALONE, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_an_example_runs_alone(example, tmp_path):
+    """
+    Offline, in an empty folder and within a minute, an example ends well and prints something.
+    """
+    first, *_ = example.read_text("utf-8").split("\n", 1)
+    command = f"python examples/agents/{example.name}"
+
+    assert first.startswith('"""')
+    assert example.parent.name != "agents" or command in example.read_text("utf-8")
+    assert run_python(example, cwd=tmp_path, seconds_max=60).strip()
+
+
 def test_every_example_is_tested_here():
     """
-    A new example comes with a quick run below.
+    A new example comes with a quick run above or below.
     """
     assert {e.name for e in (ROOT / "examples").glob("*.py")} == {
         "audit_packages.py",

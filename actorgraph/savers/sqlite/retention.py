@@ -50,17 +50,16 @@ _INPUTS = """
 SELECT run, head, mode, input, namespace, crc FROM runs WHERE thread = ? AND input IS NOT NULL
 """
 _SET_VALUE = """
-UPDATE blobs SET payload = ?2, crc = ?3
-WHERE thread = ?1 AND namespace = ?4 AND channel = ?5 AND version = ?6
+UPDATE blobs SET payload = ?, crc = ?
+WHERE namespace = ? AND channel = ? AND version = ? AND thread = ?
 """
 _SET_ITEMS = """
-UPDATE ranges SET payload = ?2
-WHERE thread = ?1 AND namespace = ?3 AND channel = ?4 AND lineage = ?5 AND start = ?6
+UPDATE ranges SET payload = ?
+WHERE namespace = ? AND channel = ? AND lineage = ? AND start = ? AND thread = ?
 """
 _SET_WRITES = """
-UPDATE writes SET payload = ?2, crc = ?3
-WHERE thread = ?1 AND namespace = ?4 AND checkpoint = ?5 AND task = ?6 AND idx = ?7
-    AND generation = ?8
+UPDATE writes SET payload = ?, crc = ?
+WHERE namespace = ? AND checkpoint = ? AND task = ? AND idx = ? AND generation = ? AND thread = ?
 """
 _SET_INPUT = "UPDATE runs SET input = ?, crc = ? WHERE run = ?"
 
@@ -98,7 +97,7 @@ def _rows(
 
 
 def _of(thread: ThreadState, rows: Iterable[tuple[Any, ...]]) -> list[tuple[object, ...]]:
-    return [(thread.row, *row) for row in rows]
+    return [(*row, thread.row) for row in rows]
 
 
 def execute_changes(connection: sqlite3.Connection, changes: Changes) -> None:
@@ -223,7 +222,7 @@ def _hold(connection: sqlite3.Connection, request: HoldWhole, thread: ThreadStat
         rows = [(thread.row, *v, blob_sum(thread.thread_id, *v)) for v in values]
         connection.executemany(sql.INSERT_BLOB, rows)
         changed = record_sum(found[1]) ^ record_sum(text)
-        where = (text, changed, thread.row, request.namespace, found[0])
+        where = (text, changed, changed, thread.row, request.namespace, found[0])
         connection.execute(sql.UPDATE_RECORD, where)
     return Committed()
 
@@ -301,11 +300,9 @@ def _delete_rows(connection: sqlite3.Connection, thread: ThreadState, found: Rem
     connection.executemany(
         sql.UPDATE_PARENT,
         [
-            (
-                *(parent, parent_sum(point.parent) ^ parent_sum(parent)),
-                *(row, point.namespace, point.sequence),
-            )
+            (parent, changed, changed, row, point.namespace, point.sequence)
             for point, parent in found.parents
+            for changed in [parent_sum(point.parent) ^ parent_sum(parent)]
         ],
     )
     blobs = connection.execute(sql.SELECT_BLOB_KEYS, (row,)).fetchall()

@@ -196,17 +196,18 @@ FROM checkpoints WHERE thread = ? ORDER BY seq
 """
 DELETE_CHECKPOINT = "DELETE FROM checkpoints WHERE thread = ? AND namespace = ? AND seq = ?"
 DELETE_WRITES = "DELETE FROM writes WHERE thread = ? AND namespace = ? AND checkpoint = ?"
+# The change of the checksum, whose bits are flipped, is given twice: SQLite has no operator for it.
 UPDATE_PARENT = """
-UPDATE checkpoints SET parent = ?1, crc = (crc | ?2) - (crc & ?2)
-WHERE thread = ?3 AND namespace = ?4 AND seq = ?5
+UPDATE checkpoints SET parent = ?, crc = (crc | ?) - (crc & ?)
+WHERE thread = ? AND namespace = ? AND seq = ?
 """
 SELECT_RECORD = """
 SELECT seq, record FROM checkpoints WHERE thread = ? AND namespace = ? AND id = ?
 ORDER BY seq DESC LIMIT 1
 """
 UPDATE_RECORD = """
-UPDATE checkpoints SET record = ?1, crc = (crc | ?2) - (crc & ?2)
-WHERE thread = ?3 AND namespace = ?4 AND seq = ?5
+UPDATE checkpoints SET record = ?, crc = (crc | ?) - (crc & ?)
+WHERE thread = ? AND namespace = ? AND seq = ?
 """
 DELETE_STRAY_WRITES = """
 DELETE FROM writes WHERE thread = ? AND NOT EXISTS (

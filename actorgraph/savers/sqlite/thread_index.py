@@ -132,10 +132,11 @@ TAKE_MARK = "DELETE FROM thread_marks WHERE thread_id = ? AND number = ?"
 INDEX = """
 INSERT INTO thread_index (thread_id, graph, status, created, updated, state_updated, steps,
                           metadata, registered)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)
 ON CONFLICT (thread_id) DO UPDATE SET
-    graph = ?2, status = ?3, updated = max(updated, ?5), state_updated = ?6, steps = ?7,
-    metadata = CASE WHEN registered THEN metadata ELSE ?8 END
+    graph = excluded.graph, status = excluded.status, updated = max(updated, excluded.updated),
+    state_updated = excluded.state_updated, steps = excluded.steps,
+    metadata = CASE WHEN registered THEN metadata ELSE excluded.metadata END
 """
 SELECT_FACTS = """
 SELECT f.name, f.value, f.fact FROM thread_facts t JOIN facts f ON f.fact = t.fact
@@ -148,7 +149,8 @@ INSERT OR IGNORE INTO thread_facts SELECT fact, ? FROM facts WHERE name = ? AND 
 TAKE_FACT = "DELETE FROM thread_facts WHERE fact = ? AND thread = ?"
 # Texts that no thread has any more would stay for ever.
 DROP_FACT = """
-DELETE FROM facts WHERE fact = ?1 AND NOT EXISTS (SELECT 1 FROM thread_facts WHERE fact = ?1)
+DELETE FROM facts WHERE fact = ? AND NOT EXISTS (
+    SELECT 1 FROM thread_facts t WHERE t.fact = facts.fact)
 """
 SELECT_FACT = "SELECT fact FROM facts WHERE name = ? AND value = ?"
 MARKS = "SELECT thread_id, number FROM thread_marks LIMIT ?"

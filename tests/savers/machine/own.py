@@ -188,7 +188,7 @@ _SQLITE = {
     "rows put together backwards": ("SELECT_MERGED", instead({"BY start": "BY start DESC"})),
     "dangling parents": (
         "UPDATE_PARENT",
-        instead({"parent = ?1": "parent = coalesce(parent, ?1)"}),
+        instead({"parent = ?": "parent = coalesce(parent, ?)"}),
     ),
     "a deleted thread's writes": ("DELETE_THREAD", less(3)),
 }
