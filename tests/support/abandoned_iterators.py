@@ -303,6 +303,9 @@ SAME = {
     "ShardedSystem.follow": "ActorSystem.follow",
     "RunMethods.read_events": "RunMethods.astream_events",
     "SubgraphRunStream.view": "AsyncSubgraphRunStream.interleave",
+    "RunMethods.amap_threads": "left in tests/api/test_map_threads.py",
+    "CompiledStateGraph.map_threads": "left in tests/api/test_map_threads.py",
+    "ActorSystem.map": "left in tests/runtime/system/test_map.py",
     "BaseCheckpointSaver.list": "a generator of the program's",
 }
 """Iterators that are those of another name."""
