@@ -13,7 +13,6 @@ INPUT = '{"text": "Rome"}'
 
 class TestATour:
     @pytest.mark.every_saver
-    @pytest.mark.one_loop
     def test_a_thread_is_run_read_changed_and_resumed(self, call_stored):
         """
         All commands work on SQLite, PostgreSQL and JSON lines, and print JSON of their schema.
