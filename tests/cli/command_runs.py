@@ -35,7 +35,7 @@ class Ran:
     def json(self, kind: Any) -> Any:
         """The output, held against a result's schema: no key may be unknown or missing."""
         found = msgspec.json.decode(self.out, type=kind)
-        assert msgspec.json.decode(self.out) == msgspec.to_builtins(found)
+        assert msgspec.json.decode(self.out) == msgspec.json.decode(msgspec.json.encode(found))
         return found
 
 

@@ -131,11 +131,11 @@ def option_is_misspelt():
 
 
 @mistake(
-    "InvalidConfigError: get_state() has no argument 'subgraph'\n"
-    "  Do this: did you mean 'subgraphs'?"
+    "InvalidConfigError: get_state_history() has no argument 'limt'\n"
+    "  Do this: did you mean 'limit'?"
 )
 def option_of_a_read_is_misspelt():
-    chain(a=write).compile(InMemorySaver()).get_state(at(), subgraph=True)
+    chain(a=write).compile(InMemorySaver()).get_state_history(at(), limt=1)
 
 
 @mistake(

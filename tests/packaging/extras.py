@@ -19,6 +19,8 @@ EXTRAS: dict[str, tuple[str, str]] = {
     "metrics": ("prometheus_client", "actorgraph.api.system.prometheus"),
     "otel": ("opentelemetry", "actorgraph.runtime.run.tracing"),
     "demo": ("rich trio", ""),
+    "progress": ("rich", ""),
+    "cli": ("typer rich", "actorgraph.cli.command_group"),
     "pgqueuer": ("pgqueuer psycopg", "actorgraph.dispatch.pgqueuer"),
     "nats": ("nats", "actorgraph.dispatch.nats"),
     "web": ("starlette cronsim httpx tzdata", "actorgraph.web"),
@@ -27,7 +29,7 @@ EXTRAS: dict[str, tuple[str, str]] = {
 }
 """Extra -> the packages that it brings, as they are imported; modules that work with it."""
 
-DEVELOPMENT = {"all", "dev", "mutants"}
+DEVELOPMENT = {"all", "dev", "docs", "mutants"}
 """Extras made of others, or for this repository alone."""
 
 PUBLIC = (

@@ -35,6 +35,7 @@ NOT_STRICT = (
 OPEN_ENDED = {
     *("override", "patch_execution_info", "patch"),  # fields of the object
     *("write_to", "meta", "with_config"),  # the program's own names
+    "bind_tools",  # fields of a request
 }
 """Methods whose further keyword arguments are names that the program chooses."""
 

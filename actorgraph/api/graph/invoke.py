@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-import anyio
-
 from actorgraph.api import config as configs
 from actorgraph.api.batches.batch_options import (
     BatchOptions,
@@ -19,6 +17,7 @@ from actorgraph.api.batches.batch_options import (
 from actorgraph.api.batches.thread_batch import ThreadBatch
 from actorgraph.api.blocking import refuse_in_loop
 from actorgraph.api.graph.graph_threads import BatchCall, GraphThreads
+from actorgraph.api.graph.many_calls import all_of, one_each
 from actorgraph.api.graph.streaming import StreamMethods
 from actorgraph.api.graph.subgraphs import graph_at
 from actorgraph.api.options import (
@@ -35,7 +34,7 @@ from actorgraph.api.streams import formats as results
 from actorgraph.api.streams.events import TransformerFactory
 from actorgraph.api.streams.formats import printer_of
 from actorgraph.api.streams.stream import ChunkStream
-from actorgraph.errors import GraphInterrupt, InvalidConfigError, MissingExtraError
+from actorgraph.errors import InvalidConfigError, MissingExtraError
 from actorgraph.loops import on_trio, start_beside
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.start import prepare
@@ -270,7 +269,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
             Exception: as `ainvoke`; bad arguments of any input before the first run starts.
         """
         check_names("abatch", options)
-        given = _one_each(inputs, config)
+        given = one_each(inputs, config)
         bound = self._bound(given[0]) if given else None
         # Prepared here, in input order: in a node a nested run is identified by the order of
         # calls, and the tasks below may start in any order.
@@ -279,7 +278,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
             for one, own in zip(inputs, given, strict=True)
         ]
         limit = configs.max_concurrency_of(bound) or len(calls)
-        return await _all_of(calls, limit, return_exceptions=return_exceptions)
+        return await all_of(calls, limit, return_exceptions=return_exceptions)
 
     def amap_threads(
         self,
@@ -559,47 +558,6 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
 async def _chunks_of(stream: ChunkStream[Any]) -> list[Any]:
     async with stream:
         return [chunk async for chunk in stream]
-
-
-def _one_each(inputs: Sequence[Any], config: Any) -> list[Config | None]:
-    if not isinstance(config, (list, tuple)):
-        return [configs.checked(config)] * len(inputs)
-    if len(config) != len(inputs):
-        raise InvalidConfigError(
-            f"config must be a list of the same length as inputs, but got {len(config)} configs "
-            f"for {len(inputs)} inputs",
-            do="pass one config for each input, or one dict for all",
-        )
-    return list(config)
-
-
-async def _all_of(
-    calls: Sequence[Callable[[], Awaitable[Any]]], limit: int, *, return_exceptions: bool
-) -> list[Any]:
-    """Await calls, at most `limit` of them concurrently; return their results in order."""
-    results: list[Any] = [None] * len(calls)
-    failures: list[Exception] = []
-    pauses: list[GraphInterrupt] = []
-    slots = anyio.Semaphore(max(limit, 1))
-
-    async def one(index: int) -> None:
-        async with slots:
-            try:
-                results[index] = await calls[index]()
-            except GraphInterrupt as pause:  # in a node: other calls may have interrupts too
-                pauses.append(pause)
-            except Exception as error:  # noqa: BLE001 - nodes may raise anything
-                results[index] = error
-                if not return_exceptions:
-                    failures.append(error)
-                    group.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as group:
-        for index in range(len(calls)):
-            group.start_soon(one, index)
-    for stopped in (*failures, *pauses):
-        raise stopped
-    return results
 
 
 def _chain_events_here() -> bool:
