@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     fake: ClassVar[FakeModel]
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:
         """Print nothing."""
 
     def do_POST(self) -> None:

@@ -50,7 +50,7 @@ async def main() -> str:
     if os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_KEY"):
         return await ask(ChatOpenAI(model=os.environ["OPENAI_MODEL"]))
     with FakeModel(rule) as fake:
-        return await ask(ChatOpenAI(model="fake", base_url=fake.url, api_key="none"))
+        return await ask(ChatOpenAI(model="fake", base_url=fake.url, api_key=lambda: "none"))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from fake_model import chat_model
 from actorgraph import START, MessagesState, Runtime, SqliteSaver, StateGraph
 from actorgraph.messages import SystemMessage
 from actorgraph.prebuilt import ChatCompletions
-from actorgraph.stores import SqliteStore
+from actorgraph.stores import IndexConfig, SqliteStore
 
 
 async def embed(texts: list[str]) -> list[list[float]]:
@@ -66,7 +66,7 @@ async def main() -> list[str]:
         ("ann", "What is my favourite colour?"),
         ("bob", "When does my train leave?"),
     ]
-    index = {"dims": 64, "embed": embed, "fields": ["text"]}
+    index: IndexConfig = {"dims": 64, "embed": embed, "fields": ["text"]}
     with TemporaryDirectory() as folder, chat_model(rule) as model:
         path = Path(folder)
         async with (

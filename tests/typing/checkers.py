@@ -21,7 +21,7 @@ def basedpyright(paths: Iterable[Path], folder: Path, mode: str = "strict") -> R
     """Run basedpyright; `folder` is for its settings."""
     settings = {
         "include": [str(path) for path in paths],
-        "extraPaths": [str(ROOT), str(ROOT / "examples")],
+        "extraPaths": [str(ROOT), str(ROOT / "examples"), str(ROOT / "examples" / "agents")],
         "typeCheckingMode": mode,
         "pythonVersion": "3.11",
         # A key that is not required is read in the node after the one that sets it.
