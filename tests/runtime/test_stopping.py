@@ -176,7 +176,7 @@ class TestDeadline:
 
         assert raised.value.reason == "deadline"
         assert type(raised.value) is DeadlineError
-        assert "reached its deadline_s before [" in raised.value.what
+        assert "reached its deadline_s before node " in raised.value.what
         assert "pass a longer deadline_s; finished work is saved" in raised.value.do
         assert durability != "exit" or await count(graph, at()) == 1
         assert (await graph.ainvoke(None, at()))["bar"] == ["slow", "b"]
