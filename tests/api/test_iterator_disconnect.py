@@ -22,7 +22,7 @@ def every_stream(graph):
 
 
 BLOCKING = {
-    "CompiledStateGraph.stream": lambda graph: graph.stream({}, at()),
+    "StreamMethods.stream": lambda graph: graph.stream({}, at()),
     "CompiledStateGraph.get_state_history": lambda graph: graph.get_state_history(at()),
     "CheckpointMethods.list": lambda graph: graph.checkpointer.list(at()),
     "StateMethods.get_subgraphs": lambda graph: graph.get_subgraphs(),
