@@ -47,6 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+    except BaseExceptionGroup as group:  # the same within a run, where rich makes it SystemExit
+        if group.split((BrokenPipeError, SystemExit))[1] is not None:
+            raise
+        return DONE
 
 
 def command_group() -> Any:
@@ -77,6 +81,8 @@ def _run(given: list[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:  # noqa: BLE001 - each error of a command becomes one line
+        if isinstance(_cause(error), BrokenPipeError):
+            raise _cause(error) from None
         if state.get("traceback"):
             import traceback
 

@@ -13,6 +13,7 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.state_graph import StateGraph
 from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.output import without_password
+from actorgraph.errors import RunningLoopError
 
 if TYPE_CHECKING:
     from actorgraph.cli.thread_reader import ThreadReader
@@ -147,10 +148,17 @@ def load_object(name: str) -> tuple[Any, str]:
 
     Returns: the object, and its name as it was given.
     Raises:
-        UsageError: the module or the name doesn't exist. Errors of the module itself pass.
+        UsageError: the module or the name doesn't exist, or the module runs a graph by itself.
+            Other errors of the module pass.
     """
     place, _, attribute = name.rpartition(":") if _has_attribute(name) else (name, "", "")
-    found: Any = _module_of(place)
+    try:
+        found: Any = _module_of(place)
+    except RunningLoopError as error:
+        raise UsageError(
+            f"{place!r} runs a graph while it is being imported",
+            do="put that part of the file under `if __name__ == '__main__':`",
+        ) from error
     for part in filter(None, attribute.split(".")):
         if not hasattr(found, part):
             raise UsageError(

@@ -17,11 +17,15 @@ import anyio
 
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import ActorGraphError, InvalidConfigError
-from actorgraph.studio.request_guard import LOOPBACK
-from actorgraph.studio.serving import host_shown, serve_pages
-from actorgraph.studio.studio_app import Studio
-from actorgraph.web.app import is_local
-from actorgraph.web.lifespan import running
+
+try:
+    from actorgraph.studio.request_guard import LOOPBACK
+    from actorgraph.studio.serving import host_shown, serve_pages
+    from actorgraph.studio.studio_app import Studio
+    from actorgraph.web.app import is_local
+    from actorgraph.web.lifespan import running
+except ModuleNotFoundError as missing:
+    sys.exit(f"the studio needs the package {missing.name}: pip install 'actorgraph[studio]'")
 
 
 def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:

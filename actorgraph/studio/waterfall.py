@@ -41,20 +41,22 @@ def waterfall(bars: Sequence[TaskBar], now: int) -> str:
     """Draw bars from the first start to the last end.
 
     Args:
-        bars: in the order of the lines. Those without times take a unit of time a step.
+        bars: in the order of the lines. If one has no times, each step is a unit wide, and the
+            drawing has no axis of time.
         now: microseconds since 1970-01-01 UTC: the end of bars that have none.
     Returns: an `<svg>` element; "" without bars.
     """
     if not bars:
         return ""
-    timed = _timed(bars, now)
+    is_timed = all(bar.start is not None for bar in bars)
+    timed = _times(bars, now) if is_timed else _places(bars)
     first = min(start for start, _ in timed)
     span = max(max(end for _, end in timed) - first, 1)
     room = WIDTH - LABEL - PAD
     height = LINE * (len(bars) + 1) + PAD
-    label = f"{len(bars)} tasks over {_duration(span)}"
+    label = f"{len(bars)} tasks {f'over {_duration(span)}' if is_timed else 'in their order'}"
     head = f'<svg class="waterfall" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">'
-    parts = [head, *_axis(span, room, height)]
+    parts = [head, *(_axis(span, room, height) if is_timed else ())]
     for row, (bar, (start, end)) in enumerate(zip(bars, timed, strict=True)):
         x = LABEL + (start - first) / span * room
         width = max((end - start) / span * room, 2)
@@ -62,13 +64,16 @@ def waterfall(bars: Sequence[TaskBar], now: int) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _timed(bars: Sequence[TaskBar], now: int) -> list[tuple[int, int]]:
+def _times(bars: Sequence[TaskBar], now: int) -> list[tuple[int, int]]:
     """Start and end of each bar."""
-    if all(bar.start is not None for bar in bars):
-        found = [(bar.start or 0, now if bar.end is None else bar.end) for bar in bars]
-        return [(start, max(end, start)) for start, end in found]
+    found = [(bar.start or 0, now if bar.end is None else bar.end) for bar in bars]
+    return [(start, max(end, start)) for start, end in found]
+
+
+def _places(bars: Sequence[TaskBar]) -> list[tuple[int, int]]:
+    """Start and end of each bar where times weren't recorded: one unit for each step."""
     first = min(bar.step for bar in bars)
-    return [((bar.step - first) * 1_000_000, (bar.step - first + 1) * 1_000_000) for bar in bars]
+    return [(bar.step - first, bar.step - first + 1) for bar in bars]
 
 
 def _axis(span: int, room: int, height: int) -> list[str]:

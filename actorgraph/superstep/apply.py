@@ -68,6 +68,8 @@ def apply(state: RunState, ran: Sequence[TaskWrites]) -> set[str]:
         except Exception as error:
             writers = sorted({t.name for t in ran if any(c == channel for c, _ in t.writes)})
             add_note(error, f"while folding the writes of {', '.join(writers)} into {channel!r}")
+            if isinstance(before, list) and not all(isinstance(w, list) for w in writes):
+                add_note(error, f"return a list of items to append: {{{channel!r}: [...]}}")
             raise
         if folded is not UNCHANGED:
             new[channel] = folded

@@ -24,7 +24,8 @@ TERMS = (
     *("durability", "interrupt", "Send", "thread_id", "Command", "kill -9", "lease", "fork"),
     *("PostgresSaver", "ActorSystem", "map", "trio", "studio", "webhook", "cron", "retention"),
     *("encryption", "astream", "create_react_agent", "checkpoint", "superstep", "time travel"),
-    *("StateGraph", "backpressure", "doctor", "codemod", "JsonlSaver", "recursion_limit", "get_state"),
+    *("StateGraph", "backpressure", "codemod", "JsonlSaver", "recursion_limit", "get_state"),
+    "doctor",
 )
 """Terms that the search must find."""
 

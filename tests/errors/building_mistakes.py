@@ -304,7 +304,8 @@ def nodes_write_one_key():
 
 @mistake(
     'TypeError: can only concatenate list (not "str") to list\n'
-    "while folding the writes of a into 'log'",
+    "while folding the writes of a into 'log'\n"
+    "return a list of items to append: {'log': [...]}",
     of_python=True,
 )
 def reducer_gets_another_type():

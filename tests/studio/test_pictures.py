@@ -43,6 +43,15 @@ class TestWaterfall:
         assert "2 s" in found.find("title").text
         assert found.get("class") == "bar running"
 
+    def test_without_times_there_is_no_axis(self):
+        """
+        Tasks whose times weren't recorded are drawn in their order, without seconds made up.
+        """
+        drawn = waterfall([TaskBar("a", 0, "done"), TaskBar("b", 1, "done", 500, 750)], 0)
+
+        assert "axis" not in drawn
+        assert 'aria-label="2 tasks in their order"' in drawn
+
     def test_tasks_without_times_are_drawn_by_steps(self):
         """
         Old checkpoints have no times: each step takes a unit.

@@ -200,8 +200,12 @@ async def _going_on(
         )
     if asked.answers and not asks:
         raise UsageError(
-            f"thread {thread_id!r} waits for no answer",
-            do=f"look at it with `actorgraph show {thread_id}`; without --answer it goes on",
+            f"thread {thread_id!r} has asked nothing yet"
+            if head.next
+            else f"thread {thread_id!r} is at its end, and waits for no answer",
+            do="resume it without --answer: it goes on, and asks then"
+            if head.next
+            else f"look at it with `actorgraph show {thread_id}`",
         )
     if asked.answers:
         return Command(resume=answers_of(asked.answers, asks)), config

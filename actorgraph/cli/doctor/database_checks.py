@@ -161,7 +161,7 @@ def check_history(facts: Examined) -> Iterator[Diagnosis]:
             "warning",
             thread,
             f"thread {thread!r} has {count:,} checkpoints{more}",
-            f"actorgraph prune {found.place} --thread {thread} --keep-last 100, or "
+            f"actorgraph prune {found.place} --thread {thread} --older-than 30d, or "
             "saver.prune(...) in the program",
         )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from actorgraph.cli.doctor.diagnosis import Diagnosis
+from actorgraph.cli.doctor.diagnosis import Diagnosis, Severity
 from actorgraph.cli.doctor.facts import (
     CallFact,
     Examined,
@@ -144,16 +144,18 @@ def check_pauses(facts: Examined) -> Iterator[Diagnosis]:
         if graph.has_saver:
             continue
         do = "compile(checkpointer=SqliteSaver('runs.db')), and pass a thread_id with each call"
+        # `actorgraph run --db` brings a saver, and so may the program's own main part.
+        level: Severity = "error" if facts.database is None else "note"
         for node in graph.nodes:
             for call in filter(is_interrupt, (*node.calls, *node.plain_calls)):
                 text = f"the node {node.name!r} calls interrupt(), and the graph has no saver"
                 yield Diagnosis(
-                    "graph.no-saver", "error", _node(node), text, do, call.file, call.line
+                    "graph.no-saver", level, _node(node), text, do, call.file, call.line
                 )
         if graph.pauses:
             names = ", ".join(map(repr, graph.pauses))
             text = f"the graph pauses at {names}, and has no saver from which it could go on"
-            yield Diagnosis("graph.no-saver", "error", graph.name, text, do)
+            yield Diagnosis("graph.no-saver", level, graph.name, text, do)
 
 
 def check_exit(facts: Examined) -> Iterator[Diagnosis]:
