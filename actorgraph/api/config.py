@@ -191,17 +191,22 @@ def before_of(before: Config | str | None) -> bytes | None:
     return address_of(before, needs_thread=False).checkpoint if before else None
 
 
+def is_thread_id(text: str) -> bool:
+    """Whether a thread may have this id."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        return False
+    return 0 < size <= THREAD_ID_BYTES_MAX and not any(ord(c) < 32 or ord(c) == 127 for c in text)
+
+
 def _check_thread_id(given: object, text: str) -> None:
     if not isinstance(given, (str, int)) and type(given).__name__ != "UUID":
         raise InvalidConfigError(
             f"thread_id must be a string, an integer or a UUID, got {type(given).__name__}",
             do="use a string, an integer or a UUID",
         )
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        size = THREAD_ID_BYTES_MAX + 1
-    if not 0 < size <= THREAD_ID_BYTES_MAX or any(ord(c) < 32 or ord(c) == 127 for c in text):
+    if not is_thread_id(text):
         raise InvalidConfigError(
             f"thread_id must have 1 to {THREAD_ID_BYTES_MAX} bytes and no control characters, "
             f"got {text[:40]!r}",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from actorgraph.cli.visible_text import visible
 from actorgraph.errors import ActorGraphError
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ def without_password(text: str) -> str:
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """Return rich's console for stdout or stderr."""
-    from rich.console import Console
+    """Return rich's console for stdout or stderr; it prints no control character of a text."""
+    from actorgraph.cli.safe_console import SafeConsole as Console
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or os.environ.get("COLUMNS") else WIDTH
@@ -57,7 +58,7 @@ def print_json_line(result: Any) -> None:
 
 def note(text: str) -> None:
     """Print a line on stderr, which is not part of the result."""
-    sys.stderr.write(without_password(text) + "\n")
+    sys.stderr.write(visible(without_password(text)) + "\n")
     sys.stderr.flush()
 
 
@@ -97,4 +98,4 @@ def print_error(error: BaseException, *, as_json: bool) -> None:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(without_password(text).split())
+    return visible(" ".join(without_password(text).split()))

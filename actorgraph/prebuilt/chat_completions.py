@@ -43,7 +43,8 @@ class ChatCompletions:
     Args:
         model: its name at the server; default: the environment's OPENAI_MODEL.
         base_url: up to `/v1`; default: OPENAI_BASE_URL, or OpenAI's.
-        api_key: sent as a bearer token; default: OPENAI_API_KEY. "" sends none.
+        api_key: sent as a bearer token, without white space around it; default: OPENAI_API_KEY.
+            "" sends none.
         timeout_s: seconds to wait for the next bytes. Default 60.
         attempts_max: calls at most per answer: after connection failures, 408, 409, 429 and 5xx,
             not before the server's `Retry-After`. Default 3.
@@ -85,11 +86,17 @@ class ChatCompletions:
                 f"attempts_max must be >= 1, timeout_s > 0, got {attempts_max!r}, {timeout_s!r}",
                 do="leave them out for 3 attempts of 60 seconds",
             )
+        key = (os.environ.get("OPENAI_API_KEY", "") if api_key is None else api_key).strip()
+        if not (key.isascii() and key.isprintable()):
+            raise GraphBuildError(
+                "api_key has characters that an HTTP header can't have; it isn't shown here",
+                do="copy the key again: letters, digits and signs of ASCII, in one line",
+            )
         self.model = name
         self._server = ModelServer(
             url=url,
             model=name,
-            key=os.environ.get("OPENAI_API_KEY", "") if api_key is None else api_key,
+            key=key,
             timeout_s=timeout_s,
             client=client,
         )
@@ -167,9 +174,9 @@ class _CompletionCall:
         parts = CompletionParts()
         async with aclosing(self._server.answers(body)) as answers:
             async for data in answers:
-                if not isinstance(data, dict) or "error" in data:
+                if not isinstance(data, dict) or data.get("error") is not None:
                     raise self._server.unavailable(f"error in the answer: {message_of(data)}")
-                if text := parts.add(data):
+                if text := self._text_of(data, parts):
                     self.began = True
                     await self._send(content=text)
         if "finish_reason" not in parts.metadata:
@@ -181,6 +188,12 @@ class _CompletionCall:
         if self.began:
             await self._send(content="", **fields)
         return self._module.AIMessage(content=parts.text, id=self._id, **fields)
+
+    def _text_of(self, data: dict[str, Any], parts: CompletionParts) -> str:
+        try:
+            return parts.add(data)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._server.unavailable("the answer isn't of the protocol") from error
 
     async def _send(self, **fields: Any) -> None:
         if self._writer is not None:

@@ -1,5 +1,7 @@
 """Requests to a server of Chat Completions: one `POST`, its answer object by object, its errors."""
 
+import re
+from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -53,14 +55,15 @@ class ModelServer:
                 if "event-stream" not in response.headers.get("content-type", ""):
                     yield msgspec.json.decode(await response.aread())
                     return
-                lines = response.aiter_lines()
+                pieces, lines = response.aiter_bytes(), EventLines()
                 try:
-                    async for line in lines:
-                        data = line.removeprefix("data:").strip()
-                        if line.startswith("data:") and data != "[DONE]":
+                    async for piece in pieces:
+                        for data in lines.data(piece):
                             yield msgspec.json.decode(data)
+                    for data in lines.data(b"\n"):
+                        yield msgspec.json.decode(data)
                 finally:
-                    await _end(response, lines)
+                    await _end(response, pieces)
         except httpx.HTTPError as error:
             raise self.unavailable(f"{type(error).__name__}: {error}") from error
         except msgspec.DecodeError as error:
@@ -93,6 +96,32 @@ class ModelServer:
         return f"model {self.model!r} at {self.url}: {hidden}"
 
 
+class EventLines:
+    """The data of server-sent events, from a stream of bytes.
+
+    Lines end at CR, LF or CRLF alone (WHATWG HTML, "Interpreting an event stream");
+    `str.splitlines` would end them at U+2028 too, which JSON may contain as it is.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._at_start = True
+
+    def data(self, piece: bytes) -> list[bytes]:
+        """Add bytes; returns the data of the lines that they complete, without "[DONE]"."""
+        piece = self._rest + piece
+        if self._at_start and len(piece) >= len(BOM_UTF8):
+            piece, self._at_start = piece.removeprefix(BOM_UTF8), False
+        held = piece.endswith(b"\r")  # the LF of a CRLF may come with the next piece
+        *lines, rest = _LINE_END.split(piece[:-1] if held else piece)
+        self._rest = rest + b"\r" if held else rest
+        found = (line.removeprefix(b"data:").strip() for line in lines if line[:5] == b"data:")
+        return [data for data in found if data != b"[DONE]"]
+
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
 def message_of(body: Any) -> str:
     """Return the server's own words about an error."""
     try:
@@ -104,7 +133,7 @@ def message_of(body: Any) -> str:
     return text[:ERROR_TEXT_MAX].strip() or "(no text)"
 
 
-async def _end(response: Any, lines: AsyncIterator[str]) -> None:
+async def _end(response: Any, pieces: AsyncIterator[bytes]) -> None:
     """Close a response, and end the iterators over it, which lie inside each other.
 
     On trio an iterator that is left before its end causes a ResourceWarning; reading a closed
@@ -113,7 +142,7 @@ async def _end(response: Any, lines: AsyncIterator[str]) -> None:
     with anyio.CancelScope(shield=True):
         await response.aclose()
         with suppress(Exception):
-            async for _ in lines:
+            async for _ in pieces:
                 pass
 
 

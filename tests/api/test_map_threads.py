@@ -211,6 +211,20 @@ class TestReading:
                 assert len(read) <= taken + 2 + 3 + 1
         assert len(read) < 30
 
+    async def test_a_key_function_cannot_end_the_batch(self):
+        """
+        A StopAsyncIteration of the key's function is an error, not the last of the inputs.
+        """
+
+        def key(_):
+            raise StopAsyncIteration
+
+        async def letters():
+            yield {"foo": "a"}
+
+        with pytest.raises(RuntimeError, match="key raised StopAsyncIteration for input 0"):
+            await collected(Worker().graph(InMemorySaver()).amap_threads(letters(), key=key))
+
     async def test_no_more_threads_run_than_allowed(self):
         """
         `concurrency` bounds the threads that run at once.
@@ -382,6 +396,8 @@ class TestRefused:
             ({"interrupt_before": ["a"]}, "breakpoint"),
             ({"replay": "recorded"}, "no replay"),
             ({"key": lambda one: 1.5}, "text or an integer"),
+            ({"key": lambda one: "a\0b"}, "of input 0 of batch 'LangGraph' makes no thread id"),
+            ({"key": lambda one: "k" * 300}, "of input 0 of batch 'LangGraph' makes no thread id"),
             ({"key": lambda one: "same"}, "'same' of batch 'LangGraph' is used twice"),
         ],
         ids=lambda part: next(iter(part)) if isinstance(part, dict) else part,

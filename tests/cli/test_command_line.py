@@ -50,9 +50,28 @@ class TestErrors:
         text = capsys.readouterr().err
         assert "runs_at_import.py' runs a graph while it is being imported. Do this: put" in text
 
+    def test_no_text_steers_the_terminal(self, tmp_path, capsys):
+        """
+        Control characters of errors and names are shown as U+FFFD, in errors and in the lines of a
+        run.
+        """
+        file = tmp_path / "steers.py"
+        file.write_text(
+            "from actorgraph import START, StateGraph\n"
+            "def fails(s):\n"
+            "    raise ValueError('X\\x1b]0;PWN\\x07Y\\x9b31m\\u202eZ')\n"
+            "name = 'n\\x1b[35m'\n"
+            "graph = StateGraph(dict).add_node(name, fails).add_edge(START, name).compile()\n"
+        )
+
+        assert main(["run", f"{file}:graph", "--input", "{}", "--thread", "t"]) == 1
+        found = "".join(capsys.readouterr())
+        assert "X\ufffd]0;PWN\ufffdY\ufffd31m\ufffdZ" in found
+        assert not set("\x1b\x07\x9b\u202e") & set(found)
+
     def test_a_reader_that_leaves_early_ends_the_command_quietly(self):
         """
-        A pipe whose reader has gone, such as `head`, is no error, also in the middle of a run.
+        A pipe whose reader has gone, such as `head`, causes no error, also in the middle of a run.
         """
         command = [sys.executable, "-m", "actorgraph", "run", GRAPH, "--input", INPUT]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -4,6 +4,7 @@ import copy
 import logging
 
 import anyio
+import httpx
 import pytest
 
 from actorgraph import START, MessagesState, RetryPolicy, StateGraph
@@ -11,6 +12,7 @@ from actorgraph.errors import GraphBuildError, ModelError, ModelUnavailableError
 from actorgraph.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from actorgraph.prebuilt import ChatCompletions, ToolRuntime, chat_completions, create_react_agent
 from actorgraph.prebuilt.completion_format import CompletionParts, message_json, tool_json
+from actorgraph.prebuilt.completion_requests import EventLines
 from agents.fake_model import FakeModel
 
 KEY = "sk-secret-0123456789"
@@ -243,6 +245,52 @@ class TestSecrets:
         fake.faults = ["401"]
         with pytest.raises(ModelError, match=r"the key is \[redacted\]"):
             await ChatCompletions("m", base_url=fake.url, api_key="wrong").ainvoke("Hello")
+
+    @pytest.mark.parametrize("key", ["sk-\x07secret", "sk-sécret", "sk-one\nsk-two"])
+    def test_a_key_that_no_header_can_have_is_refused(self, key):
+        """
+        The error says so without showing the key.
+        """
+        with pytest.raises(GraphBuildError, match="api_key has characters") as refused:
+            ChatCompletions("small", api_key=key)
+
+        assert "sk-" not in str(refused.value)
+
+    async def test_white_space_around_a_key_is_left_out(self, fake):
+        """
+        A key that was read from a file, with its line feed, is sent without it.
+        """
+        await ChatCompletions("small", base_url=fake.url, api_key=f"{KEY}\n").ainvoke("Hello")
+
+        assert fake.keys == [KEY]
+
+
+class TestEventLines:
+    @pytest.mark.parametrize("size", [1, 2, 3, 1000])
+    def test_lines_end_as_the_standard_says(self, size):
+        """
+        CR, LF and CRLF end a line wherever the bytes are cut; U+2028, U+0085 and a BOM do not.
+        """
+        told = '\ufeffdata: {"a": "b\u2028c\x85d"}\r\n\r\ndata: 2\rdata:3\n: ping\ndata: [DONE]\n'
+        sent, lines = told.encode(), EventLines()
+        pieces = [sent[at : at + size] for at in range(0, len(sent), size)]
+
+        found = [data for piece in (*pieces, b"\n") for data in lines.data(piece)]
+
+        assert found == ['{"a": "b\u2028c\x85d"}'.encode(), b"2", b"3"]
+
+    @pytest.mark.parametrize("answer", ['{"choices": "zz"}', '{"choices": [3]}', '{"usage": 4}'])
+    async def test_an_answer_of_another_form_is_refused(self, answer):
+        """
+        A server that answers something else is named in an error of the library.
+        """
+        client = httpx.AsyncClient(
+            transport=httpx.MockTransport(lambda _: httpx.Response(200, text=answer))
+        )
+        async with client:
+            model = ChatCompletions("small", base_url="http://x", client=client, attempts_max=1)
+            with pytest.raises(ModelUnavailableError, match="isn't of the protocol"):
+                await model.ainvoke("Hello")
 
 
 class TestSettings:

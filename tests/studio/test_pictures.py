@@ -43,7 +43,7 @@ class TestWaterfall:
         assert "2 s" in found.find("title").text
         assert found.get("class") == "bar running"
 
-    def test_without_times_there_is_no_axis(self):
+    def test_tasks_without_times_have_no_axis(self):
         """
         Tasks whose times weren't recorded are drawn in their order, without seconds made up.
         """

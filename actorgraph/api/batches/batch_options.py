@@ -5,6 +5,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
+from actorgraph.api.config import THREAD_ID_BYTES_MAX, is_thread_id
 from actorgraph.api.options import CallOptions
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.superstep.thread_batches import (
@@ -96,15 +97,26 @@ class BatchPlan(msgspec.Struct, frozen=True):
         """Return the key of an input.
 
         Raises:
-            InvalidConfigError: it is neither text nor an integer.
+            InvalidConfigError: it is neither text nor an integer, or makes no thread id.
             Exception: the program's function raised it.
         """
-        key = place if self.key is None else self.key(given)
+        try:
+            key = place if self.key is None else self.key(given)
+        except (StopIteration, StopAsyncIteration) as error:  # it would look like the last input
+            msg = f"key raised {type(error).__name__} for input {place} of batch {self.name!r}"
+            raise RuntimeError(msg) from error
         if not isinstance(key, str | int) or isinstance(key, bool) or key == "":
             raise InvalidConfigError(
                 f"key must return text or an integer, got {key!r} for input {place} of batch "
                 f"{self.name!r}",
                 do="return e.g. the input's id, the same in every run",
+            )
+        if not is_thread_id(f"{self.name}:{key}"):
+            raise InvalidConfigError(
+                f"the key {str(key)[:40]!r} of input {place} of batch {self.name!r} makes no "
+                f"thread id: with the batch's name it must have at most {THREAD_ID_BYTES_MAX} "
+                "bytes, and no control characters",
+                do="return a short printable key, such as the input's id",
             )
         return str(key)
 

@@ -420,12 +420,14 @@ class _ThreadWork:
                 given = Command(resume=answers)
             case _:
                 pass
-        if self._how == "skipped":
+        before = self._how
+        if before == "skipped":
             self._how = "started" if isinstance(action, BeginThread) else "resumed"
         # A thread that is kept in spite of another input keeps that input's mark.
         try:
             self._look = await threads.run(entry, given, entry.mark if mark is None else mark)
-        except ThreadBusyError:  # another process was faster
+        except ThreadBusyError:  # another batch or process was faster
+            self._how = before
             await self._look_again()
         return True
 
