@@ -9,6 +9,31 @@ from actorgraph.cli import printed
 from tests.cli.command_runs import GRAPH
 
 INPUT = '{"text": "Rome"}'
+SLOW = """
+import signal
+from pathlib import Path
+from typing import TypedDict
+import anyio
+from actorgraph import START, StateGraph
+
+class Slow(TypedDict, total=False):
+    first: int
+    last: int
+
+async def first(state):
+    return {"first": 1}
+
+async def last(state):
+    called = Path(__file__).with_suffix(".called")
+    if not called.exists():
+        called.touch()
+        signal.raise_signal(signal.SIGINT)
+        await anyio.sleep(20)
+    return {"last": 2}
+
+graph = StateGraph(Slow).add_sequence([first, last]).add_edge(START, "first").compile()
+"""
+"""A program whose second node gets Ctrl-C in its first call, and would last long."""
 
 
 class TestATour:
@@ -122,6 +147,24 @@ class TestRun:
         assert ran.code == 2  # the database doesn't exist
         assert json.loads(ran.err)["kind"] == "UsageError"
         assert json.loads(ran.err)["do"]
+
+
+class TestStopping:
+    @pytest.mark.parametrize("backend", ["asyncio", "trio"])
+    def test_ctrl_c_ends_the_run_and_says_how_to_go_on(self, backend, call, tmp_path):
+        """
+        The node is cancelled, the exit code is 130, and the printed command finishes the thread.
+        """
+        program = tmp_path / "slow.py"
+        program.write_text(SLOW, "utf-8")
+        graph = f"{program}:graph"
+
+        stopped = call("run", graph, "--input", "{}", "--thread", "t1", "--backend", backend)
+
+        assert (stopped.code, "Stopping: finished steps are stored" in stopped.err) == (130, True)
+        assert f"Go on:\n  actorgraph resume t1 --graph {graph} --db " in stopped.out
+        done = call("resume", "t1", "--graph", graph, "--backend", backend, "--json")
+        assert done.json(printed.RunResult).output == {"first": 1, "last": 2}
 
 
 class TestGraph:
