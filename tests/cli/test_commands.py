@@ -2,11 +2,15 @@
 
 import json
 
+import anyio
 import msgspec
 import pytest
 
+from actorgraph import START, ActorSystem, SqliteSaver, StateGraph
 from actorgraph.cli import printed
+from actorgraph.cli.command_line import main
 from tests.cli.command_runs import GRAPH
+from tests.cli.travel_app import Trip
 
 INPUT = '{"text": "Rome"}'
 SLOW = """
@@ -96,8 +100,6 @@ class TestRun:
         """
         Without one the graph runs on both event loops, and nothing is stored.
         """
-        from actorgraph.cli.command_line import main
-
         code = main(["run", GRAPH, "--input", INPUT, "--backend", backend])
 
         assert code == 0
@@ -165,6 +167,33 @@ class TestStopping:
         assert f"Go on:\n  actorgraph resume t1 --graph {graph} --db " in stopped.out
         done = call("resume", "t1", "--graph", graph, "--backend", backend, "--json")
         assert done.json(printed.RunResult).output == {"first": 1, "last": 2}
+
+
+class TestCancel:
+    async def test_a_run_of_another_process_is_cancelled(self, tmp_path, capsys):
+        """
+        The system that has the run ends it; the printed runs have their new status.
+        """
+        db = str(tmp_path / "runs.db")
+        began = anyio.Event()
+
+        async def wait(state):
+            began.set()
+            await anyio.sleep_forever()
+
+        builder = StateGraph(Trip).add_sequence([wait]).add_edge(START, "wait")
+        async with ActorSystem(
+            {"trip": builder.compile()}, saver=SqliteSaver(db), lease_s=1
+        ) as system:
+            run = await system.start("trip", "t1", {"text": "Rome"})
+            await began.wait()
+
+            code = await anyio.to_thread.run_sync(main, ["cancel", "t1", "--db", db, "--json"])
+
+            text = capsys.readouterr().out
+            found = msgspec.json.decode(text, type=printed.CancelledRuns)
+            assert code == 0
+            assert [(one.run_id, one.status) for one in found.runs] == [(run.id, "cancelled")]
 
 
 class TestGraph:
