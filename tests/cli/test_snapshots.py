@@ -144,6 +144,7 @@ class TestCompletion:
 
         assert capsys.readouterr().out.split() == ["rome-1"]
 
+    @pytest.mark.long
     @pytest.mark.skipif(BASH is None, reason="needs bash")
     def test_bash_completes_a_command_and_a_thread(self, call, tmp_path):
         """
