@@ -45,7 +45,7 @@ complete_words() {
 complete_words actorgraph thr
 complete_words actorgraph show ro
 """
-"""What a terminal does at Tab: the function that `complete` names gets the words."""
+"""Calls the function that `complete` names, as a terminal does at Tab."""
 KEPT = [
     ("top", "--once"),
     ("prune", "--older-than", "0s", "--dry-run"),
