@@ -52,7 +52,7 @@ class TestErrors:
 
     def test_a_reader_that_leaves_early_ends_the_command_quietly(self):
         """
-        A pipe whose reader has gone, such as `head`, is no error, also in the middle of a run.
+        A pipe whose reader has gone, such as `head`, isn't an error, also in the middle of a run.
         """
         command = [sys.executable, "-m", "actorgraph", "run", GRAPH, "--input", INPUT]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
