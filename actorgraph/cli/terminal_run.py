@@ -20,9 +20,6 @@ from actorgraph.cli.run_progress import MODES, RunProgress
 from actorgraph.cli.thread_reader import questions_of
 from actorgraph.web.requests.jsonable import to_plain
 
-STOP_S = 3600
-"""Seconds in which a second Ctrl-C ends the process."""
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -69,8 +66,9 @@ async def run_in_terminal(asked: TerminalRequest) -> int:
     ending = _Ending()
     with terminal.shown(), redirect_stdout(sys.stderr) if asked.as_json else nullcontext():
         async with anyio.create_task_group() as group:
-            group.start_soon(_cancel_on_signal, group.cancel_scope, ending)
-            await _read(asked, terminal, ending)
+            with anyio.CancelScope() as reading:
+                group.start_soon(_cancel_on_signal, reading, ending)
+                await _read(asked, terminal, ending)
             group.cancel_scope.cancel()
     result = await _result(asked, terminal, ending)
     if asked.as_json:
@@ -104,18 +102,17 @@ async def _read(asked: TerminalRequest, terminal: TerminalView, ending: _Ending)
 
 
 async def _cancel_on_signal(scope: anyio.CancelScope, ending: _Ending) -> None:
-    """Cancel the run at the first Ctrl-C or SIGTERM; end the process at the second."""
+    """Cancel the run at the first Ctrl-C or SIGTERM; end the process at the second.
+
+    The scope is the run's alone: this keeps listening while nodes that can't be cancelled end.
+    """
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
             if ending.cancelled:
                 os._exit(INTERRUPTED)
             ending.cancelled = True
             note("Stopping: finished steps are stored. Ctrl-C again ends at once.")
-            # Shielded: this keeps listening while nodes that can't be cancelled end.
             scope.cancel()
-            with anyio.CancelScope(shield=True), anyio.move_on_after(STOP_S):
-                await signals.__anext__()
-                os._exit(INTERRUPTED)
 
 
 async def _result(asked: TerminalRequest, terminal: TerminalView, ending: _Ending) -> RunResult:

@@ -3,7 +3,7 @@
 import re
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""What a terminal obeys instead of showing it: C0 and C1 controls, and marks of direction."""
+"""Characters that a terminal obeys instead of showing: C0 and C1 controls, marks of direction."""
 
 
 def visible(text: str) -> str:

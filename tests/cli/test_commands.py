@@ -2,13 +2,42 @@
 
 import json
 
+import anyio
 import msgspec
 import pytest
 
+from actorgraph import START, ActorSystem, SqliteSaver, StateGraph
 from actorgraph.cli import printed
+from actorgraph.cli.command_line import main
 from tests.cli.command_runs import GRAPH
+from tests.cli.travel_app import Trip
 
 INPUT = '{"text": "Rome"}'
+SLOW = """
+import signal
+from pathlib import Path
+from typing import TypedDict
+import anyio
+from actorgraph import START, StateGraph
+
+class Slow(TypedDict, total=False):
+    first: int
+    last: int
+
+async def first(state):
+    return {"first": 1}
+
+async def last(state):
+    called = Path(__file__).with_suffix(".called")
+    if not called.exists():
+        called.touch()
+        signal.raise_signal(signal.SIGINT)
+        await anyio.sleep(20)
+    return {"last": 2}
+
+graph = StateGraph(Slow).add_sequence([first, last]).add_edge(START, "first").compile()
+"""
+"""A program whose second node gets Ctrl-C in its first call, and would last long."""
 
 
 class TestATour:
@@ -71,8 +100,6 @@ class TestRun:
         """
         Without one the graph runs on both event loops, and nothing is stored.
         """
-        from actorgraph.cli.command_line import main
-
         code = main(["run", GRAPH, "--input", INPUT, "--backend", backend])
 
         assert code == 0
@@ -122,6 +149,51 @@ class TestRun:
         assert ran.code == 2  # the database doesn't exist
         assert json.loads(ran.err)["kind"] == "UsageError"
         assert json.loads(ran.err)["do"]
+
+
+class TestStopping:
+    @pytest.mark.parametrize("backend", ["asyncio", "trio"])
+    def test_ctrl_c_ends_the_run_and_says_how_to_go_on(self, backend, call, tmp_path):
+        """
+        The node is cancelled, the exit code is 130, and the printed command finishes the thread.
+        """
+        program = tmp_path / "slow.py"
+        program.write_text(SLOW, "utf-8")
+        graph = f"{program}:graph"
+
+        stopped = call("run", graph, "--input", "{}", "--thread", "t1", "--backend", backend)
+
+        assert (stopped.code, "Stopping: finished steps are stored" in stopped.err) == (130, True)
+        assert f"Go on:\n  actorgraph resume t1 --graph {graph} --db " in stopped.out
+        done = call("resume", "t1", "--graph", graph, "--backend", backend, "--json")
+        assert done.json(printed.RunResult).output == {"first": 1, "last": 2}
+
+
+class TestCancel:
+    async def test_a_run_of_another_process_is_cancelled(self, tmp_path, capsys):
+        """
+        The system that has the run ends it; the printed runs have their new status.
+        """
+        db = str(tmp_path / "runs.db")
+        began = anyio.Event()
+
+        async def wait(state):
+            began.set()
+            await anyio.sleep_forever()
+
+        builder = StateGraph(Trip).add_sequence([wait]).add_edge(START, "wait")
+        async with ActorSystem(
+            {"trip": builder.compile()}, saver=SqliteSaver(db), lease_s=1
+        ) as system:
+            run = await system.start("trip", "t1", {"text": "Rome"})
+            await began.wait()
+
+            code = await anyio.to_thread.run_sync(main, ["cancel", "t1", "--db", db, "--json"])
+
+            text = capsys.readouterr().out
+            found = msgspec.json.decode(text, type=printed.CancelledRuns)
+            assert code == 0
+            assert [(one.run_id, one.status) for one in found.runs] == [(run.id, "cancelled")]
 
 
 class TestGraph:

@@ -330,10 +330,11 @@ class TestSchemas:
         """
         Programs may read --json with the classes of `kept_data`, or with their JSON schemas.
         """
+        file = str(tmp_path / "t.jsonl")
         commands = {
             PruneResult: ["prune", db, "--older-than", "0s", "--dry-run"],
             BackupResult: ["backup", str(tmp_path / "b.db"), "--db", db],
-            TransferResult: ["export", db, "-o", str(tmp_path / "t.jsonl")],
+            TransferResult: ["export", db, "-o", file],
             Figures: ["top", db],
             Report: ["doctor", db],
         }
@@ -343,3 +344,6 @@ class TestSchemas:
             found = msgspec.json.decode(capsys.readouterr().out, type=kind, strict=True)
             assert msgspec.json.schema(kind)["$ref"].endswith(kind.__name__)
             assert isinstance(found, kind)
+        assert main(["import", file, str(tmp_path / "new.db"), "--json"]) == 0
+        found = msgspec.json.decode(capsys.readouterr().out, type=TransferResult)
+        assert (found.threads, found.checkpoints) == (2, 12)

@@ -32,7 +32,7 @@ async def test_runs_survive_their_workers(place):
     found = await scenarios.churn(place, options, runs=20, count=8, workers=3)
 
     assert (found.lost, found.stale, found.late, found.again) == (0, 0, 0, 0), found
-    assert found.drained_s < 5
+    assert found.drained_s < 60  # 5 on a quiet machine: tests/faults/test_dispatch_quick.py
 
 
 async def test_a_rolling_deploy_parks_no_run(place):

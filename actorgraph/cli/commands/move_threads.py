@@ -30,8 +30,8 @@ def export(
 ) -> None:
     """Write threads as JSON lines, which `actorgraph import` stores in any saver.
 
-    With --graph values of the program's own types are read. --json prints the counts on stderr
-    if the lines go to stdout.
+    With --graph values of the program's own types are read.
+    --json prints the counts on stderr if the lines go to stdout.
 
     Example: actorgraph export runs.db --thread t1 -o t1.jsonl
     """

@@ -33,8 +33,8 @@ def serve(
 ) -> int | None:
     """Serve LangGraph's REST routes over a graph or a system, until Ctrl-C.
 
-    A graph runs over --db, else over its own saver, else in memory. Without --authorize only this
-    machine is served.
+    A graph runs over --db, else over its own saver, else in memory.
+    Without --authorize only this machine is served.
 
     Example: actorgraph serve app:graph --db runs.db --port 8000
     """
