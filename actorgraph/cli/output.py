@@ -26,6 +26,11 @@ def without_password(text: str) -> str:
     return _PASSWORD.sub(lambda m: f"{m[1]}:***@" if m[1] is not None else f"{m[2]}***", text)
 
 
+def printable(text: str) -> str:
+    """Replace control characters by spaces: a stored text must not steer the terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+
+
 def console(*, stderr: bool = False) -> "Console":
     """Return rich's console for stdout or stderr."""
     from rich.console import Console
@@ -97,4 +102,4 @@ def print_error(error: BaseException, *, as_json: bool) -> None:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(without_password(text).split())
+    return printable(" ".join(without_password(text).split()))

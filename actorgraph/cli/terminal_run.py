@@ -15,7 +15,7 @@ from anyio.abc import TaskStatus
 from actorgraph.cli.drawn import command, draw_questions, values_table
 from actorgraph.cli.exit_codes import DONE, FAILED, INTERRUPTED, CommandError
 from actorgraph.cli.live_view import TerminalView
-from actorgraph.cli.output import console, error_line, note, print_json, without_password
+from actorgraph.cli.output import console, error_line, note, print_json, printable, without_password
 from actorgraph.cli.printed import OpenQuestion, RunResult
 from actorgraph.cli.run_progress import MODES, RunProgress
 from actorgraph.cli.thread_reader import place_of, questions_of
@@ -62,7 +62,7 @@ async def run_in_terminal(asked: TerminalRequest) -> int:
     """
     names = [name for name in asked.graph.get_graph().nodes if not name.startswith("__")]
     out = console()
-    title = f"{asked.graph_name}  thread {asked.thread_id}"
+    title = printable(f"{asked.graph_name}  thread {asked.thread_id}")
     terminal = TerminalView(out, title, RunProgress.of(names), silent=asked.as_json)
     ending = _Ending()
     with terminal.shown(), redirect_stdout(sys.stderr) if asked.as_json else nullcontext():

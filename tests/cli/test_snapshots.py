@@ -54,7 +54,6 @@ class TestText:
         Each command's help fits, and has an example.
         """
         monkeypatch.setenv("COLUMNS", str(columns))
-        monkeypatch.setenv("TERMINAL_WIDTH", str(columns))
         parts: list[str] = []
         for name in COMMANDS:
             assert main([name, "--help"]) == 0

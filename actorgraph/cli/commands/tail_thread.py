@@ -60,7 +60,7 @@ async def _tail(
     from contextlib import aclosing
 
     from actorgraph.cli.drawn import time_of_day
-    from actorgraph.cli.output import console, print_json_line
+    from actorgraph.cli.output import console, print_json_line, printable
     from actorgraph.cli.places import open_reader
 
     out = console()
@@ -71,7 +71,7 @@ async def _tail(
                 if as_json:
                     print_json_line(line)
                 else:
-                    out.print(f"{time_of_day(line.at)}  {line.text}", soft_wrap=True)
+                    out.print(f"{time_of_day(line.at)}  {printable(line.text)}", soft_wrap=True)
                     out.file.flush()
 
 
