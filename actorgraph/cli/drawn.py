@@ -16,6 +16,7 @@ from actorgraph.cli.printed import (
     ThreadList,
     ThreadShown,
 )
+from actorgraph.cli.visible_text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,7 +54,7 @@ def styled(status: str) -> "Text":
 def compact(value: Any, most: int = VALUE_MAX) -> str:
     """Return plain data as JSON in one line, a bare text without quotes, cut to a length."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    text = "".join(one if one.isprintable() else " " for one in text)
+    text = visible(text)
     return text if len(text) <= most else f"{text[:most]}... ({len(text) - most} more characters)"
 
 
@@ -79,20 +80,45 @@ def table_of(*columns: str) -> "Table":
     return table
 
 
+def add_rows(table: "Table", rows: Sequence[Sequence["str | Text"]], width: int) -> None:
+    """Add rows whose last cell is cut to the width that the others leave, and never less than 12.
+
+    rich alone would shrink all columns, so that a long last cell hides the first ones.
+    """
+    if not rows:
+        return
+    gap = 3 if table.box else 2
+    titles = [str(column.header) for column in table.columns]
+    before = [
+        max(len(titles[at]), *(len(row[at]) for row in rows)) for at in range(len(titles) - 1)
+    ]
+    left = max(12, width - sum(before) - gap * len(before))
+    for *cells, last in rows:
+        cut = last if isinstance(last, str) else last.copy()
+        if isinstance(cut, str):
+            cut = cut if len(cut) <= left else f"{cut[: left - 1]}…"
+        else:
+            cut.truncate(left, overflow="ellipsis")
+        table.add_row(*cells, cut)
+
+
 def draw_threads(out: "Console", found: ThreadList) -> None:
     """Draw a list of threads."""
     if not found.threads:
         out.print("No thread matches.")
         return
     table = table_of("thread", "status", "step", "updated (UTC)", "next")
-    for row in found.threads:
-        table.add_row(
-            row.thread_id,
+    rows = [
+        (
+            visible(row.thread_id),
             styled(row.status),
             str(row.step),
             moment(row.updated_at),
-            ", ".join(row.next),
+            visible(", ".join(row.next)),
         )
+        for row in found.threads
+    ]
+    add_rows(table, rows, out.width)
     out.print(table)
     if found.more:
         out.print("\nThere are more: raise --limit, or narrow down by --status or --prefix.")
@@ -106,11 +132,11 @@ def draw_state(out: "Console", found: ThreadShown) -> None:
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
-    facts.add_row("thread", found.thread_id)
+    facts.add_row("thread", visible(found.thread_id))
     facts.add_row("status", styled(found.status))
     facts.add_row("step", f"{found.step}, {moment(found.updated_at)} UTC")
     facts.add_row("checkpoint", found.checkpoint_id)
-    facts.add_row("next", ", ".join(found.next) or "nothing: the thread is at its end")
+    facts.add_row("next", visible(", ".join(found.next)) or "nothing: the thread is at its end")
     if found.metadata:
         facts.add_row("metadata", compact(found.metadata))
     if found.run is not None:
@@ -119,7 +145,11 @@ def draw_state(out: "Console", found: ThreadShown) -> None:
     out.print(Text("\nvalues", style="bold"))
     out.print(values_table(found.values))
     for failure in found.failures:
-        out.print(Text.assemble("\n", (f"{failure.node} failed: ", "red"), failure.error))
+        out.print(
+            Text.assemble(
+                "\n", (f"{visible(failure.node)} failed: ", "red"), compact(failure.error)
+            )
+        )
     draw_questions(out, found.questions)
 
 
@@ -140,9 +170,9 @@ def values_table(values: Any) -> "Table":
     for key, value in rows.items():
         if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
             for at, item in enumerate(value):
-                table.add_row(f"{key}[{at}]", compact(_message(item)))
+                table.add_row(visible(f"{key}[{at}]"), compact(_message(item)))
         else:
-            table.add_row(str(key), compact(value))
+            table.add_row(visible(str(key)), compact(value))
     if not rows:
         table.add_row("(empty)", "")
     return table
@@ -164,7 +194,9 @@ def draw_questions(out: "Console", questions: Sequence[OpenQuestion]) -> None:
     from rich.text import Text
 
     for asked in questions:
-        out.print(Text.assemble("\n", (f"{asked.node} asks", "yellow"), f"  (id {asked.id})"))
+        out.print(
+            Text.assemble("\n", (f"{visible(asked.node)} asks", "yellow"), f"  (id {asked.id})")
+        )
         out.print(Text(f"  {compact(asked.value)}"))
         if asked.response_schema:
             out.print(Text(f"  answer: {compact(asked.response_schema)}", style="dim"))
@@ -173,8 +205,10 @@ def draw_questions(out: "Console", questions: Sequence[OpenQuestion]) -> None:
 def draw_history(out: "Console", found: ThreadHistory) -> None:
     """Draw the checkpoints of a thread."""
     table = table_of("step", "checkpoint", "source", "then")
-    for row in found.checkpoints:
-        table.add_row(str(row.step), row.checkpoint_id, row.source, then_text(row))
+    rows = [
+        (str(row.step), row.checkpoint_id, row.source, then_text(row)) for row in found.checkpoints
+    ]
+    add_rows(table, rows, out.width)
     out.print(table)
     if found.more:
         out.print("\nThere are older ones: raise --limit.")
@@ -184,7 +218,7 @@ def then_text(row: CheckpointLine) -> "Text":
     """Describe what follows a checkpoint."""
     from rich.text import Text
 
-    text = Text(", ".join(row.next) or "the end", style="" if row.next else "dim")
+    text = Text(visible(", ".join(row.next)) or "the end", style="" if row.next else "dim")
     return Text.assemble(text, " ", styled(row.status)) if row.status else text
 
 
@@ -196,7 +230,7 @@ def draw_diff(out: "Console", found: StateDiff) -> None:
     if not found.changes:
         out.print("The states are equal.")
     for change in found.changes:
-        out.print(Text(change.path, style="cyan"))
+        out.print(Text(visible(change.path), style="cyan"))
         if change.kind != "added":
             out.print(Text(f"  - {compact(change.before)}", style="red"))
         if change.kind != "removed":

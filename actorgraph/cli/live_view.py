@@ -5,8 +5,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from actorgraph.cli.drawn import styled
+from actorgraph.cli.drawn import add_rows, styled
 from actorgraph.cli.run_progress import NodeView, RunProgress
+from actorgraph.cli.visible_text import visible
 from actorgraph.values.stream_items import Namespace
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 REFRESH_PER_S = 10
 MESSAGE_LINES = 6
+MESSAGES_MAX = 3
 SYMBOLS = {"": " ", "queued": ".", "running": ">", "done": "+", "failed": "x", "waiting": "?"}
 
 
@@ -72,15 +74,18 @@ class TerminalView:
 
     def drawn(self) -> "RenderableType":
         """Draw the view as it is now."""
-        return drawn_run(self.view, self._title, time.monotonic(), self.elapsed_s)
+        return drawn_run(self.view, self._title, time.monotonic(), self.elapsed_s, self._out.width)
 
 
-def drawn_run(view: RunProgress, title: str, now: float, elapsed_s: float) -> "RenderableType":
-    """Draw a run: a row for each node, and the end of the newest message.
+def drawn_run(
+    view: RunProgress, title: str, now: float, elapsed_s: float, width: int
+) -> "RenderableType":
+    """Draw a run: a row for each node, and the ends of the newest messages.
 
     Args:
         now: on the clock of `RunProgress.take`.
         elapsed_s: seconds since the run began.
+        width: of the terminal, in columns.
     """
     from rich.console import Group
     from rich.table import Table
@@ -92,17 +97,18 @@ def drawn_run(view: RunProgress, title: str, now: float, elapsed_s: float) -> "R
     for style in ("", "bold", "", "dim"):
         table.add_column(style=style, no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis")
+    rows: list[tuple[Any, ...]] = []
     for node in view.nodes.values():
         calls = f"x{node.calls}" if node.calls > 1 else ""
         status = styled(node.state)
         symbol = Text(SYMBOLS[node.state], style=status.style)
-        table.add_row(
-            symbol, node.name, status, _time_of(node, now), f"{calls} {node.note}".strip()
-        )
+        note = f"{calls} {node.note}".strip()
+        rows.append((symbol, node.name, status, _time_of(node, now), note))
+    add_rows(table, rows, width)
     parts: list[Any] = [head, table]
-    if view.message:
-        lines = view.message.splitlines()[-MESSAGE_LINES:]
-        parts.append(Text.assemble("\n", (f"{view.author}: ", "cyan"), "\n".join(lines)))
+    for author, message in list(view.messages.items())[-MESSAGES_MAX:]:
+        lines = "\n".join(map(visible, message.splitlines()[-MESSAGE_LINES:]))
+        parts.append(Text.assemble("\n", (f"{author}: ", "cyan"), lines))
     return Group(*parts)
 
 

@@ -14,7 +14,7 @@ from actorgraph.values.stream_items import Namespace
 
 MODES = ("checkpoints", "tasks", "messages", "custom", "values")
 MESSAGE_MAX = 4_000
-"""Characters of the newest message that are kept."""
+"""Characters of a message that are kept, its newest."""
 NODES_MAX = 200
 """Nodes that are kept, those of subgraphs included."""
 
@@ -48,19 +48,17 @@ class RunProgress:
 
     Attributes:
         steps: supersteps of the graph itself that this run has finished.
-        message: the newest message, as far as it has come.
-        author: the node that it is from.
+        messages: node -> its message, as far as it has come; until the node ends.
         output: the newest values.
         questions: id -> question that this run has asked.
     """
 
     nodes: dict[str, NodeView] = field(default_factory=dict[str, NodeView])
     steps: int = 0
-    message: str = ""
-    author: str = ""
+    messages: dict[str, str] = field(default_factory=dict[str, str])
     output: Any = None
     questions: dict[str, OpenQuestion] = field(default_factory=dict[str, OpenQuestion])
-    _message_id: object = None
+    _message_ids: dict[str, object] = field(default_factory=dict[str, object])
     _begun: bool = False
 
     @classmethod
@@ -79,7 +77,7 @@ class RunProgress:
             case "checkpoints" if not namespace:
                 return list(self._checkpoint(chunk))
             case "messages":
-                return list(self._piece(chunk))
+                return list(self._piece(namespace, chunk))
             case "custom":
                 return [f"custom {compact(_plain(chunk))}"]
             case "values" if not namespace:
@@ -89,11 +87,11 @@ class RunProgress:
         return []
 
     def end(self) -> list[str]:
-        """Return the lines of the unfinished message."""
-        return list(self._end_message())
+        """Return the lines of the unfinished messages."""
+        return [line for author in list(self.messages) for line in self._end_message(author)]
 
     def _node(self, namespace: Namespace, name: str) -> NodeView | None:
-        path = "/".join([*(part.partition(":")[0] for part in namespace), name])
+        path = _path(namespace, name)
         if path not in self.nodes and len(self.nodes) >= NODES_MAX:
             return None
         return self.nodes.setdefault(path, NodeView(path))
@@ -109,7 +107,7 @@ class RunProgress:
             node.state = "running"
             yield f"{node.name} runs"
             return
-        yield from self._end_message()
+        yield from self._end_message(node.name)
         node.running = max(0, node.running - 1)
         node.calls += 1
         if not node.running:
@@ -119,8 +117,8 @@ class RunProgress:
     def _ended(self, node: NodeView, chunk: Any, now: float) -> str:
         took = f"{now - node.began:.2f} s"
         if chunk.get("error") is not None:
-            node.state, node.note = "failed", str(chunk["error"])
-            return f"{node.name} failed: {compact(node.note)}"
+            node.state, node.note = "failed", compact(str(chunk["error"]))
+            return f"{node.name} failed: {node.note}"
         if chunk.get("interrupts"):
             for asked in chunk["interrupts"]:
                 value, schema = _plain(asked["value"]), asked.get("response_schema")
@@ -138,28 +136,35 @@ class RunProgress:
         if begun and step > 0:
             self.steps += 1
             yield f"step {step} stored"
-        for name in chunk.get("next") or ():
-            if name.startswith("__"):
-                continue
-            node = self._node((), name)
+        for task in chunk.get("tasks") or ():
+            # `__start__` is not shown.
+            node = None if task["name"].startswith("__") else self._node((), task["name"])
             if node is not None and not node.running:
-                node.state, node.note = "queued", ""
+                # Some tasks of a resumed thread may have finished in an earlier run.
+                node.state, node.note = "done" if "result" in task else "queued", ""
 
-    def _piece(self, chunk: Any) -> Iterator[str]:
+    def _piece(self, namespace: Namespace, chunk: Any) -> Iterator[str]:
+        """Add a piece to the message of its node: nodes that run together talk together."""
         message, metadata = chunk
         identity = getattr(message, "id", None)
-        if identity != self._message_id or not self.message:
-            yield from self._end_message()
-            self._message_id = identity
-            self.author = str(metadata.get("langgraph_node", ""))
+        author = _path(namespace, str(metadata.get("langgraph_node", "")))
+        if self._message_ids.get(author, identity) != identity:
+            yield from self._end_message(author)
+        self._message_ids[author] = identity
         text = getattr(message, "content", "")
         if isinstance(text, str):
-            self.message = (self.message + text)[-MESSAGE_MAX:]
+            self.messages[author] = (self.messages.get(author, "") + text)[-MESSAGE_MAX:]
 
-    def _end_message(self) -> Iterator[str]:
-        if self.message:
-            yield f"{self.author} says: {compact(self.message)}"
-        self.message, self._message_id = "", None
+    def _end_message(self, author: str) -> Iterator[str]:
+        text = self.messages.pop(author, "")
+        self._message_ids.pop(author, None)
+        if text:
+            yield f"{author} says: {compact(text)}"
+
+
+def _path(namespace: Namespace, name: str) -> str:
+    """Return a node's name, in a subgraph behind the names of the nodes around it."""
+    return "/".join([*(part.partition(":")[0] for part in namespace), name])
 
 
 def _without_questions(chunk: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
+from anyio.abc import TaskStatus
 
 from actorgraph.cli.drawn import command, draw_questions, values_table
 from actorgraph.cli.exit_codes import DONE, FAILED, INTERRUPTED, CommandError
@@ -17,7 +18,8 @@ from actorgraph.cli.live_view import TerminalView
 from actorgraph.cli.output import console, error_line, note, print_json, without_password
 from actorgraph.cli.printed import OpenQuestion, RunResult
 from actorgraph.cli.run_progress import MODES, RunProgress
-from actorgraph.cli.thread_reader import questions_of
+from actorgraph.cli.thread_reader import place_of, questions_of
+from actorgraph.cli.visible_text import visible
 from actorgraph.web.requests.jsonable import to_plain
 
 if TYPE_CHECKING:
@@ -61,13 +63,14 @@ async def run_in_terminal(asked: TerminalRequest) -> int:
     """
     names = [name for name in asked.graph.get_graph().nodes if not name.startswith("__")]
     out = console()
-    title = f"{asked.graph_name}  thread {asked.thread_id}"
+    title = visible(f"{asked.graph_name}  thread {asked.thread_id}")
     terminal = TerminalView(out, title, RunProgress.of(names), silent=asked.as_json)
     ending = _Ending()
     with terminal.shown(), redirect_stdout(sys.stderr) if asked.as_json else nullcontext():
         async with anyio.create_task_group() as group:
-            with anyio.CancelScope() as reading:
-                group.start_soon(_cancel_on_signal, reading, ending)
+            # Signals are heard until the run has ended, also while it is being cancelled.
+            await group.start(_cancel_on_signal, reading := anyio.CancelScope(), ending)
+            with reading:
                 await _read(asked, terminal, ending)
             group.cancel_scope.cancel()
     result = await _result(asked, terminal, ending)
@@ -87,6 +90,7 @@ class _Ending:
 
     error: Exception | None = None
     cancelled: bool = False
+    finished: bool = False
 
 
 async def _read(asked: TerminalRequest, terminal: TerminalView, ending: _Ending) -> None:
@@ -97,35 +101,39 @@ async def _read(asked: TerminalRequest, terminal: TerminalView, ending: _Ending)
         async with stream:
             async for namespace, mode, chunk in stream:
                 terminal.take(namespace, mode, chunk)
+        ending.finished = True
     except Exception as error:  # noqa: BLE001 - any error of a node: it is reported in one line
         ending.error = error
 
 
-async def _cancel_on_signal(scope: anyio.CancelScope, ending: _Ending) -> None:
+async def _cancel_on_signal(
+    reading: anyio.CancelScope, ending: _Ending, *, task_status: TaskStatus[None]
+) -> None:
     """Cancel the run at the first Ctrl-C or SIGTERM; end the process at the second.
 
-    The scope is the run's alone: this keeps listening while nodes that can't be cancelled end.
+    Blocking code of a node can't be cancelled: the run then ends after it, or at the second.
     """
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
         async for _ in signals:
             if ending.cancelled:
                 os._exit(INTERRUPTED)
             ending.cancelled = True
             note("Stopping: finished steps are stored. Ctrl-C again ends at once.")
-            scope.cancel()
+            reading.cancel()
 
 
 async def _result(asked: TerminalRequest, terminal: TerminalView, ending: _Ending) -> RunResult:
     view = terminal.view
     questions, next_ = tuple(view.questions.values()), ()
     if asked.stored:
-        head = await asked.graph.aget_state(asked.config)
+        head = await asked.graph.aget_state(place_of(asked.thread_id))
         questions, next_ = questions_of(head), head.next
     waits = bool(questions or next_)
     status: Any = "waiting" if waits else "done"
     if ending.error is not None:
         status = "failed"
-    elif ending.cancelled and waits:
+    elif ending.cancelled and not ending.finished:
         status = "cancelled"
     return RunResult(
         asked.thread_id,

@@ -21,7 +21,8 @@ def call(request, tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("ACTORGRAPH_DB", raising=False)
     monkeypatch.setenv("ACTORGRAPH_GRAPH", GRAPH)
     monkeypatch.setenv("COLUMNS", "80")
-    return caller(capsys, str(tmp_path / "runs.db"))
+    monkeypatch.chdir(tmp_path)  # a short path, the same in each run: outputs show it
+    return caller(capsys, "runs.db")
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Each command on each kind of database; its JSON against its schema."""
 
 import json
+import re
 
 import anyio
 import msgspec
@@ -11,6 +12,7 @@ from actorgraph.cli import printed
 from actorgraph.cli.command_line import main
 from tests.cli.command_runs import GRAPH
 from tests.cli.travel_app import Trip
+from tests.support.source_files import ROOT
 
 INPUT = '{"text": "Rome"}'
 SLOW = """
@@ -221,3 +223,15 @@ class TestSchemas:
 
         assert len(schemas) > 10
         assert all("$defs" in one for one in schemas)
+
+    def test_the_page_lists_their_keys(self):
+        """
+        The table of docs/cli.md has each result with exactly its keys.
+        """
+        page = (ROOT / "docs" / "cli.md").read_text("utf-8").partition("### Schemas")[2]
+        rows = re.findall(r"^\| `\w+`.*\| `(\w+)` \| (.*) \|$", page, re.MULTILINE)
+
+        assert len(rows) == 9
+        for name, keys in rows:
+            fields = getattr(printed, name).__struct_fields__
+            assert re.findall(r"`(\w+)`", keys) == list(fields)

@@ -62,6 +62,7 @@ async def _tail(
     from actorgraph.cli.drawn import time_of_day
     from actorgraph.cli.output import console, print_json_line
     from actorgraph.cli.places import open_reader
+    from actorgraph.cli.visible_text import visible
 
     out = console()
     async with open_reader(db, graph) as reader:
@@ -71,7 +72,7 @@ async def _tail(
                 if as_json:
                     print_json_line(line)
                 else:
-                    out.print(f"{time_of_day(line.at)}  {line.text}", soft_wrap=True)
+                    out.print(f"{time_of_day(line.at)}  {visible(line.text)}", soft_wrap=True)
                     out.file.flush()
 
 
