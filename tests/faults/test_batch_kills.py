@@ -2,10 +2,11 @@
 
 import ast
 import signal
+import time
 
 import pytest
 
-from tests.support.batch_worker import BatchPlace, run_after_ack
+from tests.support.batch_worker import LEASE_S, POLL_SECONDS, BatchPlace, run_after_ack
 
 THREADS = 3000
 STOPS = ((600, signal.SIGINT), (1400, signal.SIGKILL), (2300, signal.SIGINT))
@@ -49,3 +50,22 @@ def test_on_postgres(backend, postgres, tmp_path):
         whole_batch(
             BatchPlace(tmp_path, backend, THREADS, system=True, url=postgres.url, schema=schema)
         )
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_process_that_stood_still_for_longer_than_its_lease(tmp_path, backend):
+    """
+    Its runs are taken up again under its new lease: no thread of the batch counts as failed.
+    """
+    place = BatchPlace(tmp_path, backend, 300, system=True, concurrency=3)
+    with place.start() as process:
+        while len(place.acknowledged()) < 20:
+            time.sleep(POLL_SECONDS)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1.6 * LEASE_S)
+        process.send_signal(signal.SIGCONT)
+        printed, _ = process.communicate(timeout=60)
+    counts = ast.literal_eval(printed)
+
+    assert (counts["done"], counts["failed"]) == (300, 0)
+    assert run_after_ack(place.lines()) == []

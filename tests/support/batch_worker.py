@@ -74,6 +74,8 @@ async def one_pass(given: argparse.Namespace) -> None:
                 if result.status == "done":
                     assert result.output["whole"] == int(result.key) * 2 + 1
                     os.write(ledger, f"ack {result.key}\n".encode())
+                else:
+                    print(f"{result.key}: {result.status}: {result.error!r}", file=sys.stderr)
         print((await batch.summary()).counts.to_dict())
 
     if given.system:
@@ -120,6 +122,7 @@ class BatchPlace:
         with self.start() as process:
             printed, errors = process.communicate(timeout=PASS_SECONDS_MAX)
         assert process.returncode == 0, errors
+        assert "failed:" not in errors, errors
         return printed
 
     def stop_at(self, acknowledged: int, signal: int) -> str:

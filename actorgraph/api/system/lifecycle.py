@@ -18,6 +18,7 @@ from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.mailbox import Mailbox, wait_shielded
 from actorgraph.runtime.saver.hosting import Host, host_of, living_host
 from actorgraph.runtime.system.dispatch_actor import DispatchActor
+from actorgraph.runtime.system.job import LEASE_LOST
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.peers import CancelWatch, TurnWatch
@@ -132,6 +133,6 @@ class LifecycleMethods(RecoveryMethods):
         actor = self._actor
         for job in list(actor.jobs.values()):
             job.left_to_others = True
-            actor.cancel(job, "the system's lease was lost")
+            actor.cancel(job, LEASE_LOST)
         actor.owner = IDS.run()
         return actor.owner

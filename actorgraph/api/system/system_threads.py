@@ -17,11 +17,11 @@ from actorgraph.api.graph.graph_threads import BatchCall, GraphThreads
 from actorgraph.api.system.run_handle import Run
 from actorgraph.errors import SystemBusyError, ThreadBusyError
 from actorgraph.runtime.clock import microseconds_now
-from actorgraph.runtime.system.job import Job
+from actorgraph.runtime.system.job import LEASE_LOST, Job
 from actorgraph.runtime.system.stored_reader import POLL_S
 from actorgraph.superstep.thread_batches import ThreadFacts
 from actorgraph.values.ids import as_text
-from actorgraph.values.run import Interrupted, Succeeded
+from actorgraph.values.run import Cancelled, Interrupted, Succeeded
 from actorgraph.values.systems import RunRow
 
 TRIES_MAX = 10
@@ -121,6 +121,12 @@ class SystemThreads(GraphThreads):
             case Interrupted(values, questions):
                 facts = ThreadFacts(exists=True, left=True, questions=len(questions))
                 return ThreadLook(facts, mark, self._output(values), questions)
+            case Cancelled() | None if run.reason == LEASE_LOST:
+                # The thread is left to whichever system takes its run over: to this one, too.
+                look = (await self.look([entry.thread_id]))[entry.thread_id]
+                if isinstance(look, Exception):
+                    raise look
+                return look
             case _:
                 await run.result()  # raises, or it ended in another process
                 return await self._look_at(entry.thread_id)

@@ -8,7 +8,7 @@ the row that no events are missing.
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import anyio
 
@@ -36,6 +36,9 @@ from actorgraph.values.systems import (
     RunStatus,
     SetRun,
 )
+
+LEASE_LOST: Final = "the system's lease was lost"
+"""The reason of runs that are left to whichever system takes them over."""
 
 
 def _no_launch() -> Launch:
