@@ -53,7 +53,7 @@ def test_on_postgres(backend, postgres, tmp_path):
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_process_that_stood_still_for_longer_than_its_lease(tmp_path, backend):
+def test_a_process_that_was_stopped_longer_than_its_lease(tmp_path, backend):
     """
     Its runs are taken up again under its new lease: no thread of the batch counts as failed.
     """
