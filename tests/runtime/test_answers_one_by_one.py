@@ -345,9 +345,11 @@ class TestSubgraphs:
             ["ask=re ask?", "n0=re n0?", "n1=re n1?", "n2=re n2?"]
         )
 
-    async def test_of_two_subgraphs_in_one_node_too(self, saver):
+    @pytest.mark.parametrize("at_once", [True, False])
+    async def test_of_two_subgraphs_in_one_node_too(self, saver, at_once):
         """
-        A node that runs two subgraphs at once is called again; the tasks below it are left alone.
+        A node that runs two subgraphs is called again; the tasks below it are left alone, whether
+        the second one has asked before the first one's question stopped the node, or asks later.
         """
         bodies: Counter[str] = Counter()
         inner = in_a_row({"below": asker("below", bodies)}, schema=Log)
@@ -355,19 +357,24 @@ class TestSubgraphs:
         async def both(state: Log) -> dict[str, Any]:
             bodies["both"] += 1
             made: list[Any] = []
+            first_ended = anyio.Event()
 
-            async def call() -> None:
+            async def call(place: int) -> None:
+                if place > 0 and not at_once:
+                    await first_ended.wait()
                 made.extend((await inner.ainvoke({}))["log"])
+                first_ended.set()
 
             async with anyio.create_task_group() as group:
-                group.start_soon(call)
-                group.start_soon(call)
+                group.start_soon(call, 0)
+                group.start_soon(call, 1)
             return {"log": made}
 
         graph = in_a_row({"both": both}, schema=Log, checkpointer=saver)
-        asked = (await graph.ainvoke({}, at()))["__interrupt__"]
+        result = await graph.ainvoke({}, at())
 
-        result = await answered(graph, asked)
+        for _ in range(2):
+            result = await graph.ainvoke(answer(result["__interrupt__"][0]), at())
 
         assert result["log"] == ["below=re below?"] * 2
         assert bodies == {"both": 3, "below": 4}
