@@ -13,6 +13,7 @@ import anyio.to_thread
 import msgspec
 
 from actorgraph.errors import MissingExtraError, ModelError, ModelUnavailableError
+from actorgraph.values.http_errors import connection_text
 
 ERROR_TEXT_MAX = 500
 """Characters of a server's message in an error."""
@@ -65,7 +66,7 @@ class ModelServer:
                 finally:
                     await _end(response, pieces)
         except httpx.HTTPError as error:
-            raise self.unavailable(f"{type(error).__name__}: {error}") from error
+            raise self.unavailable(connection_text(error)) from error
         except msgspec.DecodeError as error:
             raise self.unavailable(f"the answer is not JSON: {error}") from error
         finally:

@@ -1,4 +1,4 @@
-"""Errors of HTTP clients: the status and the headers of the response that they report.
+"""Errors of HTTP clients: their text, and the status and headers of the response they report.
 
 They are read by their attributes, so no client is imported: `httpx.HTTPStatusError` and
 `requests.HTTPError` have a `response`, as have the errors of the clients of OpenAI and Anthropic;
@@ -7,6 +7,8 @@ others, such as aiohttp's and urllib's, have the status and the headers themselv
 
 from collections.abc import Iterable
 from typing import Any
+
+from actorgraph.errors.texts import error_text
 
 TOO_MANY_REQUESTS = 429
 _STATUS_NAMES = ("status_code", "status", "code")
@@ -28,6 +30,23 @@ def headers_of(error: BaseException) -> dict[str, str]:
         if found := _as_dict(_read(place, "headers")):
             return found
     return {}
+
+
+def connection_text(error: BaseException) -> str:
+    """
+    Return an error's class and text; without a text, those of the error behind it.
+
+    An error of a connection has no text on trio, whichever certificate or address is wrong.
+    """
+    behind: BaseException | None = error
+    seen = list[BaseException]()
+    while behind is not None and behind not in seen:
+        if text := error_text(behind):
+            cause = "" if behind is error else f"{type(behind).__name__}: "
+            return f"{type(error).__name__}: {cause}{text}"
+        seen.append(behind)
+        behind = behind.__cause__ or behind.__context__
+    return type(error).__name__
 
 
 def _as_dict(headers: Any) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """A receiver of webhooks: a real server that keeps requests, and answers with given statuses."""
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,10 +64,10 @@ class Receiver:
 
 
 @contextmanager
-def receiving() -> Iterator[Receiver]:
+def receiving(tls: ssl.SSLContext | None = None) -> Iterator[Receiver]:
     """Serve a receiver."""
     made = Receiver()
     routes = [Route("/{path:path}", made.receive, methods=["POST", "GET"])]
-    with running(Starlette(routes=routes)) as url:
+    with running(Starlette(routes=routes), tls) as url:
         made.url = url
         yield made

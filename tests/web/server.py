@@ -1,5 +1,6 @@
 """A real server in a thread: uvicorn on a port of its own, over a file."""
 
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +10,11 @@ import uvicorn
 
 
 @contextmanager
-def running(app: Any) -> Iterator[str]:
+def running(app: Any, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """Serve an application; yields its address, and stops it afterwards."""
     config = uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=5)
+    config.load()
+    config.ssl = tls
     server = uvicorn.Server(config)
     started = threading.Event()
     begin = server.startup
@@ -27,7 +30,7 @@ def running(app: Any) -> Iterator[str]:
     assert server.started, "the application's lifespan failed"
     port = server.servers[0].sockets[0].getsockname()[1]
     try:
-        yield f"http://127.0.0.1:{port}"
+        yield f"{'http' if tls is None else 'https'}://127.0.0.1:{port}"
     finally:
         server.should_exit = True
         thread.join(20)

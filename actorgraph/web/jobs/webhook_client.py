@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 
 from actorgraph.errors import MissingExtraError
+from actorgraph.values.http_errors import connection_text
 from actorgraph.web.jobs.webhook_policy import (
     Address,
     Target,
@@ -86,7 +87,7 @@ async def send(
     except TimeoutError:
         return WebhookAttempt(None, f"no response within {policy.timeout_s:g} s")
     except (OSError, ValueError, httpx.HTTPError, httpx.InvalidURL) as error:
-        return WebhookAttempt(None, f"{type(error).__name__}: {error}")
+        return WebhookAttempt(None, connection_text(error))
 
 
 async def _post(
