@@ -29,7 +29,7 @@ def in_a_circle() -> BaseException:
         (in_a_circle(), "OSError"),
     ],
 )
-def test_the_first_text_of_the_chain_is_told(error, text):
+def test_an_error_without_a_text_has_that_of_its_cause(error, text):
     """
     An error without a text is explained by the first error behind it that has one.
     """
