@@ -53,7 +53,7 @@ def address_of(config: Config | None, *, needs_thread: bool) -> Address:
         return Address()
     text = thread_id if isinstance(thread_id, str) else str(thread_id)
     if text is not thread_id or _PLAIN_ID.fullmatch(text) is None:
-        _check_thread_id(thread_id, text)
+        check_thread_id(thread_id, text)
     namespace, checkpoint = place.get("checkpoint_ns"), place.get("checkpoint_id")
     return Address(
         text,
@@ -200,7 +200,15 @@ def is_thread_id(text: str) -> bool:
     return 0 < size <= THREAD_ID_BYTES_MAX and not any(ord(c) < 32 or ord(c) == 127 for c in text)
 
 
-def _check_thread_id(given: object, text: str) -> None:
+def check_thread_id(given: object, text: str) -> None:
+    """Check that a thread may have an id.
+
+    Args:
+        given: by the caller.
+        text: the same as text.
+    Raises:
+        InvalidConfigError: it may not.
+    """
     if not isinstance(given, (str, int)) and type(given).__name__ != "UUID":
         raise InvalidConfigError(
             f"thread_id must be a string, an integer or a UUID, got {type(given).__name__}",

@@ -171,7 +171,7 @@ ENDPOINTS = (
         "/assistants/search",
         "assistants.read",
         search,
-        list[response_types.Assistant],
+        list[response_types.FoundAssistant],
         bodies.AssistantSearch,
         summary="Find assistants",
     ),

@@ -7,6 +7,7 @@ import anyio
 from msgspec.structs import replace
 from starlette.responses import Response
 
+from actorgraph.api.config import is_thread_id
 from actorgraph.api.system.thread_finder import wanted_facts
 from actorgraph.values.thread_rows import FindThreads, ThreadRow
 from actorgraph.web.requests import bodies, response_types
@@ -71,7 +72,7 @@ async def _indexed(call: ApiCall, body: bodies.ThreadSearch) -> list[response_ty
     """Return the page that the index finds, and one thread more if there is another page."""
     query = replace(
         _query(call, body),
-        ids=None if body.ids is None else tuple(body.ids),
+        ids=None if body.ids is None else tuple(filter(is_thread_id, body.ids)),
         order=body.sort_by,
         down=body.sort_order == "desc",
     )
@@ -194,7 +195,7 @@ ENDPOINTS = (
         "/threads/search",
         "threads.search",
         search,
-        list[response_types.Thread],
+        list[response_types.FoundThread],
         bodies.ThreadSearch,
         summary="Search threads",
     ),

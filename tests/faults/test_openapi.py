@@ -8,7 +8,7 @@ import pytest
 from actorgraph.web import Limits
 from tests.faults.crashes import report, row
 from tests.support.every_saver import stored_in
-from tests.web.apps import application
+from tests.web.apps import GRAPHS, application
 from tests.web.schemas import schemathesis
 from tests.web.server import running
 
@@ -29,7 +29,10 @@ def test_no_answer_is_outside_the_description(kind, tmp_path, request):
     """
     limits = Limits(stream_s=0.2)
     with stored_in(request, kind, tmp_path) as place:
-        app = application(tmp_path / "runs.db", saver=place.again(), limits=limits)
+        # A run of "sleep" never ends, nor does a request that waits for it.
+        graphs = {name: graph for name, graph in GRAPHS.items() if name != "sleep"}
+        saver = place.again()
+        app = application(tmp_path / "runs.db", saver=saver, graphs=graphs, limits=limits)
         with running(app) as url:
             found = schemathesis(
                 url,
@@ -38,7 +41,7 @@ def test_no_answer_is_outside_the_description(kind, tmp_path, request):
                 examples=EXAMPLES,
                 seed=SEED,
                 leads=True,
-                limit_s=900,
+                limit_s=1800,
             )
 
     statuses: Counter[str] = Counter()

@@ -161,8 +161,9 @@ class Place:
         with anyio.move_on_after(PATIENCE_S) as patience:
             if how == "disconnect":
                 meter = Meter(k, left.set)
-                with meter.watching():
-                    await self.send(request, path, left)
+                with meter.watching():  # counts the steps of tasks that start now
+                    async with anyio.create_task_group() as group:
+                        group.start_soon(self.send, request, path, left)
                 fired = meter.fired
             else:
                 fired = await cancel_at(lambda: self.send(request, path, left), k, how)

@@ -27,7 +27,7 @@ def main() -> None:
     saver, store = SqliteSaver(folder / "runs.db"), SqliteStore(folder / "items.db")
     system = ActorSystem(graphs, saver=saver, store=store, lease_s=lease_s)
     app = served(system, webhooks=receiver.policy(timeout_s=0.5, pause_s=0.2))
-    app._routes._server.webhooks._look_s = 0.1  # noqa: SLF001
+    app.app._server.webhooks._look_s = 0.1  # noqa: SLF001
     uvicorn.run(app, port=0, log_level="info")
 
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import httpx
+
 from actorgraph.web import Limits
 from tests.web.apps import application
 from tests.web.schemas import schemathesis
@@ -19,3 +21,18 @@ def test_no_answer_is_outside_the_description(tmp_path: Path):
         )
 
     assert found.passed, found.output[-4000:]
+
+
+def test_selected_fields_are_in_the_description(tmp_path: Path):
+    """
+    What a search finds may have any of its fields left out, which `select` does.
+    """
+    with running(application(tmp_path / "runs.db")) as url:
+        httpx.post(f"{url}/threads", json={})
+        described = httpx.get(f"{url}/openapi.json").json()["components"]["schemas"]
+        for kind, path in (("Thread", "threads"), ("Assistant", "assistants")):
+            found = httpx.post(f"{url}/{path}/search", json={"select": ["metadata"]}).json()
+            assert {tuple(one) for one in found} == {("metadata",)}
+            whole, part = described[kind], described[f"Found{kind}"]
+            assert part["properties"].keys() == whole["properties"].keys()
+            assert not part.get("required")

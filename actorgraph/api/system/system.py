@@ -28,6 +28,7 @@ from actorgraph.api.batches.batch_options import (
     refuse_breakpoints,
 )
 from actorgraph.api.batches.thread_batch import ThreadBatch
+from actorgraph.api.config import check_thread_id
 from actorgraph.api.graph.graph_threads import BatchCall
 from actorgraph.api.system.base import checked_loop_limit, policy_of
 from actorgraph.api.system.lifecycle import CLOSING
@@ -337,7 +338,11 @@ class ActorSystem(StoredRunMethods):
         Args:
             thread_id: only runs of this thread.
             statuses: only runs with one of these; default all.
+        Raises:
+            InvalidConfigError: no thread can have this id.
         """
+        if thread_id is not None:
+            check_thread_id(thread_id, thread_id)
         actor = self._actor
         found: dict[bytes, Run] = {}
         if self._keeps:

@@ -6,6 +6,8 @@ descriptions in the OpenAPI document.
 
 from typing import Any, Literal
 
+import msgspec
+import msgspec.structs
 from msgspec import UNSET, Struct, UnsetType
 
 Json = dict[str, Any]
@@ -195,6 +197,20 @@ class Assistant(AssistantVersion):
     """An assistant: a registered graph, or settings of one that a client has created."""
 
     updated_at: str
+
+
+def _found(kind: type[Struct], name: str) -> Any:
+    """Make the type of what a search finds: with `select` any field may be left out."""
+    return msgspec.defstruct(
+        name,
+        [(one.name, one.type | UnsetType, UNSET) for one in msgspec.structs.fields(kind)],
+        namespace={"__doc__": f"{kind.__doc__} With `select`, only these fields."},
+        module=__name__,
+    )
+
+
+FoundThread = _found(Thread, "FoundThread")
+FoundAssistant = _found(Assistant, "FoundAssistant")
 
 
 class Agent(Struct):

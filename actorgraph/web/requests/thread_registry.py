@@ -15,6 +15,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from actorgraph.api.config import is_thread_id
 from actorgraph.api.system.run_handle import Run, StoredRun
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_finder import (
@@ -99,6 +100,8 @@ class Registry:
             overridden: metadata that the caller will put over the thread's. If it names the graph,
                 a registered thread's graph is not looked up.
         """
+        if not is_thread_id(thread_id):  # a database may refuse its text
+            return None
         stored = await self.registered(thread_id)
         if stored is None:
             return await self._found(thread_id)
