@@ -43,6 +43,8 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     pairs = None
     if isinstance(case.path_parameters, dict):
         pairs = {name: _known(name) for name in case.path_parameters}
+        if case.operation.method.upper() in ("PATCH", "DELETE") and "assistant_id" in pairs:
+            pairs["assistant_id"] = _known("made")  # a graph's own can't be changed
         if "run_id" in pairs and (both := _known("run")) is not None:
             thread, pairs["run_id"] = both.split("/")
             if "thread_id" in pairs:
@@ -91,6 +93,8 @@ def after_call(context: Any, case: Any, response: Any) -> None:
         data = json.loads(response.content)
     except ValueError:
         return
+    if case.operation.path == "/assistants":
+        _keep("made", data["assistant_id"])
     for one in data if isinstance(data, list) else [data]:
         if isinstance(one, dict):
             for name in NAMES:
