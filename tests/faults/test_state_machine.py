@@ -86,7 +86,7 @@ def test_a_bug_of_one_saver_is_found(own, request, anyio_backend, tmp_path):
                 place,
                 anyio_backend,
                 tmp_path / "machine",
-                sequences=max(SEQUENCES, 200),
+                sequences=max(SEQUENCES, 600),  # one of them was missed by 200
                 steps=STEPS,
                 postgres=server,
                 stops=True,
