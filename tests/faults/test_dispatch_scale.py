@@ -67,7 +67,7 @@ async def test_more_workers_do_more_of_nodes_that_wait(place, request):
     Two workers need at most 1/1.9 of the time of one for runs whose nodes sleep, four 1/3.5.
     """
     options = WorkerOptions(pause_s=2.0, max_runs=50, lease_s=15.0)
-    one, two, four = [await seconds_of(place, count, 400, options) for count in (1, 2, 4)]
+    one, two, four = [await seconds_of(place, count, 200, options) for count in (1, 2, 4)]
 
     report(
         request.config,

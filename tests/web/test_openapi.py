@@ -25,7 +25,7 @@ def test_no_answer_is_outside_the_description(tmp_path: Path):
 
 def test_selected_fields_are_in_the_description(tmp_path: Path):
     """
-    What a search finds may have any of its fields left out, which `select` does.
+    A search may leave out any field of a thread or an assistant, which `select` does.
     """
     with running(application(tmp_path / "runs.db")) as url:
         httpx.post(f"{url}/threads", json={})
