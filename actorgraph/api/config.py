@@ -31,6 +31,7 @@ from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
 
 _EXAMPLE = '{"configurable": {"thread_id": "..."}}'
 THREAD_ID_BYTES_MAX = 255
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _PLAIN_ID = re.compile(f"[ -~]{{1,{THREAD_ID_BYTES_MAX}}}")
 """Printable ASCII: one byte a character. Most thread ids are, and need no closer look."""
 
@@ -197,7 +198,7 @@ def is_thread_id(text: str) -> bool:
         size = len(text.encode())
     except UnicodeEncodeError:
         return False
-    return 0 < size <= THREAD_ID_BYTES_MAX and not any(ord(c) < 32 or ord(c) == 127 for c in text)
+    return 0 < size <= THREAD_ID_BYTES_MAX and _CONTROL.search(text) is None
 
 
 def check_thread_id(given: object, text: str) -> None:
