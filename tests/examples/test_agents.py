@@ -60,6 +60,7 @@ class TestPrograms:
         assert bob == "I don't know."
 
     @pytest.mark.long  # it imports the client of OpenAI
+    @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # LangChain's async code needs it
     async def test_langchains_model_works_too(self, program):
         """
         ChatOpenAI streams its answer, after its tool call.
