@@ -171,6 +171,7 @@ class Stopped(msgspec.Struct):
     Attributes:
         held: hints that the stopped workers had taken and not deleted, one entry per stop.
         longest_s: seconds from a stop, or the last acceptance after it, until all runs had ended.
+        longest_locked_s: the same, of stops in the middle of a transaction; its rows stay locked.
         lost: runs that did not end successfully.
         stale: calls by an owner whose run another owner had taken over before.
         late: calls that were begun when their owner's lease was over.
@@ -179,6 +180,7 @@ class Stopped(msgspec.Struct):
 
     held: list[int]
     longest_s: float
+    longest_locked_s: float
     lost: int
     stale: int
     late: int
@@ -194,7 +196,7 @@ async def stop_takers(place: Place, options: WorkerOptions, runs: int, stops: in
         runs: for each stop.
     """
     held: list[int] = []
-    longest_s, statuses = 0.0, Counter[str]()
+    longest_s, statuses = {False: 0.0, True: 0.0}, Counter[str]()
     async with accepting(place, lease_s=options.lease_s) as webs, Fleet(place, options) as fleet:
         made = await fleet.start(3)
         for turn in range(stops):
@@ -208,9 +210,9 @@ async def stop_takers(place: Place, options: WorkerOptions, runs: int, stops: in
             async with anyio.create_task_group() as group:
                 group.start_soon(fill)
                 held.append(await _stopped_with_hints(place, process))
-            stopped = time.monotonic()
+            stopped, locks = time.monotonic(), await in_thread(_holds_locks, place)
             statuses.update(await ended(started.values()))
-            longest_s = max(longest_s, time.monotonic() - stopped)
+            longest_s[locks] = max(longest_s[locks], time.monotonic() - stopped)
             process.send_signal(signal.SIGCONT)
         last = await accept_all(webs, [f"last{number}" for number in range(runs)])
         statuses.update(await ended(last.values()))
@@ -218,7 +220,20 @@ async def stop_takers(place: Place, options: WorkerOptions, runs: int, stops: in
         late = await in_thread(LeaseBook(place).late, calls)
         left = await _hints_left(place)
     lost = statuses.total() - statuses["success"]
-    return Stopped(held, longest_s, lost, stale(calls), len(late), left)
+    return Stopped(held, longest_s[False], longest_s[True], lost, stale(calls), len(late), left)
+
+
+def _holds_locks(place: Place) -> bool:
+    """Whether a session has let the server wait in a transaction, as no living worker does."""
+    time.sleep(0.4)
+    with place.server.connect(place.schema) as db:
+        return bool(
+            db.execute(
+                "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Client'"
+                " AND xact_start IS NOT NULL"
+                " AND state_change < clock_timestamp() - interval '0.3 s'"
+            ).fetchall()
+        )
 
 
 async def _stopped_with_hints(place: Place, process: Popen[str]) -> int:
