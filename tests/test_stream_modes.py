@@ -7,11 +7,14 @@ from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
+from actorgraph.api.options import OtherMode
 from actorgraph.api.streams import events, message_streams, projections
 from actorgraph.prebuilt import tool_events
 from actorgraph.values.policies import STREAM_MODES
 from actorgraph.values.stream_items import StreamPart
 from actorgraph.web.requests.event_responses import EventTranslator, graph_modes
+from actorgraph.web.wire.subscriptions import CHANNELS
+from actorgraph.web.wire.wire_events import WIRE_MODES
 from tests.support.source_files import ROOT
 
 CHUNKS = {"messages": ({"content": "x"}, {})}
@@ -33,6 +36,21 @@ def test_each_part_of_a_stream_has_its_type():
     types = [get_args(get_type_hints(part)["type"])[0] for part in parts]
 
     assert sorted(types) == sorted(STREAM_MODES)
+
+
+def test_each_is_among_the_types_of_a_call():
+    """
+    `OtherMode` of api/options.py has every mode but "values", whose parts have a type of their own.
+    """
+    assert sorted({*get_args(OtherMode), "values"}) == sorted(STREAM_MODES)
+
+
+def test_each_has_a_channel():
+    """
+    The streaming protocol has a channel for each; "debug" is made of "checkpoints" and "tasks".
+    """
+    assert sorted({*WIRE_MODES, "debug"}) == sorted(STREAM_MODES)
+    assert set(WIRE_MODES) < set(CHANNELS)
 
 
 @pytest.mark.parametrize("mode", STREAM_MODES)

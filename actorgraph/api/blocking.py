@@ -106,7 +106,7 @@ def read_on(
     """
     if may_block() or portal.is_here() or not _is_read_quickly(saver):
         return block_on(name, function, plain=plain)
-    return portal.call_within(READ_S, function)
+    return portal.read_within(READ_S, function)
 
 
 def _is_read_quickly(saver: Any) -> bool:

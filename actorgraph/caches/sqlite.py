@@ -8,7 +8,6 @@ unlike a saver it has no connection per loop.
 import json
 import os
 import sqlite3
-import stat
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,10 +19,10 @@ from zlib import crc32
 from actorgraph.caches.base import BaseCache, FullKey, Namespace, ValueT
 from actorgraph.codec import Codec
 from actorgraph.errors import StorageError
+from actorgraph.storage.sqlite.connections import make_private, use_wal
 from actorgraph.storage.sqlite.translate import translate
 
 _SETUP = """
-PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
 CREATE TABLE IF NOT EXISTS cache (
     namespace TEXT NOT NULL,
@@ -69,10 +68,12 @@ class SqliteCache(BaseCache[ValueT]):
         self.path = os.fspath(path)
         self._lock = threading.Lock()
         try:
-            _make_private(self.path)
+            if self.path != ":memory:":
+                make_private(Path(self.path))
             self._connection = sqlite3.connect(
                 self.path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
             )
+            use_wal(self._connection, busy_timeout_s)
             self._connection.executescript(_SETUP)
             _upgrade(self._connection)
         except (OSError, sqlite3.Error) as error:
@@ -170,8 +171,3 @@ def _is_sound(space: str, key: str, payload: Any, expiry: Any, found: int | None
 
 def _text(namespace: Namespace) -> str:
     return json.dumps(namespace)
-
-
-def _make_private(path: str) -> None:
-    if path != ":memory:" and not Path(path).exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, stat.S_IRUSR | stat.S_IWUSR))

@@ -160,7 +160,7 @@ def call(function: Callable[..., Awaitable[T]], *args: Any) -> T:
         raise
 
 
-def call_within(timeout_s: float, function: Callable[..., Awaitable[T]], *args: Any) -> T:
+def read_within(timeout_s: float, function: Callable[..., Awaitable[T]], *args: Any) -> T:
     """Run an async function in the portal that takes little time, and wait for its result.
 
     After the timeout the function goes on without its caller; it isn't cancelled, because that

@@ -162,7 +162,7 @@ def _lost(thread_id: str, cause: str) -> LeaseLostError:
 
 
 def row_of(row: RunRow) -> tuple[object, ...]:
-    """The columns of a new run, in the order of the table `system_runs`."""
+    """The columns of a new run, in the order of SQLite's table `system_runs`."""
     return (
         *(row.run, row.thread_id, row.graph, row.status, row.attempts, row.claimed, row.owner),
         *(row.created, row.metadata, row.payload, row.reason),

@@ -257,8 +257,7 @@ class Share(msgspec.Struct, frozen=True):
 def is_ready(row: RunRow, now: int) -> bool:
     """Whether a run waits for a system: it is open and due, and no living system has it.
 
-    Each way on which a run is taken up asks this and `misfit_of`: hints, sweeps, recovery, the next
-    of a thread.
+    Hints, sweeps, recovery and the next of a thread ask this and `misfit_of`.
 
     Args:
         row: as stored.

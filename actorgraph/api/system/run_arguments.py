@@ -396,7 +396,7 @@ def read_arguments(graph: CompiledStateGraph, row: RunRow) -> RunArguments:
     )
 
 
-def row_of(call: StartCall, run: bytes, owner: bytes, payload: bytes) -> RunRow:
+def new_run_row(call: StartCall, run: bytes, owner: bytes, payload: bytes) -> RunRow:
     """Make the row of a new run."""
     return RunRow(
         run=run,
@@ -438,7 +438,7 @@ def job_of(
         # This launch only validates the call and gives the run its id, which the payload needs.
         identity = with_bucket(make(None).run, bucket_of(call.thread_id))
         payload = payload_of(graph, call, identity) if owner is not None else b""
-        row = row_of(call, identity, owner or b"", payload)
+        row = new_run_row(call, identity, owner or b"", payload)
     return Job(
         row,
         journal=journal,

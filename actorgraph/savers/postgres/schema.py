@@ -2,11 +2,12 @@
 
 A new column or table is one more migration at the end; an applied one is never edited. The tables
 are those of SQLite, but `checkpoints` is a view of `points` and `shapes`
-(`savers.postgres.shapes`): a migration that adds a column to `points` replaces the view. Keys of
-type text sort by code point (COLLATE "C"), as in Python. `record`, `metadata` and `next` are
-`json`, not `jsonb`: that keeps the text as written, and can store an escaped NUL. `writers` has one
-row per open saver with the number of the batch that it committed last: after a lost connection it
-shows whether a COMMIT was done. Its `version` is the number of migrations that the saver knows.
+(`savers.postgres.shapes`): a migration that adds a column to `points` replaces the view; and
+`system_runs` has the columns `build`, `priority` and `due`. Keys of type text sort by code point
+(COLLATE "C"), as in Python. `record`, `metadata` and `next` are `json`, not `jsonb`: that keeps the
+text as written, and can store an escaped NUL. `writers` has one row per open saver with the number
+of the batch that it committed last: after a lost connection it shows whether a COMMIT was done. Its
+`version` is the number of migrations that the saver knows.
 """
 
 from typing import Any, LiteralString

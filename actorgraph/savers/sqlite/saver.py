@@ -8,7 +8,6 @@ Ends       a failed COMMIT breaks the saver: every later commit fails until it i
 
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
@@ -41,6 +40,7 @@ from actorgraph.storage.sqlite.connections import (
     Driver,
     HopConnection,
     open_driver,
+    use_wal,
 )
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
 from actorgraph.storage.sqlite.translate import translate_for_saver
@@ -433,9 +433,10 @@ class SqliteBackend:
         self._known = KnownThreads()
         if not self.in_memory:
             self._file = DatabaseFile(self.path)
-            self._use_wal(connection)
-        connection.execute(self._synchronous)
         try:
+            if not self.in_memory:
+                use_wal(connection, self._busy_timeout_s)
+            connection.execute(self._synchronous)
             self._check_version(connection)
             upgrade(connection)
             connection.executescript(schema.SETUP)
@@ -444,20 +445,6 @@ class SqliteBackend:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise translate_for_saver(error, committing=False) from error
-
-    def _use_wal(self, connection: sqlite3.Connection) -> None:
-        """Switch to WAL; retry until `busy_timeout_s`, which SQLite ignores for this pragma."""
-        end = time.monotonic() + self._busy_timeout_s
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-            except sqlite3.OperationalError as error:
-                refused = translate_for_saver(error, committing=False)
-                if not isinstance(refused, StorageBusyError) or time.monotonic() > end:
-                    raise refused from error
-                time.sleep(0.01)  # in the connection's thread
-            else:
-                return
 
     def _check_version(self, connection: sqlite3.Connection) -> None:
         # After a failed COMMIT or an I/O error the file may be damaged. The saver is usable again

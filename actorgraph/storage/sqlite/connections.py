@@ -15,6 +15,7 @@ import os
 import sqlite3
 import stat
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -24,6 +25,7 @@ import anyio.to_thread
 import msgspec
 
 from actorgraph.errors import InvalidConfigError, SaverBrokenError, StorageError
+from actorgraph.storage.sqlite.translate import is_busy
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -224,6 +226,27 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def use_wal(connection: sqlite3.Connection, wait_s: float) -> None:
+    """Switch the file to WAL; while another connection has it locked, try again.
+
+    SQLite doesn't always wait for the lock of this pragma: where waiting could end in a deadlock it
+    answers SQLITE_BUSY at once (https://www.sqlite.org/c3ref/busy_handler.html).
+
+    Args:
+        wait_s: seconds after which the error is raised.
+    """
+    end = time.monotonic() + wait_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.01)  # in the connection's thread
+        else:
+            return
 
 
 def make_private(path: Path) -> None:

@@ -8,6 +8,19 @@ import sqlite3
 
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError, StorageFullError
 
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether a statement was refused because another connection has the file locked."""
+    return _primary(error) in _BUSY
+
+
+def _primary(error: sqlite3.Error) -> int | None:
+    # Errors of the sqlite3 module itself have no code; the bits above are of an extended one.
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
 
 def translate(error: sqlite3.Error, owner: str) -> StorageError:
     """Translate SQLite's error to the one that the caller of a store or cache sees.
@@ -15,8 +28,8 @@ def translate(error: sqlite3.Error, owner: str) -> StorageError:
     Args:
         owner: "store" or "cache", for the error's text.
     """
-    primary = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    primary = _primary(error)
+    if primary in _BUSY:
         return StorageBusyError(
             f"the {owner} is locked by another process: {error}",
             do="let that process finish its transaction, or raise busy_timeout_s",
@@ -29,7 +42,6 @@ def translate(error: sqlite3.Error, owner: str) -> StorageError:
     return StorageError(f"SQLite refused a statement: {error}", do="see the cause below")
 
 
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _CLOSED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 _BROKEN = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
@@ -55,8 +67,7 @@ def translate_for_saver(error: sqlite3.Error, *, committing: bool) -> StorageErr
     Args:
         committing: whether COMMIT itself failed, so that the outcome is unknown.
     """
-    code = getattr(error, "sqlite_errorcode", None)
-    primary = None if code is None else code & 0xFF
+    primary = _primary(error)
     if primary in _BUSY:
         return StorageBusyError(
             f"the database is locked by another process: {error}",

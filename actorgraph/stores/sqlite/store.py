@@ -7,7 +7,6 @@ loop (docs/decisions/0032).
 
 import os
 import sqlite3
-import stat
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from actorgraph.errors import FormatVersionError, InvalidConfigError, StorageError
+from actorgraph.storage.sqlite.connections import make_private, use_wal
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
 from actorgraph.storage.sqlite.translate import translate
 from actorgraph.stores.operations import IndexConfig, TTLConfig
@@ -177,7 +177,8 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         if self._connection is None:
             self._process = os.getpid()
             try:
-                _make_private(self.path)
+                if self.path != ":memory:":
+                    make_private(Path(self.path))
                 self._connection = self._connect()
             except (OSError, sqlite3.Error) as error:
                 raise StorageError(
@@ -201,7 +202,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        _use_wal(connection, self._busy_timeout_s)
+        use_wal(connection, self._busy_timeout_s)
         connection.execute("PRAGMA synchronous = NORMAL")
         add_functions(connection)
         if connection.execute(schema.SELECT_TABLES).fetchone() is not None:
@@ -249,25 +250,6 @@ def _transaction(connection: sqlite3.Connection, *, writes: bool) -> Generator[N
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def _use_wal(connection: sqlite3.Connection, wait_s: float) -> None:
-    """Switch to WAL; retry until `wait_s`, as SQLite doesn't wait for locks here."""
-    end = time.monotonic() + wait_s
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.01)
-        else:
-            return
-
-
-def _make_private(path: str) -> None:
-    if path != ":memory:" and not Path(path).exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, stat.S_IRUSR | stat.S_IWUSR))
 
 
 AsyncSqliteStore = SqliteStore
