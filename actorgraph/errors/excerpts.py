@@ -177,8 +177,10 @@ def _fields(value: Any) -> list[tuple[str, Any]] | None:
         return [(name, getattr(value, name)) for name in named if hasattr(value, name)]
     models = getattr(kind, "model_fields", None)
     if isinstance(models, Mapping) and isinstance(getattr(value, "__dict__", None), dict):
-        set_fields: Any = getattr(value, "model_fields_set", ())
         declared = cast("Mapping[str, Any]", models)
+        # Messages of LangChain leave fields out that were not given, by a method of their own.
+        by_pydantic = getattr(kind, "__repr_args__", None).__module__.startswith("pydantic.")
+        set_fields: Any = declared if by_pydantic else getattr(value, "model_fields_set", ())
         return [
             (name, held)
             for name, held in vars(value).items()

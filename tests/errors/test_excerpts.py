@@ -34,11 +34,12 @@ class Login:
 
 
 class Account(pydantic.BaseModel):
-    """A model with a hidden field."""
+    """A model with a hidden field, and one that may be left out."""
 
     user: str
     key: pydantic.SecretStr
     token: str = pydantic.Field(repr=False)
+    plan: str = "free"
 
 
 class TestValues:
@@ -57,7 +58,7 @@ class TestValues:
             (Login("ada", "secret"), "Login(user='ada')"),
             (
                 Account(user="ada", key="secret", token="secret"),  # noqa: S106 - a made-up one
-                "Account(user='ada', key=SecretStr('**********'))",
+                "Account(user='ada', key=SecretStr('**********'), plan='free')",
             ),
             pytest.param(10**5000, "<int of 16610 bits>", id="a large integer"),
         ],

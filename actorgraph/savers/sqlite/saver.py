@@ -433,10 +433,9 @@ class SqliteBackend:
         self._known = KnownThreads()
         if not self.in_memory:
             self._file = DatabaseFile(self.path)
+            self._use_wal(connection)
+        connection.execute(self._synchronous)
         try:
-            if not self.in_memory:
-                use_wal(connection, self._busy_timeout_s)
-            connection.execute(self._synchronous)
             self._check_version(connection)
             upgrade(connection)
             connection.executescript(schema.SETUP)
@@ -444,6 +443,13 @@ class SqliteBackend:
         except sqlite3.Error as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
+            raise translate_for_saver(error, committing=False) from error
+
+    def _use_wal(self, connection: sqlite3.Connection) -> None:
+        # The error of a file of another kind has another class, which the caller translates.
+        try:
+            use_wal(connection, self._busy_timeout_s)
+        except sqlite3.OperationalError as error:
             raise translate_for_saver(error, committing=False) from error
 
     def _check_version(self, connection: sqlite3.Connection) -> None:
