@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import anyio
+import psycopg
 import pytest
 
 from actorgraph import PostgresSaver
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
+from actorgraph.storage.postgres import timeouts
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import at, chain
 from tests.support.tcp_proxy import proxied
@@ -280,6 +282,26 @@ class TestLocks:
         assert "busy_timeout_s" in str(results.pop("locked"))
         assert results == {"free": ["a", "b"], "new": ["a", "b"]}
         assert after["bar"] == ["a", "b"] * 2
+
+    async def test_a_suspended_saver_holds_up_nothing_for_long(self, postgres, lent, monkeypatch):
+        """
+        A session of a saver that has locked a thread and sends nothing more is ended long before
+        `busy_timeout_s`.
+        """
+        monkeypatch.setattr(timeouts, "IDLE_HOLDER_S", 0.1)
+        async with saver_of(postgres.url, lent, busy_timeout_s=PATIENCE_S * 100) as saver:
+            graph = chain("ab", checkpointer=saver)
+            await graph.ainvoke({}, at("locked"))
+            with postgres.connect(lent) as db:
+                db.execute("SET application_name = 'actorgraph'")
+                db.execute("BEGIN")
+                db.execute("SELECT 1 FROM threads WHERE thread_id = 'locked' FOR UPDATE")
+                after = await graph.ainvoke({}, at("locked"))
+                with pytest.raises(psycopg.OperationalError) as ended:
+                    db.execute("SELECT 1")
+
+        assert after["bar"] == ["a", "b"] * 2
+        assert "terminating connection" in str(ended.value)
 
     async def test_two_savers_write_the_same_threads(self, postgres, lent):
         """

@@ -258,7 +258,7 @@ class BatchWriter:
         self, source: ConnectionSource, settings: TransactionSettings, *, schema: str
     ) -> None:
         self._source = source
-        self._settings = settings
+        self._set(settings)
         self._schema = schema
         self._number = 0
         self._replaced = ReplacedSession(source)
@@ -266,7 +266,13 @@ class BatchWriter:
 
     def hint(self, make: MakeHints | None) -> None:
         """Execute the statements that `make` returns with each later batch of new runs."""
-        self._settings = msgspec.structs.replace(self._settings, make_hints=make)
+        self._set(msgspec.structs.replace(self._settings, make_hints=make))
+
+    def _set(self, settings: TransactionSettings) -> None:
+        first, rest = settings.limits.parts()
+        self._settings = settings
+        self._first = msgspec.structs.replace(settings, limits=first)
+        self._rest = msgspec.structs.replace(settings, limits=rest)
 
     def register(self) -> None:
         """Insert the saver's row in `writers`; remove rows not updated for 30 days."""
@@ -302,7 +308,8 @@ class BatchWriter:
         progress = BatchProgress(self._number)
 
         def work(connection: Connection[Any]) -> list[CommitOutcome]:
-            return run_batch(connection, batch, self._settings, progress, self._shapes)
+            settings = self._rest if progress.ended_holders else self._first
+            return run_batch(connection, batch, settings, progress, self._shapes)
 
         return self._repeat(work, progress)
 
@@ -338,7 +345,7 @@ class BatchWriter:
                 attempts.pause()
 
     def _end_holders(self, kind: ErrorKind, progress: BatchProgress) -> bool:
-        """End sessions of savers that hold locks of threads and idle; return whether any was.
+        """End sessions of savers that hold locks of threads and idle; return whether to wait again.
 
         A process that is suspended in the middle of a batch keeps the locks of its threads, and
         no other process could take its runs over. When it is resumed, it connects again and sends
@@ -347,15 +354,16 @@ class BatchWriter:
         if kind is not ErrorKind.BUSY or progress.skip_locked or progress.ended_holders:
             return False
         progress.ended_holders = True
+        waited_s, whole_s = self._first.limits.busy_s, self._settings.limits.busy_s
         with (
             suppress(psycopg.Error, StorageError),
             self._source.lease() as connection,
             connection.transaction(),
         ):
             self._use_schema(connection)
-            ended = connection.execute(_END_IDLE_HOLDERS, (self._settings.limits.lock_timeout,))
-            return ended.rowcount > 0
-        return False
+            ended = connection.execute(_END_IDLE_HOLDERS, (self._first.limits.lock_timeout,))
+            return ended.rowcount > 0 or waited_s < whole_s
+        return waited_s < whole_s
 
     def _use_schema(self, connection: Connection[Any]) -> None:
         connection.execute(USE_SCHEMA, self._settings.limits.within(self._settings.search_path))
@@ -381,7 +389,8 @@ WHERE a.wait_event_type = 'Client' AND a.xact_start IS NOT NULL
                 AND l.relation = 'threads'::regclass AND l.mode = 'RowShareLock')
 """
 """Ends sessions that hold locks of this schema's threads and have let the server wait for longer
-than the lock timeout, which no healthy batch does. Only those of the same role with the same
+than `IDLE_HOLDER_S`, or the lock timeout if it is shorter; the batch of such a session is sent
+again. Only those of the same role with the same
 application name: a person's `psql` is left alone.
 
 `idle_in_transaction_session_timeout` doesn't do this: the server ignores it in pipelines.

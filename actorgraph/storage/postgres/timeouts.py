@@ -17,6 +17,10 @@ SELECT set_config('search_path', %s, true), set_config('lock_timeout', %s, true)
        set_config('statement_timeout', %s, true)"""
 """The first statement of every transaction; its parameters are `Timeouts.within`."""
 
+IDLE_HOLDER_S = 1.0
+"""Seconds for which a session that has rows of threads locked may leave the server without its next
+statement. A batch is sent whole, so only a process that is suspended or overloaded needs longer."""
+
 _GRACE = 1.25
 """The client waits this many times longer for an answer than the server may work on it: so a slow
 statement ends by an error of the server, and the connection stays usable."""
@@ -34,6 +38,17 @@ class Timeouts(msgspec.Struct, frozen=True):
     busy_s: float = 5.0
     answer_s: float = 30.0
     reconnect_s: float = 30.0
+
+    def parts(self) -> "tuple[Timeouts, Timeouts]":
+        """Split the time for a lock: before idle holders are ended, and after that.
+
+        The first part is `IDLE_HOLDER_S` long, or all of it if it is no longer.
+        """
+        first = min(self.busy_s, IDLE_HOLDER_S)
+        rest = self.busy_s - first or self.busy_s
+        return msgspec.structs.replace(self, busy_s=first), msgspec.structs.replace(
+            self, busy_s=rest
+        )
 
     def within(self, search_path: str, *, patient: bool = False) -> tuple[str, str, str]:
         """The parameters of `USE_SCHEMA`.
