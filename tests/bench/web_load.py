@@ -3,7 +3,8 @@
 Each figure is of a server process of its own: uvicorn with one worker over SQLite or PostgreSQL, or
 `langgraph dev`. This process opens so many streams of runs at once, each of 10 steps and 20 custom
 chunks, and measures. CPU and memory are the server's, from /proc. Its event loop's stalls are
-those of a task that sleeps for 5 ms; those of `langgraph dev` are unknown.
+those of a task that sleeps for 5 ms; those of `langgraph dev` are unknown. The system has the
+`gc_threshold` that docs/embedding.md advises for thousands of runs.
 """
 
 import asyncio
@@ -81,7 +82,8 @@ from graph import builder
 
 kind, place, port = sys.argv[1:]
 saver = SqliteSaver(place) if kind == "sqlite" else PostgresSaver(place)
-system = ActorSystem({"steps": builder.compile(checkpointer=saver)}, saver=saver)
+graphs = {"steps": builder.compile(checkpointer=saver)}
+system = ActorSystem(graphs, saver=saver, gc_threshold=50_000)
 stalls = []
 
 

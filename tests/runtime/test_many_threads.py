@@ -10,7 +10,7 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver, SqliteSaver
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.run.supervisor import Supervisor
-from actorgraph.runtime.system.pace import AT_ONCE_MAX, Pace
+from actorgraph.runtime.system.pace import AT_ONCE_MAX, SAVES_MAX, Pace
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import in_a_row
 
@@ -135,6 +135,28 @@ class TestPace:
                 pace.over()
 
         assert order == ["over", "turn"]
+
+    async def test_no_turn_is_given_while_many_saves_wait(self):
+        """
+        A run that comes when `SAVES_MAX` saves wait for the store begins when there are fewer.
+        """
+        waiting, order = [SAVES_MAX], list[str]()
+
+        async def come() -> None:
+            await pace.turn(Gate())
+            order.append("turn")
+            group.cancel_scope.cancel()
+
+        with anyio.fail_after(PATIENCE_S):
+            async with anyio.create_task_group() as group:
+                pace = Pace(group, lambda: waiting[0])
+                group.start_soon(come)
+                for _ in range(AT_ONCE_MAX):
+                    await anyio.lowlevel.checkpoint()
+                order.append("fewer")
+                waiting[0] -= 1
+
+        assert order == ["fewer", "turn"]
 
     @pytest.mark.parametrize("how", ["opened", "closed"])
     async def test_every_waiter_continues(self, how: str):

@@ -137,7 +137,8 @@ class SystemActor:
         self.host, self.owner, self.group = host, owner, group
         self._keeping = host if self.keeps else None
         self._thread = threading.get_ident()
-        self.accept_pace, self.begin_pace = Pace(group), Pace(group, host.writer)
+        self.accept_pace = Pace(group)
+        self.begin_pace = Pace(group, lambda: host.writer.waiting)
 
     async def turn(self, if_busy: IfBusy, thread_id: str) -> None:
         """Wait until a run may be set up and submitted; returns at once on an idle event loop.

@@ -3,26 +3,29 @@
 Receives   gates, from tasks that are about to set a run up
 Sends      turns, in order of arrival: as many per iteration of the loop as keep it short
 Bounds     an iteration of the loop should take `ROUND_S`, with all its work; at most
-           `AT_ONCE_MAX` turns are taken at the same time; with a writer, no turn is given while a
-           whole batch waits to be stored. Runs that have begun are never held: ten thousand that
-           come at once delay only each other
+           `AT_ONCE_MAX` turns are taken at the same time; those of runs that begin are given only
+           while fewer than `SAVES_MAX` saves wait to be stored. Runs that have begun are never
+           held: ten thousand that come at once delay only each other
 Ends       with its group; then all waiting tasks get a turn
 """
 
 import time
 from collections import deque
+from collections.abc import Callable
 
 import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from actorgraph.runtime.mailbox import Gate, Mailbox
-from actorgraph.runtime.saver.persistence import BATCH_MESSAGES_MAX, PersistenceActor
 
 ROUND_S = 0.004
 """Seconds that an iteration of the event loop should take."""
 AT_ONCE_MAX = 64
 """Turns that are taken at the same time, at most."""
+SAVES_MAX = 64
+"""Saves that wait for the store while runs may begin, at most. Runs that only compute have one each
+nearly always, so about twice as many are open at a time; runs that wait in nodes have none."""
 LOOK_S = 0.001
 """Seconds until it looks again whether there is room."""
 
@@ -32,11 +35,11 @@ class Pace:
 
     Args:
         group: for its task.
-        writer: no turn is given while its queue is long; None for no such limit.
+        waiting_saves: returns how many saves wait to be stored; None for no such limit.
     """
 
-    def __init__(self, group: TaskGroup, writer: PersistenceActor | None = None) -> None:
-        self._writer = writer
+    def __init__(self, group: TaskGroup, waiting_saves: Callable[[], int] | None = None) -> None:
+        self._waiting_saves = waiting_saves
         self._waiting: deque[Gate] = deque()
         self._rounds: Mailbox[None] = Mailbox()
         self._fresh = True
@@ -78,7 +81,7 @@ class Pace:
     def _has_room(self) -> bool:
         if self._given >= AT_ONCE_MAX:
             return False
-        return self._writer is None or self._writer.waiting < BATCH_MESSAGES_MAX
+        return self._waiting_saves is None or self._waiting_saves() < SAVES_MAX
 
     def _watch_round(self) -> None:
         if self._fresh:  # the first one of this iteration: wake `_serve`, which notices the next
