@@ -19,7 +19,7 @@ from actorgraph.plan.schema import check_graph_name
 from actorgraph.ports import Dispatcher, Saver
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.actor import SystemActor
-from actorgraph.runtime.system.capacity import SystemLimits
+from actorgraph.runtime.system.capacity import SystemLimits, unopened_system
 from actorgraph.runtime.system.dispatch_actor import DispatchActor, DispatchPolicy
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
@@ -155,7 +155,8 @@ class SystemBase:
 
     @property
     def _host(self) -> Host:
-        assert self._actor.host is not None
+        if self._actor.host is None:
+            raise unopened_system()
         return self._actor.host
 
     async def _row(self, identity: bytes) -> RunRow | None:

@@ -43,10 +43,10 @@ from actorgraph.api.system.thread_finder import (
     thread_info,
     thread_query,
 )
-from actorgraph.errors import InvalidConfigError, RunNotFoundError, SystemClosedError, did_you_mean
+from actorgraph.errors import InvalidConfigError, RunNotFoundError, did_you_mean
 from actorgraph.errors.excerpts import names_text
 from actorgraph.ports import Dispatcher, Saver, Store
-from actorgraph.runtime.system.capacity import SystemLimits
+from actorgraph.runtime.system.capacity import SystemLimits, unopened_system
 from actorgraph.runtime.system.dispatch_actor import DispatchStatistics
 from actorgraph.runtime.system.journal import RING_EVENTS
 from actorgraph.runtime.system.stored_events import EventRetention
@@ -476,9 +476,7 @@ class ActorSystem(StoredRunMethods):
             SystemClosedError: the system is not open.
         """
         if self._actor.group is None:
-            raise SystemClosedError(
-                "the system is not open", do="use it inside its `async with` block"
-            )
+            raise unopened_system()
         self._actor.group.start_soon(function, *args)
 
     async def trim(self, older_than_s: float) -> None:

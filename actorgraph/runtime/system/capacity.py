@@ -40,6 +40,15 @@ def closed_system(*, closing: bool) -> SystemClosedError:
     )
 
 
+def unopened_system() -> SystemClosedError:
+    """The error of a system that is used before it was opened."""
+    return SystemClosedError(
+        "the system is not open",
+        do="use it inside `async with system:`; on a server, pass `lifespan=lambda app: "
+        "running(system)` to the application",
+    )
+
+
 def no_turn(
     thread_id: str, steps: tuple[LaneStep, ...], limits: SystemLimits
 ) -> ActorGraphError | None:
