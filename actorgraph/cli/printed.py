@@ -5,7 +5,8 @@ from typing import Any, Literal
 import msgspec
 
 Status = Literal["idle", "busy", "interrupted", "error"]
-"""busy: it has an open run. interrupted: it has tasks left. error: one of them has failed."""
+"""busy: it has an open run, and not one that only waits for its time. interrupted: it has tasks
+left. error: one of them has failed."""
 
 
 class ThreadLine(msgspec.Struct, frozen=True):

@@ -1,5 +1,6 @@
 """ThreadReader: reads threads, checkpoints and runs of a saver, with or without their graph."""
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +21,7 @@ from actorgraph.cli.printed import (
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.studio.saver_steps import snapshot_of
 from actorgraph.studio.steps import checkpoint_of, parent_of
+from actorgraph.superstep.scheduling import waits_for_time
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
 from actorgraph.values.ids import as_text
 from actorgraph.values.state_snapshot import StateSnapshot
@@ -64,13 +66,14 @@ class ThreadReader:
         return None if stored is None else snapshot_of(stored)
 
     async def open_runs(self, thread_ids: Sequence[str]) -> dict[str, RunRow]:
-        """Read the open runs of threads: thread id -> the newest."""
+        """Read the open runs of threads: id -> the newest; a delayed one if alone."""
         if not self.keeps_runs or not thread_ids:
             return {}
         rows: list[RunRow] = []
         for at in range(0, len(thread_ids), AT_ONCE):
             some = tuple(thread_ids[at : at + AT_ONCE])
             rows += await self.host.reader.ask(ListRuns(open_of=some))
+        rows.sort(key=lambda row: (has_thread(row), row.run))
         return {row.thread_id: row for row in rows}
 
     async def newest_first(self, prefix: str = "") -> list[str]:
@@ -102,10 +105,11 @@ class ThreadReader:
         head = await self.head(thread_id)
         graph = "" if run is None else run.graph
         if head is None:
-            return ThreadLine(thread_id, "busy" if run else "idle", -1, "", (), graph, {})
+            status = "busy" if has_thread(run) else "idle"
+            return ThreadLine(thread_id, status, -1, "", (), graph, {})
         return ThreadLine(
             thread_id,
-            thread_status(head, busy=run is not None),
+            thread_status(head, busy=has_thread(run)),
             step_of(head),
             head.created_at or "",
             head.next,
@@ -175,6 +179,11 @@ class ThreadReader:
         return await self.host.reader.ask(ListRuns(thread_id=thread_id, statuses=statuses))
 
 
+def has_thread(run: RunRow | None) -> bool:
+    """Whether a thread's open run, if it has one, doesn't only wait for its time."""
+    return run is not None and not waits_for_time(run, time.time_ns() // 1000)
+
+
 def place_of(thread_id: str) -> dict[str, Any]:
     """Return the config of a thread's own checkpoints, without those of subgraphs."""
     return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
@@ -224,7 +233,7 @@ def thread_state(thread_id: str, found: StateSnapshot, run: RunRow | None) -> Th
     """
     return ThreadShown(
         thread_id,
-        thread_status(found, busy=run is not None),
+        thread_status(found, busy=has_thread(run)),
         step_of(found),
         checkpoint_of(found),
         found.created_at or "",

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from actorgraph.errors import LeaseLostError, ThreadBusyError
-from actorgraph.superstep.scheduling import is_ahead
+from actorgraph.superstep.scheduling import is_ahead, waits_for_time
 from actorgraph.values.commits import Commit
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
@@ -114,19 +114,31 @@ def refused_claim(
     return None if ahead is None else _busy(commit.thread_id, ahead)
 
 
-def refused_row(put: PutRun, others: Iterable[OpenRun]) -> ThreadBusyError | None:
+def refused_row(put: PutRun, others: Iterable[OpenRun], now: int) -> ThreadBusyError | None:
     """Refuse a new run with `if_busy="reject"` if another system has an open run of the thread.
 
-    A run that is put for any worker has no owner: each open run of the thread is another's.
+    A run that is put for any worker has no owner: each open run of the thread is another's. Runs
+    whose time has not come don't hold their thread.
 
     Args:
         others: the open runs of the thread.
+        now: microseconds since 1970-01-01 UTC.
     Returns: the error; None if the run is accepted.
     """
     if put.if_busy != "reject":
         return None
     own = put.row.owner
-    busy = next((o for o in others if own is None or o.owner != own), None)
+    starts = put.row.due <= now
+    busy = next(
+        (
+            other
+            for other in others
+            if (own is None or other.owner != own)
+            # Delayed runs that an earlier version stored have the ids of now: they are ahead.
+            and (not waits_for_time(other, now) or (starts and other.run < put.row.run))
+        ),
+        None,
+    )
     return None if busy is None else _busy(put.thread_id, busy)
 
 

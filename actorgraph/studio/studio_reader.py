@@ -16,12 +16,11 @@ from actorgraph.studio.saver_steps import snapshot_of
 from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
 from actorgraph.studio.waterfall import TaskBar
 from actorgraph.values.state_snapshot import StateSnapshot
-from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.requests.endpoint import Server
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import NotFound
 from actorgraph.web.requests.thread_registry import GRAPH, thread_metadata_of
-from actorgraph.web.requests.thread_state import remove_thread, thread_status
+from actorgraph.web.requests.thread_state import is_busy, remove_thread, thread_status
 
 EMPTY = StateSnapshot({}, (), {}, None, None, None, (), ())
 
@@ -134,18 +133,18 @@ class StudioReader:
         if found is None:
             return None
         assert self.system is not None
-        open_runs = await self.system.runs(thread_id=thread_id, statuses=OPEN_STATUSES)
+        busy = await is_busy(self.system, thread_id)
         entry = ThreadEntry(
             thread_id,
             str(found.metadata.get(GRAPH) or ""),
-            "busy" if open_runs else "idle",
+            "busy" if busy else "idle",
             None,
             found.updated_at,
             dict(found.metadata),
-            bool(open_runs),
+            busy,
         )
         head = await self.head(entry)
-        status = thread_status(head, busy=bool(open_runs))
+        status = thread_status(head, busy=busy)
         return msgspec.structs.replace(entry, status=status, steps=_number(head))
 
     async def _stored_thread(self, thread_id: str) -> ThreadEntry | None:

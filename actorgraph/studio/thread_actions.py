@@ -116,9 +116,10 @@ async def free_stuck(call: StudioCall, entry: ThreadEntry) -> None:
 
 
 async def cancel(call: StudioCall) -> Response:
-    """Cancel the open runs of a thread."""
+    """Cancel the open runs of a thread, without those that wait for their times."""
     entry = await _admitted(call)
-    found = await call.must_write().runs(thread_id=entry.thread_id, statuses=("pending", "running"))
+    runs = await call.must_write().runs(thread_id=entry.thread_id, statuses=("pending", "running"))
+    found = [run for run in runs if not run.waits_for_time]
     with anyio.move_on_after(CANCEL_S):  # a node may take long to end; the page shows it then
         for run in found:
             await run.cancel("cancelled in the studio", wait=False)

@@ -97,6 +97,9 @@ def claimable(
 ) -> list[RunRow]:
     """The runs that may be claimed: open, due, without a living owner, and first of their thread.
 
+    The first of a thread is its open run with the lowest id. Ids have the time from which a run may
+    begin: a delayed run is behind all runs that were accepted before its time.
+
     Args:
         rows: the hinted runs, as stored.
         open_rows: all open runs of their threads.
@@ -115,11 +118,17 @@ def claimable(
     ]
 
 
-def following(open_rows: Iterable[RunRow]) -> list[RunRow]:
-    """The first open run of each thread, if no living system has it."""
+def following(open_rows: Iterable[RunRow], now: int) -> list[RunRow]:
+    """The first open run of each thread, if it is due and no living system has it.
+
+    One whose time has not come has a hint of its own for then.
+
+    Args:
+        now: microseconds since 1970-01-01 UTC.
+    """
     first: dict[str, RunRow] = {}
     for row in open_rows:
         known = first.get(row.thread_id)
         if known is None or row.run < known.run:
             first[row.thread_id] = row
-    return [row for row in first.values() if not row.alive]
+    return [row for row in first.values() if is_ready(row, now)]

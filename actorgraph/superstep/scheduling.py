@@ -156,10 +156,23 @@ def freed(lane: Lane) -> LaneDecision:
     return msgspec.structs.replace(lane, held=False), (BeginRun(lane.active),)
 
 
+def waits_for_time(row: OpenRun | RunRow, now: int) -> bool:
+    """Whether an open run waits for its time alone: it doesn't hold its thread.
+
+    A run that a living system has, or that has begun, holds it even if that system's clock is ahead
+    of this one's.
+
+    Args:
+        now: microseconds since 1970-01-01 UTC.
+    """
+    return row.due > now and not row.alive and not row.claimed
+
+
 def is_ahead(run: bytes, owner: bytes | None, other: OpenRun | RunRow) -> bool:
     """Whether an open run of another system comes before `run` on their thread.
 
-    Ids grow with time, so all processes see the runs of a thread in one order. A younger run that
+    Ids grow with time, so all processes see the runs of a thread in one order; the id of a delayed
+    run has the time at which it may begin, so that it is behind the runs of now. A younger run that
     is running elsewhere has the thread all the same. A system orders its own runs by its lanes.
 
     Args:
@@ -170,15 +183,21 @@ def is_ahead(run: bytes, owner: bytes | None, other: OpenRun | RunRow) -> bool:
     return other.run < run or (other.claimed and other.alive)
 
 
-def action_on_rival(if_busy: IfBusy, other: RunRow) -> Literal["wait", "end", "take_up"]:
+def action_on_rival(
+    if_busy: IfBusy, other: RunRow, *, delayed: bool = False
+) -> Literal["wait", "end", "take_up"]:
     """Choose what to do about a run of another system that is ahead of a waiting one.
 
     "end" asks its system to cancel it, or cancels it if that system is dead; "take_up" continues
     it here, because no other system may ever do so.
+
+    Args:
+        delayed: whether the waiting run was stored for later: what it replaces was asked to end
+            then, and runs that came since are waited for.
     """
     if other.cancel is not None:
         return "wait" if other.alive else "end"
-    if if_busy in ("interrupt", "rollback"):
+    if if_busy in ("interrupt", "rollback") and not delayed:
         return "end"
     return "wait" if other.alive else "take_up"
 

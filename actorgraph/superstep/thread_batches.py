@@ -32,7 +32,7 @@ class ThreadFacts(msgspec.Struct, frozen=True):
     """The facts about a thread by which a batch decides.
 
     Attributes:
-        busy: whether it has an open run.
+        busy: whether it has an open run that doesn't only wait for its time.
         exists: whether it has a checkpoint.
         input: whether it began with the batch's input.
         left: whether it has tasks left.

@@ -61,6 +61,17 @@ def run_id_of(milliseconds: int, key: str) -> RunId:
     return RunId(_TWO_WORDS.pack(high, low))
 
 
+def run_id_at(run: bytes, milliseconds: int) -> RunId:
+    """Make the id of a run that begins later: with its time, so that its place is among the runs
+    of that time.
+
+    Args:
+        run: the id of a run that begins at once; all but its time stays.
+        milliseconds: since 1970-01-01 UTC, 48 bits.
+    """
+    return RunId((milliseconds & 0xFFFFFFFFFFFF).to_bytes(6) + run[6:])
+
+
 def ticks_of(checkpoint: bytes) -> int:
     """Read the time in a UUIDv6, in 100 ns intervals since 1582-10-15."""
     high = int.from_bytes(checkpoint[:8], "big")

@@ -48,7 +48,8 @@ class RunRow(msgspec.Struct, frozen=True):
         cancel: the reason of a request to its owner to cancel it; None without a request.
         build: the build of the program that may run it; "" for every build.
         priority: runs with a higher one are offered to workers first.
-        due: microseconds since 1970-01-01 UTC before which it doesn't begin; 0 for at once.
+        due: microseconds since 1970-01-01 UTC before which it doesn't begin; 0 for at once. The
+            id has this time too, so that ids order the runs of a thread by when they may begin.
     """
 
     run: bytes
@@ -79,13 +80,15 @@ class OpenRun(msgspec.Struct, frozen=True):
     owner: bytes | None
     claimed: bool
     alive: bool
+    due: int = 0
 
 
 class PutRun(msgspec.Struct, frozen=True):
     """Store the row of a new run.
 
     Attributes:
-        if_busy: with "reject" it is refused if another system has an open run of the thread.
+        if_busy: with "reject" it is refused if another system has an open run of the thread, other
+            than runs whose time has not come.
     """
 
     row: RunRow
@@ -316,8 +319,9 @@ class OwnerRow(msgspec.Struct, frozen=True):
 class ListWaiting(msgspec.Struct, frozen=True):
     """Read open runs without a living owner that can begin now, oldest first: a list of `RunRow`.
 
-    Left out are runs that are not due yet, and runs with an older open run on their thread. The
-    rows come without their payloads.
+    Left out are runs that are not due yet, and runs with an older open run on their thread: one
+    with a lower id, which has the time from which a run may begin. The rows come without their
+    payloads.
 
     Attributes:
         graphs: only runs of these graphs.

@@ -11,7 +11,8 @@ from typing import Literal
 import msgspec
 
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
-"""busy: it has an open run. interrupted: it has tasks left. error: one of them has failed."""
+"""busy: it has an open run, and not one that only waits for its time. interrupted: it has tasks
+left. error: one of them has failed."""
 
 ThreadOrder = Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"]
 

@@ -126,7 +126,7 @@ async def _responses(
     """Read the states of threads together, which takes few transactions.
 
     Args:
-        busy: thread id -> whether it has an open run; default: that is looked up.
+        busy: thread id -> whether it is busy; default: that is looked up.
     """
     known = busy or {}
     found: dict[str, response_types.Thread] = {}

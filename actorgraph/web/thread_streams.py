@@ -148,7 +148,9 @@ class ThreadStream(Response):
             return "", []
         if run.thread_id != thread_id:
             return "", []
-        later = [one for one in await system.runs(thread_id=thread_id) if one.id > run.id]
+        # Those that wait for their times come when this system takes them up.
+        runs = await system.runs(thread_id=thread_id)
+        later = [one for one in runs if one.id > run.id and not one.waits_for_time]
         return run.id, [(run, offset_of(offset)), *((one, 0) for one in later)]
 
     def _of(self, run: Run, after: int) -> AsyncGenerator[bytes]:

@@ -23,13 +23,12 @@ from actorgraph.errors import (
     SerializationError,
     UnknownInterruptError,
 )
-from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.requests import bodies
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint, convert_to, with_graph
 from actorgraph.web.requests.jsonable import to_plain
 from actorgraph.web.requests.problems import HttpProblem, Unprocessable
 from actorgraph.web.requests.thread_registry import GRAPH, graph_that_wrote
-from actorgraph.web.requests.thread_state import checkpoint_config, config_of
+from actorgraph.web.requests.thread_state import checkpoint_config, config_of, is_busy
 from actorgraph.web.run_start import start_run
 from actorgraph.web.wire.wire_events import WIRE_MODES
 from actorgraph.web.wire_streams import first_number
@@ -242,7 +241,7 @@ async def _check_answers(call: ApiCall, answers: Json) -> None:
     """
     assert call.thread is not None
     system, thread = call.server.system, call.thread
-    if await system.runs(thread_id=thread.thread_id, statuses=OPEN_STATUSES):
+    if await is_busy(system, thread.thread_id):
         return
     config = config_of(thread.thread_id, {})
     state = await with_graph(call, thread, lambda graph: graph.aget_state(config))

@@ -116,9 +116,13 @@ async def _runs(call: ApiCall, since: int | None) -> AsyncGenerator[RunInThread]
 
 
 async def _known_runs(call: ApiCall, since: int | None) -> list[RunInThread]:
-    """Return the runs that a subscription begins with: from `since` on, else the newest ones."""
+    """Return the runs that a subscription begins with: from `since` on, else the newest ones.
+
+    Without those that wait for their times: they come when this system takes them up.
+    """
     runs = await call.server.system.runs(thread_id=call.thread_id)
-    firsts = first_numbers([run.created_at for run in runs])
+    runs = [run for run in runs if not run.waits_for_time]
+    firsts = first_numbers([run.due_at or run.created_at for run in runs])
     after = -1 if since is None else since
     begin = _oldest_wanted(runs) if since is None else max(0, bisect_right(firsts, since) - 1)
     pairs = zip(runs[begin:], firsts[begin:], strict=True)
@@ -137,7 +141,7 @@ async def first_number(call: ApiCall, run: Run) -> int:
     """Return the number below that of a run's first event."""
     runs = await call.server.system.runs(thread_id=run.thread_id)
     earlier = [one for one in runs if one.id < run.id]
-    return first_numbers([one.created_at for one in (*earlier, run)])[-1]
+    return first_numbers([one.due_at or one.created_at for one in (*earlier, run)])[-1]
 
 
 async def _of_run(

@@ -8,6 +8,7 @@ import pytest
 from actorgraph import InMemorySaver
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.errors import StorageBusyError, UnknownTypeError
+from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.persistence import PersistenceActor
 from actorgraph.superstep.dispatching import following
 from actorgraph.values.ids import as_bytes
@@ -26,7 +27,7 @@ async def by_hint(system: Any, row: Any) -> None:
 async def by_thread(system: Any, row: Any) -> None:
     """Take a run up as the next of its thread."""
     rows = await system._host.reader.ask(ListRuns(open_of=(row.thread_id,)))  # noqa: SLF001
-    await system._dispatch._claim_of(following(rows), rows)  # noqa: SLF001 - one path
+    await system._dispatch._claim_of(following(rows, microseconds_now()), rows)  # noqa: SLF001 - one path
 
 
 async def by_recovery(system: Any, row: Any) -> None:

@@ -1,5 +1,6 @@
 """Every saver that keeps runs and the requests of ActorSystems."""
 
+import time
 from typing import Any
 
 import msgspec
@@ -460,3 +461,42 @@ class TestWaitingRuns:
 
         assert kinds(both + later) == [Committed, ThreadBusyError, ThreadBusyError]
         assert [r.run[0] for r in await runs(port)] == [1]
+
+    async def test_runs_that_wait_for_their_times_are_in_the_way_of_none(self, port):
+        """
+        A run with "reject" is stored beside them, in their batch too; a later one beside that too.
+        """
+
+        def rejecting(number: int, owner: bytes | None, **columns: Any) -> PutRun:
+            made = msgspec.structs.replace(row(bytes([number]) * 16, owner, **columns), attempts=0)
+            return PutRun(made, "t", if_busy="reject")
+
+        await port.commit([RenewOwner(ONE, HOUR_S)])
+        tomorrow, after = time.time_ns() // 1000 + 86_400_000_000, 2**52
+        first = await port.commit([rejecting(9, None, due=tomorrow)])
+        second = await port.commit([rejecting(8, None, due=after), rejecting(2, ONE)])
+        third = await port.commit([rejecting(7, None, due=after), rejecting(3, None)])
+        begins = await port.commit([claim(b"\2" * 16, None, point(1), owner=ONE)])
+        over = await port.commit([rejecting(4, TWO, due=1), rejecting(5, TWO)])
+
+        assert kinds(first + second) == [Committed] * 3
+        assert kinds(third) == [ThreadBusyError, ThreadBusyError]
+        assert kinds(begins) == [Committed]
+        assert kinds(over) == [ThreadBusyError, ThreadBusyError]
+
+    async def test_a_run_whose_time_has_come_is_in_the_way(self, port):
+        """
+        So is one of an earlier version, whose id puts it in front of the new one.
+        """
+
+        def rejecting(number: int) -> PutRun:
+            return msgspec.structs.replace(free(number, "t"), if_busy="reject")
+
+        past = await port.commit([free(1, "t", due=1), rejecting(2)])
+        old = await port.commit([free(4, "u", due=2**52)])
+        behind = msgspec.structs.replace(free(5, "u"), if_busy="reject")
+        front = msgspec.structs.replace(free(3, "u"), if_busy="reject")
+        both = await port.commit([behind, front])
+
+        assert kinds(past) == [Committed, ThreadBusyError]
+        assert kinds(old + both) == [Committed, ThreadBusyError, Committed]

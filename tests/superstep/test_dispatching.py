@@ -16,6 +16,7 @@ from actorgraph.superstep.dispatching import (
 )
 from actorgraph.superstep.scheduling import Share
 from actorgraph.values.dispatch import RESCUE, hint_of, queue_of
+from actorgraph.values.ids import run_id_at, run_id_of
 from actorgraph.values.systems import RunRow
 
 OWNER = b"o" * 16
@@ -72,7 +73,7 @@ class TestClaimable:
         found = claimable(rows, rows, Share({"g"}), 0)
         oldest = {t: min(n for n, other in pairs if other == t) for _, t in pairs}
         assert {one.thread_id: one.run[0] for one in found} == oldest
-        assert {one.run for one in following(rows)} == {one.run for one in found}
+        assert {one.run for one in following(rows, 0)} == {one.run for one in found}
 
     def test_a_thread_that_a_living_system_has(self):
         """
@@ -80,7 +81,56 @@ class TestClaimable:
         """
         first, second = row(1, owner=OWNER, alive=True), row(2)
         assert claimable([second], [first, second], Share({"g"}), 0) == []
-        assert following([second, first]) == []
+        assert following([second, first], 0) == []
+
+
+MINUTE = 60_000_000
+TIMES = st.tuples(st.integers(0, 9), st.integers(0, 9))
+"""The minute in which a run is accepted, and for how many it is delayed."""
+
+
+def accepted(number: int, minute: int, delay: int) -> RunRow:
+    """A run of thread "t", with the id that a system gives it."""
+    made = run_id_of(minute * 60_000, str(number))
+    due = (minute + delay) * MINUTE if delay else 0
+    identity = run_id_at(made, due // 1000) if due else made
+    return msgspec.structs.replace(row(0), run=identity, created=minute * MINUTE, due=due)
+
+
+class TestDelays:
+    @given(st.lists(TIMES, min_size=1, max_size=8), st.integers(0, 20))
+    def test_a_delayed_run_holds_its_thread_from_its_time_on(self, pairs, minute):
+        """
+        Of the runs whose time has come one is claimed, the first of them, whatever else is to come.
+        """
+        now = minute * MINUTE
+        rows = [accepted(n, *pair) for n, pair in enumerate(pairs) if pair[0] <= minute]
+        due = [one for one in rows if one.due <= now]
+        found = claimable(rows, rows, Share({"g"}), now)
+
+        assert len(found) == bool(due)
+        assert following(rows, now) == found
+        for one in found:
+            begins = max(one.created, one.due)
+            assert begins == min(max(other.created, other.due) for other in due)
+
+    def test_what_is_running_is_waited_for(self):
+        """
+        A run whose time comes while another one goes on waits, also if that one's system is dead.
+        """
+        late, running = accepted(1, 0, 5), accepted(2, 3, 0)
+        for alive in (True, False):
+            begun = msgspec.structs.replace(running, owner=OWNER, alive=alive, claimed=True)
+            assert late not in claimable([late, begun], [late, begun], Share({"g"}), 9 * MINUTE)
+            assert following([late, begun], 9 * MINUTE) == ([] if alive else [begun])
+
+    def test_the_id_keeps_its_chance_and_its_bucket(self):
+        """
+        Two runs for the same time have two ids, which still say where their threads are.
+        """
+        one, two = run_id_of(1, "one"), run_id_of(2, "two")
+        assert [run_id_at(one, 9)[:6], run_id_at(one, 9)[6:]] == [bytes(5) + b"\x09", one[6:]]
+        assert run_id_at(one, 9) != run_id_at(two, 9)
 
 
 class TestRoom:

@@ -27,6 +27,7 @@ from actorgraph.superstep.scheduling import (
     next_misfit,
     replacement_reason,
     taken_up,
+    waits_for_time,
 )
 from actorgraph.values.systems import OpenRun, RunRow
 
@@ -219,6 +220,31 @@ class TestHeld:
         It is waited for, asked to end once, or taken up where no system has it any more.
         """
         assert action_on_rival(if_busy, row(alive=alive, cancel=cancel)) == way
+
+    @pytest.mark.parametrize("if_busy", ["enqueue", "interrupt", "rollback"])
+    def test_a_delayed_run_ends_nothing_at_its_time(self, if_busy):
+        """
+        Runs that came while it waited are waited for; those that it has replaced were asked before.
+        """
+        assert action_on_rival(if_busy, row(alive=True, cancel=None), delayed=True) == "wait"
+        assert action_on_rival(if_busy, row(alive=False, cancel=None), delayed=True) == "take_up"
+        assert action_on_rival(if_busy, row(alive=False, cancel="x"), delayed=True) == "end"
+
+    @pytest.mark.parametrize(
+        ("due", "alive", "claimed", "waits"),
+        [
+            (0, False, False, False),
+            (100, False, False, False),
+            (101, False, False, True),
+            (101, True, False, False),
+            (101, False, True, False),
+        ],
+    )
+    def test_a_run_whose_time_is_to_come_holds_nothing(self, due, alive, claimed, waits):
+        """
+        Unless a system whose clock is ahead has it, or it has begun there.
+        """
+        assert waits_for_time(OpenRun(A, None, claimed, alive, due), 100) is waits
 
 
 class TestMisfits:

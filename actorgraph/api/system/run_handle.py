@@ -22,6 +22,7 @@ from actorgraph.errors import (
     RunNotFoundError,
     SlowReaderError,
 )
+from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.job import Job
@@ -134,6 +135,14 @@ class Run(Generic[OwnResultT]):
     def due_at(self) -> datetime | None:
         """Before this it doesn't begin; None if it may begin at once."""
         return _due_at(self._job.row)
+
+    @property
+    def waits_for_time(self) -> bool:
+        """Whether `due_at` is to come; until then the thread's other runs go on without it."""
+        due_at = self.due_at
+        if due_at is None or self.status != "pending":
+            return False
+        return due_at.timestamp() * 1e6 > microseconds_now()
 
     async def arguments(self) -> RunArguments:
         """Read the arguments with which it was started.

@@ -27,15 +27,15 @@ from actorgraph.api.system.run_arguments import (
 from actorgraph.api.system.run_handle import Run, RunAccess, StoredRun
 from actorgraph.api.system.run_search import RunPage, SystemOwner, fits, run_query, system_owner
 from actorgraph.errors import CheckpointError, InvalidConfigError
-from actorgraph.runtime.clock import microseconds_now
+from actorgraph.runtime.clock import IDS, microseconds_now
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.capacity import full, too_busy
 from actorgraph.runtime.system.dispatch_actor import DispatchActor
 from actorgraph.runtime.system.sampling import StatisticsSample
 from actorgraph.runtime.system.stored_events import read_page
 from actorgraph.runtime.system.stored_reader import POLL_S
-from actorgraph.superstep.scheduling import RefuseFull, replacement_reason
-from actorgraph.values.ids import as_text, run_id_of
+from actorgraph.superstep.scheduling import RefuseFull, replacement_reason, waits_for_time
+from actorgraph.values.ids import as_text, run_id_at, run_id_of
 from actorgraph.values.systems import (
     AskCancel,
     IfBusy,
@@ -158,15 +158,19 @@ class StoredRunMethods(LifecycleMethods):
             if_busy=if_busy,
         )
         row, looked = self._free_row(call, options, identity), time.monotonic()
+        if row.due and not new:
+            await self._check_delayed(row)
         requests: list[PutRun | AskCancel] = [PutRun(row, thread_id, len(row.payload), if_busy)]
         replaces = if_busy in ("interrupt", "rollback") and not new
+        # A delayed run replaces what is there now; others that wait for their times stay.
+        before = min(row.run, IDS.run())
         if replaces:
             reason = replacement_reason(row.run)
-            requests.append(AskCancel(row.run, thread_id, reason, earlier=True))
+            requests.append(AskCancel(before, thread_id, reason, earlier=True))
         # Handed over at once, so that they are one transaction.
         await self._host.writer.store(*requests)
         if replaces:
-            await self._end_earlier(row)
+            await self._end_earlier(row, before)
         if self._dispatcher is not None and not self._dispatcher.in_commit:
             assert dispatch is not None
             await dispatch.hand_over([row])
@@ -174,15 +178,18 @@ class StoredRunMethods(LifecycleMethods):
             self._take_up_when_due(row)
         return self._stored(row, looked)
 
-    async def _end_earlier(self, row: RunRow) -> None:
+    async def _end_earlier(self, row: RunRow, before: bytes) -> None:
         """End the runs that a stored run replaces: wake their systems, or end them here.
 
         An error is only logged: the run is stored, and so is that these are to be cancelled.
+
+        Args:
+            before: the ids of these are lower.
         """
         try:
             rows: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(row.thread_id,)))
             for old in rows:
-                if old.run < row.run:
+                if old.run < before:
                     await self._end_row(old, replacement_reason(row.run))
         except CheckpointError as error:
             log_event("warning", "dispatch.failed", where="end_earlier", error=repr(error))
@@ -203,21 +210,34 @@ class StoredRunMethods(LifecycleMethods):
         dispatch.stored_since += 1
         if not thread_id or if_busy != "enqueue":
             return
-        before: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(thread_id,)))
+        now = microseconds_now()
+        rows: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(thread_id,)))
+        before = [row for row in rows if not waits_for_time(row, now)]
         if len(before) > limits.max_waiting:
             self._actor.refused += 1
             raise full(thread_id, RefuseFull(len(before) - 1), limits)
+
+    async def _check_delayed(self, row: RunRow) -> None:
+        """Refuse a delayed run if too many of its thread wait for their times."""
+        limits, now = self._actor.limits, microseconds_now()
+        rows: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(row.thread_id,)))
+        delayed = {other.run for other in rows if waits_for_time(other, now)}
+        if row.run not in delayed and len(delayed) >= limits.max_waiting:
+            self._actor.refused += 1
+            raise full(row.thread_id, RefuseFull(len(delayed)), limits)
 
     def _free_row(
         self, call: StartCall, options: StartOptions, identity: bytes | None = None
     ) -> RunRow:
         """Make the row of a run that any worker may claim."""
         row = self._job(call).row
+        delay_s = options.get("delay_s", 0.0)
+        due = row.created + int(delay_s * 1e6) if delay_s else 0
+        if identity is None and due:
+            identity = run_id_at(row.run, due // 1000)
         if identity is not None:
             payload = payload_of(self._graph(call.name), call, identity)
             row = msgspec.structs.replace(row, run=identity, payload=payload)
-        delay_s = options.get("delay_s", 0.0)
-        due = row.created + int(delay_s * 1e6) if delay_s else 0
         row = self._routed(row, options)
         return msgspec.structs.replace(row, owner=None, attempts=0, due=due)
 

@@ -19,6 +19,7 @@ from actorgraph.errors import SystemBusyError, ThreadBusyError
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.system.job import LEASE_LOST, Job
 from actorgraph.runtime.system.stored_reader import POLL_S
+from actorgraph.superstep.scheduling import waits_for_time
 from actorgraph.superstep.thread_batches import ThreadFacts
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, Interrupted, Succeeded
@@ -74,9 +75,13 @@ class SystemThreads(GraphThreads):
         }
 
     async def _open_runs(self, thread_ids: Sequence[str]) -> list[RunRow]:
-        """Read the open runs of threads: the store's, else those of this system alone."""
+        """Read the open runs of threads: the store's, else those of this system alone.
+
+        Without those that wait for their times.
+        """
         if self._system.rows is not None:
-            return await self._system.rows(thread_ids)
+            rows, now = await self._system.rows(thread_ids), microseconds_now()
+            return [row for row in rows if not waits_for_time(row, now)]
         return [job.row for one in thread_ids for job in self._open_jobs(one)]
 
     def _open_jobs(self, thread_id: str) -> list[Job]:
@@ -143,7 +148,7 @@ class SystemThreads(GraphThreads):
             if not rows:
                 return took_over
             row = rows[0]
-            waits = row.alive or row.due > microseconds_now() or self._system.dispatches
+            waits = row.alive or self._system.dispatches
             if not waits and await self._system.take_up(row) is not None:
                 took_over = True
                 continue

@@ -17,8 +17,10 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import FormatVersionError, InvalidConfigError, did_you_mean
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
+from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.savers.thread_facts import facts_of
+from actorgraph.superstep.scheduling import waits_for_time
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
 from actorgraph.values.retention import ListThreads
 from actorgraph.values.state_snapshot import StateSnapshot
@@ -52,8 +54,8 @@ class ThreadInfo(msgspec.Struct, frozen=True):
 
     Attributes:
         graph: the name of the graph that wrote its state; "" if it is none of the system's.
-        status: "busy" with an open run, "interrupted" with tasks left, "error" if one of them has
-            failed, else "idle".
+        status: "busy" with an open run whose time has come, "interrupted" with tasks left, "error"
+            if one of them has failed, else "idle".
         steps: the step of its newest checkpoint; -1 without one.
         created_at: when it was registered over HTTP, else when it was found first.
         updated_at: when its metadata or its state was changed.
@@ -292,13 +294,17 @@ class ThreadFinder:
         runs: list[RunRow] = []
         if self._keeps and thread_ids:
             runs = await self._host().reader.ask(ListRuns(open_of=tuple(thread_ids)))
-        busy = {run.thread_id: run for run in runs}
+        newest = {run.thread_id: run for run in runs}
+        now = microseconds_now()
+        busy = {run.thread_id for run in runs if not waits_for_time(run, now)}
         found: dict[str, tuple[ThreadRow | None, tuple[ThreadFact, ...]]] = {}
         errors: list[Exception] = []
 
         async def read(thread_id: str) -> None:
             try:
-                found[thread_id] = await self._read_one(thread_id, busy.get(thread_id))
+                found[thread_id] = await self._read_one(
+                    thread_id, newest.get(thread_id), busy=thread_id in busy
+                )
             except Exception as error:  # noqa: BLE001 - raised below, alone
                 errors.append(error)
 
@@ -310,7 +316,7 @@ class ThreadFinder:
         return found
 
     async def _read_one(
-        self, thread_id: str, run: RunRow | None
+        self, thread_id: str, run: RunRow | None, *, busy: bool
     ) -> tuple[ThreadRow | None, tuple[ThreadFact, ...]]:
         newest, broken = None, False
         try:
@@ -330,7 +336,7 @@ class ThreadFinder:
                 snapshot = await graph.aget_state({"configurable": {"thread_id": thread_id}})
             except (*UNREADABLE, *DAMAGED):
                 broken = True
-        status = "error" if broken else _status(snapshot, busy=run is not None)
+        status = "error" if broken else _status(snapshot, busy=busy)
         made = newest.row.created if newest else run.created if run else 0
         known = thread_metadata_of(name) if name in self._graphs else {}
         row = ThreadRow(

@@ -146,12 +146,12 @@ async def _cancel(db: str | None, thread: str, reason: str) -> CancelledRuns:
     import anyio
 
     from actorgraph.cli.places import database_named, open_saver
-    from actorgraph.cli.thread_reader import ThreadReader, run_info
+    from actorgraph.cli.thread_reader import ThreadReader, has_thread, run_info
     from actorgraph.values.systems import OPEN_STATUSES, AskCancel, ListRuns
 
     async with open_saver(database_named(db), read_only=False, create=False) as saver:
         reader = ThreadReader(saver)
-        rows = await reader.runs(thread)
+        rows = [row for row in await reader.runs(thread) if has_thread(row)]
         if not rows:
             raise CommandError(
                 f"thread {thread!r} has no open run of an ActorSystem",

@@ -81,15 +81,16 @@ async def _follow(
 ) -> AsyncGenerator[TailLine]:
     import anyio
 
-    from actorgraph.cli.thread_reader import checkpoint_line
+    from actorgraph.cli.thread_reader import checkpoint_line, has_thread
 
     await reader.must_find(thread)
     seen, ended = "", ""
     events = _Events(reader, thread)
     while True:
         # Runs first: one that ends meanwhile is noticed at the next look, with all of its steps.
-        open_runs = await reader.open_runs([thread])
-        for line in await events.read(open_runs.get(thread)):
+        run = (await reader.open_runs([thread])).get(thread)
+        busy = has_thread(run)
+        for line in await events.read(run if busy else None):
             yield line
         steps = await _newer(reader, thread, seen, last)
         for step in reversed(steps):
@@ -97,7 +98,7 @@ async def _follow(
             if line.checkpoint_id != seen:
                 yield TailLine(line.created_at, "checkpoint", _text_of(line), line)
                 seen = line.checkpoint_id
-        ending = "" if open_runs or not steps else _ending_of(steps[0])
+        ending = "" if busy or not steps else _ending_of(steps[0])
         if ending and ending != ended:
             yield TailLine("", "end", ending)
         ended = ending

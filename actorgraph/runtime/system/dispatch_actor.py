@@ -310,7 +310,7 @@ class DispatchActor:
             await pace.wait()
             threads = _taken(self._ended)
             open_rows = await self._host.reader.ask(ListRuns(open_of=threads))
-            due = following(open_rows)
+            due = following(open_rows, microseconds_now())
             await self._claim_of(within_slots(due, *self._room()), open_rows)
             left = {row.run for row in due} - self._actor.jobs.keys()
             await self._announce([row for row in due if row.run in left])
@@ -365,7 +365,7 @@ class DispatchActor:
         self.changed(row.run)
         try:
             open_rows = await self._host.reader.ask(ListRuns(open_of=(row.thread_id,)))
-            await self._announce(following(open_rows))
+            await self._announce(following(open_rows, microseconds_now()))
         except Exception as error:  # noqa: BLE001 - the end is stored
             log_event("warning", "dispatch.failed", where="announce", error=repr(error))
 

@@ -152,7 +152,7 @@ class TurnWatch:
         elif not ahead:
             self._actor.free(job)
         for row in ahead:
-            match action_on_rival(job.if_busy, row):
+            match action_on_rival(job.if_busy, row, delayed=job.row.due > 0):
                 case "end":
                     await self._end(row, row.cancel or replacement_reason(job.id))
                 case "take_up":

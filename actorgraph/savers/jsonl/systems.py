@@ -7,6 +7,7 @@ Compacts  when most lines are obsolete, or when payloads were re-encrypted
 """
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -263,7 +264,8 @@ class Stage:
             if refused is not None:
                 return Refused(refused)
         if isinstance(request, PutRun):
-            busy = refused_row(request, self._open_runs(request.thread_id))
+            others, now = self._open_runs(request.thread_id), time.time_ns() // 1000
+            busy = refused_row(request, others, now)
             if busy is not None:
                 return Refused(busy)
             # Stored without `if_busy`: replaying the log must not judge it again.
@@ -309,7 +311,8 @@ class Stage:
     def _open_runs(self, thread_id: str) -> list[OpenRun]:
         found = self._memory.open_runs(thread_id)
         for row in self._put.get(thread_id, ()):
-            found.append(OpenRun(row.run, row.owner, row.claimed, self._memory.is_alive(row.owner)))
+            alive = self._memory.is_alive(row.owner)
+            found.append(OpenRun(row.run, row.owner, row.claimed, alive, row.due))
         return [
             msgspec.structs.replace(
                 one,

@@ -204,10 +204,11 @@ class MemoryBackend:
             if refusal is None:
                 self._threads[request.thread_id] = made
             return refusal or Committed()
+        if isinstance(request, DeleteThread):  # its runs too that have not begun
+            self._systems.forget_thread(request.thread_id)
         if thread is None:
             return Committed()
         if isinstance(request, DeleteThread):
-            self._systems.forget_thread(request.thread_id)
             # The epoch outlives the data and rises, so that a run that is still going on is
             # refused and can't bring deleted data back.
             emptied = ThreadState(request.thread_id, epoch=thread.state.epoch + 1)

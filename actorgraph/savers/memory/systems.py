@@ -74,7 +74,7 @@ class MemorySystems:
     def open_runs(self, thread_id: str) -> list[OpenRun]:
         """The open runs of a thread, oldest first."""
         return [
-            OpenRun(run, row.owner, row.claimed, self.is_alive(row.owner))
+            OpenRun(run, row.owner, row.claimed, self.is_alive(row.owner), row.due)
             for run in sorted(self._open.get(thread_id, ()))
             for row in (self._runs[run],)
         ]
@@ -158,7 +158,8 @@ class MemorySystems:
 
     def _put(self, request: PutRun) -> CommitOutcome:
         row = request.row
-        refused = refused_row(request, self.open_runs(row.thread_id))
+        now = time.time_ns() // 1000
+        refused = refused_row(request, self.open_runs(row.thread_id), now)
         if refused is not None:
             return Refused(refused)
         if row.run not in self._runs:

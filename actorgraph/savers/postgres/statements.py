@@ -324,7 +324,8 @@ FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[]) AS w (owner, epoch, thread)
 WHERE t.thread = w.thread
 """
 SELECT_OPEN: LiteralString = """
-SELECT s.thread_id, s.run, s.owner, s.claimed, coalesce(o.lease_until > clock_timestamp(), false)
+SELECT s.thread_id, s.run, s.owner, s.claimed, coalesce(o.lease_until > clock_timestamp(), false),
+       s.due
 FROM unnest(%s::text[]) AS w (thread_id)
 CROSS JOIN LATERAL (
     SELECT r.* FROM system_runs r

@@ -5,6 +5,7 @@ group of requests at once: see `OwnedRows`. Rare ones are carried out one by one
 `apply_request`.
 """
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, LiteralString
 
@@ -155,13 +156,14 @@ class OwnedRows:
     def _add_row(self, request: PutRun) -> CommitOutcome:
         row = request.row
         open_runs = self._open.setdefault(row.thread_id, {})
-        refused = refused_row(request, open_runs.values())
+        refused = refused_row(request, open_runs.values(), time.time_ns() // 1000)
         if refused is not None:
             return Refused(refused)
         self._owners.setdefault(row.run, row.owner)
         # Alive without asking: requests of this batch come from systems of this process.
         alive = row.owner is not None
-        open_runs.setdefault(row.run, OpenRun(row.run, row.owner, row.claimed, alive=alive))
+        known = OpenRun(row.run, row.owner, row.claimed, alive, row.due)
+        open_runs.setdefault(row.run, known)
         self.put.append(row)
         self._inserted.append(_columns(row))
         return Committed()

@@ -49,7 +49,7 @@ LEASE_THREAD = "UPDATE threads SET owner = ?, epoch = ? WHERE thread = ?"
 SELECT_THREAD_OWNER = "SELECT owner FROM threads WHERE thread = ?"
 SELECT_LEASE = f"SELECT 1 FROM owners WHERE owner = ? AND lease_until > {_NOW}"  # noqa: S608
 SELECT_OPEN = f"""
-SELECT s.run, s.owner, s.claimed, coalesce(o.lease_until > {_NOW}, 0)
+SELECT s.run, s.owner, s.claimed, coalesce(o.lease_until > {_NOW}, 0), CAST(s.metadata AS INTEGER)
 FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner
 WHERE s.thread_id = ? AND s.status IN ('pending', 'running') ORDER BY s.run
 """  # noqa: S608 - the only thing put in is the constant above

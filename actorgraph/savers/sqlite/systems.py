@@ -5,6 +5,7 @@ clock, not their own.
 """
 
 import sqlite3
+import time
 from typing import Any
 
 import msgspec
@@ -66,7 +67,8 @@ class BatchSystemRuns(msgspec.Struct):
     def put(self, connection: sqlite3.Connection, request: PutRun) -> CommitOutcome:
         """Accept a new run, or refuse it with `if_busy="reject"` where its thread is busy."""
         if request.if_busy == "reject":
-            refused = refused_row(request, self._open_runs(connection, request.thread_id))
+            others = self._open_runs(connection, request.thread_id)
+            refused = refused_row(request, others, time.time_ns() // 1000)
             if refused is not None:
                 return Refused(refused)
         row = request.row
@@ -106,10 +108,10 @@ class BatchSystemRuns(msgspec.Struct):
         rows = [tuple(row) for row in found]
         for row in self.new.get(thread_id, {}).values():
             alive = connection.execute(sql.SELECT_LEASE, (row.owner,)).fetchone()
-            rows.append((row.run, row.owner, row.claimed, alive is not None))
+            rows.append((row.run, row.owner, row.claimed, alive is not None, row.due))
         return [
-            OpenRun(run, owner, bool(claimed) or run in self.begun, bool(alive))
-            for run, owner, claimed, alive in rows
+            OpenRun(run, owner, bool(claimed) or run in self.begun, bool(alive), due)
+            for run, owner, claimed, alive, due in rows
             if run not in self.finished
         ]
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_finder import thread_status
 from actorgraph.errors import InvalidConfigError, RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
@@ -80,13 +81,10 @@ async def thread_response(
     """Return a thread with its status and newest values.
 
     Args:
-        busy: whether it has an open run; None if that is to be looked up.
+        busy: whether it has an open run whose time has come; None if that is to be looked up.
     """
     if busy is None:
-        open_runs = await call.server.system.runs(
-            thread_id=thread.thread_id, statuses=OPEN_STATUSES
-        )
-        busy = bool(open_runs)
+        busy = await is_busy(call.server.system, thread.thread_id)
     broken: str | None = None
     try:
         config = config_of(thread.thread_id, {})
@@ -108,6 +106,12 @@ async def thread_response(
         interrupts=pending_interrupts(snapshot),
         error=broken or (failed[0] if failed else None),
     )
+
+
+async def is_busy(system: ActorSystem, thread_id: str) -> bool:
+    """Whether a thread has an open run; runs that wait for their times don't count."""
+    runs = await system.runs(thread_id=thread_id, statuses=OPEN_STATUSES)
+    return any(not run.waits_for_time for run in runs)
 
 
 async def remove_thread(server: Server, thread_id: str) -> None:

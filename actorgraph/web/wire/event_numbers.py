@@ -2,8 +2,8 @@
 
 A run numbers its events itself, from 1. The protocol wants one number per thread, the same in
 every process and after every restart, so that a client can continue after the last one that it
-has. It is computed from stored data alone: the second in which a run was accepted, then the event's
-place in the run.
+has. It is computed from stored data alone: the second in which a run was accepted, or from which a
+delayed one may begin, then the event's place in the run.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def first_numbers(accepted: Sequence[datetime]) -> list[int]:
     each second between the two.
 
     Args:
-        accepted: when the runs were accepted, oldest first.
+        accepted: when the runs were accepted, or may begin, oldest first.
     """
     found: list[int] = []
     second = -1

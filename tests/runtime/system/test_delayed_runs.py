@@ -5,11 +5,17 @@ from datetime import UTC, datetime, timedelta
 import anyio
 import pytest
 
-from actorgraph import ActorSystem, SqliteSaver, ThreadBusyError
-from actorgraph.errors import InvalidConfigError
-from tests.support.gates import PATIENCE_S
-from tests.support.graphs import in_a_row, writer
+from actorgraph import ActorSystem, SqliteSaver, SystemBusyError, ThreadBusyError
+from actorgraph.errors import InvalidConfigError, RunNotFoundError
+from actorgraph.runtime.system import peers
+from tests.support.gates import PATIENCE_S, Turnstile
+from tests.support.graphs import at, in_a_row, writer
+from tests.support.systems import place, system_of, turnstile_first
+from tests.support.wall_clock import forward
 
+__all__ = ["forward", "place"]
+
+GRAPH = in_a_row({"a": writer("a")})
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -17,6 +23,12 @@ def system(path) -> ActorSystem:
     """A system over a file, as a process of its own would have it."""
     graph = in_a_row({"a": writer("a")})
     return ActorSystem({"g": graph}, saver=SqliteSaver(path), lease_s=0.6)
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Systems look for cancellations every twentieth of a second."""
+    monkeypatch.setattr(peers, "LOOKS", 300)
 
 
 async def result(run) -> object:
@@ -28,14 +40,12 @@ async def result(run) -> object:
 class TestDelays:
     async def test_a_run_waits_without_a_dispatcher(self, tmp_path):
         """
-        A delayed run is pending until its time, has its thread, and then runs.
+        A delayed run is pending until its time, and then runs.
         """
         async with system(tmp_path / "x.db") as one:
             before = anyio.current_time()
             run = await one.start("g", "t", {"bar": []}, delay_s=0.2)
             assert run.status == "pending"
-            with pytest.raises(ThreadBusyError):
-                await one.start("g", "t", {"bar": []})
 
             assert await result(run)
             assert anyio.current_time() - before >= 0.2
@@ -66,6 +76,182 @@ class TestDelays:
         async with ActorSystem({"g": graph}) as one:
             with pytest.raises(InvalidConfigError, match="a delayed run needs a saver"):
                 await one.start("g", "t", {"bar": []}, delay_s=1)
+
+
+class TestThreads:
+    """A thread with a run that waits for its time."""
+
+    @pytest.mark.every_saver
+    @pytest.mark.parametrize("if_busy", ["reject", "enqueue", "interrupt", "rollback"])
+    async def test_a_run_of_now_goes_first(self, place, forward, if_busy):
+        """
+        With each strategy it begins at once, and the delayed one stays and runs in its time.
+        """
+        async with system_of(place, GRAPH) as one:
+            late = await one.start("g", "t", {"bar": ["late"]}, delay_s=600)
+            assert late.waits_for_time
+            assert [found.status for found in await one.threads()] == ["idle"]
+            now = await one.start("g", "t", {"bar": ["now"]}, if_busy=if_busy)
+            assert (await now.result())["bar"] == ["now", "a"]
+            assert late.status == "pending"
+
+            forward(700)
+            assert not late.waits_for_time
+            assert [run.id for run in await one.recover()] == [late.id]
+            assert (await late.result())["bar"] == ["now", "a", "late", "a"]
+
+    async def test_several_wait_for_their_times(self, place, forward):
+        """
+        None is in the way of another; they run in the order of their times, whenever they came.
+        """
+        async with system_of(place, GRAPH) as one:
+            runs = [
+                await one.start("g", "t", {"bar": [str(s)]}, delay_s=s) for s in (600, 300, 500)
+            ]
+            await anyio.wait_all_tasks_blocked()  # each waits for its time
+            forward(700)
+            await one.recover()
+            for run in runs:
+                await run.result()
+            values = (await one.graphs["g"].aget_state(at())).values
+        assert values["bar"] == ["300", "a", "500", "a", "600", "a"]
+
+    async def test_a_time_that_has_come_holds_the_thread(self, place, forward):
+        """
+        Then a run with "reject" is refused, before the one whose time has come is taken up too.
+        """
+        async with system_of(place, GRAPH) as one:
+            late = await one.start("g", "t", {"bar": []}, delay_s=600)
+            forward(700)
+            with pytest.raises(ThreadBusyError, match=late.id):
+                await one.start("g", "t", {"bar": []})
+            await one.recover()
+            await late.result()
+
+    async def test_a_time_that_comes_during_a_run(self, place):
+        """
+        The run whose time has come waits for its thread, and a later one replaces it too.
+        """
+        slow = Turnstile({"bar": ["slow"]})
+        async with system_of(place, turnstile_first(slow)) as one:
+            feed = one.follow("t")
+            running = await one.start("g", "t", {"bar": ["now"]})
+            late = await one.start("g", "t", {"bar": []}, delay_s=0.05, if_busy="enqueue")
+            assert [(await anext(feed)).id for _ in "ab"] == [running.id, late.id]
+            feed.close()
+            assert (late.status, slow.calls) == ("pending", 1)
+            last = await one.start("g", "t", {"bar": ["last"]}, if_busy="interrupt")
+            slow.out.set()
+
+            assert (await last.result())["bar"] == ["now", "last", "slow", "b"]
+            assert (await running.wait(), await late.wait()) == ("cancelled", "cancelled")
+
+    @pytest.mark.parametrize("if_busy", ["interrupt", "rollback"])
+    async def test_a_delayed_run_replaces_what_is_there_when_it_is_accepted(
+        self, place, forward, if_busy, often
+    ):
+        """
+        Not those that wait for their times, and not those that come while it waits.
+        """
+        slow, late = Turnstile({"bar": ["slow"]}), {"bar": ["late"]}
+        async with system_of(place, turnstile_first(slow)) as one:
+            old = await one.start("g", "t", {"bar": ["old"]})
+            await slow.entered.wait()
+            waits = await one.start("g", "t", late, delay_s=300, if_busy="enqueue")
+            run = await one.start("g", "t", late, delay_s=600, if_busy=if_busy)
+            assert (await old.wait(), waits.status) == ("cancelled", "pending")
+            slow.entered = anyio.Event()
+            now = await one.start("g", "t", {"bar": ["now"]})
+            await slow.entered.wait()
+            forward(700)
+            await one.recover()
+            slow.out.set()
+
+            for each in (now, waits, run):
+                await each.result()
+                assert each.status == "success"
+
+    async def test_too_many_are_refused(self, place):
+        """
+        As many runs of a thread may wait for their times as may wait for the thread; others go on.
+        """
+        async with system_of(place, GRAPH, max_waiting=2) as one:
+            for _ in range(2):
+                await one.start("g", "t", {"bar": []}, delay_s=600)
+            with pytest.raises(SystemBusyError, match="2 runs wait for thread 't'"):
+                await one.start("g", "t", {"bar": []}, delay_s=600)
+            moment = datetime.now(UTC) + timedelta(hours=1)
+            with pytest.raises(SystemBusyError):
+                await one.start_once("g", "t", {"bar": []}, key="k", moment=moment)
+            assert await (await one.start("g", "t", {"bar": []}, if_busy="enqueue")).result()
+            assert one.statistics().refused == 2
+
+    async def test_a_batch_runs_the_thread(self, place):
+        """
+        A batch doesn't wait for a reminder on one of its threads.
+        """
+        async with system_of(place, GRAPH) as one:
+            late = await one.start("g", "b:0", {"bar": []}, delay_s=600)
+            found = [each async for each in one.map("g", [{"bar": ["x"]}], name="b")]
+            assert [each.status for each in found] == ["done"]
+            assert late.status == "pending"
+
+    async def test_the_run_goes_with_its_thread(self, place):
+        """
+        A deleted thread leaves no run that begins in its time.
+        """
+        async with system_of(place, GRAPH) as one:
+            late = await one.start("g", "t", {"bar": []}, delay_s=600)
+            await one.saver.adelete_thread("t")
+            assert await one.runs() == []
+            with pytest.raises(RunNotFoundError):
+                await one.run(late.id)
+
+
+@pytest.mark.every_saver
+class TestTwoSystems:
+    """Systems of two processes; each decides by the rows of the store."""
+
+    async def test_one_whose_time_comes_waits_for_a_running_one(self, place, forward):
+        """
+        It is taken up by one system while the other one runs the thread, and begins after that.
+        """
+        slow, held = Turnstile({"bar": ["slow"]}), anyio.Event()
+        async with (
+            system_of(place, turnstile_first(slow)) as one,
+            system_of(place, turnstile_first(slow)) as other,
+        ):
+            late = await one.start("g", "t", {"bar": ["late"]}, delay_s=600)
+            now = await other.start("g", "t", {"bar": ["now"]})
+            await slow.entered.wait()
+            forward(700)
+            one._actor.on_held.append(lambda _: held.set())  # noqa: SLF001 - its claim was refused
+            await one.recover()
+            await held.wait()
+            assert (slow.calls, late.status) == (1, "pending")
+            slow.out.set()
+            await now.result()
+
+            assert (await late.result())["bar"] == ["now", "slow", "b", "late", "slow", "b"]
+
+    async def test_a_dead_process_leaves_both(self, place, forward):
+        """
+        The run that it had begun goes on first, then the one whose time has come meanwhile.
+        """
+        slow = Turnstile({"bar": ["slow"]})
+        async with system_of(place, turnstile_first(slow), drain_timeout_s=0.1) as one:
+            late = await one.start("g", "t", {"bar": ["late"]}, delay_s=600)
+            now = await one.start("g", "t", {"bar": ["now"]})
+            await slow.entered.wait()
+            await one._drop_lease(one._host)  # noqa: SLF001 - as when it is dead
+            forward(700)
+            again = Turnstile({"bar": ["again"]})
+            again.out.set()
+            async with system_of(place, turnstile_first(again)) as two:
+                assert [run.id for run in await two.recover()] == [now.id, late.id]
+                values = await (await two.run(late.id)).result()
+
+        assert values["bar"] == ["now", "again", "b", "late", "again", "b"]
 
 
 class TestOnce:
