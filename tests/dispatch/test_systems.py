@@ -8,18 +8,27 @@ import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError, SqliteSaver, SystemBusyError
 from actorgraph.api.system.prometheus import exposition
+from actorgraph.api.system.run_handle import Run
 from actorgraph.dispatch import InMemoryDispatcher, PGQueuerDispatcher
 from actorgraph.errors import StorageBusyError
 from actorgraph.runtime.saver.persistence import PersistenceActor
 from actorgraph.runtime.system.stored_events import read_page
 from actorgraph.values.dispatch import Hint
 from actorgraph.values.ids import as_bytes, as_text
-from actorgraph.values.systems import ListRuns, PutRun, RunEvent
+from actorgraph.values.systems import ListRuns, PutRun, RunEvent, RunRow
 from tests.dispatch.fleet import fleet, soon
 from tests.support.gates import Turnstile, settled
 from tests.support.graphs import in_a_row, writer
+from tests.support.wall_clock import forward
 
-__all__ = ["fleet"]
+__all__ = ["fleet", "forward"]
+
+
+async def row_of(system: ActorSystem, run: Run) -> RunRow:
+    """The stored row of a run."""
+    row = await system._row(as_bytes(run.id))  # noqa: SLF001 - no public view of it
+    assert row is not None
+    return row
 
 
 class TestRoles:
@@ -170,6 +179,43 @@ class TestRouting:
                 await run.wait()
             assert anyio.current_time() - before >= 0.7
             assert (await worker.dispatch_statistics()).claimed == 1
+
+    @pytest.mark.parametrize("if_busy", ["reject", "enqueue", "interrupt", "rollback"])
+    async def test_runs_of_now_go_first(self, fleet, forward, if_busy):
+        """
+        A run to come is in the way of none, and is announced once: its hint comes in its time.
+        """
+        async with fleet.system("accept") as web, fleet.system("work") as worker, soon():
+            late = await web.start("g", "t", {"bar": ["late"]}, delay_s=600)
+            for _ in "ab":
+                now = await web.start("g", "t", {"bar": ["now"]}, if_busy=if_busy)
+                assert (await now.result())["bar"][-2:] == ["now", "a"]
+            await settled()
+            assert (late.status, late.waits_for_time) == ("pending", True)
+            assert (await worker.dispatch_statistics()).announced_again == 0
+            forward(700)
+
+            assert (await late.result())["bar"] == ["now", "a", "now", "a", "late", "a"]
+
+    async def test_a_time_that_comes_waits_for_a_running_one(self, fleet, forward):
+        """
+        No worker claims it while another one runs the thread; the end of that run lets it begin.
+        """
+        slow = Turnstile({"bar": ["slow"]})
+        async with fleet.system("accept") as web, soon():
+            late = await web.start("g", "t", {"bar": ["late"]}, delay_s=600)
+            async with fleet.system("work", slow) as one, fleet.system("work", slow) as two:
+                now = await web.start("g", "t", {"bar": ["now"]})
+                await slow.entered.wait()
+                forward(700)
+                row = await row_of(web, late)
+                for worker in (one, two):
+                    await worker._dispatch._claim((row.run,))  # noqa: SLF001 - as its hint does
+                assert (slow.calls, (await row_of(web, late)).owner) == (1, None)
+                slow.out.set()
+                await now.result()
+
+                assert (await late.result())["bar"] == ["now", "slow", "late", "slow"]
 
     async def test_savers_without_routing_refuse_it(self, tmp_path):
         """

@@ -9,7 +9,7 @@ import pytest
 
 from actorgraph import AsyncPostgresSaver, InvalidConfigError, PostgresSaver, interrupt
 from actorgraph.errors import FormatVersionError, MissingExtraError, StorageError
-from actorgraph.savers.postgres import queries
+from actorgraph.savers.postgres import queries, statements
 from actorgraph.savers.postgres import statements as sql
 from actorgraph.savers.postgres.schema import VERSION
 from tests.support.gates import PATIENCE_S
@@ -106,6 +106,15 @@ class TestTables:
 
         assert "idx_checkpoints_thread" in found
         assert "Seq Scan on points" not in found
+
+    def test_the_open_runs_of_a_thread_are_found_by_an_index(self, postgres, filled):
+        """
+        Which run has a thread is decided without a look at the runs of others.
+        """
+        found = plan(postgres, filled, statements.SELECT_OPEN, (["t", "u"],))
+
+        assert "idx_system_runs_busy" in found
+        assert "Seq Scan on system_runs" not in found
 
     def test_nothing_of_a_thread_is_in_the_way_of_another_products_tables(self, postgres, filled):
         """

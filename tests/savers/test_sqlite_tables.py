@@ -7,7 +7,7 @@ import pytest
 from actorgraph import Codec, SqliteSaver
 from actorgraph.codec.records import frames
 from actorgraph.runtime.saver.hosting import host_of
-from actorgraph.savers.sqlite import schema
+from actorgraph.savers.sqlite import schema, system_schema
 from actorgraph.values.thread_rows import DropThread, FindThreads, PatchThread, PutThread
 from tests.savers.test_sqlite_file import connected, path
 from tests.support.graphs import ab, at
@@ -121,8 +121,9 @@ class TestTables:
             (schema.SELECT_HEAD, (1, ""), "idx_checkpoints_thread"),
             (schema.SELECT_NEWEST, (1, ""), "idx_checkpoints_thread"),
             (schema.COUNT_CHECKPOINTS, {"thread": "t", "namespace": None}, "idx_checkpoints"),
+            (system_schema.SELECT_OPEN, ("t",), "idx_system_runs_busy"),
         ],
-        ids=["by id", "head", "floor", "count"],
+        ids=["by id", "head", "floor", "count", "open runs"],
     )
     def test_lookups_use_an_index(self, path, query, values, index):
         """

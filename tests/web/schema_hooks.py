@@ -59,7 +59,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
 
 
 def _hasten(body: dict[str, Any]) -> None:
-    """Start a run now: it and the later runs of its thread would wait for up to ten years."""
+    """Start a run now: a request that waits for it would wait for up to ten years."""
     body["after_seconds"] = min(body["after_seconds"], 0.01)
 
 

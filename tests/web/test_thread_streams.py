@@ -1,5 +1,6 @@
 """The stream of a thread, for clients that come back to another server."""
 
+import json
 from typing import Any
 
 import anyio
@@ -11,13 +12,63 @@ from actorgraph.web import GraphRoutes
 from actorgraph.web.requests.state_updates import WAITING_MAX, StateUpdates
 from tests.support.gates import PATIENCE_S, Turnstile, settled
 from tests.support.graphs import in_a_row, writer
+from tests.support.wall_clock import forward
 from tests.web.test_streams import Client
+
+__all__ = ["forward"]
 
 
 def system_over(saver: Any, slow: Turnstile) -> ActorSystem:
     """A life of the server, whose runs wait in the middle."""
     graph = in_a_row({"a": writer("a"), "b": slow})
     return ActorSystem({"g": graph}, saver=saver, drain_timeout_s=0.1)
+
+
+class Poster(Client):
+    """A client that subscribes to the events of a thread by the streaming protocol."""
+
+    def __init__(self, body: Any) -> None:
+        super().__init__()
+        self.scope |= {"method": "POST", "path": "/threads/t/stream/events", "query_string": b""}
+        self.scope["headers"] = [(b"content-type", b"application/json")]
+        self._body: Any = {"type": "http.request", "body": json.dumps(body).encode()}
+
+    async def receive(self) -> Any:
+        body, self._body = self._body, None
+        return body or await super().receive()
+
+
+@pytest.mark.one_loop
+@pytest.mark.parametrize("protocol", [True, False])
+async def test_a_run_to_come_holds_no_stream(forward, protocol):
+    """
+    A stream of a thread goes on with the runs of now; that of a later time comes in its turn.
+    """
+    graph = in_a_row({"a": writer("a")})
+    with anyio.fail_after(PATIENCE_S):
+        async with ActorSystem({"g": graph}, saver=InMemorySaver()) as system:
+            first = await system.start("g", "t", {"bar": []}, stream_mode="updates")
+            await first.result()
+            late = await system.start("g", "t", {"bar": []}, delay_s=600, stream_mode="updates")
+            client = Poster({"channels": ["lifecycle"]}) if protocol else Client()
+            if not protocol:
+                client.scope |= {"path": "/threads/t/stream", "query_string": b""}
+                client.scope["headers"] = [(b"last-event-id", f"{first.id}.1".encode())]
+            async with anyio.create_task_group() as group:
+                group.start_soon(GraphRoutes(system), client.scope, client.receive, client.send)
+                await client.hears(first.id)
+                now = await system.start("g", "t", {"bar": []}, stream_mode="updates")
+                await client.hears(now.id)
+                assert late.id not in client.text
+                forward(700)
+                await system.recover()
+                await client.hears(late.id)
+                await late.result()
+                client.leave()
+
+    if protocol:  # numbers grow, so that a client that comes back misses none of it
+        numbers = [one["seq"] for _, one in client.events() if "seq" in one]
+        assert numbers == sorted(set(numbers))
 
 
 @pytest.mark.one_loop

@@ -14,7 +14,10 @@ from actorgraph.stores import SqliteStore
 from actorgraph.web import GraphRoutes
 from actorgraph.web.ttl_sweeper import TtlSweeper
 from tests.support.gates import PATIENCE_S
+from tests.support.wall_clock import forward
 from tests.web.apps import GRAPHS
+
+__all__ = ["forward"]
 
 BODY = {"assistant_id": "log", "input": {"foo": "x"}, "if_not_exists": "create"}
 
@@ -126,6 +129,42 @@ class TestDelays:
             assert (await other.ask("GET", place))["status"] == "pending"
             await other.ask("POST", f"{place}/cancel?wait=true")
             assert (await other.ask("GET", place))["status"] == "interrupted"
+
+    async def test_a_thread_is_used_until_then(self, server, forward):
+        """
+        A reminder for tomorrow leaves its thread idle: later runs go first, with any strategy.
+        """
+        delayed = {**BODY, "after_seconds": 86_400, "input": {"foo": "late"}}
+        late = [await server.ask("POST", "/threads/t/runs", delayed) for _ in "ab"]
+        places = [f"/threads/t/runs/{run['run_id']}" for run in late]
+        assert (await server.ask("GET", "/threads/t"))["status"] == "idle"
+        found = await server.ask("POST", "/threads/search", {"ids": ["t"]})
+        assert [thread["status"] for thread in found] == ["idle"]
+        assert await server.ask("POST", "/threads/search", {"status": "busy"}) == []
+        for how in ("reject", "enqueue", "interrupt", "rollback"):
+            body = {**BODY, "multitask_strategy": how}
+            values = await server.ask("POST", "/threads/t/runs/wait", body)
+            assert values["foo"] == "x"
+        assert {(await server.ask("GET", one))["status"] for one in places} == {"pending"}
+
+        forward(90_000)
+        await server.system.recover()
+        with anyio.fail_after(PATIENCE_S):
+            for one in places:
+                assert (await server.ask("GET", f"{one}/join"))["foo"] == "late"
+
+    async def test_it_keeps_its_thread_and_goes_with_it(self, server):
+        """
+        A thread with a run to come doesn't expire; a deleted one leaves no run behind.
+        """
+        await server.ask("POST", "/threads", {"thread_id": "t", "ttl": {"ttl": 1}})
+        run = await server.ask("POST", "/threads/t/runs", {**BODY, "after_seconds": 600})
+        await server.sweep(100)
+        assert (await server.ask("GET", "/threads/t"))["status"] == "idle"
+
+        await server.ask("DELETE", "/threads/t")
+        assert await server.ask("GET", f"/threads/t/runs/{run['run_id']}") == 404
+        assert await server.system.runs() == []
 
     @pytest.mark.parametrize("seconds", [-1, 1e12, "x"])
     async def test_bad_delays_are_refused(self, server, seconds):

@@ -49,7 +49,8 @@ class StartOptions(CallOptions, total=False):
             with role "accept", whose readers are never where the run is.
         priority: of the run among those that wait for a worker, -1000 to 99; higher ones go
             first. Default 0.
-        delay_s: seconds before which no worker begins the run, at most ten years. Default 0.
+        delay_s: seconds before which no worker begins the run, at most ten years. Until then other
+            runs of its thread go on as if it wasn't there. Default 0.
     """
 
     config: Mapping[str, Any] | None

@@ -81,7 +81,7 @@ class ActorSystem(StoredRunMethods):
         max_runs: the most active runs. Beyond this or the next two limits `start` raises
             `SystemBusyError`.
         max_queued: the most runs that wait for a slot or for their thread.
-        max_waiting: the most runs that wait for one thread.
+        max_waiting: the most runs that wait for one thread; also the most delayed ones of a thread.
         max_threads: worker threads for sync nodes; default the process's 256.
         max_unsaved_bytes: bytes that may wait to be stored before runs are refused.
         drain_timeout_s: seconds that leaving the block may take.
@@ -205,7 +205,8 @@ class ActorSystem(StoredRunMethods):
             if_busy: what to do if the thread has a run. "reject": refuse this one. "enqueue":
                 start it when earlier ones have ended. "interrupt": cancel them, keeping what they
                 stored, then start. "rollback": cancel them, remove what the active one stored,
-                then start from the state before it.
+                then start from the state before it. Runs whose time (`delay_s`) is to come neither
+                count nor are cancelled. A delayed run does this when it is accepted.
             options: see `StartOptions`.
         Raises:
             ThreadBusyError: "reject", and the thread has a run.

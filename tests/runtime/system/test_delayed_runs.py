@@ -8,6 +8,7 @@ import pytest
 from actorgraph import ActorSystem, SqliteSaver, SystemBusyError, ThreadBusyError
 from actorgraph.errors import InvalidConfigError, RunNotFoundError
 from actorgraph.runtime.system import peers
+from actorgraph.values.systems import IfBusy
 from tests.support.gates import PATIENCE_S, Turnstile
 from tests.support.graphs import at, in_a_row, writer
 from tests.support.systems import place, system_of, turnstile_first
@@ -16,6 +17,7 @@ from tests.support.wall_clock import forward
 __all__ = ["forward", "place"]
 
 GRAPH = in_a_row({"a": writer("a")})
+IF_BUSY: tuple[IfBusy, ...] = ("reject", "enqueue", "interrupt", "rollback")
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -82,23 +84,23 @@ class TestThreads:
     """A thread with a run that waits for its time."""
 
     @pytest.mark.every_saver
-    @pytest.mark.parametrize("if_busy", ["reject", "enqueue", "interrupt", "rollback"])
-    async def test_a_run_of_now_goes_first(self, place, forward, if_busy):
+    async def test_a_run_of_now_goes_first(self, place, forward):
         """
         With each strategy it begins at once, and the delayed one stays and runs in its time.
         """
         async with system_of(place, GRAPH) as one:
-            late = await one.start("g", "t", {"bar": ["late"]}, delay_s=600)
-            assert late.waits_for_time
-            assert [found.status for found in await one.threads()] == ["idle"]
-            now = await one.start("g", "t", {"bar": ["now"]}, if_busy=if_busy)
-            assert (await now.result())["bar"] == ["now", "a"]
-            assert late.status == "pending"
+            late = [await one.start("g", name, {"bar": ["late"]}, delay_s=600) for name in IF_BUSY]
+            assert {found.status for found in await one.threads()} == {"idle"}
+            for name in IF_BUSY:
+                now = await one.start("g", name, {"bar": ["now"]}, if_busy=name)
+                assert (await now.result())["bar"] == ["now", "a"]
+            assert all(run.waits_for_time and run.status == "pending" for run in late)
 
             forward(700)
-            assert not late.waits_for_time
-            assert [run.id for run in await one.recover()] == [late.id]
-            assert (await late.result())["bar"] == ["now", "a", "late", "a"]
+            assert not any(run.waits_for_time for run in late)
+            assert {run.id for run in await one.recover()} == {run.id for run in late}
+            for run in late:
+                assert (await run.result())["bar"] == ["now", "a", "late", "a"]
 
     async def test_several_wait_for_their_times(self, place, forward):
         """
