@@ -37,6 +37,7 @@ HEADS = {
     "SIGTERM under load": "server | times | streams: ended by a drain, by an end, cut | runs "
     "accepted | finished by the next server | acknowledged steps | lost | refused with "
     "Retry-After | refused otherwise | not taken | seconds to the exit: mean, longest",
+    "delayed runs": "store | event loop | figures",
     "overload": "what | event loop | figures",
     "silent": "what | event loop | figures",
     "canaries": "what | store | mode | event loop | inputs | words found that must not be stored",
