@@ -197,6 +197,31 @@ class TestCancel:
             assert code == 0
             assert [(one.run_id, one.status) for one in found.runs] == [(run.id, "cancelled")]
 
+    async def test_a_run_that_waits_for_its_time_is_left_alone(self, tmp_path, capsys):
+        """
+        Its thread is listed as idle; `tail` ends with the run before it, and `cancel` leaves it.
+        """
+        db = str(tmp_path / "runs.db")
+        builder = StateGraph(Trip).add_node("go", lambda _: {}).add_edge(START, "go")
+        async with ActorSystem({"trip": builder.compile()}, saver=SqliteSaver(db)) as system:
+            await (await system.start("trip", "t1", {"text": "Rome"})).result()
+            late = await system.start("trip", "t1", {"text": "Oslo"}, delay_s=600)
+        said, codes = {}, {}
+        for name in ("threads", "show", "tail", "cancel"):
+            words = [name, "--db", db, *([] if name == "threads" else ["t1"])]
+            words += [] if name == "cancel" else ["--json"]
+            codes[name] = await anyio.to_thread.run_sync(main, words)
+            said[name] = capsys.readouterr()
+
+        listed = msgspec.json.decode(said["threads"].out, type=printed.ThreadList)
+        shown = msgspec.json.decode(said["show"].out, type=printed.ThreadShown)
+        assert [line.status for line in listed.threads] == ["idle"]
+        assert shown.run is not None
+        assert (shown.status, shown.run.run_id, shown.run.status) == ("idle", late.id, "pending")
+        assert '"end"' in said["tail"].out.splitlines()[-1]
+        assert "thread 't1' has no open run" in said["cancel"].err
+        assert codes == {"threads": 0, "show": 0, "tail": 0, "cancel": 1}
+
 
 class TestGraph:
     @pytest.mark.parametrize(

@@ -27,7 +27,8 @@ async def by_hint(system: Any, row: Any) -> None:
 async def by_thread(system: Any, row: Any) -> None:
     """Take a run up as the next of its thread."""
     rows = await system._host.reader.ask(ListRuns(open_of=(row.thread_id,)))  # noqa: SLF001
-    await system._dispatch._claim_of(following(rows, microseconds_now()), rows)  # noqa: SLF001 - one path
+    first = following(rows, microseconds_now())
+    await system._dispatch._claim_of(first, rows)  # noqa: SLF001 - one path
 
 
 async def by_recovery(system: Any, row: Any) -> None:

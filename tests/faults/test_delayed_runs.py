@@ -68,7 +68,7 @@ async def settle(place: str, said: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_one_at_a_time_whatever_the_times(kind, tmp_path, request, anyio_backend_name):
+async def test_runs_of_a_thread_go_one_at_a_time(kind, tmp_path, request, anyio_backend_name):
     """
     No two runs of a thread overlap, none overtakes one that was cut off, and each ends once.
     """

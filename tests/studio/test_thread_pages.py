@@ -24,6 +24,18 @@ class TestTheList:
             row = html[html.index(f"{graph}-1</a>") :]
             assert f'class="status {status}"' in row[:300]
 
+    async def test_a_thread_with_a_run_to_come_is_idle(self, place):
+        """
+        The list and the page say so, and cancelling the runs of the thread leaves that one.
+        """
+        await place.ran("steps", "one")
+        late = await place.system.start("steps", "one", {"log": []}, delay_s=600)
+        await place.post("/threads/one/cancel")
+
+        assert 'class="status idle"' in await place.get("/threads/one")
+        assert "one</a>" not in await place.get("/threads?status=busy")
+        assert (await place.system.run(late.id)).status == "pending"
+
     async def test_filters_leave_out_the_rest(self, place):
         """
         A status, a prefix and metadata each keep only the threads that match.

@@ -114,7 +114,7 @@ class TestDelays:
             begins = max(one.created, one.due)
             assert begins == min(max(other.created, other.due) for other in due)
 
-    def test_what_is_running_is_waited_for(self):
+    def test_a_run_that_has_begun_is_waited_for(self):
         """
         A run whose time comes while another one goes on waits, also if that one's system is dead.
         """

@@ -99,6 +99,23 @@ class TestStarts:
 
         assert (before, joined.json()["log"], after) == ("pending", ["first", "second"], "success")
 
+    async def test_a_run_to_come_lets_others_go_first(self, place):
+        """
+        It leaves its thread idle for runs of now, which no worker holds back, and can be cancelled.
+        """
+        async with place.client() as client, place.system("work"):
+            made = await client.post("/threads/t/runs", json=body(after_seconds=600))
+            path = made.headers["content-location"]
+            before = (await client.get("/threads/t")).json()["status"]
+            told = body(multitask_strategy="reject")
+            now = await client.post("/threads/t/runs/wait", json=told)
+            waiting = await status_of(client, path)
+            await client.post(path + "/cancel", params={"wait": True})
+
+            assert (before, now.status_code, waiting) == ("idle", 200, "pending")
+            assert now.json()["log"] == ["first", "second"]
+            assert await status_of(client, path) == "interrupted"
+
     async def test_a_run_without_a_thread_leaves_none(self, place):
         """
         The thread that the server has made for a run is removed when a worker has ended it.

@@ -162,7 +162,7 @@ class StoredRunMethods(LifecycleMethods):
             await self._check_delayed(row)
         requests: list[PutRun | AskCancel] = [PutRun(row, thread_id, len(row.payload), if_busy)]
         replaces = if_busy in ("interrupt", "rollback") and not new
-        # A delayed run replaces what is there now; others that wait for their times stay.
+        # A delayed run replaces the open runs of now; others that wait for their times stay.
         before = min(row.run, IDS.run())
         if replaces:
             reason = replacement_reason(row.run)
