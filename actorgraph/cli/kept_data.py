@@ -59,7 +59,7 @@ class Figures(msgspec.Struct, frozen=True):
 
     Attributes:
         running: runs that have their thread.
-        queued: accepted runs that wait.
+        queued: accepted runs that wait; without those whose time is to come.
         steps_per_s: supersteps of all runs.
         lag_s: how long the oldest due run has been waiting for a system.
         graphs: graph -> open runs.

@@ -44,7 +44,7 @@ async def database_figures(place: str, saver: Any) -> Figures:
     return Figures(
         place=without_password(place),
         running=sum(row.status == "running" for row in rows),
-        queued=sum(row.status == "pending" for row in rows),
+        queued=sum(row.status == "pending" and row.due <= now * 1e6 for row in rows),
         steps_per_s=rate_of([created_of(point.row.id) / 1e6 for point in newest], now),
         lag_s=lag_of(rows, now),
         graphs=dict(Counter(row.graph for row in rows)),

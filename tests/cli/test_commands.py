@@ -199,13 +199,15 @@ class TestCancel:
 
     async def test_a_run_that_waits_for_its_time_is_left_alone(self, tmp_path, capsys):
         """
-        Its thread is listed as idle; `tail` ends with the run before it, and `cancel` leaves it.
+        Its thread is idle, `tail` ends with the run before it, `cancel` leaves it, `top` too.
         """
         db = str(tmp_path / "runs.db")
         builder = StateGraph(Trip).add_node("go", lambda _: {}).add_edge(START, "go")
         async with ActorSystem({"trip": builder.compile()}, saver=SqliteSaver(db)) as system:
             await (await system.start("trip", "t1", {"text": "Rome"})).result()
             late = await system.start("trip", "t1", {"text": "Oslo"}, delay_s=600)
+        await anyio.to_thread.run_sync(main, ["top", db, "--json"])
+        assert json.loads(capsys.readouterr().out)["queued"] == 0
         said, codes = {}, {}
         for name in ("threads", "show", "tail", "cancel"):
             words = [name, "--db", db, *([] if name == "threads" else ["t1"])]
