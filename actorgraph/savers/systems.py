@@ -110,7 +110,9 @@ def refused_claim(
         return _lost(commit.thread_id, "has been taken over by another system")
     if not known:
         return _lost(commit.thread_id, "has been removed")
-    ahead = next((o for o in others if is_ahead(commit.run, commit.owner, o)), None)
+    others = tuple(others)
+    begun = any(o.claimed for o in others if o.run == commit.run)
+    ahead = next((o for o in others if is_ahead(commit.run, commit.owner, o, begun=begun)), None)
     return None if ahead is None else _busy(commit.thread_id, ahead)
 
 

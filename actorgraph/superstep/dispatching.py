@@ -7,7 +7,7 @@ here. The saver then compares and sets the owner: of two workers that decide ali
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from actorgraph.superstep.scheduling import Share, is_ready, misfit_of
+from actorgraph.superstep.scheduling import Share, is_ready, misfit_of, place_in_thread
 from actorgraph.values.dispatch import is_rescue, queue_of
 from actorgraph.values.systems import RunRow
 
@@ -97,8 +97,8 @@ def claimable(
 ) -> list[RunRow]:
     """The runs that may be claimed: open, due, without a living owner, and first of their thread.
 
-    The first of a thread is its open run with the lowest id. Ids have the time from which a run may
-    begin: a delayed run is behind all runs that were accepted before its time.
+    The first of a thread is the open run that has begun, else that with the lowest id. Ids have the
+    time from which a run may begin: a delayed run is behind all that were accepted before its time.
 
     Args:
         rows: the hinted runs, as stored.
@@ -106,15 +106,13 @@ def claimable(
         share: of the worker.
         now: microseconds since 1970-01-01 UTC.
     """
-    first: dict[str, bytes] = {}
-    for other in open_rows:
-        first[other.thread_id] = min(other.run, first.get(other.thread_id, other.run))
+    first = _first_of_threads(open_rows)
     return [
         row
         for row in rows
         if is_ready(row, now)
         and not misfit_of(row, share)
-        and first.get(row.thread_id, row.run) == row.run
+        and first.get(row.thread_id, row).run == row.run
     ]
 
 
@@ -126,9 +124,13 @@ def following(open_rows: Iterable[RunRow], now: int) -> list[RunRow]:
     Args:
         now: microseconds since 1970-01-01 UTC.
     """
+    return [row for row in _first_of_threads(open_rows).values() if is_ready(row, now)]
+
+
+def _first_of_threads(open_rows: Iterable[RunRow]) -> dict[str, RunRow]:
     first: dict[str, RunRow] = {}
     for row in open_rows:
         known = first.get(row.thread_id)
-        if known is None or row.run < known.run:
+        if known is None or place_in_thread(row) < place_in_thread(known):
             first[row.thread_id] = row
-    return [row for row in first.values() if is_ready(row, now)]
+    return first

@@ -130,18 +130,26 @@ def _replaced(lane: Lane, active: bytes, run: bytes, *, rollback: bool) -> LaneD
     return then, (*dropped, *end)
 
 
-def taken_up(lane: Lane, run: bytes) -> LaneDecision:
+def taken_up(lane: Lane, run: bytes, begun: Collection[bytes] = ()) -> LaneDecision:
     """Handle a run taken over from another system, which has died or given it back.
 
     It was accepted before, so it is never refused, and its id gives its place in the queue.
+
+    Args:
+        begun: those of this run and of the lane's that had begun in another system: they go first.
     """
+
+    def place(one: bytes) -> tuple[bool, bytes]:
+        return one not in begun, one
+
     active = lane.active
     if active is None:
         return msgspec.structs.replace(lane, active=run), (BeginRun(run),)
-    if lane.held and run < active:
-        waiting = tuple(sorted((active, *lane.waiting)))
+    if lane.held and place(run) < place(active):
+        waiting = tuple(sorted((active, *lane.waiting), key=place))
         return Lane(run, waiting=waiting), (BeginRun(run),)
-    return msgspec.structs.replace(lane, waiting=tuple(sorted((*lane.waiting, run)))), ()
+    waiting = tuple(sorted((*lane.waiting, run), key=place))
+    return msgspec.structs.replace(lane, waiting=waiting), ()
 
 
 def held(lane: Lane) -> Lane:
@@ -168,19 +176,30 @@ def waits_for_time(row: OpenRun | RunRow, now: int) -> bool:
     return row.due > now and not row.alive and not row.claimed
 
 
-def is_ahead(run: bytes, owner: bytes | None, other: OpenRun | RunRow) -> bool:
+def place_in_thread(row: OpenRun | RunRow) -> tuple[bool, bytes]:
+    """The place of an open run among those of its thread, to sort by: begun ones, then by id."""
+    return not row.claimed, row.run
+
+
+def is_ahead(
+    run: bytes, owner: bytes | None, other: OpenRun | RunRow, *, begun: bool = False
+) -> bool:
     """Whether an open run of another system comes before `run` on their thread.
 
     Ids grow with time, so all processes see the runs of a thread in one order; the id of a delayed
     run has the time at which it may begin, so that it is behind the runs of now. A younger run that
-    is running elsewhere has the thread all the same. A system orders its own runs by its lanes.
+    has begun elsewhere has the thread all the same, until it has ended: one that begins in the
+    middle of it would take its remaining tasks away. A system orders its own runs by its lanes.
 
     Args:
         owner: the system of `run`.
+        begun: whether `run` had begun before.
     """
     if other.owner == owner or other.run == run:
         return False
-    return other.run < run or (other.claimed and other.alive)
+    if other.claimed and other.alive:
+        return True
+    return place_in_thread(other) < (not begun, run)
 
 
 def action_on_rival(

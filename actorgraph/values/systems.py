@@ -319,9 +319,9 @@ class OwnerRow(msgspec.Struct, frozen=True):
 class ListWaiting(msgspec.Struct, frozen=True):
     """Read open runs without a living owner that can begin now, oldest first: a list of `RunRow`.
 
-    Left out are runs that are not due yet, and runs with an older open run on their thread: one
-    with a lower id, which has the time from which a run may begin. The rows come without their
-    payloads.
+    Left out are runs that are not due yet, and runs with another open run before them on their
+    thread: one that has begun, or one with a lower id, which has the time from which a run may
+    begin. The rows come without their payloads.
 
     Attributes:
         graphs: only runs of these graphs.

@@ -394,6 +394,20 @@ class TestWaitingRuns:
         await port.commit([SetRun(b"\1" * 16, "t", ONE, "success")])
         assert await waiting(port) == [2, 3]
 
+    async def test_a_run_that_has_begun_is_before_the_others(self, port):
+        """
+        Its system is dead; one with a lower id that is stored now is not offered, and can't begin.
+        """
+        await port.commit([put(LATER, TWO), claim(LATER, None, point(1), owner=TWO)])
+        early = PutRun(row(b"\1" * 16, ONE), "t")
+        begins = claim(b"\1" * 16, 1, point(2, 1), epoch=2, owner=ONE)
+        outcomes = await port.commit([early, free(2, "t"), begins])
+
+        assert kinds(outcomes) == [Committed, Committed, ThreadBusyError]
+        assert await waiting(port) == [LATER[0]]
+        await port.commit([AdoptRun(LATER, "t", TWO, TWO, 2), RenewOwner(TWO, HOUR_S)])
+        assert await waiting(port) == []
+
     async def test_builds_and_times_are_kept(self, port):
         """
         A run of another build, or one whose time has not come, is not offered.

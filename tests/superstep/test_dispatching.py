@@ -121,8 +121,10 @@ class TestDelays:
         late, running = accepted(1, 0, 5), accepted(2, 3, 0)
         for alive in (True, False):
             begun = msgspec.structs.replace(running, owner=OWNER, alive=alive, claimed=True)
-            assert late not in claimable([late, begun], [late, begun], Share({"g"}), 9 * MINUTE)
-            assert following([late, begun], 9 * MINUTE) == ([] if alive else [begun])
+            for other in (late, accepted(1, 0, 0)):  # one with a lower id too, that was stored late
+                rows = [other, begun]
+                assert other not in claimable(rows, rows, Share({"g"}), 9 * MINUTE)
+                assert following(rows, 9 * MINUTE) == ([] if alive else [begun])
 
     def test_the_id_keeps_its_chance_and_its_bucket(self):
         """

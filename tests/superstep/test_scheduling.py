@@ -1,5 +1,7 @@
 """Turns on a thread, by hand-fed arrivals and departures."""
 
+from functools import partial
+
 import pytest
 
 from actorgraph.superstep.scheduling import (
@@ -181,6 +183,19 @@ class TestHeld:
         """
         assert taken_up(lane, run) == (then, steps)
 
+    def test_a_run_that_had_begun_goes_on_first(self):
+        """
+        Its id doesn't matter: it is in front of a held run, of waiting ones, and of other systems'.
+        """
+        assert taken_up(HELD, D, {D}) == (Lane(D, waiting=(B,)), (BeginRun(D),))
+        assert taken_up(Lane(A, waiting=(B,)), D, {D}) == (Lane(A, waiting=(D, B)), ())
+        assert taken_up(Lane(A, waiting=(D,)), C, {D}) == (Lane(A, waiting=(D, C)), ())
+        other = partial(OpenRun, owner=b"2")
+        for alive in (True, False):
+            assert not is_ahead(B, b"1", other(A, claimed=False, alive=alive), begun=True)
+            assert is_ahead(B, b"1", other(A, claimed=True, alive=alive), begun=True)
+            assert is_ahead(B, b"1", other(C, claimed=True, alive=alive), begun=True) is alive
+
     @pytest.mark.parametrize(
         ("run", "owner", "claimed", "alive", "ahead"),
         [
@@ -190,7 +205,7 @@ class TestHeld:
             (A, b"1", True, True, False),
             (C, b"2", True, True, True),
             (C, b"2", False, True, False),
-            (C, b"2", True, False, False),
+            (C, b"2", True, False, True),
             (B, b"2", True, True, False),
         ],
     )

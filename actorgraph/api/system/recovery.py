@@ -20,6 +20,7 @@ from actorgraph.runtime.system.peers import delete_replaced_runs
 from actorgraph.runtime.system.stored_events import decode_event
 from actorgraph.superstep.dispatching import BATCH_MAX
 from actorgraph.superstep.scheduling import (
+    FREE,
     LeaveRun,
     ParkRun,
     TakeOver,
@@ -27,6 +28,7 @@ from actorgraph.superstep.scheduling import (
     is_ready,
     misfit_reason,
     next_misfit,
+    place_in_thread,
 )
 from actorgraph.values.commits import Committed
 from actorgraph.values.ids import as_text
@@ -83,9 +85,10 @@ class RecoveryMethods(SystemBase):
             if row.due > microseconds_now() and self._dispatch is None:
                 self._take_up_when_due(row)
         jobs: list[Job] = []
+        found.sort(key=place_in_thread)
         for start in range(0, len(found), BATCH_MAX):
             jobs += await self._take_up_all(found[start : start + BATCH_MAX])
-        return [Run(job, self._actor.cancel) for job in jobs]
+        return [Run(job, self._actor.cancel) for job in sorted(jobs, key=lambda job: job.id)]
 
     async def _orphans(self) -> list[RunRow]:
         """Read the runs that `recover` looks at; with a dispatcher as many as one sweep does."""
@@ -128,6 +131,7 @@ class RecoveryMethods(SystemBase):
             limited: leave runs that are above the limit of their graph.
         Returns: those that this system runs now.
         """
+        rows = sorted(rows, key=place_in_thread)
         for row in rows:
             if row.cancel is not None:
                 await self._end_orphan(row, row.cancel)
@@ -220,6 +224,9 @@ class RecoveryMethods(SystemBase):
                 continue
             if not is_ready(row, now) or room.get(row.graph) == 0:
                 continue
+            lane = actor.lanes.get(row.thread_id, FREE)
+            if row.claimed and lane.active is not None and not lane.held:
+                continue  # a run that is about to begin has to find out that it must wait
             if actor.admission_error("enqueue", row.thread_id, more=len(found)):
                 continue
             known = self._misfits.get(row.run)

@@ -187,7 +187,10 @@ class SystemActor:
         """
         if self.draining is not None:
             return False
-        self._take(job, *taken_up(self.lanes.get(job.thread_id, FREE), job.id))
+        lane = self.lanes.get(job.thread_id, FREE)
+        known = [self.jobs[run] for run in (lane.active, *lane.waiting) if run in self.jobs]
+        begun = frozenset(one.id for one in (job, *known) if one.row.claimed)
+        self._take(job, *taken_up(lane, job.id, begun))
         return True
 
     def _take(self, job: Job, lane: Lane, steps: tuple[LaneStep, ...]) -> None:

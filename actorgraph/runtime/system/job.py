@@ -327,4 +327,4 @@ async def came_early(job: Job, outcome: RunOutcome, host: Host | None, owner: by
         rows: list[RunRow] = await host.reader.ask(ListRuns(open_of=(job.thread_id,)))
     except CheckpointError:
         return False
-    return any(is_ahead(job.id, owner, row) for row in rows)
+    return any(is_ahead(job.id, owner, row, begun=job.row.claimed) for row in rows)

@@ -139,7 +139,8 @@ class TurnWatch:
             rows.setdefault(row.thread_id, []).append(row)
         for job in jobs:
             owner = self._actor.owner
-            ahead = [r for r in rows.get(job.thread_id, ()) if is_ahead(job.id, owner, r)]
+            begun, others = job.row.claimed, rows.get(job.thread_id, ())
+            ahead = [r for r in others if is_ahead(job.id, owner, r, begun=begun)]
             try:
                 await self._decide(job, ahead)
             except CheckpointError as error:

@@ -21,6 +21,7 @@ from actorgraph.savers.systems import (
     row_of,
     status_after,
 )
+from actorgraph.superstep.scheduling import place_in_thread
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
 from actorgraph.values.systems import (
     OPEN_STATUSES,
@@ -233,8 +234,9 @@ class MemorySystems:
         return self.in_order()
 
     def _waiting(self, query: ListWaiting) -> list[RunRow]:
-        oldest = sorted(min(runs) for runs in self._open.values())
-        rows = (row for row in map(self._runs.__getitem__, oldest) if self._is_waiting(row, query))
+        open_rows = ([self._runs[run] for run in runs] for runs in self._open.values())
+        firsts = sorted((min(rows, key=place_in_thread) for rows in open_rows), key=_by_id)
+        rows = (row for row in firsts if self._is_waiting(row, query))
         return [msgspec.structs.replace(row, payload=b"") for row in islice(rows, query.limit)]
 
     def _is_waiting(self, row: RunRow, query: ListWaiting) -> bool:
@@ -292,6 +294,10 @@ class MemorySystems:
         if row is not None:
             self._close(row)
         self._events.pop(run, None)
+
+
+def _by_id(row: RunRow) -> bytes:
+    return row.run
 
 
 def _matches(row: RunRow, query: ListRuns) -> bool:

@@ -466,7 +466,8 @@ _OFFERED: LiteralString = f"""s.{_OPEN} AND s.graph = ANY(%(graphs)s)
     AND s.build = ANY(%(builds)s) AND s.due <= %(now)s
     AND NOT EXISTS (
         SELECT FROM system_runs e
-        WHERE e.thread_id = s.thread_id AND e.run < s.run AND e.{_OPEN})"""
+        WHERE e.thread_id = s.thread_id AND e.{_OPEN}
+            AND (NOT e.claimed, e.run) < (NOT s.claimed, s.run))"""
 # Two branches, each by the index of open runs by owner: those that no system has had, which may be
 # many, and those of the few owners that are gone.
 SELECT_WAITING: LiteralString = f"""{_DEAD_OWNERS}

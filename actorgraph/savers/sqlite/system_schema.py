@@ -137,7 +137,8 @@ WHERE s.status IN ('pending', 'running') AND coalesce(o.lease_until, 0) <= {_NOW
     AND CAST(s.metadata AS INTEGER) <= :now
     AND NOT EXISTS (
         SELECT 1 FROM system_runs e
-        WHERE e.thread_id = s.thread_id AND e.run < s.run AND e.status IN ('pending', 'running'))
+        WHERE e.thread_id = s.thread_id AND (NOT e.claimed, e.run) < (NOT s.claimed, s.run)
+            AND e.status IN ('pending', 'running'))
 ORDER BY s.run LIMIT :limit
 """  # noqa: S608 - the only things put in are constants of this file
 COUNT_WAITING = """
