@@ -7,6 +7,7 @@ import gc
 import inspect
 import os
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,8 @@ from tests.support.postgres_server import postgres, schema
 __all__ = ["postgres", "schema"]
 
 LONGEST = "test_no_answer_is_outside_the_description"
+RULES = Path(__file__).parent
+"""Folder whose own files hold rules over the source: one process parses all of it for them."""
 
 # No deadline: a shared machine may stop for longer than any example takes.
 # In CI the examples are the same at each run, so that a failure is about the change.
@@ -77,9 +80,10 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-k` and the like take anything out
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the kinds and loops that a test isn't marked for; put the longest test first.
+    """Deselect the kinds and loops that a test isn't marked for; put some tests first.
 
-    At the end of a run the other processes would wait for it.
+    At the end of a run the other processes would wait for the longest. The first process begins
+    with the rules over the source: none of its first tests is handed to another.
     """
     whole_files = not any("::" in argument for argument in config.args)
     saver_markers.check(items, whole_files=whole_files)
@@ -88,7 +92,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if len(needed) < len(items):
         kept = set(needed)
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = sorted(needed, key=lambda item: item.name != LONGEST)
+    items[:] = sorted(needed, key=lambda item: (item.name != LONGEST, item.path.parent != RULES))
 
 
 def pytest_deselected(items: list[pytest.Item]) -> None:

@@ -9,9 +9,7 @@ decisions and the pages beside README.md keep every rule; docstrings of `tests/`
 """
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,16 +140,14 @@ def docstrings(source: Source) -> Iterator[tuple[int, str]]:
 def comments(source: Source) -> Iterator[tuple[int, str]]:
     """Comments, those in successive lines as one text."""
     begun, last, text = 0, -1, ""
-    for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
-        if token.type == tokenize.COMMENT:
-            line = token.start[0]
-            if line == last + 1 and text:
-                text += "\n" + token.string[1:]
-            else:
-                if text:
-                    yield begun, text
-                begun, text = line, token.string[1:]
-            last = line
+    for line, comment in source.comments:
+        if line == last + 1 and text:
+            text += "\n" + comment[1:]
+        else:
+            if text:
+                yield begun, text
+            begun, text = line, comment[1:]
+        last = line
     if text:
         yield begun, text
 

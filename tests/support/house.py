@@ -16,7 +16,6 @@ import statistics
 import sys
 import tempfile
 import threading
-import tokenize
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -25,6 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypedDict
+
+from tests.support.source_files import FUNCTIONS, ROOT, Source, parse, sources
 
 THINKING = (
     *("superstep/advance", "superstep/saves", "superstep/chunks", "codec/handoff"),
@@ -46,16 +47,20 @@ class Tree:
     """The Python files of a package: path below it -> text."""
 
     texts: dict[str, str]
-    trees: dict[str, ast.Module] = field(init=False)
+    files: dict[str, Source] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.trees = {path: ast.parse(text) for path, text in self.texts.items()}
+        self.files = {path: Source(path, text) for path, text in self.texts.items()}
 
     @classmethod
     def read(cls, package: Path) -> "Tree":
-        """The files below a folder."""
-        files = sorted(package.rglob("*.py"))
-        return cls({str(file.relative_to(package)): file.read_text("utf-8") for file in files})
+        """The files below a folder; those of this project are parsed once per process."""
+        shared = {ROOT / file.path: file for file in sources("actorgraph")}
+        files = {str(file.relative_to(package)): file for file in sorted(package.rglob("*.py"))}
+        made = cls({path: file.read_text("utf-8") for path, file in files.items()})
+        made.files |= {path: shared[file] for path, file in files.items() if file in shared}
+        parse(made.files.values())
+        return made
 
 
 SAME_IN_EACH = {"BatchRows"}
@@ -66,8 +71,6 @@ COMPONENTS = "web/requests/response_types.py"
 
 PROMISED = {"Checkpoint"}
 """Names that two promised interfaces share, each in its own package: see docs/glossary.md."""
-
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def spread(sizes: list[int]) -> str:
@@ -80,9 +83,8 @@ def function_sizes(tree: Tree) -> list[int]:
     """The lines of every function, its decorators left out."""
     return [
         (node.end_lineno or node.lineno) - node.lineno + 1
-        for module in tree.trees.values()
-        for node in ast.walk(module)
-        if isinstance(node, FUNCTIONS)
+        for file in tree.files.values()
+        for node in file.nodes(*FUNCTIONS)
     ]
 
 
@@ -104,9 +106,9 @@ def imports_of(tree: Tree) -> dict[str, set[str]]:
     """Module -> the modules that it imports, at any depth of its text."""
     names = {module_name(path) for path in tree.texts}
     found: dict[str, set[str]] = {}
-    for path, module in tree.trees.items():
+    for path, file in tree.files.items():
         name, there = module_name(path), set[str]()
-        for node in ast.walk(module):
+        for node in file.nodes(ast.Import, ast.ImportFrom):
             if isinstance(node, ast.ImportFrom) and node.module:
                 whole = [f"{node.module}.{each.name}" for each in node.names]
                 there.update(each if each in names else node.module for each in whole)
@@ -147,33 +149,30 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     return sorted(found, key=len, reverse=True)
 
 
-def comments(text: str) -> int:
+def comments(file: Source) -> int:
     """Lines with a comment that is for a reader, not for a tool."""
-    tokens = tokenize.generate_tokens(iter(text.splitlines(keepends=True)).__next__)
-    said = (each.string for each in tokens if each.type == tokenize.COMMENT)
     tools = tuple(f"# {tool}" for tool in ("noqa", "type:", "pyright:", "pragma"))
-    return sum(not each.startswith(tools) for each in said)
+    return sum(not text.startswith(tools) for _, text in file.comments)
 
 
 def thinking(tree: Tree) -> dict[str, float]:
     """Thinking room -> comment lines per 100 lines."""
     rates = {}
-    for path, text in tree.texts.items():
+    for path, file in tree.files.items():
         stem = path.removesuffix(".py")
         thinks = any(stem == each or stem.endswith(f"/{each}") for each in THINKING)
         if thinks and not stem.startswith("stores/"):
-            rates[stem] = 100 * comments(text) / len(text.splitlines())
+            rates[stem] = 100 * comments(file) / len(file.lines)
     return rates
 
 
 def documented(tree: Tree) -> Iterator[tuple[str, str, str]]:
     """Place, name and docstring of everything that has one."""
-    for path, module in tree.trees.items():
-        for node in ast.walk(module):
-            if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-                text = ast.get_docstring(node)
-                if text is not None:
-                    yield f"{path}:{node.lineno}", node.name, text
+    for path, file in tree.files.items():
+        for node in file.nodes(*FUNCTIONS, ast.ClassDef):
+            text = ast.get_docstring(node)
+            if text is not None:
+                yield f"{path}:{node.lineno}", node.name, text
 
 
 def empty_docstrings(tree: Tree) -> list[str]:
@@ -190,11 +189,11 @@ def empty_docstrings(tree: Tree) -> list[str]:
 def double_names(tree: Tree) -> list[str]:
     """Classes defined twice, and file names in several folders that are not `ROLES`."""
     homes: dict[str, set[str]] = defaultdict(set)
-    for path, module in tree.trees.items():
+    for path, file in tree.files.items():
         stem = Path(path).stem
         if stem not in ROLES:
             homes[f"{stem}.py"].add(str(Path(path).parent))
-        for node in module.body:
+        for node in file.tree.body:
             if isinstance(node, ast.ClassDef) and path != COMPONENTS:
                 homes[node.name].add(path)
     for name in SAME_IN_EACH | PROMISED:
@@ -204,7 +203,7 @@ def double_names(tree: Tree) -> list[str]:
 
 def root_names(tree: Tree) -> int:
     """Length of the root's `__all__`."""
-    for node in tree.trees["__init__.py"].body:
+    for node in tree.files["__init__.py"].tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if any(isinstance(each, ast.Name) and each.id == "__all__" for each in targets):
             return len(ast.literal_eval(node.value))  # type: ignore[attr-defined]
@@ -217,7 +216,7 @@ def layout(tree: Tree) -> dict[str, Any]:
     rooms = thinking(tree)
     groups = circles(imports_of(tree))
     lowest = min(rooms, key=lambda each: rooms[each])
-    all_comments = sum(map(comments, tree.texts.values()))
+    all_comments = sum(map(comments, tree.files.values()))
     return {
         "files": len(lines),
         "lines": sum(lines),

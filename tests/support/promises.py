@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tests.support import decision_list
-from tests.support.source_files import FUNCTIONS, ROOT, Source, dotted, sources
+from tests.support.source_files import FUNCTIONS, ROOT, Source, dotted, parse, sources
 
 PAGE = ROOT / "docs" / "reference" / "promises.md"
 NUMBER = re.compile(r"([A-Z]+)(\d+)([a-z]?)")
@@ -89,6 +89,8 @@ def claims(source: Source, read: Read = numbers_of) -> Iterator[tuple[str, str]]
 def collect(files: Iterable[Source], read: Read = numbers_of) -> dict[str, list[str]]:
     """Id -> the tests that show it, sorted; `read` finds the ids of a file, class or function."""
     found = defaultdict[str, set[str]](set)
+    files = tuple(files)
+    parse(files)
     for file in files:
         if file.is_test:
             for promise, test in claims(file, read):
