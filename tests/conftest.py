@@ -18,6 +18,7 @@ from tests.support import saver_markers
 from tests.support.hang_guard import HangGuard
 from tests.support.known_types import same_types_afterwards
 from tests.support.postgres_server import postgres, schema
+from tests.support.small_heap import SmallHeap
 
 __all__ = ["postgres", "schema"]
 
@@ -74,6 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if hasattr(config, "workerinput") or config.getoption("dist", "no") == "no":
         config.pluginmanager.register(HangGuard(), "hang-guard")
+        config.pluginmanager.register(SmallHeap(), "small-heap")
         gc.disable()
 
 
