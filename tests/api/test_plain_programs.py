@@ -1,9 +1,8 @@
 """Programs of plain functions that wait for each other, for tasks and for graphs: they end."""
 
-import subprocess
-import sys
-
 import pytest
+
+from tests.support.warm_processes import run
 
 SECONDS_MAX = 60
 ONE = {
@@ -36,8 +35,7 @@ UNUSUAL = {"forked": (b"['a']", ["a"]), "greenlets": [["['x']", "between", "2"]]
 
 def printed(name: str) -> str:
     """The line that one of the programs prints; it fails after a limit of time."""
-    command = [sys.executable, "-m", "tests.api.plain_programs", name]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    done = run(["-m", "tests.api.plain_programs", name], timeout=SECONDS_MAX)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -1,7 +1,6 @@
 """Values whose types no annotation names: in states, questions, answers and updates of a graph."""
 
 import re
-import subprocess
 import sys
 import threading
 import warnings
@@ -30,6 +29,7 @@ from actorgraph.codec.known_types import declare, find_below
 from actorgraph.errors import UndeclaredTypeWarning
 from tests.support.graphs import at, in_a_row
 from tests.support.known_types import restart
+from tests.support.warm_processes import run
 
 T = TypeVar("T")
 
@@ -374,11 +374,7 @@ def test_two_processes(tmp_path: Path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
 
-    def run(what: str) -> subprocess.CompletedProcess[str]:
-        call = [sys.executable, str(program), str(tmp_path / "db"), what]
-        return subprocess.run(call, capture_output=True, text=True, check=False)
-
-    first, second = run("write"), run("read")
+    first, second = (run([program, tmp_path / "db", what]) for what in ("write", "read"))
 
     assert first.stdout == "{'v': M(a=2)}\n"
     assert "UndeclaredTypeWarning" in first.stderr

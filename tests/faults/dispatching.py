@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 import threading
 import time
 from bisect import bisect_right
@@ -20,6 +19,7 @@ import psycopg
 
 from actorgraph import ActorSystem, StorageError, ThreadBusyError
 from tests.support.dispatch_worker import GRAPH, WorkerOptions, steps, system_of
+from tests.support.warm_processes import popen
 
 PATIENCE_S = 60.0
 """Seconds for anything that workers do in the small forms; the large ones pass more."""
@@ -102,10 +102,10 @@ class Fleet:
 
     def _spawn(self, options: WorkerOptions) -> subprocess.Popen[str]:
         place = self._place
-        module = [sys.executable, "-m", "tests.support.dispatch_worker"]
+        module = ["-m", "tests.support.dispatch_worker"]
         where = [place.loop, place.server.url, place.schema, str(place.log)]
         text = msgspec.json.encode(options).decode()
-        process = subprocess.Popen([*module, *where, text], stdout=subprocess.PIPE, text=True)
+        process = popen([*module, *where, text], stdout=subprocess.PIPE, text=True)
         self._started.append(process)
         return process
 

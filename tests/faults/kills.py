@@ -2,7 +2,6 @@
 
 import random
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,6 +11,7 @@ from tests.faults.oracle import Oracle
 from tests.faults.stores import recorded
 from tests.faults.worker import build, expected, finish, names, read, saver_of
 from tests.support.source_files import ROOT
+from tests.support.warm_processes import popen
 
 POLL_SECONDS = 0.0005
 DELAY_SECONDS_MAX = 0.004
@@ -30,8 +30,7 @@ def database_of(folder: Path, url: str) -> str:
 def start(folder: Path, backend: str, mode: str, url: str) -> subprocess.Popen[bytes]:
     folder.mkdir(parents=True, exist_ok=True)
     place = [database_of(folder, url), str(folder / "oracle")]
-    command = [sys.executable, "-m", "tests.faults.worker", *place, backend, mode]
-    return subprocess.Popen(command, cwd=ROOT)
+    return popen(["-m", "tests.faults.worker", *place, backend, mode], cwd=ROOT)
 
 
 def lines_of(folder: Path) -> int:

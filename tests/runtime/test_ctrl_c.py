@@ -1,10 +1,10 @@
 """Ctrl-C during a blocking call of plain functions: in processes of their own."""
 
 import ast
-import subprocess
-import sys
 
 import pytest
+
+from tests.support.warm_processes import run
 
 SECONDS_MAX = 60
 ENDS_WITHIN_S = 1.0
@@ -13,8 +13,7 @@ ENDS_WITHIN_S = 1.0
 
 def told(when: str, path: object) -> list[list[object]]:
     """The lines that the program has printed, without their spaces."""
-    command = [sys.executable, "-m", "tests.runtime.ctrl_c_programs", when, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    done = run(["-m", "tests.runtime.ctrl_c_programs", when, path], timeout=SECONDS_MAX)
     assert done.returncode == 0, done.stderr
     return [
         list(ast.literal_eval(f"({line.replace('] ', '], ').replace(' [', ', [', 1)},)"))

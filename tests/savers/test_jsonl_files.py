@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 import tracemalloc
 from functools import partial
 
@@ -19,6 +17,7 @@ from actorgraph.values.ids import as_text
 from tests.savers.jsonl_folders import Direct, rows
 from tests.savers.test_contract import ident, point
 from tests.support.graphs import ab, at
+from tests.support.warm_processes import run
 
 IDS = [
     *("../x", "a/b", "Ünï", "%41", "A", "a", "", ".", "..", "CON", "con", "Alice", "alice"),
@@ -129,7 +128,7 @@ from tests.support.graphs import ab, at
 ab(JsonlSaver(sys.argv[1])).invoke({"foo": "hi", "bar": []}, at())
 os._exit(0)
 """
-        subprocess.run([sys.executable, "-c", program, folder], check=True, timeout=60)
+        run(["-c", program, folder], check=True)
 
         with JsonlSaver(folder) as saver:
             assert ab(saver).get_state(at()).values == {"foo": "b", "bar": ["a", "b"]}
@@ -341,17 +340,10 @@ from tests.support.graphs import at
 with JsonlSaver(sys.argv[1]) as saver:
     print(saver.get_tuple(at()))
 """
-        run = partial(
-            subprocess.run,
-            [sys.executable, "-c", program, folder],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
+        words = ["-c", program, folder]
         async with JsonlSaver(folder):
-            refused = await anyio.to_thread.run_sync(run)
-        admitted = await anyio.to_thread.run_sync(run)
+            refused = await anyio.to_thread.run_sync(run, words)
+        admitted = await anyio.to_thread.run_sync(run, words)
 
         assert f"process {os.getpid()} has" in refused.stderr
         assert StorageBusyError.__name__ in refused.stderr

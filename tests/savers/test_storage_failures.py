@@ -3,7 +3,6 @@
 import json
 import sqlite3
 import subprocess
-import sys
 import time
 from contextlib import asynccontextmanager, contextmanager, suppress
 
@@ -20,6 +19,7 @@ from tests.savers.test_saver_wrappers import noise
 from tests.support.gates import PATIENCE_S, Box, patient_group
 from tests.support.graphs import ab, at, history
 from tests.support.source_files import ROOT
+from tests.support.warm_processes import popen, run
 
 pytestmark = pytest.mark.every_saver
 
@@ -208,9 +208,8 @@ def locked(path, seconds: float | None = None):
         "print('locked', flush=True)\n"
         "sys.stdin.read()\n"
     )
-    command = [sys.executable, "-c", program, str(path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes) as process:
+    with popen(["-c", program, path], **pipes) as process:
         assert process.stdout.readline() == b"locked\n"
         try:
             yield process.stdin
@@ -267,9 +266,8 @@ def test_a_full_disk(tmp_path, kind, size):
     When no file may grow any more the run ends with an error, no node starts after that, and the
     thread goes on from there once there is space.
     """
-    program = [sys.executable, "-m", "tests.savers.full_disk"]
-    command = [*program, kind, str(tmp_path / "store"), str(size)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    words = ["-m", "tests.savers.full_disk", kind, tmp_path / "store", size]
+    done = run(words, cwd=ROOT, check=True)
     found = json.loads(done.stdout.splitlines()[-1])
 
     assert found.pop("error") in {"StorageFullError", "SaverBrokenError"}

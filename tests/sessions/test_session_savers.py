@@ -2,8 +2,6 @@
 
 import dataclasses
 import inspect
-import subprocess
-import sys
 import threading
 from datetime import UTC, datetime
 from textwrap import dedent
@@ -21,6 +19,7 @@ from actorgraph.sessions import Checkpoint, CheckpointSaver, SessionSaver
 from actorgraph.testing import session_saver_checks
 from tests.sessions.engines import Journal
 from tests.support.graphs import ab, at
+from tests.support.warm_processes import run
 
 pytestmark = pytest.mark.every_saver
 
@@ -194,13 +193,12 @@ class TestKinds:
             print(SessionSaver(saver).put("t", {"n": 1}, metadata={"m": 2}).id)
         """
         path = str(tmp_path / "runs.db")
-        command = [sys.executable, "-c", dedent(program), path]
-        run = subprocess.run(command, check=True, capture_output=True, text=True)
+        done = run(["-c", dedent(program), path], check=True)
 
         with SqliteSaver(path) as saver:
             point = SessionSaver(saver).get("t")
         assert point is not None
-        assert (point.id, point.state, point.metadata) == (run.stdout.strip(), {"n": 1}, {"m": 2})
+        assert (point.id, point.state, point.metadata) == (done.stdout.strip(), {"n": 1}, {"m": 2})
 
     @pytest.mark.promise("S225")
     async def test_the_async_twins(self, saver):

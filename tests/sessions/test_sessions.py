@@ -1,7 +1,5 @@
 """Sessions: turns that are called once, whatever happens between them."""
 
-import subprocess
-import sys
 import time
 from functools import partial
 from textwrap import dedent
@@ -13,6 +11,7 @@ from actorgraph import SqliteSaver
 from actorgraph.errors import ConflictError, InvalidConfigError, SerializationError
 from actorgraph.sessions import Session, SessionSaver, session
 from tests.sessions.engines import Journal
+from tests.support.warm_processes import run
 
 pytestmark = pytest.mark.every_saver
 
@@ -88,9 +87,8 @@ class TestRestarts:
         Process 1 dies in turn 2. Process 2 does not call turn 1, and calls turn 2 from its start.
         """
         log = tmp_path / "log"
-        run = partial(subprocess.run, capture_output=True, text=True, check=False)
         place = [store.kind, store.url or str(tmp_path / "place"), store.schema, str(log)]
-        command = [sys.executable, "-c", dedent(TWO_TURNS), *place]
+        command = ["-c", dedent(TWO_TURNS), *place]
 
         assert run([*command, "2"]).returncode == 1
         told = run([*command, ""])

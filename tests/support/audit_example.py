@@ -4,7 +4,6 @@ Invariant  an oracle is append-only and survives a `kill -9`, so it says what re
 """
 
 import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from audit.markdown import strip_run_section
 from tests.support.source_files import ROOT
+from tests.support.warm_processes import popen
 
 SCRIPT = ROOT / "examples" / "audit_packages.py"
 # On an idle machine a whole audit of the standard library takes less than ten seconds.
@@ -37,8 +37,8 @@ class Place:
         self.folder.mkdir(parents=True, exist_ok=True)
         files = ("--db", "audit.db", "--out", "reports", "--oracle", "oracle", "--no-progress")
         modes = ("--backend", self.backend, "--durability", self.durability)
-        return subprocess.Popen(
-            [sys.executable, str(SCRIPT), *self.targets, *files, *modes, *options],
+        return popen(
+            [SCRIPT, *self.targets, *files, *modes, *options],
             cwd=self.folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -22,6 +22,7 @@ import anyio.lowlevel
 from actorgraph import ActorSystem, PostgresSaver, SqliteSaver
 from tests.support.graphs import in_a_row
 from tests.support.source_files import ROOT
+from tests.support.warm_processes import popen
 
 PASS_SECONDS_MAX = 300.0
 POLL_SECONDS = 0.002
@@ -104,9 +105,9 @@ class BatchPlace:
 
     def start(self) -> subprocess.Popen[str]:
         """Start a pass in a process of its own."""
-        return subprocess.Popen(
+        return popen(
             [
-                *(sys.executable, "-m", "tests.support.batch_worker", self.backend),
+                *("-m", "tests.support.batch_worker", self.backend),
                 *(self.url or str(self.folder / "runs.db"), str(self.ledger), str(self.threads)),
                 *("--schema", self.schema, "--concurrency", str(self.concurrency)),
                 *(("--system",) if self.system else ()),

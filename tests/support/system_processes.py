@@ -1,10 +1,8 @@
 """Start `tests.support.system_worker`, kill or stop it, and read what it left behind."""
 
-import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
@@ -14,9 +12,11 @@ from typing import Any
 import anyio
 
 from actorgraph import ThreadBusyError
+from tests.support import stopped_processes
 from tests.support.graphs import at
 from tests.support.source_files import ROOT
 from tests.support.system_worker import NODES, RENAMED, recover, system_over
+from tests.support.warm_processes import popen
 
 PATIENCE_S = 60.0
 ALL = list(NODES)
@@ -27,9 +27,8 @@ def worker(
     loop: str, job: str, place: str, runs: int, *, pause_s: float = 0.05, lease_s: float = 1.0
 ) -> Iterator[Any]:
     """A process that does a job; ended with the block."""
-    words = [sys.executable, "-m", "tests.support.system_worker", loop, job, place]
-    numbers = [str(number) for number in (runs, pause_s, lease_s)]
-    process = subprocess.Popen([*words, *numbers], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    words = ["-m", "tests.support.system_worker", loop, job, place, runs, pause_s, lease_s]
+    process = popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         yield process
     finally:
@@ -71,9 +70,7 @@ def kill(process: Any) -> list[list[str]]:
 def stop(process: Any, place: str) -> None:
     """Stop a process; on SQLite where it holds no lock of the file: else all others would wait."""
     while True:
-        process.send_signal(signal.SIGSTOP)
-        # A signal that was sent is not yet a process that stands.
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        stopped_processes.stop(process)
         if "#" in place:
             return
         connection = sqlite3.connect(place, timeout=0.2, isolation_level=None)

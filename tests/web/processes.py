@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+
+from tests.support.warm_processes import WEB, popen
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 30
@@ -32,9 +33,10 @@ class Server:
         module: str = "tests.web.inspected_app",
         **limits: Any,
     ) -> None:
-        words = [kind, str(path), str(lease_s), json.dumps(limits)]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", module, *words],
+        words = [kind, path, lease_s, json.dumps(limits)]
+        self.process = popen(
+            ["-m", module, *words],
+            WEB,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 import httpx
 
+from tests.support.warm_processes import WEB, popen
 from tests.web.steps_app import STEPS, system
 
 ROOT = Path(__file__).parents[2]
@@ -145,8 +145,9 @@ def serving(server: str, path: Path, **environ: str) -> Iterator[tuple[subproces
     """A server in a process of its own, over a file; the process and the address."""
     environment = {**os.environ, "RUNS_DB": str(path), "PYTHONUNBUFFERED": "1", **environ}
     environment["PYTHONPATH"] = str(ROOT)
-    process = subprocess.Popen(
-        [sys.executable, "-m", *SERVERS[server]],
+    process = popen(
+        ["-m", *SERVERS[server]],
+        WEB,
         stderr=subprocess.STDOUT,
         stdout=subprocess.PIPE,
         text=True,

@@ -4,13 +4,14 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+
+from tests.support.warm_processes import WEB, popen
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SERVERS = {
@@ -34,8 +35,9 @@ def started(server: str, module: str, database: Path) -> Iterator[str]:
     """The server in a process of its own; yields its address."""
     environment = {**os.environ, "CHAT_DB": str(database), "PYTHONUNBUFFERED": "1"}
     environment["PYTHONPATH"] = os.pathsep.join([str(EXAMPLES.parent), str(EXAMPLES)])
-    process = subprocess.Popen(
-        [sys.executable, "-m", *command(server, module)],
+    process = popen(
+        ["-m", *command(server, module)],
+        WEB,
         stderr=subprocess.STDOUT,
         stdout=subprocess.PIPE,
         text=True,
