@@ -22,15 +22,20 @@ async def differences(saver: Any, ops: list[Op]) -> list[Any]:
 
 
 @pytest.mark.langgraph("F-B13", "L87", "L91", "L92", "L94")
-@given(ops=st.lists(OPS, min_size=1, max_size=8))
-@settings(max_examples=60)
+@pytest.mark.parametrize("examples", [20, pytest.param(200, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_delta_and_plain_agree_at_every_checkpoint(kind, ops):
+def test_delta_and_plain_agree_at_every_checkpoint(kind, examples):
     """
     After any branches, failures, questions, Overwrites and updates of a thread, each of its
     checkpoints has the same value under a DeltaChannel as under a reducer.
     """
-    with TemporaryDirectory() as folder:
-        saver = InMemorySaver() if kind == "memory" else SqliteSaver(Path(folder) / "runs.db")
 
-        assert anyio.run(differences, saver, ops) == []
+    @settings(max_examples=examples)
+    @given(ops=st.lists(OPS, min_size=1, max_size=8))
+    def agree(ops):
+        with TemporaryDirectory() as folder:
+            saver = InMemorySaver() if kind == "memory" else SqliteSaver(Path(folder) / "runs.db")
+
+            assert anyio.run(differences, saver, ops) == []
+
+    agree()

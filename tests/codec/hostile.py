@@ -15,6 +15,7 @@ import zlib
 import zoneinfo
 from collections.abc import Callable, Collection, Iterator
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -182,8 +183,9 @@ def tables(count: int) -> Iterator[tuple[str, bytes]]:
         yield f"dict of {name}", _ext(20, head + b"".join(b"\x92" + k + b"\xc0" for k in packed))
 
 
+@cache
 def corpus() -> dict[str, bytes]:
-    """Attacks by name."""
+    """Attacks by name, made once."""
     pickles = {f"pickle {p}": payload for p, payload in enumerate(PICKLES)}
     calls = ormsgpack.packb(["os:system", ["ls"]])
     number = ormsgpack.packb(2 * 10**9)

@@ -24,8 +24,8 @@ from tests.faults.test_cancelled_awaits import CALLS, HOW
 
 CHAIN, FAN_OUT, QUESTION, LOOP = (NAMED[n] for n in ("chain", "fan-out", "interrupt", "loop"))
 CHEAP = ("memory", "memory, by actor")
-PARTS = {"asyncio": (0, 3), "trio": (1, 3)}
-"""Which third of all points each event loop has here."""
+PARTS = {"asyncio": (0, 5), "trio": (1, 5)}
+"""Which fifth of all points each event loop has here."""
 
 KILLED = [pytest.param(m, marks=[pytest.mark.long] * (m != "async")) for m in MODES]
 

