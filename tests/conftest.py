@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support import saver_markers
+from tests.support.few_reports import send_few_reports
 from tests.support.hang_guard import HangGuard
 from tests.support.known_types import same_types_afterwards
 from tests.support.postgres_server import postgres, schema
@@ -76,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or config.getoption("dist", "no") == "no":
         config.pluginmanager.register(HangGuard(), "hang-guard")
         config.pluginmanager.register(SmallHeap(), "small-heap")
+        send_few_reports(config)
         gc.disable()
 
 
