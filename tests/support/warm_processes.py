@@ -103,7 +103,7 @@ class WarmPopen(subprocess.Popen[Any]):
             self._stops = 0
 
     def _look(self, timeout: float | None) -> bool:
-        """Read the next statuses; False if there was none in time."""
+        """Read the next statuses; returns False if none came in time."""
         if not select.select([self._status], [], [], timeout)[0]:
             return False
         said = os.read(self._status, 4096).decode()
