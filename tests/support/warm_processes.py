@@ -104,7 +104,9 @@ class WarmPopen(subprocess.Popen[Any]):
 
     def _look(self, timeout: float | None) -> bool:
         """Read the next statuses; returns False if none came in time."""
-        if not select.select([self._status], [], [], timeout)[0]:
+        poll = select.poll()  # a test may have more files than `select` takes
+        poll.register(self._status, select.POLLIN)
+        if not poll.poll(None if timeout is None else timeout * 1000):
             return False
         said = os.read(self._status, 4096).decode()
         for word in said.split():
@@ -128,6 +130,7 @@ class Warm:
 
     def __init__(self, modules: Sequence[str]) -> None:
         self._turn = threading.Lock()
+        self._owner = os.getpid()
         self._socket, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-m", "tests.support.warm_processes", str(theirs.fileno())]
@@ -150,9 +153,12 @@ class Warm:
         return int(told)
 
     def end(self) -> None:
-        """Let it end."""
-        self._socket.close()
-        self._process.wait()
+        """Let it end; a fork of this process leaves it alone."""
+        if os.getpid() == self._owner:
+            with suppress(OSError):  # it has ended
+                self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.close()
+            self._process.wait()
 
 
 @cache
