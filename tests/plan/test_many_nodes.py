@@ -113,9 +113,9 @@ def open_routers(count: int) -> StateGraph:
 
 INNER = chain(2).add_edge(START, "n0").compile()
 
-FURTHER = [sequence, barrier, barriers, alternatives, own_keys]
+FURTHER = [handled, routers, sequence, barrier, barriers, alternatives, own_keys]
 GRAPHS = [
-    *(chain, nested, handled, fan, routers),
+    *(chain, nested, fan),
     *(pytest.param(make, marks=pytest.mark.long) for make in FURTHER),
 ]
 

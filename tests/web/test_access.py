@@ -20,6 +20,8 @@ from actorgraph.web.requests.endpoint import Endpoint, PathEndpoints
 from actorgraph.web.routes import ENDPOINTS
 from tests.web.apps import GRAPHS
 
+USED = [("log", GRAPHS["log"])]
+"""The graph that the requests name: compiling all takes as long as a test."""
 OWN = "the-owners-own"
 PUBLIC = {"/ok", "/ready", "/info", "/openapi.json"}
 _EVENTS = {"channels": ["values"]}
@@ -110,7 +112,7 @@ class Place:
 @pytest.fixture
 async def place(tmp_path: Path) -> AsyncIterator[Place]:
     saver = InMemorySaver()
-    graphs = {name: graph.compile(checkpointer=saver) for name, graph in GRAPHS.items()}
+    graphs = {name: graph.compile(checkpointer=saver) for name, graph in USED}
     system = ActorSystem(graphs, saver=saver, store=InMemoryStore())
     routes = GraphRoutes(
         system,
@@ -288,7 +290,7 @@ class TestRulesByName:
             return thread_id is None or thread_id.startswith(f"{user}-")
 
         saver = InMemorySaver()
-        graphs = {name: graph.compile(checkpointer=saver) for name, graph in GRAPHS.items()}
+        graphs = {name: graph.compile(checkpointer=saver) for name, graph in USED}
         system = ActorSystem(graphs, saver=saver, store=InMemoryStore())
         limits = Limits(requests_per_s=0.01, burst=20)
         app = GraphRoutes(system, authorize=may, authenticate=who, limits=limits)
