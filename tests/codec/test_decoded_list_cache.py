@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypedDict
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, PrivateAttr
 
@@ -168,11 +168,18 @@ PLAIN = st.recursive(
 )
 
 
-@given(st.lists(st.lists(st.lists(PLAIN, max_size=3), min_size=1, max_size=3), max_size=5))
-def test_items_are_those_of_the_rows_after_any_reads(lists):
+LISTS = st.lists(st.lists(st.lists(PLAIN, max_size=3), min_size=1, max_size=3), max_size=5)
+
+
+@pytest.mark.parametrize("examples", [30, pytest.param(300, marks=pytest.mark.long)])
+def test_items_are_those_of_the_rows_after_any_reads(examples):
     """
     Longer and shorter beginnings in any order, rows that grew, were merged or are others.
     """
+    settings(max_examples=examples)(given(LISTS)(read_in_any_order))()
+
+
+def read_in_any_order(lists):
     memory, every = ListCache(), [item for row in lists for part in row for item in part]
     merged = rows([part for row in lists for part in row]) if lists else []
     for stored in (rows(*lists[:1]), rows(*lists), merged, rows(*lists[:2]), rows(*lists)):

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
@@ -105,19 +105,24 @@ def test_recursive_values_are_cut():
     assert b"<list>" in dumps(endless)
 
 
-@given(
-    st.recursive(
-        st.none()
-        | st.booleans()
-        | st.integers(-(2**53), 2**53)
-        | st.text(st.characters(codec="utf-8")),
-        lambda inner: (
-            st.lists(inner) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner)
-        ),
-    )
+PLAIN_DATA = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.text(st.characters(codec="utf-8")),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
 )
-def test_plain_data_stays_as_it_is(value: Any):
+
+
+@pytest.mark.parametrize("examples", [30, pytest.param(300, marks=pytest.mark.long)])
+def test_plain_data_stays_as_it_is(examples: int):
     """
     JSON's own values come out as they are.
     """
-    assert json.loads(dumps(value)) == value
+
+    @settings(max_examples=examples)
+    @given(PLAIN_DATA)
+    def stays(value: Any) -> None:
+        assert json.loads(dumps(value)) == value
+
+    stays()
