@@ -179,7 +179,8 @@ def _fields(value: Any) -> list[tuple[str, Any]] | None:
     if isinstance(models, Mapping) and isinstance(getattr(value, "__dict__", None), dict):
         declared = cast("Mapping[str, Any]", models)
         # Messages of LangChain leave fields out that were not given, by a method of their own.
-        by_pydantic = getattr(kind, "__repr_args__", None).__module__.startswith("pydantic.")
+        shows: Any = getattr(kind, "__repr_args__", None)
+        by_pydantic = getattr(shows, "__module__", "").startswith("pydantic.")
         set_fields: Any = declared if by_pydantic else getattr(value, "model_fields_set", ())
         return [
             (name, held)

@@ -12,7 +12,7 @@ from actorgraph import ActorSystem, Command, InMemorySaver, InvalidConfigError, 
 from actorgraph.dispatch import PGQueuerDispatcher
 from actorgraph.errors import RunNotFoundError, StorageBusyError, ThreadMovedError
 from actorgraph.runtime.saver.hosting import host_of
-from actorgraph.savers.postgres.buckets import BucketTable
+from actorgraph.savers.postgres.buckets import MOVE_NAME, BucketTable
 from actorgraph.storage.postgres.timeouts import Timeouts
 from actorgraph.superstep.sharding import ChangeBucket
 from actorgraph.systems import ShardedSystem
@@ -230,6 +230,22 @@ class TestMoves:
             async with sharded(places, role="work", lease_s=1.0), soon():
                 assert (await run.result())["bar"] == ["a"]
             assert [event.kind async for event in run.events()][-1] == "end"
+
+    async def test_a_move_has_a_name_of_its_own_on_the_server(self, places):
+        """
+        Savers, which end sessions of savers that idle with locked threads, know a move by its name.
+        """
+        places_table = table(places, "one")
+        with (
+            places_table.connected() as connection,
+            places_table.transaction(connection) as cursor,
+        ):
+            (during,) = cursor.execute("SHOW application_name").fetchone()
+        with places_table.connected() as connection:
+            (after,) = connection.execute("SHOW application_name").fetchone()
+        places_table.close()
+
+        assert (during, after) == (MOVE_NAME, "actorgraph")
 
 
 class TestCrashes:

@@ -437,7 +437,8 @@ def system_of_a_builder():
 
 @mistake(
     "SystemClosedError: the system is not open; the run was not accepted\n"
-    "  Do this: start runs inside `async with ActorSystem(...) as system:`"
+    "  Do this: use it inside `async with ActorSystem(...) as system:`; on a server, pass "
+    "`lifespan=lambda app: running(system)` to the application"
 )
 def system_was_not_entered():
     asyncio.run(ActorSystem({"chat": chain(a=write).compile()}).start("chat", "1", {}))

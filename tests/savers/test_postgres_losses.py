@@ -10,6 +10,7 @@ import pytest
 
 from actorgraph import PostgresSaver
 from actorgraph.errors import SaverBrokenError, StorageBusyError, StorageError
+from actorgraph.savers.postgres.buckets import MOVE_NAME
 from actorgraph.storage.postgres import timeouts
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import at, chain
@@ -302,6 +303,26 @@ class TestLocks:
 
         assert after["bar"] == ["a", "b"] * 2
         assert "terminating connection" in str(ended.value)
+
+    @pytest.mark.parametrize("name", [MOVE_NAME, "psql"])
+    async def test_other_sessions_are_never_ended(self, postgres, lent, monkeypatch, name):
+        """
+        A move of buckets, or a person, may idle with a locked thread: its save is refused.
+        """
+        monkeypatch.setattr(timeouts, "IDLE_HOLDER_S", 0.02)
+        async with saver_of(postgres.url, lent, busy_timeout_s=0.1) as saver:
+            graph = chain("ab", checkpointer=saver)
+            await graph.ainvoke({}, at("locked"))
+            with postgres.connect(lent) as db:
+                db.execute("SELECT set_config('application_name', %s, false)", (name,))
+                db.execute("BEGIN")
+                db.execute("SELECT 1 FROM threads WHERE thread_id = 'locked' FOR UPDATE")
+                with pytest.raises(StorageBusyError):
+                    await graph.ainvoke({}, at("locked"))
+                (alive,) = db.execute("SELECT 1").fetchone()
+                db.execute("COMMIT")
+
+        assert alive == 1
 
     async def test_two_savers_write_the_same_threads(self, postgres, lent):
         """

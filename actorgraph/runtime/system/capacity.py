@@ -27,12 +27,18 @@ class SystemLimits(msgspec.Struct, frozen=True, kw_only=True):
     attempts_max: int = 3
 
 
+OPEN_IT = (
+    "use it inside `async with ActorSystem(...) as system:`; on a server, pass "
+    "`lifespan=lambda app: running(system)` to the application"
+)
+
+
 def closed_system(*, closing: bool) -> SystemClosedError:
     """The error of a system that takes no runs: it is not open yet, or is closing."""
     if not closing:
         return SystemClosedError(
             "the system is not open; the run was not accepted",
-            do="start runs inside `async with ActorSystem(...) as system:`",
+            do=OPEN_IT,
         )
     return SystemClosedError(
         "the system is closing or closed; the run was not accepted",
@@ -42,11 +48,7 @@ def closed_system(*, closing: bool) -> SystemClosedError:
 
 def unopened_system() -> SystemClosedError:
     """The error of a system that is used before it was opened."""
-    return SystemClosedError(
-        "the system is not open",
-        do="use it inside `async with system:`; on a server, pass `lifespan=lambda app: "
-        "running(system)` to the application",
-    )
+    return SystemClosedError("the system is not open", do=OPEN_IT)
 
 
 def no_turn(

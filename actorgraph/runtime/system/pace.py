@@ -24,8 +24,9 @@ ROUND_S = 0.004
 AT_ONCE_MAX = 64
 """Turns that are taken at the same time, at most."""
 SAVES_MAX = 64
-"""Saves that wait for the store while runs may begin, at most. Runs that only compute have one each
-nearly always, so about twice as many are open at a time; runs that wait in nodes have none."""
+"""Requests that wait for the store while runs may begin, at most: saves, acceptances of runs and so
+on, of all that use the saver. Runs that only compute have one each nearly always, so about twice as
+many are open at a time; runs that wait in nodes have none."""
 LOOK_S = 0.001
 """Seconds until it looks again whether there is room."""
 

@@ -75,7 +75,7 @@ class BatchProgress(msgspec.Struct):
         unsure: whether a COMMIT was sent and its result is unknown.
         separately: whether each request gets a savepoint, since the server refused a row of one.
         skip_locked: whether to leave out threads that other sessions have locked.
-        ended_holders: whether idle sessions that hold locks were looked for and ended.
+        waited_s: seconds for which it has waited for locks in vain.
         holder: a phrase for errors: the session that held a lock; empty if unknown.
     """
 
@@ -84,7 +84,7 @@ class BatchProgress(msgspec.Struct):
     unsure: bool = False
     separately: bool = False
     skip_locked: bool = False
-    ended_holders: bool = False
+    waited_s: float = 0.0
     holder: str = ""
 
 

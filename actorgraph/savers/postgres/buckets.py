@@ -25,6 +25,9 @@ from actorgraph.storage.postgres.translate import classify_error, translate
 from actorgraph.superstep.sharding import ChangeBucket
 from actorgraph.values.shards import BUCKETS, BucketRow
 
+MOVE_NAME = "actorgraph-buckets"
+"""The name of a session while it works on buckets."""
+
 REFUSED = "23AG1"
 """The SQLSTATE with which the triggers refuse a run; its class is that of refused rows."""
 
@@ -149,9 +152,11 @@ class BucketTable:
         """A transaction in the schema; yields a cursor."""
         with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
             names = f"{quoted(self._schema)}, pg_temp"
-            values = (names, self._limits.lock_timeout)
+            # Of another name than savers: it may idle with locked threads for longer than they.
+            values = (names, self._limits.lock_timeout, MOVE_NAME)
             cursor.execute(
-                "SELECT set_config('search_path', %s, true), set_config('lock_timeout', %s, true)",
+                "SELECT set_config('search_path', %s, true), set_config('lock_timeout', %s, true),"
+                " set_config('application_name', %s, true)",
                 values,
             )
             yield cursor

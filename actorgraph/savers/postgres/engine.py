@@ -6,6 +6,7 @@ Leases     renewed over a connection of their own, also while a batch is being s
 """
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 import psycopg
 from psycopg import Connection
+from psycopg.rows import tuple_row
 
 from actorgraph.errors import FormatVersionError, SaverBrokenError, StorageError
 from actorgraph.savers.postgres import statements as sql
@@ -36,6 +38,7 @@ from actorgraph.storage.postgres.connections import (
     connection_source,
     holder_of,
 )
+from actorgraph.storage.postgres.parameters import CONNECTION_DEFAULTS
 from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
 from actorgraph.storage.postgres.translate import (
     Attempts,
@@ -245,7 +248,8 @@ class BatchWriter:
     Lost connection   replaced, with growing pauses, until `reconnect_timeout_s` is over
     Rolled back       sent again, up to `ATTEMPTS_MAX` times, after a deadlock or a timeout
     Row refused       sent again with a savepoint per request, so that only one request is refused
-    Thread locked     idle holders are ended once; then sent again without the locked threads
+    Thread locked     sent again until `busy_timeout_s` is over, while sessions that idle with the
+                      lock are ended; then sent without the locked threads
     No attempt stores a batch twice: see `batch`.
 
     Args:
@@ -269,21 +273,28 @@ class BatchWriter:
         self._set(msgspec.structs.replace(self._settings, make_hints=make))
 
     def _set(self, settings: TransactionSettings) -> None:
-        first, rest = settings.limits.parts()
         self._settings = settings
-        self._first = msgspec.structs.replace(settings, limits=first)
-        self._rest = msgspec.structs.replace(settings, limits=rest)
+        self._first = msgspec.structs.replace(settings, limits=settings.limits.after(0.0))
+
+    def _settings_of(self, progress: BatchProgress) -> TransactionSettings:
+        if progress.unsure:
+            return self._settings
+        if not progress.waited_s:
+            return self._first
+        limits = self._settings.limits.after(progress.waited_s)
+        return msgspec.structs.replace(self._settings, limits=limits)
 
     def register(self) -> None:
         """Insert the saver's row in `writers`; remove rows not updated for 30 days."""
+        progress = BatchProgress(0)
 
         def work(connection: Connection[Any]) -> None:
             with connection.transaction():
-                self._use_schema(connection)
+                self._use_schema(connection, self._settings_of(progress))
                 connection.execute(sql.FORGET_WRITER, (self._settings.writer,))
                 connection.execute(sql.ADD_WRITER, (self._settings.writer, VERSION))
 
-        self._repeat(work, BatchProgress(0))
+        self._repeat(work, progress)
 
     def unregister(self) -> None:
         """Delete the saver's row in `writers`; errors are ignored."""
@@ -308,7 +319,7 @@ class BatchWriter:
         progress = BatchProgress(self._number)
 
         def work(connection: Connection[Any]) -> list[CommitOutcome]:
-            settings = self._rest if progress.ended_holders else self._first
+            settings = self._settings_of(progress)
             return run_batch(connection, batch, settings, progress, self._shapes)
 
         return self._repeat(work, progress)
@@ -337,36 +348,54 @@ class BatchWriter:
                 # While a COMMIT is in doubt the batch is sent again unchanged, until an attempt has
                 # found the earlier one's mark, or none.
                 if kind in (ErrorKind.ROW, ErrorKind.BUSY) and not progress.unsure:
-                    again = self._end_holders(kind, progress) or _change_strategy(kind, progress)
+                    again = self._wait_again(kind, progress) or _change_strategy(kind, progress)
                 if not again:
                     failed = translate(error, kind, unsure=progress.unsure, by=progress.holder)
                     raise failed from error
             if progress.unsure or kind not in (ErrorKind.ROW, ErrorKind.BUSY):
                 attempts.pause()
 
-    def _end_holders(self, kind: ErrorKind, progress: BatchProgress) -> bool:
-        """End sessions of savers that hold locks of threads and idle; return whether to wait again.
+    def _wait_again(self, kind: ErrorKind, progress: BatchProgress) -> bool:
+        """Whether a batch that has met a lock is sent again as it is, to wait on."""
+        if kind is not ErrorKind.BUSY or progress.skip_locked:
+            return False
+        whole_s = self._settings.limits.busy_s
+        was_over = progress.waited_s >= whole_s
+        progress.waited_s += self._settings_of(progress).limits.busy_s
+        ended = self._end_idle_holders()
+        return progress.waited_s < whole_s or (ended and not was_over)
+
+    def _end_idle_holders(self) -> bool:
+        """End sessions of savers that hold locks of threads and idle; return whether any was.
 
         A process that is suspended in the middle of a batch keeps the locks of its threads, and
         no other process could take its runs over. When it is resumed, it connects again and sends
         its batch again, which is then judged against the rows stored by now.
         """
-        if kind is not ErrorKind.BUSY or progress.skip_locked or progress.ended_holders:
-            return False
-        progress.ended_holders = True
-        waited_s, whole_s = self._first.limits.busy_s, self._settings.limits.busy_s
+        idle = (CONNECTION_DEFAULTS["application_name"], *self._settings.limits.idle_timeouts)
         with (
             suppress(psycopg.Error, StorageError),
             self._source.lease() as connection,
             connection.transaction(),
         ):
             self._use_schema(connection)
-            ended = connection.execute(_END_IDLE_HOLDERS, (self._first.limits.lock_timeout,))
-            return ended.rowcount > 0 or waited_s < whole_s
-        return waited_s < whole_s
+            cursor = connection.cursor(row_factory=tuple_row)
+            before = cursor.execute(_IDLE_HOLDERS, idle).fetchall()
+            if not before:
+                return False
+            # One that had waited for a lock itself, and has just got it, sends its next statement.
+            time.sleep(STILL_S)
+            cursor.execute("SELECT pg_stat_clear_snapshot()")  # else it sees the same ones again
+            still = [row[0] for row in cursor.execute(_IDLE_HOLDERS, idle) if row in before]
+            cursor.execute(_END_SESSIONS, (still,))
+            return bool(still)
+        return False
 
-    def _use_schema(self, connection: Connection[Any]) -> None:
-        connection.execute(USE_SCHEMA, self._settings.limits.within(self._settings.search_path))
+    def _use_schema(
+        self, connection: Connection[Any], settings: TransactionSettings | None = None
+    ) -> None:
+        settings = settings or self._settings
+        connection.execute(USE_SCHEMA, settings.limits.within(settings.search_path))
 
 
 def _change_strategy(kind: ErrorKind, progress: BatchProgress) -> bool:
@@ -380,21 +409,28 @@ def _change_strategy(kind: ErrorKind, progress: BatchProgress) -> bool:
     return False
 
 
-_END_IDLE_HOLDERS = """
-SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a
+STILL_S = 0.1
+"""Seconds between two looks at a session, at both of which it must idle since the same moment."""
+
+_IDLE_HOLDERS = """
+SELECT a.pid, a.state_change FROM pg_stat_activity a
 WHERE a.wait_event_type = 'Client' AND a.xact_start IS NOT NULL
-    AND a.state_change < clock_timestamp() - %s::interval
+    AND a.state_change < clock_timestamp()
+        - (CASE WHEN a.application_name = %s THEN %s ELSE %s END)::interval
     AND a.application_name = current_setting('application_name') AND a.usename = current_user
     AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid
                 AND l.relation = 'threads'::regclass AND l.mode = 'RowShareLock')
 """
-"""Ends sessions that hold locks of this schema's threads and have let the server wait for longer
-than `IDLE_HOLDER_S`, or the lock timeout if it is shorter; the batch of such a session is sent
-again. Only those of the same role with the same
-application name: a person's `psql` is left alone.
+"""Sessions that hold locks of this schema's threads, whose last statement began longer ago than
+`IDLE_HOLDER_S`, or the lock timeout if it is shorter, and that wait for their client. Only those of
+the same role with the same application name: a person's `psql` is left alone, and so is a move of
+buckets. Over connections of the program, whose other transactions may have that name too, it is the
+lock timeout.
 
 `idle_in_transaction_session_timeout` doesn't do this: the server ignores it in pipelines.
 """
+
+_END_SESSIONS = "SELECT pg_terminate_backend(pid) FROM unnest(%s::integer[]) AS pid"
 
 
 def translate(

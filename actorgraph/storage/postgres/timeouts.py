@@ -18,8 +18,8 @@ SELECT set_config('search_path', %s, true), set_config('lock_timeout', %s, true)
 """The first statement of every transaction; its parameters are `Timeouts.within`."""
 
 IDLE_HOLDER_S = 1.0
-"""Seconds for which a session that has rows of threads locked may leave the server without its next
-statement. A batch is sent whole, so only a process that is suspended or overloaded needs longer."""
+"""Seconds for which a session that stores a batch, and has its threads locked, may leave the server
+without its next statement. Only a process that is suspended or overloaded needs longer."""
 
 _GRACE = 1.25
 """The client waits this many times longer for an answer than the server may work on it: so a slow
@@ -39,16 +39,24 @@ class Timeouts(msgspec.Struct, frozen=True):
     answer_s: float = 30.0
     reconnect_s: float = 30.0
 
-    def parts(self) -> "tuple[Timeouts, Timeouts]":
-        """Split the time for a lock: before idle holders are ended, and after that.
+    def after(self, waited_s: float) -> "Timeouts":
+        """The limits of the next attempt of a save that has waited for a lock, in parts.
 
-        The first part is `IDLE_HOLDER_S` long, or all of it if it is no longer.
+        After each part sessions that idle with the lock are ended. The parts grow with the time
+        waited, so that long timeouts don't send the save again every second; together they are
+        `busy_s`, and none is shorter than `IDLE_HOLDER_S` unless all of it is. When the time is
+        over, there is one more part: for a lock that was just freed.
+
+        Args:
+            waited_s: the sum of the parts before.
         """
-        first = min(self.busy_s, IDLE_HOLDER_S)
-        rest = self.busy_s - first or self.busy_s
-        return msgspec.structs.replace(self, busy_s=first), msgspec.structs.replace(
-            self, busy_s=rest
-        )
+        left = self.busy_s - waited_s
+        part = max(IDLE_HOLDER_S, waited_s)
+        if left <= 0:
+            part = min(self.busy_s, IDLE_HOLDER_S)
+        elif left - part < IDLE_HOLDER_S:
+            part = left
+        return msgspec.structs.replace(self, busy_s=part)
 
     def within(self, search_path: str, *, patient: bool = False) -> tuple[str, str, str]:
         """The parameters of `USE_SCHEMA`.
@@ -59,6 +67,11 @@ class Timeouts(msgspec.Struct, frozen=True):
         """
         statement = "0" if patient else _milliseconds(self.answer_s / _GRACE)
         return search_path, self.lock_timeout, statement
+
+    @property
+    def idle_timeouts(self) -> tuple[str, str]:
+        """For how long a session may idle with locked threads: a saver's; one of a program."""
+        return _milliseconds(min(self.busy_s, IDLE_HOLDER_S)), self.lock_timeout
 
     @property
     def lock_timeout(self) -> str:
