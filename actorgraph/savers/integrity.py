@@ -65,8 +65,8 @@ def checkpoint_sum(thread_id: str, namespace: str, sequence: int, row: Checkpoin
     """The checksum of a row of `checkpoints`."""
     source = row.source if isinstance(row.source, str) else str(row.source)  # as it is stored
     # `join`, not an f-string: that formats a member of a str Enum as another text than is stored.
-    texts = "\n".join((namespace, source, row.next, row.metadata))  # noqa: FLY002
-    own = crc32(b"%d,%d\n" % (sequence, row.step) + texts.encode(), _POINT)
+    texts = (f"{sequence},{row.step}", namespace, source, row.next, row.metadata)
+    own = crc32("\n".join(texts).encode(), _POINT)
     own = crc32(row.run or b"", crc32(row.id, own))
     # The parts of parent and record, as in `parent_sum` and `record_sum`. The sign is a bit like
     # the others, so it doesn't matter whether it is set before or after the XOR.
