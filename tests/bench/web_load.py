@@ -3,8 +3,9 @@
 Each figure is of a server process of its own: uvicorn with one worker over SQLite or PostgreSQL, or
 `langgraph dev`. This process opens so many streams of runs at once, each of 10 steps and 20 custom
 chunks, and measures. CPU and memory are the server's, from /proc. Its event loop's stalls are
-those of a task that sleeps for 5 ms; those of `langgraph dev` are unknown. The system has the
-`gc_threshold` that docs/embedding.md advises for thousands of runs.
+those of a task that sleeps for 5 ms; those of `langgraph dev` are unknown. Their floor is of as
+many requests at once that run nothing, `GET /ok`. The system has the `gc_threshold` that
+docs/embedding.md advises for thousands of runs.
 """
 
 import asyncio
@@ -124,7 +125,7 @@ def main(*, quick: bool, peers: bool) -> int:
     print(
         "| server | at once | finished | first event p50 / p99 s | completion p50 / p99 s |", end=""
     )
-    print(" CPU ms a run | memory MB | stall p99 ms |\n|---|---|---|---|---|---|---|---|")
+    print(" CPU ms a run | memory MB | stall p99 ms (floor) |\n|---|---|---|---|---|---|---|---|")
     lost = 0
     for kind in ("sqlite", "postgres", *(("langgraph dev",) if peers else ())):
         folder = Path(tempfile.mkdtemp(dir=rival.make_folder()))
@@ -146,7 +147,9 @@ def _line(kind: str, count: int, figures: dict[str, Any]) -> str:
         found = sorted(figures[name]) or [float("nan")]
         return f"{statistics.median(found):.2f} / {found[int(len(found) * 0.99)]:.2f}"
 
-    stall = "-" if figures["stall"] is None else f"{figures['stall'] * 1e3:.0f}"
+    stall = "-"
+    if figures["stall"] is not None:
+        stall = f"{figures['stall'] * 1e3:.0f} ({figures['floor'] * 1e3:.0f})"
     return (
         f"| {kind} | {count} | {figures['finished']} | {of('first')} | {of('whole')} | "
         f"{figures['cpu'] / count * 1e3:.1f} | {figures['memory'] / 1e6:.0f} | {stall} |"
@@ -230,8 +233,11 @@ class _Served:
         """Stream so many runs at once; the figures."""
         assert self._process is not None
         own = self._kind != "langgraph dev"
+        floor = None
         if own:
             await self._get("/stalls")
+            await asyncio.gather(*[self._get("/ok") for _ in range(count)])
+            floor = json.loads(await self._get("/stalls"))
         before = _cpu_s(self._process.pid)
         first: list[float] = []
         whole: list[float] = []
@@ -243,6 +249,7 @@ class _Served:
             "cpu": _cpu_s(self._process.pid) - before,
             "memory": _memory_bytes(self._process.pid),
             "stall": json.loads(await self._get("/stalls")) if own else None,
+            "floor": floor,
         }
 
     async def _stream(self, first: list[float], whole: list[float]) -> bool:
