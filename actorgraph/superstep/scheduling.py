@@ -176,6 +176,19 @@ def waits_for_time(row: OpenRun | RunRow, now: int) -> bool:
     return row.due > now and not row.alive and not row.claimed
 
 
+def is_to_come(row: RunRow, now: int) -> bool:
+    """Whether a run belongs to a later time: it waits for that, or was ended before it came.
+
+    Nothing of it is in its thread, and its id is above those of the runs of now.
+
+    Args:
+        now: microseconds since 1970-01-01 UTC.
+    """
+    if row.status in OPEN_STATUSES:
+        return waits_for_time(row, now)
+    return row.due > now and not row.claimed
+
+
 def place_in_thread(row: OpenRun | RunRow) -> tuple[bool, bytes]:
     """The place of an open run among those of its thread, to sort by: begun ones, then by id."""
     return not row.claimed, row.run
@@ -224,6 +237,20 @@ def action_on_rival(
 def replacement_reason(run: bytes) -> str:
     """Make the reason stored with runs that were cancelled in favour of this one."""
     return f"run {as_text(run)} took its place"
+
+
+def rolls_back(replaced: Collection[bytes], head: bytes | None, *, delayed: bool) -> bool:
+    """Whether the checkpoints of the runs that a rollback replaces are deleted when it begins.
+
+    Other runs may have gone on from there while a delayed run waited; then they stay, as with
+    "interrupt": the history of what came since is never cut.
+
+    Args:
+        replaced: the runs that were cancelled in its favour.
+        head: the run that stored the thread's newest checkpoint; None if no run did.
+        delayed: whether it was stored for later.
+    """
+    return bool(replaced) and (not delayed or head in replaced)
 
 
 def left(lane: Lane, run: bytes) -> LaneDecision:

@@ -72,6 +72,12 @@ def run_id_at(run: bytes, milliseconds: int) -> RunId:
     return RunId((milliseconds & 0xFFFFFFFFFFFF).to_bytes(6) + run[6:])
 
 
+def milliseconds_of(run: bytes) -> int:
+    """Read the time in a UUIDv7, in milliseconds since 1970-01-01 UTC: when the run was accepted,
+    or from when it may begin."""
+    return int.from_bytes(run[:6])
+
+
 def ticks_of(checkpoint: bytes) -> int:
     """Read the time in a UUIDv6, in 100 ns intervals since 1582-10-15."""
     high = int.from_bytes(checkpoint[:8], "big")

@@ -14,8 +14,9 @@ from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from actorgraph.api.system.run_handle import Run
+from actorgraph.api.system.run_handle import WAITING_MAX, Run, belongs_later
 from actorgraph.errors import RunNotFoundError
+from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint, with_graph
 from actorgraph.web.requests.event_responses import (
     HEADERS,
@@ -46,6 +47,42 @@ class StreamQuery(Struct):
 
     stream_mode: str | None = None
     last_event_id: str | None = None
+
+
+class ShownRuns:
+    """The runs of a thread that a stream has shown; the newest `WAITING_MAX`.
+
+    Ids don't tell: a run whose time has come may be taken up after a later one has run.
+    """
+
+    def __init__(self) -> None:
+        self._ids: dict[bytes, None] = {}
+
+    def is_new(self, run: Run) -> bool:
+        """Note a run; return whether it was not noted before."""
+        identity = run.row.run
+        if identity in self._ids:
+            return False
+        self._ids[identity] = None
+        if len(self._ids) > WAITING_MAX:
+            del self._ids[next(iter(self._ids))]
+        return True
+
+
+def in_turn(runs: Sequence[Run], begin: int) -> list[Run]:
+    """Return the runs that a stream shows, in the order in which they have their thread.
+
+    Open runs below were taken up late: they come behind those that have begun.
+
+    Args:
+        runs: of the thread, by their ids.
+        begin: the index of the first that is shown.
+    """
+    late = [run for run in runs[:begin] if run.status in OPEN_STATUSES]
+    shown = list(runs[begin:])
+    waiting = (place for place, run in enumerate(shown) if run.status == "pending")
+    place = next(waiting, len(shown))
+    return [*shown[:place], *late, *shown[place:]]
 
 
 async def thread_stream(call: ApiCall) -> Response:
@@ -112,17 +149,17 @@ class ThreadStream(Response):
         system = self._server.system
         coming = system.follow(self._thread.thread_id)
         try:
-            last, missed = await self._missed()
+            missed, shown = await self._missed(), ShownRuns()
             if self._seen and not missed:
                 yield frame("gap", {"from": None, "to": None})
                 yield frame("values", to_plain(await self._values()))
             for run, after in missed if self._runs else ():
+                shown.is_new(run)
                 async with aclosing(self._of(run, after)) as parts:
                     async for part in parts:
                         yield part
-                last = run.id
             async for run in coming:
-                if run.id <= last:
+                if not shown.is_new(run):
                     continue
                 if not await may_go_on(self._call, self._thread):
                     return
@@ -131,27 +168,27 @@ class ThreadStream(Response):
                 async with aclosing(self._of(run, 0)) as parts:
                     async for part in parts:
                         yield part
-                last = run.id
                 if system.statistics().draining is not None:
                     return
             yield frame("drain", to_plain({"reason": system.statistics().draining}))
         finally:
             coming.close()
 
-    async def _missed(self) -> tuple[str, list[tuple[Run, int]]]:
+    async def _missed(self) -> list[tuple[Run, int]]:
         """Return the run of the client's last event, if known, and the runs started since."""
         identifier, _, offset = self._seen.rpartition(".")
         system, thread_id = self._server.system, self._thread.thread_id
         try:
             run = await system.run(identifier)
         except RunNotFoundError:
-            return "", []
-        if run.thread_id != thread_id:
-            return "", []
-        # Those that wait for their times come when this system takes them up.
-        runs = await system.runs(thread_id=thread_id)
-        later = [one for one in runs if one.id > run.id and not one.waits_for_time]
-        return run.id, [(run, offset_of(offset)), *((one, 0) for one in later)]
+            return []
+        if run.thread_id != thread_id or belongs_later(run):
+            return []
+        # Those of later times come when this system takes them up.
+        runs = [one for one in await system.runs(thread_id=thread_id) if not belongs_later(one)]
+        begin = sum(one.id < run.id for one in runs)
+        after = {run.id: offset_of(offset)}
+        return [(one, after.get(one.id, 0)) for one in in_turn(runs, begin)]
 
     def _of(self, run: Run, after: int) -> AsyncGenerator[bytes]:
         said, limits = run.metadata.get(KEPT, {}), self._server.limits

@@ -17,7 +17,7 @@ from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from actorgraph.api.system.run_handle import Run
+from actorgraph.api.system.run_handle import Run, belongs_later
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.event_responses import (
@@ -28,7 +28,7 @@ from actorgraph.web.requests.event_responses import (
     frame,
     send_parts,
 )
-from actorgraph.web.thread_streams import may_go_on
+from actorgraph.web.thread_streams import ShownRuns, in_turn, may_go_on
 from actorgraph.web.wire.event_numbers import first_numbers, number_of
 from actorgraph.web.wire.subscriptions import EventStreamRequest, Filter
 from actorgraph.web.wire.wire_events import WireEvent, WireTranslator
@@ -96,37 +96,41 @@ async def subscribed_events(
 async def _runs(call: ApiCall, since: int | None) -> AsyncGenerator[RunInThread]:
     """Yield the thread's runs to begin with, then each that is started."""
     assert call.thread is not None
-    system, thread, last = call.server.system, call.thread, ""
+    system, thread, shown = call.server.system, call.thread, ShownRuns()
     coming = system.follow(thread.thread_id)  # at once, so that none is missed
     try:
-        for place in await _known_runs(call, since):
+        for place in await _known_runs(call, since, shown):
             yield place
-            last = place.run.id
         async for run in coming:
-            if run.id <= last:
+            if not shown.is_new(run):
                 continue
             if not await may_go_on(call, thread):
                 return
             yield RunInThread(run, await first_number(call, run), -1)
-            last = run.id
             if system.statistics().draining is not None:
                 return
     finally:
         coming.close()
 
 
-async def _known_runs(call: ApiCall, since: int | None) -> list[RunInThread]:
+async def _known_runs(call: ApiCall, since: int | None, shown: ShownRuns) -> list[RunInThread]:
     """Return the runs that a subscription begins with: from `since` on, else the newest ones.
 
-    Without those that wait for their times: they come when this system takes them up.
+    Without those of later times: they come when this system takes them up.
     """
     runs = await call.server.system.runs(thread_id=call.thread_id)
-    runs = [run for run in runs if not run.waits_for_time]
-    firsts = first_numbers([run.due_at or run.created_at for run in runs])
+    runs = [run for run in runs if not belongs_later(run)]
+    firsts = first_numbers([run.row.run for run in runs])
     after = -1 if since is None else since
     begin = _oldest_wanted(runs) if since is None else max(0, bisect_right(firsts, since) - 1)
-    pairs = zip(runs[begin:], firsts[begin:], strict=True)
-    return [RunInThread(run, first, after) for run, first in pairs]
+    for run in runs:
+        shown.is_new(run)
+    numbers = {run.id: first for run, first in zip(runs, firsts, strict=True)}
+    known = {run.id for run in runs[begin:]}  # of one below, the client may have no event yet
+    return [
+        RunInThread(run, numbers[run.id], after if run.id in known else -1)
+        for run in in_turn(runs, begin)
+    ]
 
 
 def _oldest_wanted(runs: Sequence[Run]) -> int:
@@ -141,7 +145,7 @@ async def first_number(call: ApiCall, run: Run) -> int:
     """Return the number below that of a run's first event."""
     runs = await call.server.system.runs(thread_id=run.thread_id)
     earlier = [one for one in runs if one.id < run.id]
-    return first_numbers([one.due_at or one.created_at for one in (*earlier, run)])[-1]
+    return first_numbers([one.row.run for one in (*earlier, run)])[-1]
 
 
 async def _of_run(

@@ -10,6 +10,7 @@ import pytest
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.web import GraphRoutes
 from actorgraph.web.requests.state_updates import WAITING_MAX, StateUpdates
+from actorgraph.web.wire.event_numbers import first_numbers, number_of
 from tests.support.gates import PATIENCE_S, Turnstile, settled
 from tests.support.graphs import in_a_row, writer
 from tests.support.wall_clock import forward
@@ -69,6 +70,79 @@ async def test_a_run_to_come_holds_no_stream(forward, protocol):
     if protocol:  # numbers grow, so that a client that comes back misses none of it
         numbers = [one["seq"] for _, one in client.events() if "seq" in one]
         assert numbers == sorted(set(numbers))
+
+
+def subscriber(first: Any, *, protocol: bool, since: int | None = None) -> Client:
+    """A client of either stream, which has seen the first run's first event.
+
+    Args:
+        since: the number that a client of the protocol has; None for none.
+    """
+    if protocol:
+        seen = {} if since is None else {"since": since}
+        return Poster({"channels": ["lifecycle"], **seen})
+    client = Client(last_event_id="")
+    client.scope |= {"path": "/threads/t/stream", "query_string": b""}
+    client.scope["headers"] = [(b"last-event-id", f"{first.id}.1".encode())]
+    return client
+
+
+@pytest.mark.one_loop
+@pytest.mark.parametrize("protocol", [True, False])
+async def test_a_cancelled_run_to_come_hides_no_run_of_now(protocol):
+    """
+    A reminder that is cancelled before its time is in no stream, and the next run is.
+    """
+    graph = in_a_row({"a": writer("a")})
+    with anyio.fail_after(PATIENCE_S):
+        async with ActorSystem({"g": graph}, saver=InMemorySaver()) as system:
+            first = await system.start("g", "t", {"bar": []}, stream_mode="updates")
+            await first.result()
+            late = await system.start("g", "t", {"bar": []}, delay_s=600, stream_mode="updates")
+            assert await late.cancel() == "cancelled"
+            client = subscriber(first, protocol=protocol)
+            async with anyio.create_task_group() as group:
+                group.start_soon(GraphRoutes(system), client.scope, client.receive, client.send)
+                await client.hears(first.id)
+                now = await system.start("g", "t", {"bar": []}, stream_mode="updates")
+                with anyio.move_on_after(1) as heard:
+                    await client.hears(now.id)
+                client.leave()
+
+    assert not heard.cancelled_caught
+    assert late.id not in client.text
+
+
+@pytest.mark.one_loop
+@pytest.mark.parametrize("protocol", [True, False])
+async def test_a_run_that_is_taken_up_behind_a_later_one_is_shown(protocol):
+    """
+    A delayed run that was due while no process was open is taken up when a run of now waits for
+    it; streams show both: one that was open before, and one that comes back in between.
+    """
+    saver = InMemorySaver()
+    with anyio.fail_after(PATIENCE_S):
+        async with system_over(saver, Turnstile()) as one:
+            late = await one.start("g", "t", {"bar": []}, delay_s=0.1, stream_mode="updates")
+            assert late.waits_for_time
+        while late.waits_for_time:
+            await anyio.sleep(0.01)
+        async with system_over(saver, slow := Turnstile()) as two:
+            now = await two.start("g", "t", {"bar": []}, if_busy="enqueue", stream_mode="updates")
+            client = subscriber(now, protocol=protocol)
+            async with anyio.create_task_group() as group:
+                routes = GraphRoutes(two)
+                group.start_soon(routes, client.scope, client.receive, client.send)
+                await slow.entered.wait()  # with the late run
+                first = number_of(*first_numbers([now.row.run]), 1, 0)
+                other = subscriber(now, protocol=protocol, since=first)
+                group.start_soon(routes, other.scope, other.receive, other.send)
+                slow.out.set()
+                for one in (client, other):
+                    with anyio.move_on_after(1) as heard:
+                        await one.hears(late.id)
+                    one.leave()
+                    assert not heard.cancelled_caught
 
 
 @pytest.mark.one_loop

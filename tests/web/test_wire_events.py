@@ -8,6 +8,7 @@ import pytest
 
 from actorgraph.messages import AIMessage, AIMessageChunk
 from actorgraph.values.commands import Interrupt
+from actorgraph.values.ids import run_id_of
 from actorgraph.values.systems import RunEvent
 from actorgraph.web.wire.event_numbers import PARTS, first_numbers, number_of
 from actorgraph.web.wire.message_events import MessageEvents
@@ -287,13 +288,28 @@ class TestSubscriptions:
         assert Filter(EventStreamRequest([channel])).takes(method, (), data) is taken
 
 
+def id_of(time: datetime) -> bytes:
+    """The id of a run of a time."""
+    return run_id_of(int(time.timestamp() * 1000), "key")
+
+
 class TestNumbers:
+    def test_a_run_with_an_earlier_id_moves_no_other(self):
+        """
+        Numbers that clients have stay, also if a run of an earlier moment is stored behind them.
+        """
+        at = datetime(2026, 1, 1, tzinfo=UTC)
+        later = [id_of(at), id_of(at + timedelta(hours=1))]
+
+        assert first_numbers([id_of(at - timedelta(hours=1)), *later])[1:] == first_numbers(later)
+
     def test_they_grow_over_runs_of_one_second(self):
         """
         Each event of a run has a lower number than any of the next run, also in one second.
         """
         at = datetime(2026, 1, 1, tzinfo=UTC)
-        firsts = first_numbers([at, at, at + timedelta(seconds=1), at + timedelta(days=1)])
+        times = [at, at, at + timedelta(seconds=1), at + timedelta(days=1)]
+        firsts = first_numbers([id_of(time) for time in times])
         lasts = [number_of(first, 262_143, PARTS) for first in firsts]
 
         assert all(last < following for last, following in zip(lasts, firsts[1:], strict=False))
@@ -302,7 +318,7 @@ class TestNumbers:
         """
         Numbers stay below 2**53 until 2040.
         """
-        (first,) = first_numbers([datetime(2040, 12, 31, tzinfo=UTC)])
+        (first,) = first_numbers([id_of(datetime(2040, 12, 31, tzinfo=UTC))])
 
         assert number_of(first, 2**18 - 1, PARTS) < 2**53
 

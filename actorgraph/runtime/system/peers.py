@@ -16,7 +16,13 @@ from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.job import Job
-from actorgraph.superstep.scheduling import action_on_rival, is_ahead, replacement_reason
+from actorgraph.superstep.scheduling import (
+    action_on_rival,
+    is_ahead,
+    replacement_reason,
+    rolls_back,
+)
+from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import DeleteRuns
 from actorgraph.values.systems import ListRuns, RunRow, SetRun
@@ -173,12 +179,24 @@ class TurnWatch:
 async def delete_replaced_runs(host: Host, job: Job) -> None:
     """Delete the checkpoints of the runs that were cancelled so that this one replaces them.
 
+    If it was delayed, and the thread has gone on since, they stay.
+
     Raises:
         StorageError: they can't be deleted.
     """
     # Found by the reason in their rows, so that any process can do it, after a crash too.
     rows: list[RunRow] = await host.reader.ask(ListRuns(thread_id=job.thread_id))
     reason = replacement_reason(job.id)
-    gone = frozenset(as_text(row.run) for row in rows if reason in (row.cancel, row.reason))
-    if gone:
-        await host.writer.store(DeleteRuns(job.thread_id, gone))
+    gone = {row.run for row in rows if reason in (row.cancel, row.reason)}
+    head, delayed = None, job.row.due > 0
+    if gone and delayed:
+        head = await _newest_writer(host, job.thread_id)
+    if rolls_back(gone, head, delayed=delayed):
+        await host.writer.store(DeleteRuns(job.thread_id, frozenset(map(as_text, gone))))
+
+
+async def _newest_writer(host: Host, thread_id: str) -> bytes | None:
+    """Return the run that stored a thread's newest checkpoint; None if no run did."""
+    query = ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
+    newest: list[StoredCheckpoint] = await host.reader.ask(query)
+    return newest[0].row.run if newest else None

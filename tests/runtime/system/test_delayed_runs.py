@@ -173,6 +173,33 @@ class TestThreads:
                 await each.result()
                 assert each.status == "success"
 
+    @pytest.mark.parametrize("goes_on", [True, False])
+    async def test_a_delayed_rollback_never_cuts_the_history(self, place, forward, goes_on, often):
+        """
+        Steps of the run that it replaces are removed at its time, unless a run went on from them.
+        """
+        slow = Turnstile({"bar": ["slow"]})
+        async with system_of(place, turnstile_first(slow)) as one:
+            old = await one.start("g", "t", {"bar": ["old"]})
+            await slow.entered.wait()
+            late = await one.start("g", "t", {"bar": ["late"]}, delay_s=600, if_busy="rollback")
+            assert await old.wait() == "cancelled"
+            slow.out.set()
+            if goes_on:
+                await (await one.start("g", "t", {"bar": ["now"]})).result()
+            forward(700)
+            await one.recover()
+            values = (await result(late))["bar"]
+            graph = one.graphs["g"]
+            points = [point async for point in graph.aget_state_history(at("t"))]
+
+        assert values[:2] == (["old", "now"] if goes_on else ["late", "slow"])
+        steps = [(point.metadata or {})["step"] for point in points]
+        assert steps == [*range(len(points) - 2, -2, -1)]  # whole
+        ids = [point.config["configurable"]["checkpoint_id"] for point in points]
+        parents = [point.parent_config for point in points]
+        assert [p and p["configurable"]["checkpoint_id"] for p in parents] == [*ids[1:], None]
+
     async def test_too_many_are_refused(self, place):
         """
         As many runs of a thread may wait for their times as may wait for the thread; others go on.
