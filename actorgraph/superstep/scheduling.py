@@ -202,7 +202,9 @@ def is_ahead(
     Ids grow with time, so all processes see the runs of a thread in one order; the id of a delayed
     run has the time at which it may begin, so that it is behind the runs of now. A younger run that
     has begun elsewhere has the thread all the same, until it has ended: one that begins in the
-    middle of it would take its remaining tasks away. A system orders its own runs by its lanes.
+    middle of it would take its remaining tasks away. Of two that have begun, as an earlier version
+    may have left them, the lower id goes first: neither waits for the other for ever. A system
+    orders its own runs by its lanes.
 
     Args:
         owner: the system of `run`.
@@ -210,7 +212,7 @@ def is_ahead(
     """
     if other.owner == owner or other.run == run:
         return False
-    if other.claimed and other.alive:
+    if other.claimed and other.alive and not begun:
         return True
     return place_in_thread(other) < (not begun, run)
 

@@ -24,10 +24,12 @@ from actorgraph.superstep.scheduling import (
     freed,
     held,
     is_ahead,
+    is_to_come,
     left,
     misfit_reason,
     next_misfit,
     replacement_reason,
+    rolls_back,
     taken_up,
     waits_for_time,
 )
@@ -194,7 +196,15 @@ class TestHeld:
         for alive in (True, False):
             assert not is_ahead(B, b"1", other(A, claimed=False, alive=alive), begun=True)
             assert is_ahead(B, b"1", other(A, claimed=True, alive=alive), begun=True)
-            assert is_ahead(B, b"1", other(C, claimed=True, alive=alive), begun=True) is alive
+            assert not is_ahead(B, b"1", other(C, claimed=True, alive=alive), begun=True)
+
+    def test_two_that_have_begun_do_not_wait_for_each_other(self):
+        """
+        The lower id goes first, whoever asks.
+        """
+        one, two = (OpenRun(run, owner, True, True) for run, owner in ((A, b"1"), (B, b"2")))
+        assert not is_ahead(one.run, one.owner, two, begun=True)
+        assert is_ahead(two.run, two.owner, one, begun=True)
 
     @pytest.mark.parametrize(
         ("run", "owner", "claimed", "alive", "ahead"),
@@ -260,6 +270,41 @@ class TestHeld:
         Unless a system whose clock is ahead has it, or it has begun there.
         """
         assert waits_for_time(OpenRun(A, None, claimed, alive, due), 100) is waits
+
+
+    @pytest.mark.parametrize(
+        ("fields", "later"),
+        [
+            ({"status": "cancelled", "due": 101, "alive": True}, True),
+            ({"status": "cancelled", "due": 100}, False),
+            ({"status": "cancelled", "due": 101, "claimed": True}, False),
+            ({"status": "pending", "due": 101}, True),
+            ({"status": "pending", "due": 101, "alive": True}, False),
+        ],
+    )
+    def test_a_run_belongs_to_a_later_time_even_if_it_is_cancelled_before(self, fields, later):
+        """
+        Nothing of it has happened then; a run that has begun belongs to now.
+        """
+        assert is_to_come(row(**{"claimed": False, **fields}), 100) is later
+
+    @pytest.mark.parametrize(
+        ("replaced", "head", "delayed", "removed"),
+        [
+            ({A}, B, False, True),
+            ({A}, A, True, True),
+            ({A}, B, True, False),
+            ({A}, None, True, False),
+            (set(), None, False, False),
+        ],
+    )
+    def test_a_delayed_rollback_keeps_what_others_go_on_from(
+        self, replaced, head, delayed, removed
+    ):
+        """
+        It removes the steps of the runs that it replaces only while these are the newest ones.
+        """
+        assert rolls_back(replaced, head, delayed=delayed) is removed
 
 
 class TestMisfits:
