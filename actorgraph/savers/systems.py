@@ -58,6 +58,14 @@ def searched_part(query: SearchRuns) -> Literal["open", "rare", "all"]:
     return "all" if any(s in COMMON_STATUSES for s in query.statuses) else "rare"
 
 
+def may_begin_at(row: RunRow) -> int:
+    """When a run was accepted, or from when it may begin if that is later: its age counts from it.
+
+    Returns: microseconds since 1970-01-01 UTC.
+    """
+    return max(row.created, row.due)
+
+
 def is_offered(row: RunRow, query: ListWaiting) -> bool:
     """Whether an open run is due, and of the graphs and builds that a worker runs."""
     fits = row.graph in query.graphs and row.build in ("", *query.builds)

@@ -194,7 +194,11 @@ class StoreEvents(msgspec.Struct, frozen=True):
 
 
 class TrimRuns(msgspec.Struct, frozen=True):
-    """Remove runs that have ended and were made before this, with their events."""
+    """Remove runs that have ended and were made, and could begin, before this; with their events.
+
+    Attributes:
+        older_than: microseconds since 1970-01-01 UTC.
+    """
 
     older_than: int
     thread_id: str = ""
@@ -357,7 +361,8 @@ class WaitingCount(msgspec.Struct, frozen=True):
 
     Attributes:
         runs: their number, at most the limit.
-        oldest: when the oldest of them was made, in microseconds since 1970-01-01 UTC; 0: none is.
+        oldest: when the oldest of them was made, or could begin, in microseconds since 1970-01-01
+            UTC; 0: there is none.
     """
 
     runs: int

@@ -190,6 +190,17 @@ class TestRunsOfSystems:
         await port.commit([DeleteThread("t")])
         assert (await runs(port), await told(port)) == ([], [])
 
+    async def test_the_age_of_a_delayed_run_counts_from_its_time(self, port):
+        """
+        It is kept as long after that as others after they were accepted, and waits since then.
+        """
+        await port.commit([put(due=50), events(1), free(9, "u", due=60)])
+        assert await port.query([CountWaiting(9, 100)]) == [[WaitingCount(1, 60)]]
+        await port.commit([SetRun(RUN, "t", ONE, "success"), TrimRuns(50)])
+        assert (len(await runs(port, run=RUN)), await told(port)) == (1, [1])
+        await port.commit([TrimRuns(51)])
+        assert (await runs(port, run=RUN), await told(port)) == ([], [])
+
     async def test_a_cancellation_is_asked_of_the_owner(self, port):
         """
         The first reason counts, the owner finds it among its open runs, and so does its next owner.

@@ -66,8 +66,8 @@ class StoredRunMethods(LifecycleMethods):
         """Start a run that is stored once, however many systems call this with the same key.
 
         The run's id is made of the key and the moment. While the run or its row exists, another
-        call changes nothing. The row is removed with its thread, and `keep_events_s` after it was
-        accepted.
+        call changes nothing. The row is removed with its thread, and `keep_events_s` after the
+        moment, or after it was accepted if that is later.
 
         Args:
             graph: as for `start`.
@@ -149,6 +149,8 @@ class StoredRunMethods(LifecycleMethods):
         await actor.turn("enqueue", thread_id)
         if dispatch is not None:
             await self._check_room_elsewhere(dispatch, "" if new else thread_id, if_busy)
+            if not options.get("delay_s"):  # one that waits for its time waits for no worker
+                dispatch.stored_since += 1
         call = checked_call(
             graph,
             thread_id,
@@ -207,7 +209,6 @@ class StoredRunMethods(LifecycleMethods):
         if waiting.runs > limits.max_queued:
             self._actor.refused += 1
             raise too_busy(f"{waiting.runs} runs wait for a worker", "raise max_queued", limits)
-        dispatch.stored_since += 1
         if not thread_id or if_busy != "enqueue":
             return
         now = microseconds_now()

@@ -481,7 +481,11 @@ class ActorSystem(StoredRunMethods):
         self._actor.group.start_soon(function, *args)
 
     async def trim(self, older_than_s: float) -> None:
-        """Remove runs that have ended, and their events, if they were accepted that long ago."""
+        """Remove runs that have ended, and their events, if they could begin that long ago.
+
+        Args:
+            older_than_s: seconds since they were accepted, or since the times of delayed runs.
+        """
         if self._keeps:
             moment = int((time.time() - older_than_s) * 1e6)
             await self._host.writer.store(TrimRuns(moment))

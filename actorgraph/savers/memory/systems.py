@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -15,6 +16,7 @@ from actorgraph.savers.systems import (
     is_offered,
     is_orphan,
     is_searched,
+    may_begin_at,
     refusal,
     refused_claim,
     refused_row,
@@ -144,13 +146,16 @@ class MemorySystems:
             case SealRun():
                 self._seal(request)
             case TrimRuns(older_than):  # like ForgetRun it leaves open runs
-                for run in [r.run for r in self._runs.values() if r.created < older_than]:
+                for run in [*self._older(older_than)]:
                     self._forget(run)
             case ForgetRun(run):
                 self._forget(run)
             case _:
                 return self._change(request)
         return Committed()
+
+    def _older(self, moment: int) -> Iterator[bytes]:
+        return (row.run for row in self._runs.values() if may_begin_at(row) < moment)
 
     def _ask_cancel(self, run: bytes, reason: str) -> None:
         row = self._runs.get(run)
@@ -245,7 +250,7 @@ class MemorySystems:
     def _count_waiting(self, query: CountWaiting) -> WaitingCount:
         rows = (self._runs[run] for runs in self._open.values() for run in runs)
         counted = (row for row in rows if is_counted(row, query))
-        times = [max(row.created, row.due) for row in islice(counted, query.limit)]
+        times = [may_begin_at(row) for row in islice(counted, query.limit)]
         return WaitingCount(len(times), min(times, default=0))
 
     def _change(self, request: SetRun | AdoptRun | StoreEvents) -> CommitOutcome:

@@ -391,8 +391,9 @@ _LEFT_OVER: LiteralString = """
 DELETE FROM cancels c WHERE NOT EXISTS (SELECT FROM system_runs s WHERE s.run = c.run)"""
 TRIM: tuple[LiteralString, ...] = (
     f"""DELETE FROM events WHERE run IN (
-        SELECT run FROM system_runs WHERE created < %s AND NOT ({_OPEN}))""",  # noqa: S608
-    f"DELETE FROM system_runs WHERE created < %s AND NOT ({_OPEN})",  # noqa: S608
+        SELECT run FROM system_runs
+        WHERE greatest(created, due) < %s AND NOT ({_OPEN}))""",  # noqa: S608
+    f"DELETE FROM system_runs WHERE greatest(created, due) < %s AND NOT ({_OPEN})",  # noqa: S608
     f"{_LEFT_OVER} AND %s::bigint IS NOT NULL",
     """DELETE FROM owners WHERE lease_until < clock_timestamp() - interval '1 day'
         AND %s::bigint IS NOT NULL""",

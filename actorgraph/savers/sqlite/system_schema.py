@@ -83,10 +83,13 @@ DELETE FROM events WHERE run = :run AND place < (
     FROM (SELECT max(place) AS newest FROM events WHERE run = :run))
 """
 _LEFT_OVER = "DELETE FROM cancels WHERE run NOT IN (SELECT run FROM system_runs)"
+_SINCE = "max(created, CAST(metadata AS INTEGER))"
 TRIM = (
-    """DELETE FROM events WHERE run IN (
-        SELECT run FROM system_runs WHERE created < ? AND status NOT IN ('pending', 'running'))""",
-    "DELETE FROM system_runs WHERE created < ? AND status NOT IN ('pending', 'running')",
+    f"""DELETE FROM events WHERE run IN (
+        SELECT run FROM system_runs
+        WHERE {_SINCE} < ? AND status NOT IN ('pending', 'running'))""",  # noqa: S608 - as above
+    f"""DELETE FROM system_runs
+        WHERE {_SINCE} < ? AND status NOT IN ('pending', 'running')""",  # noqa: S608 - as above
     f"{_LEFT_OVER} AND ? IS NOT NULL",
     f"DELETE FROM owners WHERE lease_until < {_NOW} - 86400.0 AND ? IS NOT NULL",  # noqa: S608
 )
@@ -141,12 +144,12 @@ WHERE s.status IN ('pending', 'running') AND coalesce(o.lease_until, 0) <= {_NOW
             AND e.status IN ('pending', 'running'))
 ORDER BY s.run LIMIT :limit
 """  # noqa: S608 - the only things put in are constants of this file
-COUNT_WAITING = """
-SELECT count(*), coalesce(min(created), 0) FROM (
-    SELECT created FROM system_runs
+COUNT_WAITING = f"""
+SELECT count(*), coalesce(min(since), 0) FROM (
+    SELECT {_SINCE} AS since FROM system_runs
     WHERE status IN ('pending', 'running') AND owner IS NULL
         AND CAST(metadata AS INTEGER) <= ? LIMIT ?)
-"""
+"""  # noqa: S608 - as above
 _SEARCHED = f"""
 SELECT s.run, s.thread_id, s.graph, s.status, s.attempts, s.claimed, s.owner, s.created,
        s.metadata, x'', s.reason, NULL, coalesce(o.lease_until > {_NOW}, 0), c.reason {_FROM}
