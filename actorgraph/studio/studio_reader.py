@@ -8,9 +8,10 @@ import msgspec
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.run_handle import Run
-from actorgraph.api.system.run_search import SystemOwner
+from actorgraph.api.system.run_search import SystemOwner, cursor_behind
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_finder import ThreadInfo
+from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.system.sampling import StatisticsSample
 from actorgraph.studio.saver_steps import snapshot_of
 from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
@@ -260,7 +261,9 @@ class StudioReader:
             if after is None:
                 break
         if len(rows) > limit:  # the rest begins the next page
-            return RunsPage(tuple(rows[:limit]), rows[limit - 1].id)
+            return RunsPage(
+                tuple(rows[:limit]), cursor_behind(rows[limit - 1].row.run, microseconds_now())
+            )
         return RunsPage(tuple(rows), after)
 
     async def _is_visible(

@@ -241,6 +241,19 @@ def replacement_reason(run: bytes) -> str:
     return f"run {as_text(run)} took its place"
 
 
+def is_replaced(old: RunRow, run: bytes, before: bytes) -> bool:
+    """Whether an open run is ended when another one is stored that replaces what is there.
+
+    Args:
+        run: the one that replaces it.
+        before: the ids of what is there are lower. A delayed run that a living system has, or that
+            has begun, is there too, even if that system's clock was ahead.
+    """
+    if old.run == run:
+        return False
+    return old.run < before or (old.due > 0 and (old.claimed or old.alive))
+
+
 def rolls_back(replaced: Collection[bytes], head: bytes | None, *, delayed: bool) -> bool:
     """Whether the checkpoints of the runs that a rollback replaces are deleted when it begins.
 

@@ -12,7 +12,7 @@ from msgspec.structs import asdict, fields, replace
 from starlette.responses import Response
 
 from actorgraph.api.system.run_handle import Run
-from actorgraph.api.system.run_search import RunPage
+from actorgraph.api.system.run_search import RunPage, belongs_later
 from actorgraph.errors import RunNotFoundError
 from actorgraph.values.systems import OPEN_STATUSES, RunStatus
 from actorgraph.web import runs
@@ -90,7 +90,8 @@ async def _page(call: ApiCall, agent: StoredAssistant | None, cursor: str | None
     body: bodies.RunSearch = call.body
     system = call.server.system
     if body.thread_id is not None:
-        return RunPage((await system.runs(thread_id=body.thread_id))[::-1])
+        newest_first = (await system.runs(thread_id=body.thread_id))[::-1]
+        return RunPage(sorted(newest_first, key=belongs_later))  # those of later times come last
     statuses = () if body.status is None else _STATUSES.get(body.status, (body.status,))
     graph = None if agent is None else _graph_of(agent)
     most = min(max(body.offset + body.limit, _PAGE_MIN), _PAGE_MAX)

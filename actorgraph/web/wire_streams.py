@@ -17,7 +17,8 @@ from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from actorgraph.api.system.run_handle import Run, belongs_later
+from actorgraph.api.system.run_handle import Run
+from actorgraph.api.system.run_search import belongs_later
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.event_responses import (

@@ -36,6 +36,29 @@ class TestSearchRuns:
         assert [run.id for run in some.runs] == [runs[3].id]
         assert past.runs == []
 
+    async def test_runs_of_later_times_come_last(self):
+        """
+        Each run comes once, whatever the size of the pages, and also if it was cancelled early.
+        """
+        async with ActorSystem(
+            {"g": in_a_row({"a": writer("a")})}, saver=InMemorySaver()
+        ) as system:
+            late = [
+                await system.start("g", f"l{n}", GIVEN, delay_s=3600.0 * n) for n in range(1, 4)
+            ]
+            await late[1].cancel()
+            runs = [await ended(system, f"t{n}") for n in range(3)]
+            for limit in (1, 2, 3, 4, 6, 9):
+                ids, cursor, pages = [], None, 0
+                while cursor or not pages:
+                    page = await system.search_runs(limit=limit, cursor=cursor)
+                    ids += [run.id for run in page.runs]
+                    cursor, pages = page.cursor, pages + 1
+                assert ids == [run.id for run in (*reversed(runs), *reversed(late))]
+            (cancelled,) = (await system.search_runs(["cancelled"])).runs
+
+        assert cancelled.id == late[1].id
+
     async def test_bad_arguments_are_refused(self):
         """
         An unknown status, a limit out of range, a time without zone and a wrong cursor raise.

@@ -24,6 +24,7 @@ from actorgraph.superstep.scheduling import (
     freed,
     held,
     is_ahead,
+    is_replaced,
     is_to_come,
     left,
     misfit_reason,
@@ -271,7 +272,6 @@ class TestHeld:
         """
         assert waits_for_time(OpenRun(A, None, claimed, alive, due), 100) is waits
 
-
     @pytest.mark.parametrize(
         ("fields", "later"),
         [
@@ -287,6 +287,24 @@ class TestHeld:
         Nothing of it has happened then; a run that has begun belongs to now.
         """
         assert is_to_come(row(**{"claimed": False, **fields}), 100) is later
+
+    @pytest.mark.parametrize(
+        ("fields", "ended"),
+        [
+            ({"run": A}, True),
+            ({"run": C}, False),
+            ({"run": C, "alive": True}, False),
+            ({"run": C, "due": 9}, False),
+            ({"run": C, "due": 9, "alive": True}, True),
+            ({"run": C, "due": 9, "claimed": True}, True),
+            ({"run": D, "due": 9, "claimed": True}, False),
+        ],
+    )
+    def test_a_delayed_run_that_another_system_has_is_replaced(self, fields, ended):
+        """
+        As those of now are; the new run itself, and those that come after it, never.
+        """
+        assert is_replaced(row(**{"claimed": False, **fields}), D, B) is ended
 
     @pytest.mark.parametrize(
         ("replaced", "head", "delayed", "removed"),

@@ -28,7 +28,7 @@ from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import EventReader
 from actorgraph.runtime.system.stored_reader import RemoteRun, StoredReader
-from actorgraph.superstep.scheduling import is_to_come, waits_for_time
+from actorgraph.superstep.scheduling import waits_for_time
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, RunOutcome
 from actorgraph.values.schema_types import OwnResultT
@@ -139,10 +139,7 @@ class Run(Generic[OwnResultT]):
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether it waits for `due_at` alone: the thread's other runs go on without it.
-
-        A run that a living system has, as this one, doesn't, even if a clock says otherwise.
-        """
+        """Whether it waits for `due_at` alone, without a system: its thread goes on meanwhile."""
         return False
 
     async def arguments(self) -> RunArguments:
@@ -361,8 +358,7 @@ class StoredRun(Run[OwnResultT]):
     @property
     def waits_for_time(self) -> bool:
         """See `Run.waits_for_time`."""
-        open_now = self._row.status in OPEN_STATUSES
-        return open_now and waits_for_time(self._row, microseconds_now())
+        return self._row.status in OPEN_STATUSES and waits_for_time(self._row, microseconds_now())
 
     async def arguments(self) -> RunArguments:
         """See `Run.arguments`."""
@@ -499,11 +495,6 @@ class StoredRun(Run[OwnResultT]):
 
 def _due_at(row: RunRow) -> datetime | None:
     return datetime.fromtimestamp(row.due / 1e6, tz=UTC) if row.due else None
-
-
-def belongs_later(run: Run) -> bool:
-    """Whether a run's time is to come, and it waits for that or was ended before."""
-    return isinstance(run, StoredRun) and is_to_come(run.row, microseconds_now())
 
 
 def check_reading(after: int, buffer: int, when_full: str) -> None:

@@ -5,8 +5,10 @@ from datetime import datetime
 
 import msgspec
 
-from actorgraph.api.system.run_handle import Run
+from actorgraph.api.system.run_handle import Run, StoredRun
 from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.runtime.clock import microseconds_now
+from actorgraph.superstep.scheduling import is_to_come
 from actorgraph.values.ids import as_bytes, as_text
 from actorgraph.values.systems import OwnerRow, RunRow, RunStatus, SearchRuns
 
@@ -16,10 +18,12 @@ STATUSES: tuple[RunStatus, ...] = (
 LIMIT_MAX = 1000
 _CLOCK_SLACK_US = 60_000_000
 """A run's id is made before its row, and maybe by another machine's clock."""
+_LATER = "later-"
+"""Begins the cursors of pages that have come to the runs of later times."""
 
 
 class RunPage(msgspec.Struct, frozen=True):
-    """A page of runs, newest first.
+    """A page of runs, newest first; runs of later times come last.
 
     Attributes:
         runs: the runs.
@@ -48,6 +52,47 @@ class SystemOwner(msgspec.Struct, frozen=True):
     lease_s: float | None
     runs: int
     taken_over: int
+
+
+def belongs_later(run: Run) -> bool:
+    """Whether a run's time is to come, and it waits for that or was ended before."""
+    return isinstance(run, StoredRun) and is_to_come(run.row, microseconds_now())
+
+
+def cursor_behind(run: bytes, now: int) -> str:
+    """Return the cursor of the page behind a run.
+
+    Args:
+        now: microseconds since 1970-01-01 UTC.
+    """
+    return f"{_LATER if run >= _boundary(now) else ''}{as_text(run)}"
+
+
+def is_later(cursor: str | None) -> bool:
+    """Whether the pages before a cursor have come to the runs of later times."""
+    return cursor is not None and cursor.startswith(_LATER)
+
+
+def queries_of(query: SearchRuns, now: int, *, later: bool) -> list[SearchRuns]:
+    """Split a search: the runs up to now, then those of later times, which have ids to come.
+
+    Else the first pages would have nothing but reminders.
+
+    Args:
+        now: microseconds since 1970-01-01 UTC.
+        later: whether the pages before have come to the runs of later times.
+    """
+    boundary = _boundary(now)
+    ahead = msgspec.structs.replace(query, floor=max(query.floor, boundary))
+    if later:
+        return [ahead]
+    so_far = msgspec.structs.replace(query, before=min(query.before, boundary))
+    return [so_far, msgspec.structs.replace(ahead, before=SearchRuns(1).before)]
+
+
+def _boundary(now: int) -> bytes:
+    """The lowest id of runs of later times; clocks may differ a little."""
+    return ((now + _CLOCK_SLACK_US) // 1000).to_bytes(6)
 
 
 def run_query(
@@ -86,7 +131,7 @@ def run_query(
     if cursor is None:
         return query
     try:
-        return msgspec.structs.replace(query, before=as_bytes(cursor))
+        return msgspec.structs.replace(query, before=as_bytes(cursor.removeprefix(_LATER)))
     except ValueError:
         raise InvalidConfigError(
             f"{cursor!r} is not a cursor", do="pass the cursor of the page before, or none"

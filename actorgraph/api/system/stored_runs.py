@@ -25,7 +25,16 @@ from actorgraph.api.system.run_arguments import (
     read_arguments,
 )
 from actorgraph.api.system.run_handle import Run, RunAccess, StoredRun
-from actorgraph.api.system.run_search import RunPage, SystemOwner, fits, run_query, system_owner
+from actorgraph.api.system.run_search import (
+    RunPage,
+    SystemOwner,
+    cursor_behind,
+    fits,
+    is_later,
+    queries_of,
+    run_query,
+    system_owner,
+)
 from actorgraph.errors import CheckpointError, InvalidConfigError
 from actorgraph.runtime.clock import IDS, microseconds_now
 from actorgraph.runtime.log import event as log_event
@@ -34,7 +43,12 @@ from actorgraph.runtime.system.dispatch_actor import DispatchActor
 from actorgraph.runtime.system.sampling import StatisticsSample
 from actorgraph.runtime.system.stored_events import read_page
 from actorgraph.runtime.system.stored_reader import POLL_S
-from actorgraph.superstep.scheduling import RefuseFull, replacement_reason, waits_for_time
+from actorgraph.superstep.scheduling import (
+    RefuseFull,
+    is_replaced,
+    replacement_reason,
+    waits_for_time,
+)
 from actorgraph.values.ids import as_text, run_id_at, run_id_of
 from actorgraph.values.systems import (
     AskCancel,
@@ -46,6 +60,7 @@ from actorgraph.values.systems import (
     RunEvent,
     RunRow,
     RunStatus,
+    SearchRuns,
 )
 
 
@@ -148,9 +163,10 @@ class StoredRunMethods(LifecycleMethods):
         dispatch, actor = self._dispatch, self._actor
         await actor.turn("enqueue", thread_id)
         if dispatch is not None:
-            await self._check_room_elsewhere(dispatch, "" if new else thread_id, if_busy)
-            if not options.get("delay_s"):  # one that waits for its time waits for no worker
-                dispatch.stored_since += 1
+            waits = not options.get("delay_s")
+            await self._check_room_elsewhere(
+                dispatch, "" if new else thread_id, if_busy, waits=waits
+            )
         call = checked_call(
             graph,
             thread_id,
@@ -191,24 +207,26 @@ class StoredRunMethods(LifecycleMethods):
         try:
             rows: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=(row.thread_id,)))
             for old in rows:
-                if old.run < before:
+                if is_replaced(old, row.run, before):
                     await self._end_row(old, replacement_reason(row.run))
         except CheckpointError as error:
             log_event("warning", "dispatch.failed", where="end_earlier", error=repr(error))
 
     async def _check_room_elsewhere(
-        self, dispatch: DispatchActor, thread_id: str, if_busy: IfBusy
+        self, dispatch: DispatchActor, thread_id: str, if_busy: IfBusy, *, waits: bool
     ) -> None:
         """Refuse a run if too many wait for workers, or for its thread.
 
         Args:
             thread_id: "" for a new thread.
+            waits: whether the run will wait for a worker; one of a later time waits for that.
         """
         limits = self._actor.limits
         waiting = await dispatch.depth(limits.max_queued + 1)
         if waiting.runs > limits.max_queued:
             self._actor.refused += 1
             raise too_busy(f"{waiting.runs} runs wait for a worker", "raise max_queued", limits)
+        dispatch.stored_since += waits
         if not thread_id or if_busy != "enqueue":
             return
         now = microseconds_now()
@@ -266,6 +284,8 @@ class StoredRunMethods(LifecycleMethods):
     ) -> RunPage:
         """Search the runs of all threads, newest first, a page at a time.
 
+        Runs of later times come behind all others, that of the latest time first.
+
         Args:
             statuses: only runs with one of these; default all.
             graph: only runs of this graph.
@@ -286,14 +306,23 @@ class StoredRunMethods(LifecycleMethods):
             cursor=cursor,
         )
         if self._keeps:
-            rows: list[RunRow] = await self._host.reader.ask(query)
+            rows = await self._found(query, later=is_later(cursor))
         else:
             jobs = (*self._actor.ended.values(), *self._actor.jobs.values())
             known = {job.id: msgspec.structs.replace(job.row, status=job.status) for job in jobs}
             fit = (row for _, row in sorted(known.items(), reverse=True) if fits(row, query))
             rows = list(islice(fit, limit))
         runs = [self._live(row.run) or self._stored(self._explained(row)) for row in rows]
-        return RunPage(runs, runs[-1].id if len(rows) == limit else None)
+        full_page = len(rows) == limit
+        return RunPage(runs, cursor_behind(rows[-1].run, microseconds_now()) if full_page else None)
+
+    async def _found(self, query: SearchRuns, *, later: bool) -> list[RunRow]:
+        """Read a page of runs: those up to now, and, where these end, those of later times."""
+        found: list[RunRow] = []
+        for part in queries_of(query, microseconds_now(), later=later):
+            if left := query.limit - len(found):
+                found += await self._host.reader.ask(msgspec.structs.replace(part, limit=left))
+        return found
 
     async def owners(self) -> list[SystemOwner]:
         """Return the systems over this saver that have a lease or an open run, by their ids.

@@ -1,5 +1,6 @@
 """Runs of an ActorSystem that begin later, or that are stored once for many callers."""
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import anyio
@@ -8,7 +9,9 @@ import pytest
 from actorgraph import ActorSystem, SqliteSaver, SystemBusyError, ThreadBusyError
 from actorgraph.errors import InvalidConfigError, RunNotFoundError
 from actorgraph.runtime.system import peers
-from actorgraph.values.systems import IfBusy
+from actorgraph.values.ids import run_id_of
+from actorgraph.values.systems import IfBusy, ListRuns, PutRun, RenewOwner
+from tests.savers.test_system_rows import HOUR_S, TWO, row
 from tests.support.gates import PATIENCE_S, Turnstile
 from tests.support.graphs import at, in_a_row, writer
 from tests.support.systems import place, system_of, turnstile_first
@@ -172,6 +175,22 @@ class TestThreads:
             for each in (now, waits, run):
                 await each.result()
                 assert each.status == "success"
+
+    async def test_a_delayed_run_that_has_begun_elsewhere_is_replaced(self, place):
+        """
+        Also if the clock of the system that has begun it is ahead of this one's.
+        """
+        due = time.time_ns() // 1000 + 60_000_000
+        begun = row(run_id_of(due // 1000, "reminder"), TWO, due=due)
+        async with system_of(place, GRAPH) as one:
+            writer_of_rows = one._host.writer  # noqa: SLF001 - as the other system does
+            await writer_of_rows.store(RenewOwner(TWO, HOUR_S), PutRun(begun, "t"))
+            (there,) = await one.runs(thread_id="t")
+            assert not there.waits_for_time
+            run = await one.start("g", "t", {"bar": []}, delay_s=600, if_busy="interrupt")
+            (asked,) = await one._host.reader.ask(ListRuns(asked_of=TWO))  # noqa: SLF001
+
+        assert (asked.run, asked.cancel) == (begun.run, f"run {run.id} took its place")
 
     @pytest.mark.parametrize("goes_on", [True, False])
     async def test_a_delayed_rollback_never_cuts_the_history(self, place, forward, goes_on, often):
