@@ -120,6 +120,11 @@ async def cancel(call: StudioCall) -> Response:
     entry = await _admitted(call)
     runs = await call.must_write().runs(thread_id=entry.thread_id, statuses=("pending", "running"))
     found = [run for run in runs if not run.waits_for_time]
+    if runs and not found:
+        waits = (
+            "1 run waits for its time" if len(runs) == 1 else f"{len(runs)} runs wait for theirs"
+        )
+        return _back(call, entry, f"{waits}; the page of runs cancels single ones")
     with anyio.move_on_after(CANCEL_S):  # a node may take long to end; the page shows it then
         for run in found:
             await run.cancel("cancelled in the studio", wait=False)

@@ -200,6 +200,7 @@ class TestCancel:
     async def test_a_run_that_waits_for_its_time_is_left_alone(self, tmp_path, capsys):
         """
         Its thread is idle, `tail` ends with the run before it, `cancel` leaves it, `top` too.
+        `cancel` says so, and cancels it if it is named.
         """
         db = str(tmp_path / "runs.db")
         builder = StateGraph(Trip).add_node("go", lambda _: {}).add_edge(START, "go")
@@ -221,8 +222,16 @@ class TestCancel:
         assert shown.run is not None
         assert (shown.status, shown.run.run_id, shown.run.status) == ("idle", late.id, "pending")
         assert '"end"' in said["tail"].out.splitlines()[-1]
-        assert "thread 't1' has no open run" in said["cancel"].err
+        assert "has no open run of an ActorSystem; 1 waits for its time" in said["cancel"].err
+        assert f"--run ID`: {late.id}" in said["cancel"].err
         assert codes == {"threads": 0, "show": 0, "tail": 0, "cancel": 1}
+
+        one = ["cancel", "t1", "--db", db, "--json", "--run"]
+        assert await anyio.to_thread.run_sync(main, [*one, "other"]) == 1
+        assert "has no open run 'other'; its open runs: 1" in capsys.readouterr().err
+        assert await anyio.to_thread.run_sync(main, [*one, late.id]) == 0
+        found = msgspec.json.decode(capsys.readouterr().out, type=printed.CancelledRuns)
+        assert [(run.run_id, run.status) for run in found.runs] == [(late.id, "cancelled")]
 
 
 class TestGraph:

@@ -30,8 +30,9 @@ class TestTheList:
         """
         await place.ran("steps", "one")
         late = await place.system.start("steps", "one", {"log": []}, delay_s=600)
-        await place.post("/threads/one/cancel")
+        said = await place.post("/threads/one/cancel")
 
+        assert "1 run waits for its time" in said
         assert 'class="status idle"' in await place.get("/threads/one")
         assert "one</a>" not in await place.get("/threads?status=busy")
         assert (await place.system.run(late.id)).status == "pending"

@@ -203,7 +203,9 @@ class TestHeld:
         """
         The lower id goes first, whoever asks.
         """
-        one, two = (OpenRun(run, owner, True, True) for run, owner in ((A, b"1"), (B, b"2")))
+        one, two = (
+            OpenRun(run, owner, claimed=True, alive=True) for run, owner in ((A, b"1"), (B, b"2"))
+        )
         assert not is_ahead(one.run, one.owner, two, begun=True)
         assert is_ahead(two.run, two.owner, one, begun=True)
 

@@ -1,6 +1,7 @@
 """The stream of a thread, for clients that come back to another server."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import anyio
@@ -125,8 +126,7 @@ async def test_a_run_that_is_taken_up_behind_a_later_one_is_shown(protocol):
         async with system_over(saver, Turnstile()) as one:
             late = await one.start("g", "t", {"bar": []}, delay_s=0.1, stream_mode="updates")
             assert late.waits_for_time
-        while late.waits_for_time:
-            await anyio.sleep(0.01)
+        await anyio.sleep((late.due_at - datetime.now(UTC)).total_seconds() + 0.01)
         async with system_over(saver, slow := Turnstile()) as two:
             now = await two.start("g", "t", {"bar": []}, if_busy="enqueue", stream_mode="updates")
             client = subscriber(now, protocol=protocol)

@@ -18,6 +18,8 @@ from actorgraph.cli.printed import CancelledRuns, MadeCheckpoint, RunInfo
 CANCEL_S = 10.0
 """Seconds that `cancel` waits for the runs to end."""
 POLL_S = 0.1
+SHOWN = 5
+"""Ids of runs that an error lists."""
 
 
 @group.command("fork", rich_help_panel=CHANGE)
@@ -120,6 +122,10 @@ def _show_new(made: MadeCheckpoint, graph: str | None, db: str | None, *, as_jso
 def cancel(
     thread: ThreadId,
     *,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="ID", help="Only this one, which may wait for its time."),
+    ] = None,
     reason: Annotated[
         str, typer.Option("--reason", help="Stored with the run.")
     ] = "cancelled by `actorgraph cancel`",
@@ -128,6 +134,7 @@ def cancel(
 ) -> int:
     """Cancel the open runs of a thread, in whatever process they are.
 
+    Those that wait for their times stay; `--run` cancels one of them.
     They are runs of an ActorSystem, such as a server's. A run of `actorgraph run` ends by Ctrl-C.
 
     Example: actorgraph cancel t1 --db runs.db
@@ -136,28 +143,32 @@ def cancel(
 
     from actorgraph.cli.output import show
 
-    found = anyio.run(_cancel, db, thread, reason)
+    found = anyio.run(_cancel, db, thread, run, reason)
     show(found, _draw_cancelled, as_json=as_json)
     ended = all(run.status not in ("pending", "running") for run in found.runs)
     return DONE if ended else FAILED
 
 
-async def _cancel(db: str | None, thread: str, reason: str) -> CancelledRuns:
+async def _cancel(db: str | None, thread: str, run: str | None, reason: str) -> CancelledRuns:
     import anyio
 
     from actorgraph.cli.places import database_named, open_saver
     from actorgraph.cli.thread_reader import ThreadReader, has_thread, run_info
+    from actorgraph.values.ids import as_text
     from actorgraph.values.systems import OPEN_STATUSES, AskCancel, ListRuns
 
     async with open_saver(database_named(db), read_only=False, create=False) as saver:
         reader = ThreadReader(saver)
-        rows = [row for row in await reader.runs(thread) if has_thread(row)]
+        found = await reader.runs(thread)
+        rows = [
+            row for row in found if (has_thread(row) if run is None else as_text(row.run) == run)
+        ]
         if not rows:
-            raise CommandError(
-                f"thread {thread!r} has no open run of an ActorSystem",
-                do="look at it with `actorgraph show`; stop `actorgraph run` by Ctrl-C",
-            )
-        if not any(row.alive for row in rows):
+            raise _none_open(thread, run, [as_text(row.run) for row in found])
+        if not has_thread(rows[0]):
+            await _end_waiting(reader.host, rows[0], reason)
+            rows = await reader.host.reader.ask(ListRuns(among=(rows[0].run,)))
+        elif not any(row.alive for row in rows):
             raise CommandError(
                 f"the process that had the run of thread {thread!r} is gone",
                 do="open the application again: it takes the run over, and then cancel it",
@@ -171,6 +182,43 @@ async def _cancel(db: str | None, thread: str, reason: str) -> CancelledRuns:
                 await anyio.sleep(POLL_S)
                 rows = await reader.host.reader.ask(ListRuns(among=known))
         return CancelledRuns(thread, tuple(map(run_info, rows)))
+
+
+async def _end_waiting(host: Any, row: Any, reason: str) -> None:
+    """Cancel a run that waits for its time; no process has it.
+
+    Raises:
+        LeaseLostError: one has just taken it up.
+    """
+    from uuid_utils import uuid7
+
+    from actorgraph.values.systems import AdoptRun, SetRun
+
+    own = uuid7().bytes  # without a lease: another process would take the run over at once
+    adopt = AdoptRun(row.run, row.thread_id, own, row.owner, row.attempts)
+    # Handed over at once, so that they are one transaction.
+    await host.writer.store(adopt, SetRun(row.run, row.thread_id, own, "cancelled", reason))
+
+
+def _none_open(thread: str, run: str | None, waiting: list[str]) -> CommandError:
+    """Make the error for a thread without such a run.
+
+    Args:
+        run: the one that was named; None for none.
+        waiting: the ids of its other open runs.
+    """
+    which = "no open run of an ActorSystem" if run is None else f"no open run {run!r}"
+    if not waiting:
+        return CommandError(
+            f"thread {thread!r} has {which}",
+            do="look at it with `actorgraph show`; stop `actorgraph run` by Ctrl-C",
+        )
+    wait = "waits for its time" if len(waiting) == 1 else "wait for their times"
+    others = f"{len(waiting)} {wait}" if run is None else f"its open runs: {len(waiting)}"
+    return CommandError(
+        f"thread {thread!r} has {which}; {others}",
+        do=f"cancel one with `actorgraph cancel {thread} --run ID`: {', '.join(waiting[:SHOWN])}",
+    )
 
 
 def _draw_cancelled(out: Any, found: CancelledRuns) -> None:
