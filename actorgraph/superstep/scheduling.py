@@ -6,7 +6,7 @@ the new lane with the steps to carry out, in order.
 A run whose process has died is taken over, parked, or left to another system (`decide_takeover`).
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Literal, assert_never
 
 import msgspec
@@ -187,6 +187,16 @@ def is_to_come(row: RunRow, now: int) -> bool:
     if row.status in OPEN_STATUSES:
         return waits_for_time(row, now)
     return row.due > now and not row.claimed
+
+
+def newest_of(rows: Iterable[RunRow], now: int) -> RunRow | None:
+    """The newest run of a thread; one of a later time only if it has no other. None without any.
+
+    Args:
+        rows: runs of one thread.
+        now: microseconds since 1970-01-01 UTC.
+    """
+    return max(rows, key=lambda row: (not is_to_come(row, now), row.run), default=None)
 
 
 def place_in_thread(row: OpenRun | RunRow) -> tuple[bool, bytes]:

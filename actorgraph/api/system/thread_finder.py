@@ -20,7 +20,7 @@ from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.savers.thread_facts import facts_of
-from actorgraph.superstep.scheduling import waits_for_time
+from actorgraph.superstep.scheduling import newest_of, waits_for_time
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
 from actorgraph.values.retention import ListThreads
 from actorgraph.values.state_snapshot import StateSnapshot
@@ -294,7 +294,9 @@ class ThreadFinder:
         runs: list[RunRow] = []
         if self._keeps and thread_ids:
             runs = await self._host().reader.ask(ListRuns(open_of=tuple(thread_ids)))
-        newest = {run.thread_id: run for run in runs}
+        of_thread: dict[str, list[RunRow]] = {}
+        for run in runs:
+            of_thread.setdefault(run.thread_id, []).append(run)
         now = microseconds_now()
         busy = {run.thread_id for run in runs if not waits_for_time(run, now)}
         found: dict[str, tuple[ThreadRow | None, tuple[ThreadFact, ...]]] = {}
@@ -303,7 +305,7 @@ class ThreadFinder:
         async def read(thread_id: str) -> None:
             try:
                 found[thread_id] = await self._read_one(
-                    thread_id, newest.get(thread_id), busy=thread_id in busy
+                    thread_id, of_thread.get(thread_id, ()), busy=thread_id in busy
                 )
             except Exception as error:  # noqa: BLE001 - raised below, alone
                 errors.append(error)
@@ -316,8 +318,9 @@ class ThreadFinder:
         return found
 
     async def _read_one(
-        self, thread_id: str, run: RunRow | None, *, busy: bool
+        self, thread_id: str, runs: Sequence[RunRow], *, busy: bool
     ) -> tuple[ThreadRow | None, tuple[ThreadFact, ...]]:
+        run = newest_of(runs, microseconds_now())
         newest, broken = None, False
         try:
             query = ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
@@ -337,7 +340,7 @@ class ThreadFinder:
             except (*UNREADABLE, *DAMAGED):
                 broken = True
         status = "error" if broken else _status(snapshot, busy=busy)
-        made = newest.row.created if newest else run.created if run else 0
+        made = newest.row.created if newest else min((run.created for run in runs), default=0)
         known = thread_metadata_of(name) if name in self._graphs else {}
         row = ThreadRow(
             *(thread_id, name, status, made, made, made, newest.row.step if newest else -1),

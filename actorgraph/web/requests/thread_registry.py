@@ -27,9 +27,11 @@ from actorgraph.api.system.thread_finder import (
 from actorgraph.errors import ActorGraphError
 from actorgraph.errors.storage import DAMAGED
 from actorgraph.loops import shielded
+from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.saver.hosting import host_of
+from actorgraph.superstep.scheduling import newest_of
 from actorgraph.superstep.snapshot import iso
 from actorgraph.values.commits import ListCheckpoints
 from actorgraph.values.systems import OPEN_STATUSES
@@ -266,9 +268,11 @@ async def find_thread(system: ActorSystem, thread_id: str) -> StoredThread | Non
     else:
         if newest is None and all(run.status not in OPEN_STATUSES for run in runs):
             return None
-    created = iso(newest.row.created) if newest is not None else runs[0].created_at.isoformat()
-    names = [run.graph for run in runs if run.graph in system.graphs]
-    name = writer_of(system.graphs, newest) or (names[-1] if names else None)
+    first = min((run.created_at for run in runs), default=None)
+    created = iso(newest.row.created) if newest is not None or first is None else first.isoformat()
+    known_runs = [run.row for run in runs if run.graph in system.graphs]
+    run = newest_of(known_runs, microseconds_now())
+    name = writer_of(system.graphs, newest) or (run.graph if run is not None else None)
     known = {} if name is None else thread_metadata_of(name)
     return StoredThread(thread_id, created, created, known, registered=False)
 

@@ -4,13 +4,16 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import anyio
+import msgspec
 import pytest
 
 from actorgraph import ActorSystem, SqliteSaver, SystemBusyError, ThreadBusyError
 from actorgraph.errors import InvalidConfigError, RunNotFoundError
 from actorgraph.runtime.system import peers
+from actorgraph.superstep.snapshot import iso
 from actorgraph.values.ids import run_id_of
 from actorgraph.values.systems import IfBusy, ListRuns, PutRun, RenewOwner
+from actorgraph.web.requests.thread_registry import find_thread
 from tests.savers.test_system_rows import HOUR_S, TWO, row
 from tests.support.gates import PATIENCE_S, Turnstile
 from tests.support.graphs import at, in_a_row, writer
@@ -175,6 +178,31 @@ class TestThreads:
             for each in (now, waits, run):
                 await each.result()
                 assert each.status == "success"
+
+    async def test_a_reminder_says_nothing_about_its_thread(self, place):
+        """
+        A thread has the graph of its newest run of now, and the age of its first run.
+        """
+        now, graphs = (
+            time.time_ns() // 1000,
+            {"chat": GRAPH, "remind": in_a_row({"z": writer("z")})},
+        )
+        due = now + 3_600_000_000
+        chat = row(run_id_of(now // 1000, "chat"), TWO, created=now)
+        reminder = row(run_id_of(due // 1000, "remind"), None, created=now - 5_000_000, due=due)
+        rows = {"chat": chat, "remind": reminder}
+        requests = [
+            PutRun(msgspec.structs.replace(one, graph=name), "t") for name, one in rows.items()
+        ]
+        async with ActorSystem(graphs, saver=place.again()) as one:
+            await one._host.writer.store(RenewOwner(TWO, HOUR_S), *requests)  # noqa: SLF001
+            (listed,) = await one.threads()
+            found = await find_thread(one, "t")
+
+        assert (listed.graph, listed.status) == ("chat", "busy")
+        assert found is not None
+        assert found.metadata["graph_id"] == "chat"
+        assert found.created_at == iso(now - 5_000_000)
 
     async def test_a_delayed_run_that_has_begun_elsewhere_is_replaced(self, place):
         """
