@@ -39,7 +39,7 @@ class RunFilter(msgspec.Struct, frozen=True):
 
 
 async def runs(call: StudioCall) -> Response:
-    """List runs of all threads, newest first."""
+    """List runs of all threads, newest first; runs of later times come last."""
     wanted = await call.may("studio.read")
     query = call.query
     asked = RunFilter(**{name: query.get(name, "") for name in RunFilter.__struct_fields__})

@@ -244,7 +244,7 @@ class StudioReader:
         limit: int,
         allows: Callable[[ThreadEntry], Awaitable[bool]] | None,
     ) -> "RunsPage":
-        """Read a page of runs, newest first."""
+        """Read a page of runs, newest first; runs of later times come last."""
         if self.system is None:
             return RunsPage(())
         rows: list[Run] = []

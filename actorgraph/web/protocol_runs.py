@@ -67,7 +67,7 @@ async def stream(call: ApiCall) -> Response:
 
 
 async def search(call: ApiCall) -> list[response_types.AgentRun]:
-    """List runs of all threads that the principal may read, newest first."""
+    """List runs of all threads that the principal may read, newest first, later times last."""
     body: bodies.RunSearch = call.body
     agent = None if body.agent_id is None else await assistant_of(call, body.agent_id)
     shown = ReadableRuns(call)
@@ -86,7 +86,7 @@ async def search(call: ApiCall) -> list[response_types.AgentRun]:
 
 
 async def _page(call: ApiCall, agent: StoredAssistant | None, cursor: str | None) -> RunPage:
-    """Return a page of the runs that a search may find, newest first."""
+    """Return a page of the runs that a search may find, newest first, later times last."""
     body: bodies.RunSearch = call.body
     system = call.server.system
     if body.thread_id is not None:

@@ -31,7 +31,7 @@ class RunsQuery(Struct):
 
 
 async def runs(call: ApiCall) -> response_types.RunPage:
-    """List the runs of all threads that the client may read, newest first."""
+    """List the runs of all threads that the client may read, newest first, later times last."""
     query: RunsQuery = call.query
     shown = ReadableRuns(call)
     found: list[Run] = []
