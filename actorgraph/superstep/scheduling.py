@@ -252,12 +252,12 @@ def replacement_reason(run: bytes) -> str:
 
 
 def is_replaced(old: RunRow, run: bytes, before: bytes) -> bool:
-    """Whether an open run is ended when another one is stored that replaces what is there.
+    """Whether an open run is ended when another one is stored that replaces the runs of now.
 
     Args:
         run: the one that replaces it.
-        before: the ids of what is there are lower. A delayed run that a living system has, or that
-            has begun, is there too, even if that system's clock was ahead.
+        before: runs of now have lower ids. A delayed run that a living system has, or that has
+            begun, is one of them too, even if that system's clock was ahead.
     """
     if old.run == run:
         return False

@@ -362,7 +362,7 @@ class WaitingCount(msgspec.Struct, frozen=True):
     Attributes:
         runs: their number, at most the limit.
         oldest: when the oldest of them was made, or could begin, in microseconds since 1970-01-01
-            UTC; 0: there is none.
+            UTC; 0 if no run waits.
     """
 
     runs: int

@@ -53,7 +53,7 @@ class StreamQuery(Struct):
 class ShownRuns:
     """The runs of a thread that a stream has shown; the newest `WAITING_MAX`.
 
-    Ids don't tell: a run whose time has come may be taken up after a later one has run.
+    An id doesn't say that: a run whose time has come may be taken up after a later one has run.
     """
 
     def __init__(self) -> None:

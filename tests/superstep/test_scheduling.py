@@ -201,7 +201,7 @@ class TestHeld:
 
     def test_two_that_have_begun_do_not_wait_for_each_other(self):
         """
-        The lower id goes first, whoever asks.
+        The lower id goes first, whichever of the two asks.
         """
         one, two = (
             OpenRun(run, owner, claimed=True, alive=True) for run, owner in ((A, b"1"), (B, b"2"))

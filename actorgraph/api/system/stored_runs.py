@@ -163,10 +163,8 @@ class StoredRunMethods(LifecycleMethods):
         dispatch, actor = self._dispatch, self._actor
         await actor.turn("enqueue", thread_id)
         if dispatch is not None:
-            waits = not options.get("delay_s")
-            await self._check_room_elsewhere(
-                dispatch, "" if new else thread_id, if_busy, waits=waits
-            )
+            thread, waits = "" if new else thread_id, not options.get("delay_s")
+            await self._check_room_elsewhere(dispatch, thread, if_busy, waits=waits)
         call = checked_call(
             graph,
             thread_id,

@@ -268,8 +268,10 @@ async def find_thread(system: ActorSystem, thread_id: str) -> StoredThread | Non
     else:
         if newest is None and all(run.status not in OPEN_STATUSES for run in runs):
             return None
-    first = min((run.created_at for run in runs), default=None)
-    created = iso(newest.row.created) if newest is not None or first is None else first.isoformat()
+    if newest is not None:
+        created = iso(newest.row.created)
+    else:
+        created = min(run.created_at for run in runs).isoformat()
     known_runs = [run.row for run in runs if run.graph in system.graphs]
     run = newest_of(known_runs, microseconds_now())
     name = writer_of(system.graphs, newest) or (run.graph if run is not None else None)
