@@ -200,15 +200,16 @@ class TestRuns:
 
     async def test_searches_have_pages_and_filters(self, api):
         """
-        Runs are found newest first, by thread and status, page by page.
+        Runs are found newest first, by thread and status, page by page; later times come last.
         """
         place = str(uuid4())
         body = {"thread_id": place, "input": NEW, "if_not_exists": "create"}
+        await api.ask("POST /runs", {**body, "agent_id": "log", "after_seconds": 600})
         for agent in ("log", "log", "fail"):
             await api.ask("POST /runs/wait", {**body, "agent_id": agent})
         everything = await api.ask("POST /runs/search", {"thread_id": place})
         page = await api.ask("POST /runs/search", {"thread_id": place, "limit": 1, "offset": 1})
         failed = await api.ask("POST /runs/search", {"thread_id": place, "status": "error"})
 
-        assert [run["status"] for run in everything] == ["error", "success", "success"]
+        assert [run["status"] for run in everything] == ["error", "success", "success", "pending"]
         assert (page, failed) == (everything[1:2], everything[:1])
