@@ -138,23 +138,32 @@ def taken_up(lane: Lane, run: bytes, begun: Collection[bytes] = ()) -> LaneDecis
     Args:
         begun: those of this run and of the lane's that had begun in another system: they go first.
     """
-
-    def place(one: bytes) -> tuple[bool, bytes]:
-        return one not in begun, one
-
     active = lane.active
     if active is None:
         return msgspec.structs.replace(lane, active=run), (BeginRun(run),)
-    if lane.held and place(run) < place(active):
-        waiting = tuple(sorted((active, *lane.waiting), key=place))
-        return Lane(run, waiting=waiting), (BeginRun(run),)
-    waiting = tuple(sorted((*lane.waiting, run), key=place))
-    return msgspec.structs.replace(lane, waiting=waiting), ()
+    waiting = _in_order((*lane.waiting, run), begun)
+    lane = msgspec.structs.replace(lane, waiting=waiting)
+    return held(lane, begun) if lane.held else (lane, ())
 
 
-def held(lane: Lane) -> Lane:
-    """Note that the active run could not begin, because another system has the thread."""
-    return msgspec.structs.replace(lane, held=True)
+def held(lane: Lane, begun: Collection[bytes] = ()) -> LaneDecision:
+    """Handle that the active run could not begin, because another system has the thread.
+
+    It waits, unless a run that was taken up behind it comes first: that one begins instead. A run
+    of the other system may be waiting for just that one.
+
+    Args:
+        begun: those of the lane's that had begun in another system: they go first.
+    """
+    assert lane.active is not None
+    first, *others = _in_order((lane.active, *lane.waiting), begun)
+    if first == lane.active:
+        return msgspec.structs.replace(lane, held=True), ()
+    return Lane(first, waiting=tuple(others)), (BeginRun(first),)
+
+
+def _in_order(runs: Iterable[bytes], begun: Collection[bytes]) -> tuple[bytes, ...]:
+    return tuple(sorted(runs, key=lambda run: (run not in begun, run)))
 
 
 def freed(lane: Lane) -> LaneDecision:

@@ -164,11 +164,26 @@ class TestHeld:
         """
         It is the same run again; a lane without a holder is left alone.
         """
-        assert held(Lane(B, waiting=(C,))) == Lane(B, held=True, waiting=(C,))
+        assert held(Lane(B, waiting=(C,))) == (Lane(B, held=True, waiting=(C,)), ())
         assert freed(Lane(B, held=True, waiting=(C,))) == (Lane(B, waiting=(C,)), (BeginRun(B),))
         assert freed(BUSY) == (BUSY, ())
         assert freed(FREE) == (FREE, ())
         assert left(Lane(B, held=True, waiting=(C,)), B) == (Lane(C), (BeginRun(C),))
+
+    @pytest.mark.parametrize(
+        ("lane", "begun", "then"),
+        [
+            (Lane(C, waiting=(A, B)), (), Lane(A, waiting=(B, C))),
+            (Lane(C, waiting=(B, D)), {D}, Lane(D, waiting=(B, C))),
+            (Lane(A, waiting=(B,)), {B}, Lane(B, waiting=(A,))),
+        ],
+    )
+    def test_a_run_that_comes_first_does_not_wait_behind_a_held_one(self, lane, begun, then):
+        """
+        If the active run can't begin, one that was taken up behind it and comes first begins: the
+        other system's run may be waiting for that one, and both would wait for ever.
+        """
+        assert held(lane, begun) == (then, (BeginRun(then.active),))
 
     @pytest.mark.parametrize(
         ("lane", "run", "then", "steps"),

@@ -188,10 +188,13 @@ class SystemActor:
         if self.draining is not None:
             return False
         lane = self.lanes.get(job.thread_id, FREE)
-        known = [self.jobs[run] for run in (lane.active, *lane.waiting) if run in self.jobs]
-        begun = frozenset(one.id for one in (job, *known) if one.row.claimed)
-        self._take(job, *taken_up(lane, job.id, begun))
+        self._take(job, *taken_up(lane, job.id, self._begun(lane, job)))
         return True
+
+    def _begun(self, lane: Lane, *others: Job) -> frozenset[bytes]:
+        """Those of a lane's runs, and of others, that had begun in another system."""
+        known = [self.jobs[run] for run in (lane.active, *lane.waiting) if run in self.jobs]
+        return frozenset(job.id for job in (*known, *others) if job.row.claimed)
 
     def _take(self, job: Job, lane: Lane, steps: tuple[LaneStep, ...]) -> None:
         self._note_lane(job.thread_id, lane)
@@ -356,9 +359,11 @@ class SystemActor:
         if job.ending:
             self._settle_unbegun(job)
             return
-        self._note_lane(job.thread_id, held(self.lanes[job.thread_id]))
+        lane, steps = held(self.lanes[job.thread_id], self._begun(self.lanes[job.thread_id]))
+        self._note_lane(job.thread_id, lane)
         for notify in self.on_held:
             notify(job)
+        self._carry_out(job.thread_id, steps)
         self._fill()
 
     @property
