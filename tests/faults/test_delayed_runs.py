@@ -98,7 +98,7 @@ async def test_runs_of_a_thread_go_one_at_a_time(kind, tmp_path, request, anyio_
             killed += doomed.wait() != 0
             begin(f"next{number}")
         for _, each in alive:
-            await anyio.to_thread.run_sync(each.wait)
+            await anyio.to_thread.run_sync(each.wait, PATIENCE_S)
     values = await settle(place, said)
 
     lines = read(said)
