@@ -26,6 +26,17 @@ class State(TypedDict):
     any: Annotated[int, AnyValue]
 
 
+def append(old: list[str], new: list[str]) -> list[str]:
+    """A reducer that refuses one item."""
+    if "stop" in new:
+        raise TypeError
+    return operator.add(old, new)
+
+
+class Picky(TypedDict):
+    log: Annotated[list[str], append]
+
+
 def diamond() -> Plan:
     edges = [(START, "a"), ("a", "b"), ("a", "c"), (["b", "c"], "d")]
     return graph(State, dict.fromkeys("abcd", idle), edges)
@@ -327,6 +338,26 @@ class TestAllOrNothing:
         with pytest.raises(InvalidUpdateError, match="At key 'text'"):
             apply(state, ran)
         assert snapshot(state) == before
+
+    @pytest.mark.parametrize(
+        ("before", "writes", "advice"),
+        [
+            (["x"], (["y"], "z"), ["return a list of items to append: {'log': [...]}"]),
+            (["x"], (3,), ["return a list of items to append: {'log': [...]}"]),
+            (["x"], (["y"], ["stop"]), []),
+            (3, ("z",), []),
+        ],
+    )
+    def test_a_failing_fold_names_its_writers_and_what_a_list_takes(self, before, writes, advice):
+        """
+        Where an item was returned instead of a list of items, a note says so.
+        """
+        state = RunState(graph(Picky, {"a": idle}, []), RunPolicy(), Store().mint, has_saver=True)
+        state.values["log"] = before
+        with pytest.raises(TypeError) as raised:
+            apply(state, [TaskWrites("a", (), tuple(("log", write) for write in writes))])
+
+        assert raised.value.__notes__ == ["while folding the writes of a into 'log'", *advice]
 
     def test_a_reducer_that_raises_fails_the_run_and_keeps_the_state(self):
         """

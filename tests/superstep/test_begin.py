@@ -15,6 +15,19 @@ from tests.superstep.script import Script, Store, chain, graph, idle, kinds, onl
 from tests.superstep.threads import EXIT, MODES, PAIR, SYNC, State, again, thread
 
 
+def kept(old: list[str], new: list[str]) -> list[str]:
+    """A reducer that keeps what finished tasks have written."""
+    return [*old, *new]
+
+
+vars(kept)["keeps_finished"] = True
+
+
+class Kept(TypedDict):
+    log: Annotated[list[str], kept]
+    other: Annotated[list[str], operator.add]
+
+
 class TestInput:
     @pytest.mark.promise("S009", "L13")
     @MODES
@@ -54,16 +67,6 @@ class TestInput:
         Where a reducer asks for it, a new input keeps the finished tasks' writes to its key, in
         task-path order and before the input; their other writes, and all that is due, are gone.
         """
-
-        def kept(old: list[str], new: list[str]) -> list[str]:
-            return [*old, *new]
-
-        vars(kept)["keeps_finished"] = True
-
-        class Kept(TypedDict):
-            log: Annotated[list[str], kept]
-            other: Annotated[list[str], operator.add]
-
         plan = graph(Kept, dict.fromkeys("abc", idle), [(START, name) for name in "abc"])
         first = Script(plan, mode)
         first.begin({"log": ["in"]})
@@ -80,6 +83,45 @@ class TestInput:
         assert run.names == ["a", "b", "c"]
         assert run.state.values["log"] == ["in", "a", "c", "new"]
         assert run.state.values.get("other", []) == []
+
+    def test_finished_work_is_kept_if_the_run_that_brought_the_input_died(self):
+        """
+        In exit mode only its claim is stored: the next run begins with that input.
+        """
+        plan = graph(Kept, dict.fromkeys("ab", idle), [(START, name) for name in "ab"])
+        first = Script(plan)
+        first.begin({"log": ["in"]})
+        first.saved()
+        first.finish("a", log=["a"])
+        first.ask("b", "b?")
+        first.saved()
+        dead = Script(plan, EXIT, store=first.store)
+        dead.begin({"log": ["new"]})
+        dead.saved()
+        run = Script(plan, store=first.store)
+        run.begin(None)
+        run.saved()
+
+        assert run.state.values["log"] == ["in", "a", "new"]
+
+    def test_writes_of_a_handler_are_kept_where_others_have_not_ended(self):
+        """
+        The tasks that are given up count as run, also one that a crash left without a row.
+        """
+        builder = GraphBuilder(Kept).add_node("a", idle, error_handler=idle).add_edge(START, "a")
+        builder.add_node("b", idle).add_edge(START, "b")
+        first = Script(make_plan(builder, name="g"))
+        first.begin({"log": ["in"]})
+        first.saved()
+        first.fail("a", ValueError("boom"))
+        first.saved()
+        first.finish("__error_handler__a", log=["handled"])
+        first.saved()
+        run = Script(first.plan, store=first.store)
+        run.begin({"log": ["new"]})
+
+        assert run.state.values["log"] == ["in", "handled", "new"]
+        assert set(run.state.seen) == {"__input__", START, "a", "b", "__error_handler__a"}
 
     @pytest.mark.promise("L50")
     def test_a_new_input_discards_pending_sends(self):

@@ -40,6 +40,10 @@ class Delta(TypedDict, total=False):
     log: Annotated[list[str], RULE]
 
 
+class Deltas(Delta, total=False):
+    other: Annotated[list[str], RULE]
+
+
 def state_of(source: str = "loop", **policy: Any) -> RunState:
     """A state whose `log` has a value."""
     state = RunState(chain(Delta, "a"), RunPolicy(**policy), Store().mint, has_saver=True)
@@ -147,6 +151,21 @@ class TestChoosing:
             state.tasks = {task.id: task}
             note_left_over(state, known)
             assert state.whole == whole
+
+    def test_all_channels_that_must_be_whole_are_noted(self):
+        """
+        Several at once, of Overwrites and of tasks that are gone.
+        """
+        plan = chain(Deltas, "a")
+        writes = [(c, Overwrite([c])) for c in ("log", "other")]
+        state = RunState(plan, RunPolicy(), Store().mint, has_saver=True)
+        apply(state, [TaskWrites("a", (), tuple(writes))])
+        assert state.whole == {"log", "other"}
+
+        state = RunState(plan, RunPolicy(), Store().mint, has_saver=True)
+        gone = {c: Attempt((), ((c, ["x"]),)) for c in ("log", "other")}
+        note_left_over(state, gone)
+        assert state.whole == {"log", "other"}
 
     def test_its_counters_are_in_the_metadata(self):
         """

@@ -83,6 +83,13 @@ class TestClaimable:
         assert claimable([second], [first, second], Share({"g"}), 0) == []
         assert following([second, first], 0) == []
 
+    def test_a_thread_whose_open_runs_were_not_found(self):
+        """
+        The row that was read decides; the saver compares again when it is claimed.
+        """
+        one = row(1)
+        assert claimable([one], [], Share({"g"}), 0) == [one]
+
 
 MINUTE = 60_000_000
 TIMES = st.tuples(st.integers(0, 9), st.integers(0, 9))
@@ -153,6 +160,8 @@ class TestRoom:
             ((2, 2), [1, 2]),
             ((3, 1), [1, 2, 3]),
             ((9, 0), [2, 3]),
+            ((9, 1), [1, 2, 3]),
+            ((9, 2), [1, 2, 3, 4]),
             ((0, 0), []),
         ],
     )

@@ -69,6 +69,10 @@ LEDGERS: list[tuple[list[StoredWrite], Attempt]] = [
         Attempt(PATH, error="no", interrupts=(Q1,), failed_since=True, answers=("a",)),
     ),
     (
+        [failed(1, "no"), asked(1, Q1)],
+        Attempt(PATH, error="no", interrupts=(Q1,), waiting=True),
+    ),
+    (
         [failed(1, "no"), asked(2, Q1)],
         Attempt(PATH, error="no", interrupts=(Q1,), waiting=True),
     ),

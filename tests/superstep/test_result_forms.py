@@ -15,10 +15,16 @@ from actorgraph.plan.compile import make_plan
 from actorgraph.plan.plan import BranchPlan, NodePlan
 from actorgraph.superstep.limits import on_step_timeout, pauses
 from actorgraph.superstep.nesting import fixed_id
-from actorgraph.superstep.results import branch_targets, branch_view, updates_in, writes_of
+from actorgraph.superstep.results import (
+    branch_targets,
+    branch_view,
+    passed_on,
+    updates_in,
+    writes_of,
+)
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import view
-from actorgraph.values.commands import Command, Send
+from actorgraph.values.commands import Command, Overwrite, Send
 from actorgraph.values.constants import START, TASKS
 from actorgraph.values.policies import RunPolicy
 from tests.superstep.script import Script, Store, chain, idle
@@ -66,7 +72,7 @@ class TestSubgraphs:
         """
         with pytest.raises(InvalidUpdateError, match="graph='other'"):
             writes_of(PAIR, A, Command(graph="other"), nested=True)
-        with pytest.raises(InvalidUpdateError, match=r"graph=Command\.PARENT"):
+        with pytest.raises(InvalidUpdateError, match=r"a Command with graph=Command\.PARENT, but"):
             writes_of(PAIR, A, Command(graph=Command.PARENT))
 
     @pytest.mark.parametrize(
@@ -205,6 +211,45 @@ class TestForms:
         assert seen == {"mine": 1, "log": ["0", "1"]}
         coerced = dataclasses.replace(branch, coerce=dict)
         assert branch_view(PAIR, {"log": ["0"]}, coerced, writes) == {"log": ["0", "1"]}
+
+    @pytest.mark.parametrize(
+        ("returned", "passed"),
+        [
+            ({"text": "x", "mine": 1}, {"mine": 1}),
+            ({"text": "x"}, {}),
+            (None, {}),
+            (3, {}),
+            ([("mine", 1)], {}),
+        ],
+    )
+    def test_keys_without_a_channel_are_passed_on_from_a_dict(self, returned, passed):
+        """
+        Other return values have none, and in a graph over one value a dict is the value.
+        """
+        assert passed_on(A, returned) == passed
+        assert passed_on(chain(dict, "a").nodes["a"], returned) == {}
+
+    @pytest.mark.parametrize("takes_more", [True, False])
+    def test_keys_without_a_channel_are_seen_by_routers_that_take_them(self, takes_more):
+        """
+        The view wins where both have a key; without such keys it stays as it is.
+        """
+        branch = dataclasses.replace(self.branch(), takes_more=takes_more)
+        more = {"mine": 1} if takes_more else {}
+
+        seen = branch_view(PAIR, {"log": ["0"]}, branch, [], {"mine": 1, "log": "hidden"})
+        assert seen == {**more, "log": ["0"]}
+        assert branch_view(PAIR, {"log": ["0"]}, branch, []) == {"log": ["0"]}
+
+    def test_langgraphs_overwrites_are_read(self):
+        """
+        One in a dict of known keys is ours in the write.
+        """
+        types = pytest.importorskip("langgraph.types", reason="needs LangGraph")
+        writes, _ = writes_of(PAIR, A, {"log": types.Overwrite(["x"])})
+
+        assert writes == [("log", Overwrite(["x"])), *A.targets]
+        assert type(writes[0][1]) is Overwrite
 
 
 class Late(TypedDict, total=False):

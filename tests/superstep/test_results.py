@@ -310,6 +310,7 @@ class TestBranches:
             targets(returned)
 
         assert "'idle' of node 'draft'" in no.value.what
+        assert no.value.what.endswith(f"a valid destination: {returned!r}")
 
     @pytest.mark.promise("C29")
     @pytest.mark.parametrize(

@@ -2,10 +2,15 @@
 
 import pytest
 
-from actorgraph.errors import DeadlineError, EmptyInputError, SaverRequiredError
+from actorgraph.errors import (
+    AlreadyResumedError,
+    DeadlineError,
+    EmptyInputError,
+    SaverRequiredError,
+)
 from actorgraph.values.commands import Command
 from tests.superstep.script import Script, chain
-from tests.superstep.threads import PAIR, State
+from tests.superstep.threads import PAIR, State, parallel, thread, three
 
 
 class TestAnswers:
@@ -36,6 +41,45 @@ class TestAnswers:
             "compile(checkpointer=...), and resume with the thread_id of the run that asked"
         )
 
+    @pytest.mark.parametrize(
+        ("asking", "more"),
+        [(("a",), ""), (("a", "b"), " and 1 more"), (("a", "b", "c"), " and 2 more")],
+    )
+    def test_one_to_a_question_that_is_not_open(self, asking, more):
+        """
+        The error names the id that was given, an open one, and how many others are open.
+        """
+        first = three()
+        for name in asking:
+            first.ask(name, f"{name}?")
+        for name in first.names:
+            first.fail(name, ValueError("no"))
+        first.saved()
+        open_one = min(e.writes[0][1][0].id for e in first.store.ledger if e.index == -3)
+        with pytest.raises(AlreadyResumedError) as refused:
+            Script(first.plan, store=first.store).begin(Command(resume={"f" * 32: "x"}))
+
+        assert refused.value.what == (
+            "no question of thread 't' waits for this answer: no open question has the id "
+            f"'{'f' * 32}'; it was answered, or is not of this thread"
+        )
+        assert refused.value.do == (
+            f"answer an open one: Command(resume={{'{open_one}': ...}}){more}; they are in "
+            "get_state(config).interrupts"
+        )
+
+    def test_one_to_a_thread_that_asks_nothing(self):
+        """
+        The error names the thread, and shows where questions are found.
+        """
+        with pytest.raises(AlreadyResumedError) as refused:
+            Script(PAIR, store=thread(finished=("a",))).begin(Command(resume={"f" * 32: "x"}))
+
+        assert refused.value.what == "no question of thread 't' waits for this answer"
+        assert refused.value.do == (
+            "read get_state(config).interrupts to see what waits; None goes on without an answer"
+        )
+
 
 class TestDeadline:
     @pytest.mark.parametrize(
@@ -61,3 +105,15 @@ class TestDeadline:
         assert error.what == "the run of graph 'g' reached its deadline_s before node 'a'"
         assert error.do == f"pass a longer deadline_s; {advice}"
         assert error.reason == "deadline"
+
+    def test_it_names_all_that_are_due(self):
+        """
+        Several nodes are named in the order of the alphabet.
+        """
+        run = Script(parallel("b", "a"), saver=False)
+        run.state.stopping = lambda: "deadline"
+        run.begin({"text": "x"})
+
+        assert run.state.outcome.error.what == (
+            "the run of graph 'g' reached its deadline_s before node 'a', 'b'"
+        )

@@ -1,11 +1,13 @@
 """Whether a failed task is tried again, and after how long: decisions on data."""
 
+import time
+
 import httpx
 import pytest
 import requests
 
 from actorgraph.errors import ConflictError, NodeCancelledError, NodeTimeoutError
-from actorgraph.superstep.task_failures import next_delay
+from actorgraph.superstep.task_failures import next_delay, retry_after
 from actorgraph.values.commands import mark_invalid_resume
 from actorgraph.values.policies import RetryPolicy, default_retry_on
 
@@ -109,12 +111,14 @@ class TestRetryAfter:
             (asking(retry_after=DATE), 30),
             (asking(retry_after=DATE, date="Mon, 23 Nov 2026 05:00:10 GMT"), 20),
             (asking(retry_after=DATE.replace("GMT", "-0000")), 30),
+            (asking(retry_after=DATE.replace("05:00:30 GMT", "07:00:30 +0200")), 30),
             (asking(retry_after_ms="2500"), 2.5),
             (asking(retry_after_ms="2500", retry_after="9"), 2.5),
             (asking(retry_after_ms="soon", retry_after="9"), 9),
             (asking(retry_after="3600"), 3600),
             (asking(retry_after="0.1"), 0.5),
             (ExceptionGroup("", [asking(retry_after="7"), ValueError(), asking()]), 7),
+            (ExceptionGroup("", [asking(retry_after=DATE)]), 30),
         ],
     )
     def test_it_is_the_least_wait(self, error, wait):
@@ -123,6 +127,34 @@ class TestRetryAfter:
         time; a longer wait of the policy stays.
         """
         assert next_delay([STEADY], 1, error, 0, now=NOW) == wait
+
+    def test_the_time_is_counted_from_1970_where_none_is_given(self):
+        """
+        A date needs the present time; a caller without dates leaves it out.
+        """
+        error = asking(retry_after="Thu, 01 Jan 1970 00:00:10 GMT")
+
+        assert next_delay([STEADY], 1, error, 0) == 10
+
+    @pytest.mark.parametrize("text", ["0", "0.0", "0.25"])
+    def test_none_and_less_than_a_second_are_waits_too(self, text):
+        """
+        A server may ask for an attempt at once.
+        """
+        assert retry_after(asking(retry_after=text), NOW) == float(text)
+
+    @pytest.mark.skipif(not hasattr(time, "tzset"), reason="needs a time zone of the process")
+    def test_a_date_without_a_zone_is_in_utc(self, monkeypatch):
+        """
+        It doesn't depend on the time zone of this machine.
+        """
+        with monkeypatch.context() as changed:
+            changed.setenv("TZ", "EST5")
+            time.tzset()
+            wait = retry_after(asking(retry_after=DATE.replace("GMT", "-0000")), NOW)
+        time.tzset()
+
+        assert wait == 30
 
     @pytest.mark.parametrize(
         "text",

@@ -27,6 +27,7 @@ from actorgraph.superstep.scheduling import (
     is_replaced,
     is_to_come,
     left,
+    misfit_of,
     misfit_reason,
     next_misfit,
     replacement_reason,
@@ -410,6 +411,12 @@ class TestReasonsOfRuns:
         assert misfit_reason(ValueError("no such type")) == (
             "waits for a process that can go on with it; this one can't: no such type"
         )
+
+    def test_of_a_system_that_takes_no_runs(self):
+        """
+        The graphs that it has don't matter.
+        """
+        assert misfit_of(row(), Share({"g"}, works=False)) == "waits for a worker"
 
     @pytest.mark.parametrize(
         ("graph_name", "attempts", "decision"),

@@ -41,6 +41,11 @@ class TestMending:
             ),
             (rows(a="leaving b", b="away a"), "a", (ChangeBucket("a", "here"),)),
             (rows(a="away b", b="arriving a"), None, (ChangeBucket("b", "here", "a"),)),
+            (
+                rows(a="away b", b="arriving a", c="away d", d="arriving c"),
+                None,
+                (ChangeBucket("b", "here", "a"),),
+            ),
             (rows(a="away c", b="arriving a"), None, ()),
             (rows(a="away", b="away"), None, ()),
             (rows(a="here", b="here"), None, ()),
@@ -146,6 +151,7 @@ class TestMap:
 
         assert known.counts() == {"a": 2048, "b": 2047}
         assert unclear == (2048,)
+        assert known.holders[2047:2050] == ("a", "", "b")
 
     @settings(max_examples=20)
     @given(st.integers(1, 9), st.data())
@@ -175,3 +181,14 @@ class TestMap:
         known = ShardMap(NAMES, ("b",) * BUCKETS)
 
         assert list(look_order(known, 7)) == ["b", "a", "c"]
+        assert list(look_order(ShardMap(NAMES, ("",) * BUCKETS), 7)) == ["a", "b", "c"]
+
+    @pytest.mark.parametrize("largest", NAMES)
+    def test_the_database_with_one_more_keeps_it(self, largest):
+        """
+        Where the shares can't be equal nothing moves just to give the odd bucket to another.
+        """
+        size, odd = divmod(BUCKETS, len(NAMES))
+        assert odd == 1
+
+        assert balancing(ShardMap(NAMES, (*NAMES * size, largest))) == {}

@@ -1,12 +1,14 @@
 """Snapshots of checkpoints, whole: the live view of a thread's head, and those of old ones."""
 
 import operator
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 
+from actorgraph.channels import EMPTY, LastValueAfterFinish
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
+from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.snapshot import (
     empty_snapshot,
     iso,
@@ -14,15 +16,17 @@ from actorgraph.superstep.snapshot import (
     snapshot,
     state_of,
     unsaved_snapshot,
+    values_of,
     writes_by_node,
 )
 from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import START
 from actorgraph.values.ids import as_text
+from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import TaskResult, TaskSucceeded
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
-from tests.superstep.script import Script, chain, graph, idle, with_values
+from tests.superstep.script import Script, Store, chain, graph, idle, with_values
 from tests.superstep.threads import PAIR, State, again, thread
 
 CONFIG = {"configurable": {"thread_id": "t"}}
@@ -142,6 +146,7 @@ class TestAWaitingThread:
         assert [t.result for t in shown.tasks] == [{"text": "1"}, {"text": "2"}]
         assert shown.values == {"text": "x", "log": []}
         assert shown.is_stuck
+        assert [t.error for t in view(run.store, live=False).tasks] == [None, None]
 
     def test_results_that_were_not_folded_yet(self):
         """
@@ -431,3 +436,21 @@ class TestHandlers:
 
 
 HANDLER = "__error_handler__a"
+
+
+class Late(TypedDict, total=False):
+    text: str
+    late: Annotated[int, LastValueAfterFinish]
+
+
+def test_values_are_those_that_readers_see():
+    """
+    A cell that differs from its value is read by its rule, and left out while it has none.
+    """
+    state = RunState(chain(Late, "a"), RunPolicy(), Store().mint, has_saver=False)
+    rule = state.plan.channels["late"]
+    held = rule.fold("late", EMPTY, [7])
+    state.values = {"text": "x", "late": held}
+    assert values_of(state) == {"text": "x"}
+    state.values["late"] = rule.finish(held)
+    assert values_of(state) == {"text": "x", "late": 7}

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from actorgraph.superstep.task_timeline import timeline_tasks
 from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.constants import ERROR, INTERRUPT, NO_WRITES, NULL_TASK, RESUME
@@ -44,8 +46,35 @@ class TestAttempts:
         """
         (task,) = timeline_tasks([row(-1, 1, (ERROR, "boom"))])
 
+        assert task.id == "t"
         assert [tuple(a) for a in task.attempts] == [(None, None, "failed", "boom")]
         assert (task.status, task.start, task.end) == ("failed", None, None)
+
+    def test_they_are_in_the_order_of_their_starts(self):
+        """
+        Clocks of two processes may differ from the order of the runs; attempts without times
+        come first.
+        """
+        (task,) = timeline_tasks(
+            [
+                row(0, 0, (NO_WRITES, None)),
+                row(-3, 2, (INTERRUPT, []), TaskTimes(30, 40)),
+                row(-1, 1, (ERROR, "boom"), TaskTimes(50, 60)),
+            ]
+        )
+
+        assert [a.start for a in task.attempts] == [None, 30, 50]
+        assert task.status == "done"
+
+    @pytest.mark.parametrize("turn", [1, -1])
+    def test_a_question_ends_a_run_in_which_the_task_has_failed_before(self, turn):
+        """
+        Of an error and a question of one run the question is the last, whatever comes first.
+        """
+        rows = [row(-1, 1, (ERROR, "boom")), row(-3, 1, (INTERRUPT, []))]
+        (task,) = timeline_tasks(rows[::turn])
+
+        assert (task.status, task.error) == ("waiting", "boom")
 
     def test_rows_of_no_task_are_left_out(self):
         """
@@ -67,3 +96,11 @@ class TestNames:
 
         found = [(task.name, task.is_call) for task in timeline_tasks(ledger)]
         assert found == [("a", False), ("b", False), ("helper", True)]
+
+    def test_a_row_without_a_path_has_no_name(self):
+        """
+        Its task is known by its id alone.
+        """
+        (task,) = timeline_tasks([StoredWrite("t", (), 0, 0, (("n", 1),), None)])
+
+        assert (task.id, task.name, task.is_call) == ("t", "", False)

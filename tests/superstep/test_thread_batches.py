@@ -180,3 +180,24 @@ class TestCounts:
         Without a total or a rate nothing is promised; at the end nothing is left.
         """
         assert counts.eta_s == eta_s
+
+
+def test_the_figures_of_a_batch_as_plain_data():
+    """
+    All that were counted, the rate, and the seconds that are left.
+    """
+    counts = BatchCounts("b", total=10, done=3, failed=1, waiting=1, skipped=1, seconds=2.0)
+
+    assert counts.to_dict() == {
+        "name": "b",
+        "total": 10,
+        "done": 3,
+        "failed": 1,
+        "waiting": 1,
+        "skipped": 1,
+        "resumed": 0,
+        "running": 0,
+        "seconds": 2.0,
+        "rate": 2.0,
+        "eta_s": 2.5,
+    }

@@ -371,3 +371,22 @@ class TestChunks:
             storable_chunk(NAMES, mode, chunk)
 
         assert "actorgraph/superstep/untracked.py" in raised.value.do
+
+
+@pytest.mark.parametrize(
+    ("mode", "chunk", "what", "place"),
+    [
+        ("new", {}, "chunks of stream mode 'new'", "storable_chunk"),
+        ("debug", {"type": "new"}, "debug chunks of type 'new'", "_WRAPPED"),
+    ],
+)
+def test_a_chunk_without_a_rule_is_refused(mode, chunk, what, place):
+    """
+    The error names what has no rule, and the place of the rules.
+    """
+    with pytest.raises(ActorGraphError) as refused:
+        storable_chunk(frozenset({"secret"}), mode, chunk)
+
+    rule = "no rule says where they show values of untracked channels"
+    assert refused.value.what == f"{what} can't be stored: {rule}"
+    assert refused.value.do == f"add them to {place} in actorgraph/superstep/untracked.py"
