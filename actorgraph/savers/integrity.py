@@ -63,10 +63,11 @@ def record_sum(record: str) -> int:
 
 def checkpoint_sum(thread_id: str, namespace: str, sequence: int, row: CheckpointRow) -> int:
     """The checksum of a row of `checkpoints`."""
-    source = row.source if isinstance(row.source, str) else str(row.source)  # as it is stored
-    # `join`, not an f-string: that formats a member of a str Enum as another text than is stored.
-    texts = (f"{sequence},{row.step}", namespace, source, row.next, row.metadata)
-    own = crc32("\n".join(texts).encode(), _POINT)
+    source = row.source
+    if type(source) is not str:  # the text that is stored: that of a member of a str Enum is plain
+        source = str.__str__(source) if isinstance(source, str) else str(source)
+    text = f"{sequence},{row.step}\n{namespace}\n{source}\n{row.next}\n{row.metadata}"
+    own = crc32(text.encode(), _POINT)
     own = crc32(row.run or b"", crc32(row.id, own))
     # The parts of parent and record, as in `parent_sum` and `record_sum`. The sign is a bit like
     # the others, so it doesn't matter whether it is set before or after the XOR.
@@ -98,8 +99,12 @@ def run_sum(thread_id: str, run: bytes, head: bytes | None, mode: str, given: by
 
 def head_sum(thread_id: str, next_seq: int, head: bytes | None, run: bytes | None) -> int:
     """The checksum of a row of `threads`."""
-    found = crc32(b"%d,%d" % (next_seq, head is None), _HEAD)
-    found = crc32(run or b"", crc32(head or b"", found))
+    if head is None:
+        found = crc32(b"%d,1" % next_seq, _HEAD)
+    else:
+        found = crc32(head, crc32(b"%d,0" % next_seq, _HEAD))
+    if run is not None:
+        found = crc32(run, found)
     return ((found ^ _SIGN) - _SIGN) ^ thread_sum(thread_id)
 
 
