@@ -187,18 +187,20 @@ async def test_workers_stopped_with_hints(place, request):
     assert found.longest_locked_s <= soon_s
 
 
-async def test_a_thousand_remote_readers(place, request):
+async def test_a_thousand_remote_readers(place, request, anyio_backend_name):
     """
     A thousand readers in an accepting process get each event of runs in three workers, soon and
     by few transactions, also when a worker is killed.
     """
+    # Tasks and futures of asyncio are in C, those of trio in Python, and workers use the cores too.
+    soon_ms = 100 if anyio_backend_name == "asyncio" else 250
     options = WorkerOptions(pause_s=5.0, lease_s=4.0, max_runs=1000)
     found = await loads.read_remotely(place, options, runs=1000, count=8)
 
     tell(request, "1,000 remote readers", found)
     assert found.wrong == 0
     assert found.taken_over > 0
-    assert found.p99_ms <= 100
+    assert found.p99_ms <= soon_ms
     assert found.reads <= 50
 
 
