@@ -61,8 +61,13 @@ class WarmPython:
             text=True,
             env=environment(),
         )
-        atexit.register(self._process.kill)
+        atexit.register(self.end)
         assert self._answer() == "ready"
+
+    def end(self) -> None:
+        """End it, and close its pipes."""
+        with self._process:
+            self._process.kill()
 
     def run(self, program: str) -> list[str]:
         """Run a program; returns the lines that it prints."""
