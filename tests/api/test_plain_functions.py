@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from actorgraph import (
+    END,
     START,
     InMemorySaver,
     NodeCancelledError,
@@ -90,6 +91,32 @@ class TestErrors:
             return {"bar": ["later"]}
 
         assert in_a_row({"a": lambda _: later()}).invoke({})["bar"] == ["later"]
+
+    def test_a_returned_awaitable_runs_in_the_same_loop_whatever_thread_calls(self):
+        """
+        What a plain node or router returns is awaited in the background loop, also if the blocking
+        call comes from a worker thread of another loop.
+        """
+        loops = []
+
+        async def later(answer: Any) -> Any:
+            loops.append(asyncio.get_running_loop())
+            return answer
+
+        builder = StateGraph(AB).add_node("a", lambda _: later({"bar": ["a"]}))
+        builder.add_edge(START, "a").add_conditional_edges("a", lambda _: later(END), [END])
+        graph = builder.compile()
+
+        async def in_a_thread() -> None:
+            loops.append(asyncio.get_running_loop())
+            assert await anyio.to_thread.run_sync(graph.invoke, {"bar": []}) == {"bar": ["a"]}
+
+        assert graph.invoke({"bar": []}) == {"bar": ["a"]}
+        anyio.run(in_a_thread)
+        background, same, callers, *rest = loops
+        assert same is background
+        assert callers is not background
+        assert rest == [background, background]
 
     def test_a_step_timeout_ends_a_function_that_waits(self):
         """

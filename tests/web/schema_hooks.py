@@ -19,6 +19,8 @@ KNOWN: dict[str, list[str]] = {"assistant_id": list(GRAPHS), "thread_id": ["t0",
 KNOWN["agent_id"] = list(GRAPHS)
 NAMES = ("thread_id", "run_id", "checkpoint_id", "assistant_id", "agent_id", "cron_id")
 MOST = 20
+LATER_S = 300
+"""Some runs in the background begin so late that a request can still cancel them."""
 CHOICE = random.Random(1)
 ANSWERS: defaultdict[str, Counter[int]] = defaultdict(Counter)
 """Operation -> status -> how many answers; written to the file that SCHEMA_ANSWERS names."""
@@ -40,22 +42,29 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
             _hasten(body)
     if CHOICE.random() < 1 / 4:
         return
-    pairs = None
     if isinstance(case.path_parameters, dict):
-        pairs = {name: _known(name) for name in case.path_parameters}
-        if case.operation.method.upper() in ("PATCH", "DELETE") and "assistant_id" in pairs:
-            pairs["assistant_id"] = _known("made")  # a graph's own can't be changed
-        if "run_id" in pairs and (both := _known("run")) is not None:
-            thread, pairs["run_id"] = both.split("/")
-            if "thread_id" in pairs:
-                pairs["thread_id"] = thread
-        case.path_parameters.update({k: v for k, v in pairs.items() if v is not None})
+        _lead_path(case)
     if isinstance(case.body, dict):
         _lead(case.body)
+        if case.operation.path.endswith("/runs") and CHOICE.random() < 1 / 4:
+            case.body["after_seconds"] = LATER_S
     elif isinstance(case.body, list):
         for one in case.body:
             if isinstance(one, dict):
                 _lead(one)
+
+
+def _lead_path(case: Any) -> None:
+    """A path of things that are there."""
+    pairs = {name: _known(name) for name in case.path_parameters}
+    if case.operation.method.upper() in ("PATCH", "DELETE") and "assistant_id" in pairs:
+        pairs["assistant_id"] = _known("made")  # a graph's own can't be changed
+    kind = "delayed" if case.operation.path.endswith("/cancel") else "run"
+    if "run_id" in pairs and (both := _known(kind) or _known("run")) is not None:
+        thread, pairs["run_id"] = both.split("/")
+        if "thread_id" in pairs:
+            pairs["thread_id"] = thread
+    case.path_parameters.update({k: v for k, v in pairs.items() if v is not None})
 
 
 def _hasten(body: dict[str, Any]) -> None:
@@ -88,7 +97,9 @@ def after_call(context: Any, case: Any, response: Any) -> None:
     if where:
         _, _, thread, _, run = where[0].split("/")
         if "%" not in thread:
-            _keep("run", f"{thread}/{run}")
+            # Others would wait for one that begins late.
+            late = isinstance(case.body, dict) and case.body.get("after_seconds") == LATER_S
+            _keep("delayed" if late else "run", f"{thread}/{run}")
     try:
         data = json.loads(response.content)
     except ValueError:
