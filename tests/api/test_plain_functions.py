@@ -92,10 +92,10 @@ class TestErrors:
 
         assert in_a_row({"a": lambda _: later()}).invoke({})["bar"] == ["later"]
 
-    def test_a_returned_awaitable_runs_in_the_same_loop_whatever_thread_calls(self):
+    def test_a_returned_awaitable_runs_in_the_background_loop_for_any_thread(self):
         """
-        What a plain node or router returns is awaited in the background loop, also if the blocking
-        call comes from a worker thread of another loop.
+        An awaitable of a plain node or router is awaited in the background loop, also if the
+        blocking call comes from a worker thread of another loop.
         """
         loops = []
 
