@@ -12,7 +12,13 @@ import pytest
 
 from actorgraph import MeteredSaver, SqliteSaver
 from actorgraph.api.savers.around.wrapped import WrappedSaver
-from actorgraph.errors import ConflictError, SaverBrokenError, SaverClosedError, StorageBusyError
+from actorgraph.errors import (
+    ConflictError,
+    SaverBrokenError,
+    SaverClosedError,
+    StorageBusyError,
+    StorageError,
+)
 from actorgraph.runtime.saver import persistence
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import PersistenceActor
@@ -191,16 +197,24 @@ class TestTurn:
         assert isinstance(late[0], SaverClosedError)
 
 
+class Retryable(StorageError):
+    """An error of a batch of which nothing is stored."""
+
+    retryable = True
+
+
 class TestFailures:
-    async def test_a_lock_is_waited_for_elsewhere(self):
+    @pytest.mark.parametrize("error", [StorageBusyError("x", do="wait"), Retryable("x", do="wait")])
+    async def test_a_lock_is_waited_for_elsewhere(self, error):
         """
-        A save that meets another process's lock goes to the actor, before all that came later.
+        A save that meets another process's lock, or may be tried again, goes to the actor, before
+        all that came later.
         """
         other = Answers()
 
-        def busy() -> StorageBusyError:
-            actor.post(save(thread="u", run=b"u" * 16), other.receipts)
-            return StorageBusyError("locked", do="wait")
+        def busy() -> StorageError:
+            actor.post(save(thread="u", run=b"u" * 16, size=5), other.receipts)
+            return error
 
         saver, answers = Leadable(during=busy), Answers()
         async with serving(PersistenceActor(saver)) as actor:
@@ -211,6 +225,38 @@ class TestFailures:
         threads = [[request.thread_id for request in batch] for batch in saver.batches]
         assert (threads, saver.led, answers, other) == ([["t", "u"]], [], [1], [1])
         assert (actor.waiting_bytes, actor.statistics().refused) == (0, 0)
+
+    @pytest.mark.parametrize("kind", [SaverClosedError, SaverBrokenError])
+    async def test_a_lock_is_not_waited_for_when_the_actor_has_ended(self, kind):
+        """
+        A leader's save that meets a lock when the actor has ended is refused, for the reason of
+        the end.
+        """
+        inside, out = threading.Event(), threading.Event()
+
+        def busy() -> StorageBusyError:
+            inside.set()
+            assert out.wait(10)
+            return StorageBusyError("locked", do="wait")
+
+        saver, answers = Leadable(during=busy), Answers()
+        actor = PersistenceActor(saver)
+        async with anyio.create_task_group() as group:
+            group.start_soon(actor.serve)
+            await settled()
+            leader = threading.Thread(
+                target=lambda: actor.post(save(), answers.receipts, may_lead=True)
+            )
+            leader.start()
+            await anyio.to_thread.run_sync(inside.wait)
+            if kind is SaverBrokenError:
+                actor.stop(SaverBrokenError("broken", do="reopen"))
+            group.cancel_scope.cancel()
+        out.set()
+        leader.join()
+
+        assert [type(answer) for answer in answers] == [kind]
+        assert (saver.batches, actor.statistics().refused) == ([], 1)
 
     @pytest.mark.parametrize("error", [full(), SaverBrokenError("broken", do="reopen")])
     async def test_other_errors_end_the_run(self, error):

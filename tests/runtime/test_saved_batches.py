@@ -8,7 +8,13 @@ from anyio.lowlevel import checkpoint
 from structlog.testing import capture_logs
 
 from actorgraph import InMemorySaver
-from actorgraph.errors import ConflictError, StorageBusyError, StorageError, StorageFullError
+from actorgraph.errors import (
+    ConflictError,
+    StorageBusyError,
+    StorageError,
+    StorageFullError,
+    ThreadMovedError,
+)
 from actorgraph.runtime.saver.persistence import (
     ANSWERS_SLICE,
     BATCH_BYTES_MAX,
@@ -408,6 +414,15 @@ class TestLog:
 
         common = {"event": "save.failed", "log_level": "error", "thread_id": "t"}
         assert logs == [common | {"error": "disk full"} | fields]
+
+    def test_a_save_that_goes_elsewhere_is_logged_as_information(self):
+        """
+        A save whose thread is in another database is repeated there: its entry has the level info.
+        """
+        with capture_logs() as logs:
+            log_failed_save(save(2), ThreadMovedError("moved", do="read the map again"))
+
+        assert [(entry["event"], entry["log_level"]) for entry in logs] == [("save.failed", "info")]
 
     def test_each_run_is_logged_once_and_only_for_the_storage(self):
         """
