@@ -30,39 +30,50 @@ Outcome = tuple[Any, BaseException | None]
 class Call:
     """A call that a runner makes. The runner's stack refers to it, and not to the runner.
 
-    So a thread's runners are freed with the thread.
+    So a thread's runners are freed with the thread. A function and its outcome are here only until
+    they are taken: an idle runner's stack would keep them for the life of its thread.
     """
 
-    __slots__ = ("calls", "driver", "is_last", "waits")
+    __slots__ = ("calls", "driver", "function", "is_last", "outcome", "waits")
 
     def __init__(self) -> None:
         self.calls: InlineCalls
         """Of the loop for which a function runs now."""
         self.driver: greenlet = getcurrent()
         """The greenlet of the coroutine whose call it is."""
+        self.function: Callable[[], Any] | None = None
+        """The next function, until it begins."""
+        self.outcome: Outcome = None, None
+        """Of the function that has ended, until the coroutine takes it."""
         self.waits: Callable[[], Awaitable[Any]] | None = None
         """Makes what the function waits for; None if the function has ended."""
         self.is_last = False
         """Whether the runner ends with it."""
 
+    def take_outcome(self) -> Outcome:
+        """Return the outcome, and keep it no longer."""
+        outcome, self.outcome = self.outcome, (None, None)
+        return outcome
 
-def _serve(call: Call, function: Callable[[], Any]) -> Any:
+
+def _serve(call: Call) -> None:
     """Call one function after the other, in a greenlet."""
     while True:
-        calls = call.calls
+        calls, function = call.calls, cast("Callable[[], Any]", call.function)
+        call.function = None
         try:
             calls.enter_function()
-            outcome: Outcome = function(), None
+            call.outcome = function(), None
             calls.leave_function()
         except BaseException as error:  # noqa: BLE001 - raised by the coroutine
             trace = error.__traceback__
-            outcome = _left(calls, error.with_traceback(trace and trace.tb_next))
+            call.outcome = _left(calls, error.with_traceback(trace and trace.tb_next))
+            del trace  # leads to the frames of the function, and those to all their values
         call.waits = None
         del function  # may hold what its caller wants freed
         if call.is_last:
-            return outcome
-        function = call.driver.switch(outcome)
-        del outcome
+            return
+        call.driver.switch()
 
 
 def _left(calls: "InlineCalls", error: BaseException) -> Outcome:
@@ -85,7 +96,7 @@ class Runner(greenlet):
 
     def __init__(self) -> None:
         self.call = call = Call()
-        super().__init__(lambda function: _serve(call, function))
+        super().__init__(lambda _: _serve(call))
         self.waiter: greenlet | None = None
         """The greenlet that waits, if the function has made it; None for this one."""
 
@@ -174,7 +185,8 @@ class InlineCalls:
         # Tools that trace calls, such as coverage, expect each to return where it was made.
         call.calls, call.is_last, runner.waiter = self, is_traced, None
         runner.gr_context = cast("Context", getcurrent().gr_context)
-        outcome = self._switch(runner, function)
+        call.function = function
+        self._switch(runner, None)
         while call.waits is not None:
             self.waiting += 1
             try:
@@ -187,15 +199,23 @@ class InlineCalls:
                 self.waiting -= 1
                 if self._alone is not None and not self.waiting:
                     self._alone.set()
-            outcome = self._switch(runner, awaited)
+            self._switch(runner, awaited)
             del awaited
+        outcome = call.take_outcome()
         runner.gr_context = None  # the task's context may hold objects that the caller wants freed
         if not is_traced:
             idle.append(runner)
-        return _value(outcome)
+        try:
+            return _value(outcome)
+        finally:
+            del outcome  # an error whose traceback leads to itself is freed late
 
-    def _switch(self, runner: Runner, given: Any) -> Outcome:
-        """Let the function run until it waits or ends; the loop is hidden meanwhile."""
+    def _switch(self, runner: Runner, awaited: Outcome | None) -> None:
+        """Let the function run until it waits or ends; the loop is hidden meanwhile.
+
+        Args:
+            awaited: for what the function has waited; None at its begin.
+        """
         # Looked up each time: a coroutine is resumed by whichever greenlet runs the loop then.
         runner.call.driver = getcurrent()
         if runner.call.is_last:
@@ -206,7 +226,7 @@ class InlineCalls:
             _leave_task(loop, task)
         _set_running_loop(None)
         try:
-            return cast("Outcome", (runner.waiter or runner).switch(given))
+            (runner.waiter or runner).switch(awaited)
         finally:
             _set_running_loop(loop)
             if task is not None:

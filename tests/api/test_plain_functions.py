@@ -4,6 +4,8 @@ import asyncio
 import contextvars
 import gc
 import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -19,6 +21,7 @@ from actorgraph import (
     SqliteSaver,
     StateGraph,
     entrypoint,
+    interrupt,
 )
 from actorgraph.errors import RunningLoopError, StepTimeoutError
 from tests.support.graphs import AB, at, in_a_row, side_by_side
@@ -218,6 +221,42 @@ class TestCalls:
         before = objects(50)
 
         assert objects(1_000) - before < 100
+
+    @pytest.mark.parametrize("ends", ["returns", "raises", "asks"])
+    def test_a_call_keeps_nothing_that_it_was_given(self, ends):
+        """
+        The input, the answer, the saver and the error of a thread's first call are freed after it,
+        also if the thread lives on.
+        """
+
+        class Big(list[str]):
+            pass
+
+        class Broken(Exception):
+            pass
+
+        def node(given: Big, made: Big, _: Any) -> Any:
+            if ends == "raises":
+                raise Broken(given, made)
+            return {"bar": made if ends == "returns" else interrupt(made)}
+
+        def call() -> list[weakref.ref[Any]]:
+            saver, given, made = InMemorySaver(), Big("a"), Big("b")
+            graph = in_a_row({"a": partial(node, given, made)}, checkpointer=saver)
+            kept: list[Any] = [saver, given, made, graph]
+            try:
+                graph.invoke({"bar": given}, at())
+            except Broken as error:
+                kept.append(error)
+            return [weakref.ref(value) for value in kept]
+
+        def alive() -> list[Any]:
+            kept = call()
+            gc.collect()
+            return [found for ref in kept if (found := ref()) is not None]
+
+        with ThreadPoolExecutor(1) as thread:  # it has no runner yet
+            assert thread.submit(alive).result() == []
 
 
 class TestContext:

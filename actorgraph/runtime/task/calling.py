@@ -34,7 +34,6 @@ from actorgraph.loops import current_loop, in_event_loop
 from actorgraph.plan.plan import BranchPlan, CallDuration, NodePlan, Plan
 from actorgraph.runtime import portal
 from actorgraph.runtime.caller import calls_here, helping_here, is_helping, loop_here
-from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.task.functions import injected
 from actorgraph.runtime.task.hops import hop
 from actorgraph.runtime.task.interop import translated
@@ -162,13 +161,10 @@ def call_node(
         return observer.around(node, given, call_node(plan, node, values, given, scope))
     if is_helping():
         return _in_helper(plan, node, values, given, scope)
-    if not node.one_hop:
-        return node_writes(plan, node, values, given, scope)
-    calls = None if scope.in_thread else calls_here()
-    work = partial(node_writes, plan, node, values, given, scope, here=True)
-    if calls is None:
+    if node.one_hop and (scope.in_thread or calls_here() is None):
+        work = partial(node_writes, plan, node, values, given, scope, here=True)
         return in_thread(work, node.duration)
-    return calls.call(partial(_stepped_inline, work))
+    return node_writes(plan, node, values, given, scope)
 
 
 async def _in_helper(
@@ -396,10 +392,7 @@ async def _awaited(returned: Awaitable[Any]) -> Any:
 
 
 def wait_for(returned: Awaitable[T]) -> T:
-    """Await what a plain function has returned, where it was called."""
-    runner = current_runner()
-    if runner is not None:
-        return runner.wait(partial(_awaited_in_portal, returned))
+    """Await what a plain function has returned, from a worker thread."""
     try:
         return anyio.from_thread.run(_awaited, returned)
     except anyio.NoEventLoopError:  # a helper's thread
@@ -442,15 +435,6 @@ def _from_function(error: BaseException) -> BaseException:
             break
         trace = trace.tb_next
     return error.with_traceback(trace)
-
-
-def _stepped_inline(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine that never waits inside an inline call."""
-    try:
-        return stepped(work())
-    except BaseException as error:
-        _from_function(error)  # a bare `raise` keeps the traceback as this leaves it
-        raise
 
 
 def stepped(coroutine: Coroutine[Any, Any, T]) -> T:
