@@ -3,12 +3,16 @@
 `machine/model.py` is the model, made of lists. Longer runs are in tests/faults.
 """
 
+import pkgutil
 import re
 import sqlite3
+import sys
 from contextlib import closing
+from importlib import import_module
 
 import pytest
 
+import actorgraph.savers
 from actorgraph.savers.sqlite import schema, system_schema
 from tests.savers.machine.own import OWN, planted
 from tests.savers.machine.planted import BUGS, KeepsAClaimAfterACrash, LeavesDanglingParents
@@ -76,6 +80,39 @@ def test_a_bug_of_one_saver_can_be_planted(own):
             for text in each(changed):
                 explained = " ".join(("EXPLAIN", text))  # noqa: FLY002 - SQL is no f-string here
                 database.execute(explained, nothing_for(text))
+
+
+@pytest.mark.parametrize("own", OWN, ids=lambda own: f"{own.kind}: {own.bug}")
+def test_no_module_copies_statements_that_a_bug_changes(own):
+    """
+    Statements are changed in the module that executes them: a copy made at import keeps no bug.
+    """
+    for found in pkgutil.walk_packages(actorgraph.savers.__path__, "actorgraph.savers."):
+        import_module(found.name)
+    home = import_module(f"actorgraph.savers.{own.module}")
+    constant = getattr(home, own.name.partition(".")[0])
+    changed = texts(constant)
+
+    copies = [
+        f"{module.__name__}.{name}"
+        for module in list(sys.modules.values())
+        if module.__name__.startswith("actorgraph.") and module is not home
+        for name, value in vars(module).items()
+        if changed and (value is constant or home in vars(module).values())
+        if any(one in text for one in changed for text in texts(value))
+    ]
+    assert copies == []
+
+
+def texts(value):
+    """The texts in a constant, which may be nested."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, tuple | list):
+        return []
+    return [text for part in value for text in texts(part)]
 
 
 def each(changed):

@@ -263,7 +263,7 @@ _POSTGRES = {
         "UPDATE_PARENTS",
         instead({"parent = w.parent": "parent = coalesce(c.parent, w.parent)"}),
     ),
-    "a deleted thread's writes": ("statements", "DELETE_THREAD", less(3)),
+    "a deleted thread's writes": ("retention", "DELETE_THREAD", less(3)),
 }
 _MEMORY = {
     "a copy without writes": ("memory.saver", "copied", _no_writes_copied),
