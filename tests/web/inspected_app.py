@@ -28,6 +28,8 @@ from actorgraph.runtime.system.journal import EventReader
 from actorgraph.stores import SqliteStore
 from actorgraph.web import GraphRoutes, Limits, running
 
+KEEP_ALIVE_S = 30
+"""After less a busy client may send a request just when the server closes the connection."""
 SERVERS = ("uvicorn", "hypercorn on asyncio", "hypercorn on trio")
 
 
@@ -170,7 +172,8 @@ def main(server: str, path: str, lease_s: str, limits: str = "{}") -> None:
 def serve_with(server: str, app: Starlette) -> None:
     """Serve an application with one of `SERVERS` until SIGTERM."""
     if server == "uvicorn":
-        uvicorn.run(app, port=0, log_level="info", backlog=4096, timeout_graceful_shutdown=5)
+        options = {"backlog": 4096, "timeout_keep_alive": KEEP_ALIVE_S}
+        uvicorn.run(app, port=0, log_level="info", timeout_graceful_shutdown=5, **options)
         return
     from hypercorn.config import Config
 
@@ -178,6 +181,7 @@ def serve_with(server: str, app: Starlette) -> None:
     config.bind = ["127.0.0.1:0"]
     config.graceful_timeout = 5
     config.backlog = 4096
+    config.keep_alive_timeout = KEEP_ALIVE_S
     backend = server.rsplit(maxsplit=1)[-1]
     if backend == "trio":
         from hypercorn.trio import serve
