@@ -48,7 +48,9 @@ def did_you_mean(name: object, choices: Sequence[str]) -> str:
     near = get_close_matches(str(name), choices, n=2)
     if near:
         return "did you mean " + " or ".join(repr(n) for n in near) + "?"
-    named = ", ".join(map(repr, choices[:CHOICES_MAX])) or "none"
+    if not choices:
+        return "no name is defined yet"
+    named = ", ".join(map(repr, choices[:CHOICES_MAX]))
     rest = len(choices) - CHOICES_MAX
     return f"the choices are {named}" + (f" and {rest} more" if rest > 0 else "")
 

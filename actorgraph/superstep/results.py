@@ -64,6 +64,16 @@ def writes_of(
         if LANGGRAPH_TYPES in sys.modules:
             returned = overwrites_from_langgraph(returned)
         return [*returned.items(), *node.targets], []  # fast path: a dict of known keys
+    writes, dropped = writes_and_dropped(plan, node, returned, nested=nested)
+    if dropped and plan.strict:
+        raise InvalidUpdateError(dropped[0], do="give only known keys, or leave strict=True out")
+    return writes, dropped
+
+
+def writes_and_dropped(
+    plan: Plan, node: NodePlan, returned: Any, *, nested: bool = False
+) -> tuple[list[Write], list[str]]:
+    """Make writes as `writes_of` does, and leave unknown keys of a strict plan to the caller."""
     returned = from_langgraph(returned)
     if node.shape is not None and (node.literal or not isinstance(returned, (Command, Send))):
         returned = node.shape(returned)
@@ -84,8 +94,6 @@ def writes_of(
     writes.extend(node.targets)
     if dropped and nested and node.name == START:
         return writes, []  # the input is the parent's state, and only some of its keys are ours
-    if dropped and plan.strict:
-        raise InvalidUpdateError(dropped[0], do="give only known keys, or leave strict=True out")
     return writes, dropped
 
 
@@ -259,7 +267,7 @@ def _known(plan: Plan, source: str, target: Any) -> str:
     do = did_you_mean(target, names)
     raise UnknownTargetError(
         f"{source} goes to {shown(target)}, which is not a node of graph {plan.name!r}",
-        do=do if do.endswith("?") else f"{do}, END",
+        do=do if do.endswith("?") else f"{do}, END" if names else "add it, or go to END",
     )
 
 

@@ -41,7 +41,7 @@ from actorgraph.superstep.advance import new_superstep
 from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.begin import first_writes, restore
 from actorgraph.superstep.pending_writes import Attempt
-from actorgraph.superstep.results import updates_in, writes_of
+from actorgraph.superstep.results import updates_in, writes_and_dropped
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
 from actorgraph.superstep.task_failures import with_handlers
@@ -173,7 +173,7 @@ def update_writes(plan: Plan, node: NodePlan | None, values: Any) -> list[Write]
     if node is None:
         return _only_known(plan, values)
     try:
-        writes, dropped = writes_of(plan, node, values)
+        writes, dropped = writes_and_dropped(plan, node, values)
     except InvalidUpdateError as error:
         if error.code is ErrorCode.INVALID_GRAPH_NODE_RETURN_VALUE:
             raise InvalidUpdateError(
@@ -181,24 +181,22 @@ def update_writes(plan: Plan, node: NodePlan | None, values: Any) -> list[Write]
                 do="pass a dict of state keys, an object of the state's schema, a Command, or None",
                 code=error.code,
             ) from None
-        if error.what.startswith(_returned(node)):  # an unknown key of a strict graph
-            raise _unknown_key(node, error.what) from None
+        what = _of_the_update(node, error.what)
+        if what != error.what:
+            raise InvalidUpdateError(what, do=error.do, code=error.code) from None
         raise
     if dropped:
-        raise _unknown_key(node, dropped[0])
+        what = _of_the_update(node, dropped[0])
+        raise InvalidUpdateError(what, do="update known keys only; nothing was written")
     return writes
 
 
-def _returned(node: NodePlan) -> str:
-    return f"node {node.name!r} returned"
-
-
-def _unknown_key(node: NodePlan, sentence: str) -> InvalidUpdateError:
-    """Make an error of a sentence about a node's return value, which the caller gave instead."""
-    what = f"the update has{sentence.removeprefix(_returned(node))}"
-    if not sentence.startswith(_returned(node)):
-        what = sentence
-    return InvalidUpdateError(what, do="update known keys only; nothing was written")
+def _of_the_update(node: NodePlan, sentence: str) -> str:
+    """Make a sentence about a node's return value one about the update, which the caller gave."""
+    returned = f"node {node.name!r} returned"
+    if not sentence.startswith(returned):
+        return sentence
+    return f"the update has{sentence.removeprefix(returned)}"
 
 
 def _only_known(plan: Plan, values: Any) -> list[Write]:

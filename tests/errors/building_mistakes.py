@@ -44,6 +44,26 @@ def no_start_edge():
 
 
 @mistake(
+    "GraphBuildError: Found edge starting at unknown node 'draft'\n"
+    "  Do this: add the node; no name is defined yet"
+)
+def edges_and_no_nodes():
+    StateGraph(State).add_edge("draft", END).compile()
+
+
+@mistake(
+    "UnknownTargetError: router 'route' of node '__start__' goes to 'draft', which is not a node "
+    "of graph 'LangGraph'\n"
+    "  Do this: add it, or go to END"
+)
+def routes_and_no_nodes():
+    def route(state):
+        return "draft"
+
+    StateGraph(State).add_conditional_edges(START, route).compile().invoke({})
+
+
+@mistake(
     "GraphBuildError: Found edge ending at unknown node `reveiw`\n"
     "  Do this: add the node; the choices are 'draft'"
 )

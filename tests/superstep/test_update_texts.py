@@ -6,13 +6,14 @@ import pytest
 
 from actorgraph.errors import ErrorCode, InvalidUpdateError, UnknownTargetError
 from actorgraph.superstep.update import update_writes
-from actorgraph.values.commands import Send
+from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import START
 from tests.superstep.script import chain
 from tests.superstep.threads import State
 
 LOOSE, STRICT = chain(State, "a"), chain(State, "a", strict=True)
 UNKNOWN = "which is not a channel of this graph (did you mean 'text'?)"
+NOT_NESTED = "but its graph is not the subgraph of another one"
 KNOWN = "update known keys only; nothing was written"
 
 
@@ -29,11 +30,18 @@ KNOWN = "update known keys only; nothing was written"
         (LOOSE, "a", {"txet": 1}, f"the update has 'txet', {UNKNOWN}", KNOWN),
         (STRICT, "a", {"txet": 1}, f"the update has 'txet', {UNKNOWN}", KNOWN),
         (LOOSE, START, {"txet": 1}, f"the input has 'txet', {UNKNOWN}", KNOWN),
+        (
+            STRICT,
+            "a",
+            Command(graph=Command.PARENT),
+            f"the update has a Command with graph=Command.PARENT, {NOT_NESTED}",
+            "leave graph= out; graph=Command.PARENT is for nodes of subgraphs",
+        ),
     ],
 )
 def test_an_update_is_refused_as_such(plan: Any, author: str, values: Any, what: str, do: str):
     """
-    The text speaks of the update or the input, in a strict graph too.
+    Its text speaks of the update or the input, in a strict graph too, and its advice of the fault.
     """
     with pytest.raises(InvalidUpdateError) as refused:
         update_writes(plan, plan.callable.get(author, plan.start), values)
