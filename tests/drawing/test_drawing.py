@@ -5,9 +5,9 @@ from typing import Literal, TypedDict
 import pytest
 from typing_extensions import TypedDict as ExtendedTypedDict
 
+from actorgraph.drawing.ascii_art import ascii_art
 from actorgraph.drawing.shape import DrawnEdge, shape_of, with_inside
 from actorgraph.drawing.svg import svg
-from actorgraph.drawing.text import ascii_art
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
 from actorgraph.values.commands import Command

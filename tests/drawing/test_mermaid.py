@@ -2,8 +2,8 @@
 
 import pytest
 
+from actorgraph.drawing.mermaid import mermaid, safe_id
 from actorgraph.drawing.shape import with_inside
-from actorgraph.drawing.text import mermaid, safe_id
 from tests.drawing.test_drawing import agent, graph, node, shape
 
 AGENT = """\

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from actorgraph.drawing import svg
+from actorgraph.drawing.ascii_art import ascii_art
 from actorgraph.drawing.layout import Box
+from actorgraph.drawing.mermaid import mermaid
 from actorgraph.drawing.picture import (
     CHARACTER,
     Picture,
@@ -25,7 +27,6 @@ from actorgraph.drawing.picture import (
     picture_of,
 )
 from actorgraph.drawing.shape import DrawnNode, GraphShape, trimmed
-from actorgraph.drawing.text import ascii_art, mermaid
 from actorgraph.errors import MissingExtraError
 
 SCALE = 2
