@@ -7,6 +7,7 @@ Invariants
 """
 
 from collections.abc import Iterable, Sequence
+from typing import assert_never
 
 import msgspec
 
@@ -19,6 +20,7 @@ from actorgraph.values.retention import (
     DeleteRuns,
     Expire,
     HoldWhole,
+    KeepLast,
     KeepLatest,
     Removal,
     Sweep,
@@ -159,13 +161,23 @@ def _wanted(
         return points
     if isinstance(removal, Expire):
         return _unexpired(removal, points)
-    # KeepLast: each of the newest with its whole line of ancestors.
+    if isinstance(removal, KeepLast):
+        return _newest_lines(removal.count, points, by_key)
+    assert_never(removal)
+
+
+def _newest_lines(
+    count: int,
+    points: Sequence[RetentionPoint],
+    by_key: dict[tuple[str, bytes], RetentionPoint],
+) -> Iterable[RetentionPoint]:
+    """The newest `count` checkpoints of each namespace, each with its whole line of ancestors."""
     newest: dict[str, list[RetentionPoint]] = {}
     for point in points:
         newest.setdefault(point.namespace, []).append(point)
     found: dict[int, RetentionPoint] = {}
     for rows in newest.values():
-        for row in rows[-removal.count :]:
+        for row in rows[-count:]:
             at: RetentionPoint | None = row
             while at is not None and at.sequence not in found:
                 found[at.sequence] = at

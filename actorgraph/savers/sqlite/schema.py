@@ -108,9 +108,9 @@ CREATE TABLE IF NOT EXISTS events (
     PRIMARY KEY (run, place)
 ) WITHOUT ROWID;
 
-PRAGMA user_version = 2;
+PRAGMA user_version = {version};
 COMMIT;
-"""
+""".replace("{version}", str(SCHEMA_VERSION))
 
 INSERT_THREAD = "INSERT INTO threads (thread, thread_id) VALUES (?, ?)"
 UPDATE_THREAD = """
@@ -387,42 +387,8 @@ CROSS JOIN ranges r ON r.thread = j.value ->> 0 AND r.namespace = j.value ->> 1
 """  # noqa: S608 - the only things put in are the numbers above
 
 
-CHECKSUM_COLUMNS = (
-    (
-        "PRAGMA table_info(threads)",
-        "ALTER TABLE threads ADD COLUMN crc INTEGER",
-    ),
-    (
-        "PRAGMA table_info(runs)",
-        "ALTER TABLE runs ADD COLUMN crc INTEGER",
-    ),
-    (
-        "PRAGMA table_info(checkpoints)",
-        "ALTER TABLE checkpoints ADD COLUMN crc INTEGER",
-    ),
-    (
-        "PRAGMA table_info(blobs)",
-        "ALTER TABLE blobs ADD COLUMN crc INTEGER",
-    ),
-    (
-        "PRAGMA table_info(writes)",
-        "ALTER TABLE writes ADD COLUMN crc INTEGER",
-    ),
-    (
-        "PRAGMA table_info(events)",
-        "ALTER TABLE events ADD COLUMN crc INTEGER",
-    ),
-    (
-        "PRAGMA table_info(system_runs)",
-        "ALTER TABLE system_runs ADD COLUMN crc INTEGER",
-    ),
-)
-"""For each table: the pragma that lists its columns, and the statement that adds `crc`."""
-SET_VERSION = "PRAGMA user_version = 2"
-
-
 def upgrade(connection: sqlite3.Connection) -> None:
-    """Upgrade from version 1: add its missing columns, and lock out processes that still use it.
+    """Upgrade the tables of an older version by one function of `UPGRADES` after the other.
 
     Args:
         connection: in autocommit mode.
@@ -433,17 +399,42 @@ def upgrade(connection: sqlite3.Connection) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     # Read again under the write lock: another process may have upgraded the file since.
-    if _version(connection) == 1:
-        for columns, statement in CHECKSUM_COLUMNS:
-            there = {name for _, name, *_ in connection.execute(columns)}
-            if there and "crc" not in there:
-                connection.execute(statement)
-        # A process that still has the file open with version 1 would change rows and not their
-        # checksums. Renaming a column that each of its commits uses makes those commits fail.
-        if "deleted" in {name for _, name, *_ in connection.execute(CHECKSUM_COLUMNS[0][0])}:
-            connection.execute("ALTER TABLE threads RENAME COLUMN deleted TO removed")
-        connection.execute(SET_VERSION)
+    while step := UPGRADES.get(_version(connection)):
+        step(connection)
     connection.execute("COMMIT")
+
+
+def _add_checksums(connection: sqlite3.Connection) -> None:
+    """Make version 2 of version 1: add `crc`, lock out processes that still use version 1."""
+    for statement in CHECKSUM_COLUMNS:
+        columns = _columns(connection, statement.split()[2])
+        if columns and "crc" not in columns:
+            connection.execute(statement)
+    # A process that still has the file open with version 1 would change rows and not their
+    # checksums. Renaming a column that each of its commits uses makes those commits fail.
+    if "deleted" in _columns(connection, "threads"):
+        connection.execute("ALTER TABLE threads RENAME COLUMN deleted TO removed")
+    connection.execute("PRAGMA user_version = 2")
+
+
+UPGRADES = {1: _add_checksums}
+"""Version -> function that makes the next one of it and sets `user_version`, in a transaction."""
+CHECKSUM_COLUMNS = (
+    "ALTER TABLE threads ADD COLUMN crc INTEGER",
+    "ALTER TABLE runs ADD COLUMN crc INTEGER",
+    "ALTER TABLE checkpoints ADD COLUMN crc INTEGER",
+    "ALTER TABLE blobs ADD COLUMN crc INTEGER",
+    "ALTER TABLE writes ADD COLUMN crc INTEGER",
+    "ALTER TABLE events ADD COLUMN crc INTEGER",
+    "ALTER TABLE system_runs ADD COLUMN crc INTEGER",
+)
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {name for (name,) in connection.execute(TABLE_COLUMNS, (table,))}
+
+
+TABLE_COLUMNS = "SELECT name FROM pragma_table_info(?)"
 
 
 def is_older(connection: sqlite3.Connection) -> bool:
