@@ -20,7 +20,6 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.errors import ParentCommand
-from actorgraph.errors.texts import error_repr
 from actorgraph.superstep import chunks
 from actorgraph.superstep.answers import consumed
 from actorgraph.superstep.pending_writes import Attempt, own_ids
@@ -256,14 +255,14 @@ def _hand_over(state: RunState, calls: OpenCalls, task: Task, event: Ending) -> 
             if chunks.wants(state, "updates"):
                 mark = {"__metadata__": {"cached": True}} if result.cached else {}
                 chunks.hold(state, "updates", {task.name: value, **mark})
-            chunks.hold_call_ended(state, task, {"result": {RETURN: value}})
+            chunks.hold_call_ended(state, task, result={RETURN: value})
             return [*effects, AnswerCall(task.id, value)]
         case TaskInterrupted(interrupts=questions):
             calls.asked.setdefault(caller, {}).update({i.id: i for i in questions})
             used = consumed(state, task, event.answers, event.took_bare)
             return [*_save(state, *used), AnswerCall(task.id, interrupts=questions)]
         case TaskFailed(error=error):
-            chunks.hold_call_ended(state, task, {"error": error_repr(error)})
+            chunks.hold_call_ended(state, task, error=error)
             return [AnswerCall(task.id, error=error)]
         case TaskEscaped(command=command):
             return [AnswerCall(task.id, error=ParentCommand(command))]

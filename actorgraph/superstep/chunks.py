@@ -249,21 +249,30 @@ def hold_task(
     """Queue the `tasks` chunk of a task that ended; `folded` as in `hold_update`."""
     if state.plan.callable[task.name].hidden:
         return
-    payload: dict[str, Any] = {
+    payload = _result_payload(task, result, error, interrupts)
+    # A task belongs to the superstep after the checkpoint that it started from.
+    hold_debug(state, "tasks", "task_result", payload, state.step + (not folded))
+
+
+def hold_call_ended(
+    state: RunState, task: Task, *, result: Any = None, error: BaseException | None = None
+) -> None:
+    """Queue the `tasks` chunk of a `@task` call that ended."""
+    payload = _result_payload(task, result, error, ())
+    hold_debug(state, "tasks", "task_result", payload, state.step + 1)
+
+
+def _result_payload(
+    task: Task, result: Any, error: BaseException | None, interrupts: Sequence[Interrupt]
+) -> dict[str, Any]:
+    """A `TaskResultPayload`, without annotations until it is shown."""
+    return {
         "id": task.id,
         "name": task.name,
         "error": None if error is None else error_repr(error),
         "result": {} if result is None else result,
         "interrupts": [_question(i) for i in interrupts],
     }
-    # A task belongs to the superstep after the checkpoint that it started from.
-    hold_debug(state, "tasks", "task_result", payload, state.step + (not folded))
-
-
-def hold_call_ended(state: RunState, task: Task, outcome: dict[str, Any]) -> None:
-    """Queue the `tasks` chunk of a call that ended; `outcome` has its `result` or its `error`."""
-    payload = {"id": task.id, "name": task.name, "error": None, "result": {}, "interrupts": []}
-    hold_debug(state, "tasks", "task_result", {**payload, **outcome}, state.step + 1)
 
 
 def hold_interrupt(state: RunState, interrupts: tuple[Interrupt, ...]) -> None:
