@@ -237,9 +237,13 @@ class TestInMemory:
 
             assert two.get_tuple(at()) is None
         assert not os.path.exists(":memory:")  # noqa: PTH110 - a name, not a path
-        gone = weakref.ref(one)
+        freed = threading.Event()
+        gone = weakref.ref(one, lambda _: freed.set())
         del one
-        gc.collect()
+        deadline = time.monotonic() + PATIENCE_S
+        # The background thread may still be on its way out of the block.
+        while not freed.wait(0.01) and time.monotonic() < deadline:
+            gc.collect()
 
         assert gone() is None
         with SqliteSaver(":memory:") as new:
