@@ -1,7 +1,7 @@
 """The types that can be stored besides plain data, and how: one msgpack extension code each.
 
 Built-in types, numpy's arrays and some libraries' classes (`codec.library_types`) are always
-allowed. `codec.known_types` decides about those of a program.
+allowed. About those of a program `codec.codec` decides, with the lists of `codec.known_types`.
 
 Codes are part of the stored format: never reuse one. Loading imports nothing: a stored numpy array
 or LangChain message is an error in a program that has not imported the package.
