@@ -32,6 +32,10 @@ IMPORTS = re.compile(
 """Imports as the formatter leaves them; a sentence of a docstring seldom looks so. The tree of each
 file would take seconds."""
 
+NAME_THEN_PATH = re.compile(r"`(\w+)`\s(?:in|of|\()\s?`((?:\w+/)+\w+\.py)`")
+PATH_THEN_NAME = re.compile(r"`((?:\w+/)+\w+\.py)`\s\(`(\w+)`")
+"""Forms in which pages name a function or class and its file."""
+
 THEIRS = {"langchain", "langgraph_sdk"}
 """Distributions that only programs need that name a model by a text, or call a graph on a server:
 in no extra."""
@@ -81,6 +85,22 @@ class TestTheMap:
         gone = [p for p, two in zip(paths, places, strict=True) if not any(exists(t) for t in two)]
 
         assert len(paths) > 40
+        assert gone == []
+
+    def test_each_named_function_is_in_its_file(self):
+        """
+        A name beside a path, on this page or in the recipes, occurs in that file.
+        """
+        text = PAGE + (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+        pairs = {(name, path) for name, path in NAME_THEN_PATH.findall(text)}
+        pairs |= {(name, path) for path, name in PATH_THEN_NAME.findall(text)}
+        gone = [
+            f"{path}: {name}"
+            for name, path in sorted(pairs)
+            if not re.search(rf"\b{name}\b", source(path))
+        ]
+
+        assert len(pairs) > 20
         assert gone == []
 
 
@@ -166,6 +186,12 @@ class TestNamedModules:
         assert named_modules(text) == {"savers.checksums", "savers/sqlite/batch"}
         assert not is_module("savers.checksums")
         assert is_module("savers/sqlite/batch")
+
+
+def source(path: str) -> str:
+    """The text of a file of the package or of the project."""
+    files = [folder / path for folder in (ROOT, ROOT / "actorgraph") if (folder / path).exists()]
+    return files[0].read_text("utf-8") if files else ""
 
 
 def exists(path) -> bool:
