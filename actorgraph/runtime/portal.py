@@ -21,6 +21,7 @@ from anyio.abc import TaskGroup
 from anyio.from_thread import BlockingPortal
 
 from actorgraph.errors import RunningLoopError
+from actorgraph.errors.tracebacks import from_program
 from actorgraph.loops import blocking_allowed, in_event_loop
 
 T = TypeVar("T")
@@ -133,7 +134,7 @@ async def call_result(function: Callable[..., Awaitable[T]], *args: Any) -> Call
     except anyio.get_cancelled_exc_class():
         raise
     except BaseException as error:  # noqa: BLE001 - raised in the thread of the caller
-        return CallResult(None, error)
+        return CallResult(None, from_program(error))
 
 
 _PORTAL = _Portal()

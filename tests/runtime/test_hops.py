@@ -2,7 +2,6 @@
 
 import math
 import threading
-import traceback
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypedDict
@@ -153,21 +152,6 @@ class TestThread:
 
         with pytest.raises(RuntimeError if isinstance(error, StopIteration) else type(error)):
             await graph(node).ainvoke({})
-
-    async def test_a_traceback_has_few_frames_of_the_library(self):
-        """
-        At most nine frames are shown from the call to the line of the function that has failed.
-        """
-
-        def node(_):
-            msg = "broken"
-            raise ValueError(msg)
-
-        with pytest.raises(ValueError, match="broken") as caught:
-            await graph(node).ainvoke({})
-        names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
-
-        assert (len(names) <= 9, names[-1]) == (True, "node")
 
     async def test_an_awaitable_is_awaited_in_the_loop(self):
         """

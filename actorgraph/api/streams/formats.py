@@ -17,6 +17,7 @@ import msgspec
 from actorgraph.api import config as configs
 from actorgraph.api.options import Modes, ReadingOptions
 from actorgraph.errors import InvalidConfigError, ParentCommand, did_you_mean
+from actorgraph.errors.tracebacks import from_program
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.broadcast import BUFFER_MAX, Broadcast
 from actorgraph.runtime.task.nested import NestedPlace, note_end, raise_above
@@ -57,7 +58,7 @@ def output_of(outcome: RunOutcome, place: NestedPlace | None) -> RunOutput:
         case Failed(error):
             if place is not None:
                 note_end(place, error)
-            raise error
+            raise from_program(error)
         case Escaped(command):
             raise ParentCommand(command)
         case _:

@@ -12,6 +12,7 @@ import anyio
 
 from actorgraph.api.streams.formats import StreamFormat
 from actorgraph.errors import OtherLoopError, ParentCommand, SlowReaderError, TwoReadersError
+from actorgraph.errors.tracebacks import from_program
 from actorgraph.loops import current_loop, start_beside
 from actorgraph.runtime.broadcast import NOTHING_YET, Broadcast, Closing
 from actorgraph.runtime.mailbox import Gate, wait_shielded
@@ -111,7 +112,7 @@ class _StreamedRun:
             case Failed(error):
                 if place is not None:
                     note_end(place, error)
-                raise error
+                raise from_program(error)
             case Interrupted(_, interrupts) if place is not None:
                 raise_above(place, interrupts)
             case Interrupted(_, interrupts):

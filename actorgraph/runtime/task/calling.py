@@ -414,7 +414,7 @@ async def in_thread(
         try:
             return stepped(work()), None
         except BaseException as error:  # noqa: BLE001 - raised in the loop's coroutine
-            return None, _from_function(error)
+            return None, error
         finally:
             del _BUSY[thread]
 
@@ -425,16 +425,6 @@ async def in_thread(
         raise error
     finally:
         del error  # an error whose traceback leads to itself is freed late
-
-
-def _from_function(error: BaseException) -> BaseException:
-    """An error whose traceback begins at the user's function: the caller's frames come before."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        if trace.tb_frame.f_code.co_filename != __file__:
-            break
-        trace = trace.tb_next
-    return error.with_traceback(trace)
 
 
 def stepped(coroutine: Coroutine[Any, Any, T]) -> T:

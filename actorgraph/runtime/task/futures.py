@@ -11,6 +11,7 @@ import anyio
 import anyio.from_thread
 
 from actorgraph.errors import GraphDrained, GraphInterrupt, RunningLoopError
+from actorgraph.errors.tracebacks import from_program
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime.inline import current_runner
 from actorgraph.runtime.mailbox import Gate, Waiting, wait_for_wake_up
@@ -166,7 +167,7 @@ class TaskFuture(concurrent.futures.Future[T]):
         if error is None:
             return super().result()
         self._look(error)
-        raise error
+        raise from_program(error)
 
     def _look(self, error: BaseException | None) -> None:
         """Note that the program has seen the error; a question or drain becomes the caller's."""

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from actorgraph.errors import GraphDrained, InvalidUpdateError, OtherLoopError, ParentCommand
 from actorgraph.errors.texts import add_note
+from actorgraph.errors.tracebacks import PASSED_BY
 from actorgraph.loops import on_trio
 from actorgraph.plan.plan import NodePlan
 from actorgraph.runtime.task.scope import CURRENT, TaskScope
@@ -150,10 +151,6 @@ _NO_ASYNCIO = (
 )
 
 
-_PASSED_BY = ("", "actorgraph", "anyio", "asyncio", "contextlib", "outcome", "trio")
-"""Packages in a traceback that are not the code that needs asyncio."""
-
-
 def _asks_for_asyncio(error: Exception) -> bool:
     return any(text in str(error) for text in _NO_ASYNCIO)
 
@@ -162,7 +159,7 @@ def _needs_asyncio(error: Exception, name: str) -> OtherLoopError:
     """Return the error of a node on trio that has called code that needs asyncio."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     modules = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
-    known = [module for module in modules if module not in _PASSED_BY]
+    known = [module for module in modules if module not in PASSED_BY]
     unknown = (
         "langchain_core or another library" if "langchain_core" in sys.modules else "a library"
     )
