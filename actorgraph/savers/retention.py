@@ -114,9 +114,7 @@ def plan_removal(
     heads = {point.namespace: point for point in points}
     lost = dict.fromkeys(n for n, head in heads.items() if head.sequence not in keeps)
     newest_left = {point.namespace: point.id for point in left}
-    # Removing a head under a run would let its next save name a parent that is gone. Prunes
-    # remove no heads but those of namespaces that are over, and need not stop a run.
-    removes = isinstance(removal, DeleteCheckpoints | DeleteRuns) or not left
+    removes = _may_take_heads(removal) or not left
     stops = isinstance(removal, DeleteRuns) and stored_by(removal.runs, open_run)
     sweeps = isinstance(removal, Sweep) and open_run is None
     blobs, lists = _named_by(left) if gone or sweeps else (set[tuple[str, str, int]](), {})
@@ -130,6 +128,21 @@ def plan_removal(
         stops=stops or (removes and bool(lost)),
         kept=left_keys if sweeps else None,
     )
+
+
+def _may_take_heads(removal: Removal) -> bool:
+    """Whether it must stop the run whose newest checkpoint it removes.
+
+    The run's next save would name a parent that is gone. Prunes remove no heads but those of
+    namespaces that are over, and need not stop a run.
+    """
+    match removal:
+        case DeleteCheckpoints() | DeleteRuns():
+            return True
+        case KeepLatest() | KeepLast() | Expire() | Sweep():
+            return False
+        case _:
+            assert_never(removal)
 
 
 def stored_by(runs: frozenset[str], run: bytes | None, metadata: str = "") -> bool:

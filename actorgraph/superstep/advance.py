@@ -22,12 +22,12 @@ from actorgraph.superstep.calls import (
     Ending,
     Settled,
     abandon,
-    active,
     drop,
     is_call,
     on_call,
     on_step,
     on_steps_saved,
+    places_taken,
     settle,
     start_calls,
 )
@@ -51,7 +51,7 @@ from actorgraph.superstep.task_failures import (
     mark_input_stored,
     with_input_advice,
 )
-from actorgraph.superstep.tasks import due_tasks, input_of, path_key
+from actorgraph.superstep.tasks import due_tasks, in_path_order, input_of
 from actorgraph.values.commands import refused_question
 from actorgraph.values.constants import ERROR, INTERRUPT, START
 from actorgraph.values.policies import Durability
@@ -222,8 +222,7 @@ def _end_superstep(
     state: RunState, last: Task, result: TaskResult, entries: tuple[LedgerEntry, ...]
 ) -> list[Effect]:
     """Fold the results, plan the next superstep, and save the checkpoint between them."""
-    # In path order, not in order of completion: a concurrent run stays repeatable.
-    ran = sorted(state.tasks.values(), key=_by_path) if len(state.tasks) > 1 else [last]
+    ran = in_path_order(state.tasks.values()) if len(state.tasks) > 1 else [last]
     try:
         if len(ran) == 1:
             changed = apply(state, [TaskWrites(last.name, last.triggers, result.writes)])
@@ -292,10 +291,6 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
 
 def _ran(state: RunState, task: Task) -> TaskWrites:
     return TaskWrites(task.name, task.triggers, state.results[task.id].writes)
-
-
-def _by_path(task: Task) -> str:
-    return path_key(task.path)
 
 
 def next_superstep(state: RunState, effects: list[Effect]) -> list[Effect]:
@@ -376,7 +371,7 @@ def _start_due(state: RunState) -> list[Effect]:
     state.open = True
     effects: list[Effect] = []
     limit = state.policy.max_concurrency
-    while state.due and (limit is None or active(state) < limit):
+    while state.due and (limit is None or places_taken(state) < limit):
         task = _next_allowed(state)
         if task is None:
             break
@@ -418,14 +413,14 @@ def _interrupted(state: RunState) -> Interrupted:
     The output shows the writes of the tasks that finished. The run's own cells don't have them
     yet, because the superstep is not over.
     """
-    tasks = sorted((state.tasks[i] for i in state.interrupted), key=_by_path)
+    tasks = in_path_order(state.tasks[i] for i in state.interrupted)
     asked = tuple(i for task in tasks for i in state.interrupted[task.id])
     # At the end, not when the run begins: a reader that stops at the first question must not miss
     # the work of the tasks that got their answers.
     for task in tasks if state.left_waiting else ():
         if task.id in state.left_waiting:
             chunks.hold_interrupt(state, state.interrupted[task.id])
-    done = sorted((state.tasks[i] for i in state.results), key=_by_path)
+    done = in_path_order(state.tasks[i] for i in state.results)
     chunks.hold_preview(state, [_ran(state, task) for task in done])
     if not asked:
         chunks.hold_interrupt(state, ())
@@ -437,5 +432,5 @@ def _finish_restored(state: RunState) -> list[Effect]:
 
     Its rows are stored already, so none are saved again.
     """
-    last = max(state.tasks.values(), key=_by_path)
+    last = in_path_order(state.tasks.values())[-1]
     return _end_superstep(state, last, state.results[last.id], ())

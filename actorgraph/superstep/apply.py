@@ -47,9 +47,8 @@ def apply(state: RunState, ran: Sequence[TaskWrites]) -> set[str]:
     Args:
         state: its values, versions, seen and dirty change, all of them or, when a channel
             refuses, none; nothing else does.
-        ran: the tasks in task-path order, not in order of completion. That rule is what
-            makes a concurrent run repeatable. A superstep without any trigger (an input, an
-            update from outside) ages no ephemeral cell.
+        ran: the tasks, sorted by the caller with `in_path_order`. A superstep without any
+            trigger (an input, an update from outside) ages no ephemeral cell.
     Returns: the channels that changed and are available: those that may trigger nodes.
     Raises:
         InvalidUpdateError: a channel can't take these writes.

@@ -20,7 +20,7 @@ from actorgraph.superstep.resume import go_on_with
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
 from actorgraph.superstep.task_failures import with_handlers
-from actorgraph.superstep.tasks import due_tasks, path_key
+from actorgraph.superstep.tasks import due_tasks, in_path_order
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import INPUT, NULL_TASK, START
@@ -142,7 +142,7 @@ def _discarded(state: RunState, restored: Restored | None) -> list[TaskWrites]:
     if not keeping or restored is None or not due:
         return [TaskWrites(task.name, task.triggers, ()) for task in due]
     known = pending.attempts(restored.ledger)
-    tasks = sorted(with_handlers(state, due, known), key=lambda task: path_key(task.path))
+    tasks = in_path_order(with_handlers(state, due, known))
     ended: list[TaskWrites] = []
     for task in tasks:
         made = known[task.id].writes if task.id in known else None

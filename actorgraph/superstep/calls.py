@@ -138,7 +138,7 @@ def start_calls(state: RunState, calls: OpenCalls) -> list[Effect]:
     """Start the calls that may run now."""
     effects: list[Effect] = []
     limit = state.policy.max_concurrency
-    while calls.due and (limit is None or active(state) < limit):
+    while calls.due and (limit is None or places_taken(state) < limit):
         task = calls.due.pop(next(iter(calls.due)))
         if state.policy.modes:
             _hold_start(state, task)
@@ -147,7 +147,7 @@ def start_calls(state: RunState, calls: OpenCalls) -> list[Effect]:
     return effects
 
 
-def active(state: RunState) -> int:
+def places_taken(state: RunState) -> int:
     """Count the running tasks; those that wait for calls hold no place."""
     return len(state.running) - (len(state.calls.of) if state.calls is not None else 0)
 

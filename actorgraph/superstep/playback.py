@@ -16,7 +16,7 @@ from actorgraph.superstep.advance import leave
 from actorgraph.superstep.begin import restore
 from actorgraph.superstep.resume import take_back
 from actorgraph.superstep.run_state import RunState
-from actorgraph.superstep.tasks import due_tasks, input_of, path_key
+from actorgraph.superstep.tasks import due_tasks, in_path_order, input_of
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.run import Effect, Interrupted, Succeeded, Task
@@ -64,7 +64,7 @@ def _hold_tasks(state: RunState, tasks: Sequence[Task]) -> None:
     for task in ended:
         if state.policy.modes:
             chunks.hold_start(state, task, input_of(state, task))
-    for task in sorted(ended, key=lambda task: path_key(task.path)):
+    for task in in_path_order(ended):
         chunks.hold_update(state, task, state.results[task.id])
 
 

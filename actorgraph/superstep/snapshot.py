@@ -19,7 +19,7 @@ from actorgraph.superstep.deltas import counters_of
 from actorgraph.superstep.pending_writes import Attempt, attempts, fold_error, open_questions
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.task_failures import handler_task, is_handled, with_handlers
-from actorgraph.superstep.tasks import as_shown, due_tasks, next_nodes, path_key
+from actorgraph.superstep.tasks import as_shown, due_tasks, in_path_order, next_nodes
 from actorgraph.values.checkpoint import Restored, StoredWrite
 from actorgraph.values.constants import START
 from actorgraph.values.ids import CheckpointId, as_text
@@ -38,7 +38,7 @@ def unsaved_snapshot(config: dict[str, Any]) -> StateSnapshot:
     return empty_snapshot(config)._replace(next=(START,))
 
 
-def state_of(plan: Plan, restored: Restored, thread_id: str) -> RunState:
+def restored_state(plan: Plan, restored: Restored, thread_id: str) -> RunState:
     """Make a run state at a checkpoint, only to read it."""
     state = RunState(plan, RunPolicy(), _no_mint, has_saver=False)
     state.thread_id = thread_id
@@ -65,7 +65,7 @@ def snapshot(
         live: make the live view (see the module) rather than that of the checkpoint.
         parent_ledger: the pending writes of the checkpoint's parent, for `metadata["writes"]`.
     """
-    state = state_of(plan, restored, thread_id)
+    state = restored_state(plan, restored, thread_id)
     tasks = as_shown(plan, due_tasks(state, None))
     known = attempts(restored.ledger)
     handlers = with_handlers(state, tasks, known)[len(tasks) :] if plan.handlers else []
@@ -173,14 +173,10 @@ def _task(plan: Plan, task: Task, attempt: Attempt | None, *, live: bool) -> Pre
 
 def _apply_finished(state: RunState, tasks: list[Task], known: dict[str, Attempt]) -> None:
     """Fold finished tasks' writes. If they conflict, the values stay those of the checkpoint."""
-    done = [t for t in sorted(tasks, key=_by_path) if _finished(known.get(t.id))]
+    done = [t for t in in_path_order(tasks) if _finished(known.get(t.id))]
     # Without triggers nothing ages: the superstep is not over.
     ran = [TaskWrites(t.name, (), known[t.id].writes or ()) for t in done]
     try:
         apply(state, ran)
     except Exception:  # noqa: BLE001 - a user's reducer may raise anything
         return
-
-
-def _by_path(task: Task) -> str:
-    return path_key(task.path)

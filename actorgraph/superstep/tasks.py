@@ -188,6 +188,18 @@ def path_key(path: TaskPath) -> str:
     return "~" + ", ".join(f"{p:010d}" if isinstance(p, int) else p for p in path)
 
 
+def in_path_order(tasks: Iterable[Task]) -> list[Task]:
+    """Sort tasks by `path_key`: the order in which reducers get their writes.
+
+    It is not the order of completion, so that a concurrent run stays repeatable.
+    """
+    return sorted(tasks, key=_by_path)
+
+
+def _by_path(task: Task) -> str:
+    return path_key(task.path)
+
+
 def edge_to(node: str) -> str:
     """Make the name of the channel whose write makes a node due."""
     return BRANCH_TO + node

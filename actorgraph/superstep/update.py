@@ -45,7 +45,7 @@ from actorgraph.superstep.results import updates_in, writes_and_dropped
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
 from actorgraph.superstep.task_failures import with_handlers
-from actorgraph.superstep.tasks import due_tasks, path_key
+from actorgraph.superstep.tasks import due_tasks, in_path_order
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import StateUpdate
 from actorgraph.values.constants import END, INPUT, INTERRUPT, START
@@ -272,7 +272,7 @@ class Updating:
         tasks = with_handlers(state, due_tasks(state, None), known)
         done = [
             TaskWrites(t.name, t.triggers, (known[t.id].writes if t.id in known else None) or ())
-            for t in sorted(tasks, key=lambda t: path_key(t.path))
+            for t in in_path_order(tasks)
         ]
         self._end("update", apply(state, done) if done else set(), as_node=END)
 

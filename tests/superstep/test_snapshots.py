@@ -13,8 +13,8 @@ from actorgraph.superstep.snapshot import (
     empty_snapshot,
     iso,
     metadata_of,
+    restored_state,
     snapshot,
-    state_of,
     unsaved_snapshot,
     values_of,
     writes_by_node,
@@ -371,7 +371,7 @@ class TestForms:
         It is at the checkpoint, has no saver and makes no ids.
         """
         restored = with_values(thread("b"), namespace="n:1")
-        state = state_of(PAIR, restored, "t")
+        state = restored_state(PAIR, restored, "t")
 
         assert (state.thread_id, state.namespace, state.has_saver) == ("t", "n:1", False)
         assert (state.checkpoint, state.step) == (restored.id, restored.step)
