@@ -39,10 +39,10 @@ from actorgraph.superstep.saves import (
     control_entry,
     flush,
     has_unsaved,
-    keep,
     may_start,
     new_checkpoint,
     result_entry,
+    rows_to_send,
     save,
 )
 from actorgraph.superstep.task_failures import (
@@ -155,7 +155,7 @@ def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
     # Other tasks of the superstep are unfinished: this task's row is saved alone, so that a crash
     # does not run it again. The last task's row travels with the checkpoint that it completes.
     if state.running or state.due or state.interrupted or state.outcome:
-        kept = keep(state, *entries)
+        kept = rows_to_send(state, *entries)
         effects: list[Effect] = [save(state, ledger=kept)] if kept else []
         chunks.hold_update(state, task, result)
         return effects + go_on(state)
@@ -198,7 +198,7 @@ def _send_rows(state: RunState, rows: tuple[LedgerEntry, ...]) -> list[Effect]:
     if not state.running and not (state.due and state.outcome is None):
         state.unflushed.extend(rows if state.has_saver else ())
         return []
-    kept = keep(state, *rows)
+    kept = rows_to_send(state, *rows)
     return [save(state, ledger=kept)] if kept else []
 
 
@@ -235,14 +235,14 @@ def _end_superstep(
             failed = control_entry(state, None, ERROR, error_repr(error))
             state.unflushed.extend((*entries, failed))
         return leave(state, Failed(error))
-    kept = keep(state, *entries)
+    kept = rows_to_send(state, *entries)
     tasks = new_superstep(state, "loop", changed)
     # In exit mode rows wait here; this superstep is complete, so its values contain them.
     state.unflushed = []
     policy = state.policy
     stops = bool(policy.interrupt_after) and pauses(state, policy.interrupt_after, ran)
     effects: list[Effect] = []
-    if state.has_saver and policy.durability is not Durability.EXIT:
+    if state.saves_at_once:
         # The last superstep's save carries the final status too: no further write at the end.
         ends = None if tasks else "success"
         point = new_checkpoint(state, tasks)
@@ -372,7 +372,7 @@ def _start_due(state: RunState) -> list[Effect]:
     effects: list[Effect] = []
     limit = state.policy.max_concurrency
     while state.due and (limit is None or places_taken(state) < limit):
-        task = _next_allowed(state)
+        task = _next_below_node_limit(state)
         if task is None:
             break
         try:
@@ -389,8 +389,8 @@ def _start_due(state: RunState) -> list[Effect]:
     return effects
 
 
-def _next_allowed(state: RunState) -> Task | None:
-    """Take the first due task whose node has not reached its own `max_concurrency`."""
+def _next_below_node_limit(state: RunState) -> Task | None:
+    """Take the first due task whose node has not reached its own `max_concurrency`; else None."""
     nodes = state.plan.callable
     if nodes[state.due[0].name].max_concurrency is None:
         return state.due.popleft()

@@ -25,7 +25,6 @@ from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import INPUT, NULL_TASK, START
 from actorgraph.values.ids import TaskId, as_text
-from actorgraph.values.policies import Durability
 from actorgraph.values.run import ClaimIntent, Effect, LedgerEntry, TaskResult, Write
 
 
@@ -100,7 +99,7 @@ def _from_input(state: RunState, restored: Restored | None, given: Any) -> list[
     tasks = new_superstep(state, "input", changed)
     if state.policy.modes:
         chunks.hold_checkpoint(state, tasks)
-    keeps = state.has_saver and state.policy.durability is not Durability.EXIT
+    keeps = state.saves_at_once
     stored = [new_checkpoint(state, tasks)] if keeps else []
     ledger: tuple[LedgerEntry, ...] = ()
     moves = not start.branches and state.plan.entry is None

@@ -24,7 +24,7 @@ from actorgraph.superstep import chunks
 from actorgraph.superstep.answers import consumed
 from actorgraph.superstep.pending_writes import Attempt, own_ids
 from actorgraph.superstep.run_state import OpenCalls, RunState
-from actorgraph.superstep.saves import keep, result_entry, save
+from actorgraph.superstep.saves import result_entry, rows_to_send, save
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import CALL, PUSH, RETURN
 from actorgraph.values.ids import TaskId, task_id
@@ -276,7 +276,7 @@ def _hand_over(state: RunState, calls: OpenCalls, task: Task, event: Ending) -> 
 
 
 def _save(state: RunState, *rows: LedgerEntry) -> list[Effect]:
-    kept = keep(state, *rows)
+    kept = rows_to_send(state, *rows)
     return [save(state, ledger=kept)] if kept else []
 
 
@@ -305,7 +305,7 @@ def on_step(state: RunState, event: StepKept) -> list[Effect]:
     if state.outcome is not None:  # the effect has taken place, so the final save must hold it
         state.unflushed.extend((row,) if state.has_saver else ())
         return [AnswerCall(identifier, event.value)]
-    kept = keep(state, row)
+    kept = rows_to_send(state, row)
     if not kept:
         return [AnswerCall(identifier, event.value)]
     effect = save(state, ledger=kept)

@@ -207,7 +207,7 @@ def transplant(state: RunState) -> list[Effect]:
     tasks = due_tasks(state, None)
     take_back(state, tasks, (), ())
     effects: list[Effect] = []
-    if state.has_saver and state.policy.durability is not Durability.EXIT:
+    if state.saves_at_once:
         effects.append(save(state, checkpoints=(new_checkpoint(state, tasks),)))
         state.unsaved_steps.clear()
     return set_out(state, tasks, effects, ())

@@ -16,7 +16,7 @@ from actorgraph.plan.plan import Plan
 from actorgraph.superstep.nesting import Nested
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import CheckpointId, TaskId
-from actorgraph.values.policies import RunPolicy
+from actorgraph.values.policies import Durability, RunPolicy
 from actorgraph.values.run import NO_DELTAS, LedgerEntry, RunOutcome, Task, TaskResult
 from actorgraph.values.stream_items import StreamItem
 
@@ -31,6 +31,8 @@ class RunState:
     """The state of one run. Mutable, never shared, never read by a task.
 
     Attributes:
+        saves_at_once: whether rows are sent when they are made. In exit mode they wait for the
+            final save; without a saver nothing is stored.
         values: the cells.
         versions: channel -> version of its last change.
         seen: node -> channel -> version that the node has run with (see `apply`).
@@ -120,6 +122,7 @@ class RunState:
         "results",
         "returned",
         "running",
+        "saves_at_once",
         "seen",
         "send_round",
         "sent",
@@ -144,8 +147,8 @@ class RunState:
         self.policy = policy
         self.mint = mint
         self.has_saver = has_saver
-        self.thread_id = ""
-        self.namespace = ""
+        self.saves_at_once = has_saver and policy.durability is not Durability.EXIT
+        self.thread_id = self.namespace = ""
         self.nested: Nested | None = None
         self.values: dict[str, Any] = plan.initial_values() if plan.firsts else {}
         self.versions: dict[str, Any] = {}
@@ -170,6 +173,7 @@ class RunState:
         self.bare_answer: list[Any] = []
         self.pause: Literal["interrupt_before", "interrupt_after"] = "interrupt_after"
         self.stopping: Callable[[], str | None] | None = None
+        self.refused: BaseException | None = None
         self.drained: GraphDrained | None = None
         self.steps: deque[tuple[int, TaskId]] | None = None
         self.visits: dict[str, int] = {}
@@ -188,7 +192,6 @@ class RunState:
         self.outcome: RunOutcome | None = None
         self.open = self.final_save_due = False
         self.failure: BaseException | None = None
-        self.refused: BaseException | None = None
 
     def read(self, channel: str) -> Any:
         """Read a cell as nodes and readers see it; EMPTY if it has no value."""

@@ -70,15 +70,15 @@ def control_entry(
     return LedgerEntry(state.checkpoint, identifier, path, index, state.generation, writes, times)
 
 
-def keep(state: RunState, *entries: LedgerEntry) -> tuple[LedgerEntry, ...]:
-    """Return the entries to send now; in exit mode none, they wait for the final save."""
+def rows_to_send(state: RunState, *entries: LedgerEntry) -> tuple[LedgerEntry, ...]:
+    """Return the rows of tasks to send now; in exit mode none, they wait for the final save."""
     if state.failure is not None:
         return ()  # a save was refused: no later one would be acknowledged
-    if state.policy.durability is Durability.EXIT or not state.has_saver:
-        if state.has_saver:
-            state.unflushed.extend(entries)
-        return ()
-    return entries
+    if state.saves_at_once:
+        return entries
+    if state.has_saver:
+        state.unflushed.extend(entries)
+    return ()
 
 
 def new_checkpoint(

@@ -32,7 +32,7 @@ from actorgraph.plan.plan import Plan
 from actorgraph.superstep import chunks
 from actorgraph.superstep.pending_writes import Attempt
 from actorgraph.superstep.run_state import RunState
-from actorgraph.superstep.saves import control_entry, keep, save
+from actorgraph.superstep.saves import control_entry, rows_to_send, save
 from actorgraph.values.commands import is_invalid_resume
 from actorgraph.values.constants import ERROR, ERROR_SOURCE_NODE, HANDLER_MARK, ONE_AT_A_TIME, PUSH
 from actorgraph.values.http_errors import headers_of
@@ -109,7 +109,7 @@ def hand_over(state: RunState, task: Task, event: TaskFailed) -> list[Effect]:
     if state.outcome is not None:
         state.unflushed.extend(rows if state.has_saver else ())
         return []
-    kept = keep(state, *rows)
+    kept = rows_to_send(state, *rows)
     effects: list[Effect] = [save(state, ledger=kept)] if kept else []
     state.barrier = state.sent if kept else state.barrier
     state.results[task.id] = TaskResult(task.id, ())

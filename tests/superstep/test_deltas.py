@@ -219,6 +219,7 @@ class TestRebuilding:
 
 
 FIRST: dict[str, Any] = {
+    "saves_at_once": True,
     "anchor": None,
     "answering": False,
     "bare_answer": [],

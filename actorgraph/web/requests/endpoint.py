@@ -162,7 +162,7 @@ async def body_of(request: Request, kind: Any, limits: Limits) -> Any:
         raise Unsupported("Compressed bodies are not supported; remove Content-Encoding")
     try:
         with anyio.fail_after(limits.body_s):
-            raw = await _bytes(request, limits.body_bytes)
+            raw = await _read_body(request, limits.body_bytes)
     except TimeoutError:
         raise TooSlow(f"the body took more than {limits.body_s:g} s", closes=True) from None
     if raw and not _is_json(request.headers.get("content-type", "")):
@@ -178,7 +178,7 @@ async def body_of(request: Request, kind: Any, limits: Limits) -> Any:
     return convert_to(data, kind, "the body", strict=True)
 
 
-async def _bytes(request: Request, most: int) -> bytes:
+async def _read_body(request: Request, most: int) -> bytes:
     said = request.headers.get("content-length", "0")
     too_large = f"the body has more than {most} bytes"
     if said.isascii() and said.isdecimal() and int(said[:20]) > most:
