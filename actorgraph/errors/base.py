@@ -49,7 +49,7 @@ def did_you_mean(name: object, choices: Sequence[str]) -> str:
     if near:
         return "did you mean " + " or ".join(repr(n) for n in near) + "?"
     if not choices:
-        return "no name is defined yet"
+        return "no name of that kind is defined"
     named = ", ".join(map(repr, choices[:CHOICES_MAX]))
     rest = len(choices) - CHOICES_MAX
     return f"the choices are {named}" + (f" and {rest} more" if rest > 0 else "")

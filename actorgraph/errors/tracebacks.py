@@ -5,21 +5,24 @@ from typing import TypeVar
 E = TypeVar("E", bound=BaseException)
 
 PASSED_BY = frozenset(
-    {"", "actorgraph", "anyio", "asyncio", "concurrent", "contextlib", "outcome", "trio"}
+    {"actorgraph", "anyio", "asyncio", "concurrent", "contextlib", "outcome", "trio"}
 )
 """Top-level packages whose frames are between a call of a graph and a program's function."""
 
 
 def from_program(error: E) -> E:
-    """Cut the frames in front of the first function of the program off an error's traceback.
+    """Cut the library's frames in front of the program's first function off a traceback.
 
-    Use it where the error of a run is raised to its caller, whose frames are added then. The
-    error of a run that failed in the library's own code keeps its whole traceback.
+    Use it where the error of a run is raised to its caller, whose frames are added then. An error
+    without a frame of any other package keeps its whole traceback: it may be a fault of ours.
     """
-    trace = error.__traceback__
+    first = trace = error.__traceback__
     while trace is not None:
-        name = str(trace.tb_frame.f_globals.get("__name__", ""))
-        if name.partition(".")[0] not in PASSED_BY:
-            return error.with_traceback(trace)
+        # A function of a text that was executed has no module name.
+        package = str(trace.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package not in PASSED_BY:
+            return error.with_traceback(first)
         trace = trace.tb_next
+        if package == "actorgraph":
+            first = trace
     return error

@@ -45,7 +45,7 @@ def no_start_edge():
 
 @mistake(
     "GraphBuildError: Found edge starting at unknown node 'draft'\n"
-    "  Do this: add the node; no name is defined yet"
+    "  Do this: add the node; no name of that kind is defined"
 )
 def edges_and_no_nodes():
     StateGraph(State).add_edge("draft", END).compile()

@@ -2,14 +2,26 @@
 
 import traceback
 from pathlib import Path
+from types import FunctionType
 from typing import Annotated, TypedDict
 
 import pytest
 
 import actorgraph
-from actorgraph import END, START, InvalidUpdateError, StateGraph, entrypoint, task
+from actorgraph import (
+    END,
+    START,
+    InvalidUpdateError,
+    RetryPolicy,
+    StateGraph,
+    entrypoint,
+    task,
+)
+from actorgraph.errors.tracebacks import from_program
 
-LIBRARY_MAX = 8
+LIBRARY = {"ainvoke": 3, "astream": 5, "invoke": 6, "stream": 4}
+"""Lines of the library from a call to its function; a nested call adds its own."""
+OF_A_FUTURE = 2
 PACKAGE = str(Path(actorgraph.__file__).parent)
 
 
@@ -63,23 +75,24 @@ GRAPHS = {
 LAST = {"nested": "plain"}
 
 
-def shown(error: Exception) -> tuple[bool, str]:
+def shown(error: Exception, name: str, way: str) -> tuple[bool, str]:
     """Whether few frames of the library are shown, and the function of the last frame."""
     frames = traceback.extract_tb(error.__traceback__)
     library = [frame for frame in frames if frame.filename.startswith(PACKAGE)]
-    return len(library) <= LIBRARY_MAX, frames[-1].name
+    most = LIBRARY[way] + OF_A_FUTURE * (name == "called")
+    return len(library) <= most, frames[-1].name
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 class TestFrames:
     async def test_an_awaited_call_shows_few(self, name):
         """
-        At most eight lines of the library are between the call and the function that has failed.
+        Few lines of the library are between the call and the function that has failed.
         """
         with pytest.raises(ValueError, match="broken") as caught:
             await GRAPHS[name].ainvoke({"n": 1})
 
-        assert shown(caught.value) == (True, LAST.get(name, name))
+        assert shown(caught.value, name, "ainvoke") == (True, LAST.get(name, name))
 
     async def test_a_stream_shows_few(self, name):
         """
@@ -89,7 +102,7 @@ class TestFrames:
             async for _ in GRAPHS[name].astream({"n": 1}):
                 pass
 
-        assert shown(caught.value) == (True, LAST.get(name, name))
+        assert shown(caught.value, name, "astream") == (True, LAST.get(name, name))
 
     @pytest.mark.parametrize("way", ["invoke", "stream"])
     def test_a_blocking_call_shows_few(self, name, way):
@@ -99,7 +112,61 @@ class TestFrames:
         with pytest.raises(ValueError, match="broken") as caught:
             list(getattr(GRAPHS[name], way)({"n": 1}))
 
-        assert shown(caught.value) == (True, LAST.get(name, name))
+        assert shown(caught.value, name, way) == (True, LAST.get(name, name))
+
+
+async def test_a_policy_sees_no_frames_of_the_thread():
+    """
+    The error that `retry_on` gets has lost the frames of the worker thread.
+    """
+    seen: list[list[str]] = []
+
+    def look(error):
+        seen.append([frame.name for frame in traceback.extract_tb(error.__traceback__)])
+        return False
+
+    builder = StateGraph(State).add_node("a", plain, retry_policy=RetryPolicy(retry_on=look))
+    with pytest.raises(ValueError, match="broken"):
+        await builder.add_edge(START, "a").compile().ainvoke({"n": 1})
+
+    (names,) = seen
+    assert names[-2:] == ["in_thread", "plain"]
+
+
+@pytest.mark.parametrize(
+    ("modules", "left"),
+    [
+        (["actorgraph.a", "program"], ["program"]),
+        (["actorgraph.a", "anyio", "actorgraph.b", "program"], ["program"]),
+        (["actorgraph.a", "program", "actorgraph.b"], ["program", "actorgraph.b"]),
+        (["actorgraph.a", "", "json"], ["", "json"]),
+        (["actorgraph.a", "asyncio.mine", "json"], ["asyncio.mine", "json"]),
+        (["program", "actorgraph.a"], ["program", "actorgraph.a"]),
+        (["actorgraph.a", "actorgraph.b"], ["actorgraph.a", "actorgraph.b"]),
+        (["actorgraph.a", "asyncio"], ["actorgraph.a", "asyncio"]),
+    ],
+)
+def test_frames_in_front_of_the_program_are_cut(modules, left):
+    """
+    Frames of the library go if one of another package follows, and no frame of others goes.
+    """
+
+    def step(further):
+        further[0](further[1:])
+
+    def fail(_):
+        raise KeyError
+
+    codes = [step.__code__] * (len(modules) - 1) + [fail.__code__]
+    spaces = [{"__name__": module} if module else {} for module in modules]
+    calls = [FunctionType(code, space) for code, space in zip(codes, spaces, strict=True)]
+    with pytest.raises(KeyError) as caught:
+        calls[0](calls[1:])
+    error = caught.value
+    error.__traceback__ = error.__traceback__.tb_next
+
+    frames = [frame for frame, _ in traceback.walk_tb(from_program(error).__traceback__)]
+    assert [str(frame.f_globals.get("__name__", "")) for frame in frames] == left
 
 
 def test_an_error_of_the_library_keeps_its_traceback():
@@ -108,5 +175,7 @@ def test_an_error_of_the_library_keeps_its_traceback():
     """
     with pytest.raises(InvalidUpdateError) as caught:
         graph(lambda _: 3).invoke({"n": 1})
+    names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
 
-    assert shown(caught.value)[0] is False
+    assert names[-1] == "updates_in"
+    assert "node_writes" in names

@@ -8,6 +8,7 @@ import pytest
 
 from actorgraph import PostgresSaver, SqliteSaver
 from actorgraph.savers.postgres import schema as tables
+from actorgraph.savers.sqlite import schema
 from actorgraph.stores.postgres import schema as items
 from actorgraph.stores.postgres.store import PostgresStore
 from actorgraph.stores.sqlite.store import SqliteStore
@@ -25,6 +26,13 @@ TOUCH = "UPDATE memory_items SET expires = 5 WHERE namespace = 'n' AND key = 'a'
 UPDATE_THREAD = """
 UPDATE threads SET next_seq = 9, head = x'00', run = NULL, deleted = 0 WHERE thread = 1
 """
+
+
+def test_each_older_version_of_a_file_has_an_upgrade():
+    """
+    From each earlier version a function makes the next one.
+    """
+    assert list(schema.UPGRADES) == list(range(1, schema.SCHEMA_VERSION))
 
 
 def test_a_file_of_checkpoints(tmp_path):

@@ -329,7 +329,7 @@ class CompiledStateGraph(
             if name not in self.plan.nodes:
                 raise InvalidConfigError(
                     f"graph {self.name!r} has no node {name!r}",
-                    do=did_you_mean(name, self._cached_nodes()),
+                    do=did_you_mean(name, self._cached_nodes() or list(self.nodes)),
                 )
         policies = [(self.plan.nodes[name].cache, name) for name in names]
         spaces = [cache_namespace(p, self.graph_id, name) for p, name in policies if p is not None]

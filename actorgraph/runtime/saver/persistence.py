@@ -15,7 +15,9 @@ Turn       `serve` commits, in the saver's loop. While it waits for requests the
            wait for that one commit, then `serve` has the turn. A leader never waits for another
            process's lock: it hands its save over
 Bounds     a batch is at most 512 messages and 8 MB; answers go out in slices of 8 or 2 ms,
-           because a run continues inside the call that delivers its answer
+           because a run continues inside the call that delivers its answer. The mailbox has no
+           bound: runs wait for their saves (`superstep.saves.may_start`), and a system begins
+           and takes no more of them while much waits (`runtime.system.pace`, `admission_error`)
 Ends       when stopped and drained, or at the drain's deadline; a commit in flight is awaited,
            a leader's too
 """

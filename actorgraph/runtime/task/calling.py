@@ -30,6 +30,7 @@ import anyio
 import anyio.from_thread
 
 from actorgraph.errors import GraphInterrupt, ParentCommand, SlowRouterWarning
+from actorgraph.errors.tracebacks import from_program
 from actorgraph.loops import current_loop, in_event_loop
 from actorgraph.plan.plan import BranchPlan, CallDuration, NodePlan, Plan
 from actorgraph.runtime import portal
@@ -414,7 +415,7 @@ async def in_thread(
         try:
             return stepped(work()), None
         except BaseException as error:  # noqa: BLE001 - raised in the loop's coroutine
-            return None, error
+            return None, from_program(error)
         finally:
             del _BUSY[thread]
 

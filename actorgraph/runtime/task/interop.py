@@ -159,7 +159,7 @@ def _needs_asyncio(error: Exception, name: str) -> OtherLoopError:
     """Return the error of a node on trio that has called code that needs asyncio."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     modules = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
-    known = [module for module in modules if module not in PASSED_BY]
+    known = [module for module in modules if module and module not in PASSED_BY]
     unknown = (
         "langchain_core or another library" if "langchain_core" in sys.modules else "a library"
     )

@@ -399,8 +399,8 @@ def upgrade(connection: sqlite3.Connection) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     # Read again under the write lock: another process may have upgraded the file since.
-    while step := UPGRADES.get(_version(connection)):
-        step(connection)
+    while 0 < (version := _version(connection)) < SCHEMA_VERSION:
+        UPGRADES[version](connection)
     connection.execute("COMMIT")
 
 
