@@ -29,6 +29,7 @@ from actorgraph.superstep.scheduling import (
     left,
     misfit_of,
     misfit_reason,
+    newest_of,
     next_misfit,
     replacement_reason,
     rolls_back,
@@ -310,10 +311,11 @@ class TestHeld:
         ("fields", "ended"),
         [
             ({"run": A}, True),
+            ({"run": B}, False),
             ({"run": C}, False),
             ({"run": C, "alive": True}, False),
             ({"run": C, "due": 9}, False),
-            ({"run": C, "due": 9, "alive": True}, True),
+            ({"run": C, "due": 1, "alive": True}, True),
             ({"run": C, "due": 9, "claimed": True}, True),
             ({"run": D, "due": 9, "claimed": True}, False),
         ],
@@ -323,6 +325,28 @@ class TestHeld:
         As those of now are; the new run itself, and those that come after it, never.
         """
         assert is_replaced(row(**{"claimed": False, **fields}), D, B) is ended
+
+    @pytest.mark.parametrize(
+        ("times", "newest"),
+        [
+            ({}, None),
+            ({C: 101}, C),
+            ({B: 0, A: 0}, B),
+            ({A: 0, B: 100, C: 101}, B),
+            ({B: 0, A: 0, D: 101, C: 102}, B),
+            ({C: 102, D: 101}, D),
+        ],
+    )
+    def test_the_newest_run_is_of_now_if_there_is_one(self, times, newest):
+        """
+        The highest id of those whose time has come; else that of later times; None of no runs.
+        """
+        rows = [
+            row(run=run, due=due, claimed=False, status="pending") for run, due in times.items()
+        ]
+        found = newest_of(rows, 100)
+
+        assert (found and found.run) == newest
 
     @pytest.mark.parametrize(
         ("replaced", "head", "delayed", "removed"),
