@@ -56,7 +56,6 @@ from actorgraph.values.commands import refused_question
 from actorgraph.values.constants import ERROR, INTERRUPT, START
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
-    STATUS,
     CallDropped,
     Cancelled,
     CancelRequested,
@@ -85,6 +84,7 @@ from actorgraph.values.run import (
     TaskInterrupted,
     TaskResult,
     TaskSucceeded,
+    status_of,
 )
 
 LEFT = Cancelled(to_others=True)
@@ -186,8 +186,11 @@ def _on_failure(state: RunState, event: TaskFailed) -> list[Effect]:
         return _send_rows(state, take_answer_back(state, task, question, error)) + go_on(state)
     if state.plan.handlers and handles(state, task, error):
         return hand_over(state, task, event) + go_on(state)
-    failed = control_entry(state, task, ERROR, error_repr(error), event.times)
-    effects = _send_rows(state, (failed,))
+    rows: tuple[LedgerEntry, ...] = ()
+    # Ctrl-C that came while the function ran has cut the task off: it is unfinished, not failed.
+    if not isinstance(error, KeyboardInterrupt):
+        rows = (control_entry(state, task, ERROR, error_repr(error), event.times),)
+    effects = _send_rows(state, rows)
     chunks.hold_task(state, task, error=error)
     return effects + leave(state, Failed(error))
 
@@ -351,7 +354,7 @@ def go_on(state: RunState) -> list[Effect]:
         state.final_save_due = False
         if has_unsaved(state):
             # A run that another process continues is not stored as cancelled.
-            status = "drained" if state.outcome == LEFT else STATUS[type(state.outcome)]
+            status = "drained" if state.outcome == LEFT else status_of(state.outcome)
             # A checkpoint's `next` names nodes; the tasks of error handlers are left out.
             nodes = [t for t in state.tasks.values() if t.id not in state.handled]
             effects.append(flush(state, nodes, status))

@@ -401,9 +401,16 @@ STATUS: dict[type, str] = {
     Escaped: "escaped",
     Drained: "drained",
 }
-"""Outcome -> the status that is stored and logged."""
+"""Outcome -> the status that is stored and logged; see `status_of`."""
 
 RunOutcome = Succeeded | Interrupted | Failed | Cancelled | Escaped
+
+
+def status_of(outcome: RunOutcome) -> str:
+    """Return the status to store; Ctrl-C in a function counts as a cancellation of its run."""
+    if type(outcome) is Failed and isinstance(outcome.error, KeyboardInterrupt):
+        return STATUS[Cancelled]
+    return STATUS[type(outcome)]
 
 
 class Finish(msgspec.Struct, frozen=True):

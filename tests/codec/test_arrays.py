@@ -100,7 +100,6 @@ def test_scalars_of_any_dtype_come_back_as_they_were(data):
         np.array([np.nan, -0.0, np.inf]),
         np.frombuffer(b"\0\xffab", "V2"),
     ],
-    ids=repr,
 )
 def test_special_ones(value):
     """
@@ -133,7 +132,6 @@ def test_text_and_bytes_keep_their_zeros(text):
         np.zeros(1, np.dtype("i1", metadata={"unit": "m"})),
         np.zeros(1, np.dtype([(("title", "a"), "i1")])),
     ],
-    ids=repr,
 )
 def test_inexact_arrays_are_refused_with_their_path(value):
     """
@@ -231,7 +229,6 @@ def test_bytes_between_fields_are_zeros(dtype, kept, order):
             [{**STRUCTURED, "formats": ["|i1"], "offsets": [0], "size": 1}, b"\0"],
         ),
     ],
-    ids=repr,
 )
 def test_the_stored_form_of_scalars(value, form):
     """

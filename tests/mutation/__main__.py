@@ -42,6 +42,9 @@ NOTICED = {"killed", "timeout", "segfault", "caught by type check"}
 CLASS = "ǁ"
 """The characters that mutmut puts around the name of a method's class."""
 
+NOT_RUN = 255
+"""Exit code where pytest refused the tests, e.g. because of ids that it doesn't find again."""
+
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 """First characters of the lines by which mutmut shows that it is at work."""
 
@@ -194,10 +197,25 @@ def change(diff: str) -> str:
     return "\n".join(f"{x[0]} {x[1:].strip()}" for x in lines if not x.startswith(("---", "+++")))
 
 
+def check_that_tests_ran(folder: Path) -> None:
+    """Refuse results of mutants whose tests could not be run, which mutmut calls timeouts."""
+    names: list[str] = []
+    for file in sorted((folder / "mutants").rglob("*.meta")):
+        codes = json.loads(file.read_text("utf-8"))["exit_code_by_key"]
+        names += [name for name, code in codes.items() if code == NOT_RUN]
+    if names:
+        functions = sorted({".".join(place(name)) for name in names})
+        sys.exit(
+            f"the tests of {len(names)} mutants could not be run: {', '.join(functions)}\n"
+            "Do these tests have the same ids when they are collected twice in one process?"
+        )
+
+
 def run(room: Room, workers: int, folder: Path) -> tuple[dict[str, Counter[str]], list[Survivor]]:
     """Module -> how many mutants became what; and the survivors."""
     copy(room, folder)
     mutmut(folder, "run", "--max-children", str(workers))
+    check_that_tests_ran(folder)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     survivors: list[Survivor] = []
     for line in mutmut(folder, "results", "--all", "true").splitlines():

@@ -224,7 +224,7 @@ class Script:
             writes = [*writes, *branch_targets(self.plan, task.name, branch, branch.path(view))]
         return TaskResult(task.id, tuple(writes), task.answers)
 
-    def fail(self, name: str, error: Exception, *, at: int = 0) -> list[Effect]:
+    def fail(self, name: str, error: BaseException, *, at: int = 0) -> list[Effect]:
         """A node raises."""
         return self.event(TaskFailed(self.running.pop(self.task(name, at).id).id, error))
 

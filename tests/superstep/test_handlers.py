@@ -358,7 +358,7 @@ class TestNotHandled:
         Only an Exception goes to a handler.
         """
         run = begun(SYNC)
-        run.fail("a", KeyboardInterrupt())  # type: ignore[arg-type]
+        run.fail("a", KeyboardInterrupt())
         run.saved()
 
         assert isinstance(run.outcome, Failed)

@@ -173,6 +173,22 @@ class TestRows:
 
         assert stored(run)["b", -1].writes == (("__error__", "ValueError('boom')"),)
 
+    def test_of_a_task_that_ctrl_c_cut_off(self):
+        """
+        It has none, like a task that a kill cut off, and the run's status is that of a cancelled
+        one; its error is Ctrl-C's own.
+        """
+        run = three()
+        run.finish("a", {"text": "x"})
+        run.fail("b", KeyboardInterrupt())
+        run.stop("c")
+        run.saved()
+
+        assert {task for task, _ in stored(run)} == {"a"}
+        assert run.store.statuses == ["cancelled"]
+        assert isinstance(run.outcome, Failed)
+        assert isinstance(run.outcome.error, KeyboardInterrupt)
+
 
 def task_base(store: Store) -> bytes:
     """The checkpoint that the tasks of a thread follow."""

@@ -208,6 +208,9 @@ class Job:
                 self.status = "timeout" if error.reason == DEADLINE else "cancelled"
                 self.reason = error.reason
                 self.requeued = draining is not None and error.reason == draining
+            case Failed(KeyboardInterrupt()):  # Ctrl-C came while its function ran
+                self.status, self.reason = "cancelled", "KeyboardInterrupt"
+                self.requeued = draining is not None
             case Failed(error):
                 self.status = "error"
                 self.reason = f"{type(error).__name__}: {error_text(error)}"

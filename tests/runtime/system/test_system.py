@@ -82,6 +82,28 @@ class TestRuns:
         assert (told[-2].kind, told[-2].data["error"]) == ("error", "KeyError")
         assert [(r.id, r.reason) for r in runs] == [(run.id, "KeyError: 'gone'")]
 
+    @pytest.mark.parametrize("anyio_backend", ["trio"])
+    async def test_ctrl_c_in_a_function_cancels_its_run(self, place: Store):
+        """
+        The run has not failed, and its thread goes on. (Such an error ends asyncio's loop.)
+        """
+        errors: list[BaseException] = [KeyboardInterrupt()]
+
+        async def stopped(state):
+            if errors:
+                raise errors.pop()
+            return {"bar": ["a"]}
+
+        async with system_of(place, in_a_row({"a": stopped})) as system:
+            run = await system.start("g", "t", {})
+            with pytest.raises(KeyboardInterrupt):
+                await run.result()
+            rows = await system.runs(statuses=["cancelled"])
+            again = await (await system.start("g", "t", None)).result()
+
+        assert [(r.id, r.reason) for r in rows] == [(run.id, "KeyboardInterrupt")]
+        assert again["bar"] == ["a"]
+
     async def test_answers_resume_a_thread(self, place: Store):
         """
         A run that asks is interrupted; `resume` starts the one that answers.
