@@ -147,7 +147,7 @@ class TestStoring:
 
     def test_a_codec_of_this_process_alone_warns_of_none(self):
         """
-        What it stores ends with the process.
+        The values it stores end with the process.
         """
         kind = item()
         with warnings.catch_warnings():
@@ -232,7 +232,7 @@ class TestReading:
 
     def test_a_strict_codec_reads_no_type_that_another_one_stored(self):
         """
-        But one below its own types, whoever stored it first; and a declared one.
+        But one below its own types, although another codec stored it first; and a declared one.
         """
         kind, base, named = item(), item(name="Base"), item(name="Named")
         below = item(base, name="Below")
