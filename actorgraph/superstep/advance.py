@@ -46,6 +46,7 @@ from actorgraph.superstep.saves import (
     save,
 )
 from actorgraph.superstep.task_failures import (
+    error_rows,
     hand_over,
     handles,
     mark_input_stored,
@@ -53,7 +54,7 @@ from actorgraph.superstep.task_failures import (
 )
 from actorgraph.superstep.tasks import due_tasks, in_path_order, input_of
 from actorgraph.values.commands import refused_question
-from actorgraph.values.constants import ERROR, INTERRUPT, START
+from actorgraph.values.constants import INTERRUPT, START
 from actorgraph.values.policies import Durability
 from actorgraph.values.run import (
     CallDropped,
@@ -186,11 +187,7 @@ def _on_failure(state: RunState, event: TaskFailed) -> list[Effect]:
         return _send_rows(state, take_answer_back(state, task, question, error)) + go_on(state)
     if state.plan.handlers and handles(state, task, error):
         return hand_over(state, task, event) + go_on(state)
-    rows: tuple[LedgerEntry, ...] = ()
-    # Ctrl-C that came while the function ran has cut the task off: it is unfinished, not failed.
-    if not isinstance(error, KeyboardInterrupt):
-        rows = (control_entry(state, task, ERROR, error_repr(error), event.times),)
-    effects = _send_rows(state, rows)
+    effects = _send_rows(state, error_rows(state, task, error, event.times))
     chunks.hold_task(state, task, error=error)
     return effects + leave(state, Failed(error))
 
@@ -235,8 +232,7 @@ def _end_superstep(
         # The results are stored although they conflict: a retry or update_state() can use them.
         # The error row belongs to no task, because the failure lies in their combination.
         if state.has_saver:
-            failed = control_entry(state, None, ERROR, error_repr(error))
-            state.unflushed.extend((*entries, failed))
+            state.unflushed.extend((*entries, *error_rows(state, None, error)))
         return leave(state, Failed(error))
     kept = rows_to_send(state, *entries)
     tasks = new_superstep(state, "loop", changed)

@@ -120,6 +120,21 @@ def hand_over(state: RunState, task: Task, event: TaskFailed) -> list[Effect]:
     return effects
 
 
+def error_rows(
+    state: RunState, task: Task | None, error: BaseException, times: TaskTimes | None = None
+) -> tuple[LedgerEntry, ...]:
+    """Make the row of an error that ends the run; none for Ctrl-C.
+
+    Ctrl-C that comes while a function runs cuts the superstep off: it is unfinished, not failed.
+
+    Args:
+        task: the one that failed; None if folding the results did.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        return ()
+    return (control_entry(state, task, ERROR, error_repr(error), times),)
+
+
 def failure_rows(
     state: RunState, task: Task, error: BaseException, times: TaskTimes | None = None
 ) -> tuple[LedgerEntry, ...]:

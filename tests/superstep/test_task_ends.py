@@ -1,6 +1,6 @@
 """The end of a task: its whole rows, saves and outcomes, and the advice of its errors."""
 
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 
@@ -148,6 +148,25 @@ class TestRows:
         restored = run.store.restored()
         assert restored is not None
         assert pending.fold_error(restored.ledger) == repr(error)
+
+    def test_of_results_whose_fold_ctrl_c_cut_off(self):
+        """
+        The result is stored, and no error: the next run folds it.
+        """
+
+        def fold(before: str, new: str) -> str:
+            if new == "stop":
+                raise KeyboardInterrupt
+            return new
+
+        state: Any = TypedDict("state", {"text": Annotated[str, fold]})
+        run = Script(chain(state, "a"))
+        run.begin({"text": "x"})
+        run.saved()
+        (save,) = only(Save, run.finish("a", text="stop"))
+
+        assert rows(save) == [("a", 0)]
+        assert save.ends == "cancelled"
 
     def test_of_results_that_can_not_be_folded_without_a_saver(self):
         """
