@@ -1,8 +1,19 @@
 """The settings of `make mutants` fit the tree: its rooms, and the reasons of survivors."""
 
+import json
+
 import pytest
 
-from tests.mutation.__main__ import Reason, Survivor, change, place, reason_for, reasons, rooms
+from tests.mutation.__main__ import (
+    Reason,
+    Survivor,
+    change,
+    not_run,
+    place,
+    reason_for,
+    reasons,
+    rooms,
+)
 from tests.support.source_files import ROOT
 
 
@@ -66,3 +77,16 @@ def test_a_survivor_prints_the_entry_that_explains_it():
 
     assert survivor.change == "- return 1\n+ return 2"
     assert "function = \"f\"\nchange = '''\n- return 1\n+ return 2\n" in str(survivor)
+
+
+def test_mutants_whose_tests_could_not_be_run_are_found(tmp_path):
+    """
+    A mutant whose tests pytest refused is not run, whatever mutmut calls its exit code.
+    """
+    folder = tmp_path / "mutants" / "package"
+    folder.mkdir(parents=True)
+    codes = {"package.a.x_f__mutmut_1": 1, "package.a.x_f__mutmut_2": 255, "x": 0}
+    (folder / "a.py.meta").write_text(json.dumps({"exit_code_by_key": codes}), "utf-8")
+    (folder / "b.py.meta").write_text('{"exit_code_by_key": {"y": 255, "z": null}}', "utf-8")
+
+    assert not_run(tmp_path) == {"package.a.x_f__mutmut_2", "y"}

@@ -8,7 +8,7 @@ A subclass is built again by its built-in type, so its own constructor doesn't r
 """
 
 import datetime as dt
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable
 from decimal import Decimal
 from ipaddress import (
@@ -112,7 +112,11 @@ def pack_subclass(value: Any) -> Any:
     base = base_of(kind)
     assert base is not None
     held = getattr(value, "__dict__", None)
-    if held and not issubclass(base, PurePosixPath):
+    if held and issubclass(base, PurePosixPath):
+        held = None  # texts that the class has made of the path
+    if isinstance(value, defaultdict) and value.default_factory is not None:
+        held = ("default_factory",)  # no part of the comparison below
+    if held:
         name = next(iter(held))
         msg = f"a {kind.__name__} has the attribute {name!r} besides its {base.__name__}"
         raise TypeError(msg)
@@ -150,6 +154,16 @@ def _by_method(name: str) -> Callable[[Any, Any, Any], Any]:
     return build
 
 
+def _build_dict(kind: Any, base: Any, plain: dict[Any, Any]) -> Any:
+    made = base.__new__(kind)
+    if not isinstance(made, OrderedDict):
+        base.update(made, plain)
+        return made
+    for key, item in plain.items():  # its own order would miss what `dict` adds
+        OrderedDict.__setitem__(made, key, item)
+    return made
+
+
 def _build_deque(kind: Any, base: Any, plain: deque[Any]) -> Any:
     made = base.__new__(kind)
     base.__init__(made, plain, plain.maxlen)
@@ -179,7 +193,7 @@ def _build_from_text(kind: Any, _: Any, plain: Any) -> Any:
 _BUILDERS: dict[type, Callable[[Any, Any, Any], Any]] = {
     list: _by_method("extend"),
     bytearray: _by_method("extend"),
-    dict: _by_method("update"),
+    dict: _build_dict,
     set: _by_method("update"),
     deque: _build_deque,
     UUID: _build_uuid,

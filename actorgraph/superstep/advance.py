@@ -150,7 +150,10 @@ def _on_success(state: RunState, result: TaskResult) -> list[Effect]:
     if task is None:
         return []  # a late duplicate: the task has ended already
     state.results[task.id] = result
-    entries: tuple[LedgerEntry, ...] = (result_entry(state, task, result),)
+    # Without a saver no row is made: it would be dropped in each superstep.
+    entries: tuple[LedgerEntry, ...] = (
+        (result_entry(state, task, result),) if state.has_saver else ()
+    )
     if result.answers or result.took_bare:
         entries = (*entries, *consumed(state, task, result.answers, result.took_bare))
     # Other tasks of the superstep are unfinished: this task's row is saved alone, so that a crash

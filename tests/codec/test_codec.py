@@ -13,6 +13,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
+import numpy as np
 import ormsgpack
 import pytest
 from hypothesis import example, given
@@ -167,6 +168,17 @@ REFUSED: list[tuple[Any, str]] = [
     ({"x\ud800": 1}, "holds a lone surrogate at position 1"),
     ([Path("\udcff")], "state['log'][0] holds a lone surrogate"),
 ]
+
+
+def test_the_advice_for_an_array_of_another_class():
+    """
+    The advice for a subclass of numpy's arrays is a plain array.
+    """
+    grid = np.arange(3).view(type("Grid", (np.ndarray,), {}))
+    with pytest.raises(SerializationError) as refused:
+        CODEC.encode(grid, "v")
+
+    assert refused.value.do == "store numpy.asarray(value)"
 
 
 @pytest.mark.parametrize(("value", "text"), REFUSED)

@@ -74,7 +74,7 @@ CALL = {"name": "search", "args": {"q": ["x"]}, "id": "c"}
 VALUES = [
     *(None, True, 3, 2.5, "text", b"bytes", ("a", ["b"]), Colour.RED),
     *({"role": "user", "content": "hello"}, {"a": {"b": [1, {"c": []}]}}, [[], [1]]),
-    *(Note("n", ["x"]), Note("n"), Model(text="m", parts={"p": [1]})),
+    *(Note("n", ["x"]), Note("n"), Note(""), Model(text="m", parts={"p": [1]})),
     *(Open(), Open(parts=[[1], []], more={"a": [[2]]})),
     *(HumanMessage("hello", id="1"), HumanMessage([{"type": "text", "text": "hello"}])),
     *(AIMessage("", tool_calls=[CALL]), AIMessage("a", response_metadata={"model": "m"})),
@@ -82,6 +82,9 @@ VALUES = [
     *(AIMessage("a", usage_metadata={}), AIMessage("a", tool_calls=None)),
     *(SystemMessage("s", name="n"), ToolMessage("t", tool_call_id="c", artifact=[{"a": [1]}])),
     *(ToolMessage("t", artifact=[]), ToolMessage("t", artifact={}, status="error")),
+    *(HumanMessage("h", additional_kwargs={"a": [1]}, response_metadata={"b": {}}),),
+    *(AIMessage("a", invalid_tool_calls=[CALL]), AIMessage([{"type": "text", "text": "a"}])),
+    *(ToolMessage("t", additional_kwargs={"a": [1]}, response_metadata={"b": [{}]}),),
 ]
 
 
@@ -199,6 +202,19 @@ def test_an_item_is_decoded_once_while_its_list_grows():
         for count in (end, end - 1):
             assert read(memory, stored, count, decode) == [{"n": n} for n in range(count)]
     assert decode.count == 20
+
+
+def test_a_list_whose_later_items_are_of_another_type():
+    """
+    Each item is copied as its own type needs it, however the list has grown.
+    """
+    for first, second in [([1], [{"a": 1}]), ([{"a": []}], ["x", "y"]), ([[1]], [Note("n")])]:
+        memory = ListCache()
+        assert read(memory, rows([first]), 9, CODEC.decode) == first
+        assert read(memory, rows([first, second]), 9, CODEC.decode) == [*first, *second]
+        assert read(memory, rows([first, second], [first]), 9, CODEC.decode) == [
+            *(*first, *second, *first)
+        ]
 
 
 def test_readers_do_not_share_items():

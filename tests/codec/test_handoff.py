@@ -527,8 +527,12 @@ class TestErrors:
 
         assert encode_metadata({"by": word, "list": [number]}) == '{"by":"w","list":[3]}'
 
-    @pytest.mark.parametrize("value", [object(), "\ud800"])
-    def test_metadata_must_be_json(self, value):
+    @pytest.mark.parametrize(
+        ("value", "why"),
+        [(object(), "Encoding objects of type object is unsupported"), ("\ud800", "surrogates")],
+        ids=["object", "surrogate"],
+    )
+    def test_metadata_must_be_json(self, value, why):
         """
         Metadata that JSON doesn't hold is refused, with the fault and what may be used.
         """
@@ -536,6 +540,7 @@ class TestErrors:
             encode_metadata({"by": value})
 
         assert refused.value.what.startswith("config['metadata'] can't be stored as JSON: ")
+        assert why in refused.value.what
         assert refused.value.what[-5:] not in {" None", "JSON:"}
         assert refused.value.do == (
             "use text without lone surrogates, numbers, booleans, None, lists and dicts"

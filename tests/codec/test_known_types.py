@@ -2,6 +2,8 @@
 
 import enum
 import warnings
+from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import make_dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -14,6 +16,7 @@ from actorgraph.codec.known_types import (
     declared,
     find_below,
     has_other_stored,
+    how_to_declare,
     is_below,
     names_subclasses,
     remember,
@@ -55,11 +58,8 @@ class TestLists:
         kind, path = item(), type("Mine", (PurePosixPath,), {"__module__": __name__})
         declare([PurePosixPath])
 
-        assert [names_subclasses(each) for each in (kind, PurePosixPath, enum.Enum)] == [
-            True,
-            False,
-            False,
-        ]
+        there = [kind, PurePosixPath, enum.Enum, OrderedDict, Mapping]
+        assert [names_subclasses(each) for each in there] == [True, *[False] * 4]
         assert not is_below(path)
         assert not is_below(path, [PurePosixPath])
         assert is_below(item(kind), [kind])
@@ -128,6 +128,16 @@ class TestLists:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warn_undeclared(item(name="Other"), "value")
+
+
+def test_a_class_of_the_program_s_own_file():
+    """
+    The advice names it as the program does, without its module.
+    """
+    advice = "pass codec=Codec(types=[{}]) to the saver, or annotate a key of the graph's state"
+
+    assert how_to_declare("__main__:Item") == f"{advice.format('Item')} with it"
+    assert how_to_declare("app.a:Item.B") == f"{advice.format('app.a.Item.B')} with it"
 
 
 class TestStoring:
@@ -200,9 +210,13 @@ class TestStoring:
         if known == "stored":
             remember(first)
         text = f"^v\\[0\\] has another class '{ITEM}' than the one that is declared"
-        with pytest.raises(SerializationError, match=text):
+        with pytest.raises(SerializationError, match=text) as refused:
             codec.encode([second(1)], "v")
 
+        assert refused.value.do == (
+            "compile the graph again after its classes were defined anew, or give one of the "
+            "classes another name"
+        )
         assert codec.decode(codec.encode(first(1))) == first(1)
 
 
@@ -217,6 +231,30 @@ class TestReading:
         with pytest.raises(UnknownTypeError, match=f"has the type '{ITEM}', which this program"):
             Codec().decode(payload)
 
+    def test_a_class_below_one_of_the_codec_is_read(self):
+        """
+        Although nothing has declared or stored it in this process; a class inside of another too.
+        """
+        base = item(name="Base")
+        below, inside = item(base), item(base, name="Inside")
+        inside.__qualname__ = "Outer.Inside"
+        first = Codec(types=[below, inside]).encode([below(1), inside(2)])
+
+        assert Codec(types=[base]).decode(first) == [below(1), inside(2)]
+
+    def test_a_base_that_can_not_be_stored_declares_its_subclasses(self):
+        """
+        In a codec too, unless it is a class of the standard library.
+        """
+        plain = type("Base", (), {"__module__": __name__})
+        below, first = item(plain), Codec(strict=True)
+        codec = first.with_types([plain])
+
+        assert first.with_types([object]) is first
+        assert codec.decode(codec.encode(below(1))) == below(1)
+        with pytest.raises(SerializationError):
+            first.encode(below(1))
+
     def test_of_two_classes_of_a_name_neither_is_read(self):
         """
         Declared after a value of the other one was stored: it may be of either.
@@ -225,9 +263,14 @@ class TestReading:
         remember(first)
         declare([second])
         payload = Codec(types=[first]).encode(first(1))
-        with pytest.raises(UnknownTypeError, match=f"type '{ITEM}', and the program has two"):
+        with pytest.raises(UnknownTypeError, match="and the program has two") as refused:
             Codec().decode(payload)
 
+        assert ITEM in refused.value.what
+        assert refused.value.do == (
+            f"pass codec=Codec(types=[{__name__}.Item]) to the saver, or annotate a key of the "
+            "graph's state with it; or give one of the classes another name"
+        )
         assert Codec(types=[first]).decode(payload) == first(1)
 
     def test_a_strict_codec_reads_no_type_that_another_one_stored(self):

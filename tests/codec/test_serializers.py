@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer as TheirEncrypted
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from actorgraph.codec import Codec, EncryptedSerializer, SerializerProtocol
 from actorgraph.codec.encryption import input_of, items_at, value_at, writes_of
@@ -108,6 +110,121 @@ class TestSerializers:
             f"codec must be a Codec or have `dumps_typed` and `loads_typed`, got {given!r}"
         )
         assert refused.value.do == "pass e.g. codec=Codec(types=[...]), or leave it out"
+
+
+class Shifting:
+    """A cipher that shifts each byte by one."""
+
+    def encrypt(self, plaintext: bytes) -> tuple[str, bytes]:
+        """The bytes, one above."""
+        return "shift", bytes((byte + 1) % 256 for byte in plaintext)
+
+    def decrypt(self, ciphername: str, ciphertext: bytes) -> bytes:
+        """The bytes, one below."""
+        assert ciphername == "shift"
+        return bytes((byte - 1) % 256 for byte in ciphertext)
+
+
+class TestSerializersOfLangGraph:
+    def test_the_default_one(self):
+        """
+        A codec takes its place, with the saver's limit for compression.
+        """
+        made = codec_of(None, JsonPlusSerializer(), compress_above=100)
+        large = made.encode("x" * 1000)
+
+        assert (type(made), made.types) == (Codec, ())
+        assert len(large) < 100
+        assert len(codec_of(None, JsonPlusSerializer()).encode("x" * 1000)) > 1000
+
+    def test_its_allow_list(self):
+        """
+        The codec has the classes that it allows, if they can be stored; those of libraries are
+        known anyway.
+        """
+        allowed = [(__name__, "Reversing"), ("tests.codec.shapes", "Note", "from_json")]
+
+        assert codec_of(None, JsonPlusSerializer(allowed_msgpack_modules=allowed)).types == (Note,)
+        assert codec_of(None, JsonPlusSerializer(allowed_msgpack_modules=None)).types == ()
+        assert codec_of(None, JsonPlusSerializer(allowed_msgpack_modules=True)).types == ()
+
+    @pytest.mark.parametrize("name", [("nowhere", "Note"), (__name__, "K1"), (__name__, "Nope")])
+    def test_a_class_that_is_not_imported(self, name):
+        """
+        A module that isn't imported is named, and a name that isn't a class of its module.
+        """
+        with pytest.raises(InvalidConfigError) as refused:
+            codec_of(None, JsonPlusSerializer(allowed_msgpack_modules=[name]))
+
+        assert refused.value.what == (
+            f"the serializer allows {name[0]}.{name[1]}, which isn't imported"
+        )
+        assert refused.value.do == (
+            f"import {name[0]} first, or pass codec=Codec(types=[...]) in place of serde="
+        )
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"pickle_fallback": True},
+            {"allowed_json_modules": [("a", "B")]},
+            {"__unpack_ext_hook__": lambda code, data: data},
+        ],
+    )
+    def test_settings_that_no_codec_has(self, options):
+        """
+        One that pickles, imports or has a hook of its own is refused, with what to pass instead.
+        """
+        with pytest.raises(InvalidConfigError) as refused:
+            codec_of(None, JsonPlusSerializer(**options))
+
+        assert refused.value.what == (
+            "a JsonPlusSerializer with pickle_fallback, allowed_json_modules or a hook of its own "
+            "can't be used: nothing is pickled or imported by name here"
+        )
+        assert refused.value.do == (
+            "leave serde= out; pass codec=Codec(types=[...]) with the classes that it would have "
+            "pickled, and UntrackedValue for keys that can't be stored"
+        )
+
+    def test_an_older_one(self):
+        """
+        An older version of it has none of the settings; its subclasses stay what they are.
+        """
+
+        class Own(JsonPlusSerializer):
+            pass
+
+        older = JsonPlusSerializer()
+        for name in [*vars(older)]:
+            if name.startswith("_"):
+                delattr(older, name)
+
+        assert codec_of(None, older).types == ()
+        assert isinstance(codec_of(None, Own()), SerializerCodec)
+
+    def test_the_one_that_encrypts(self):
+        """
+        Its cipher encrypts what the codec stores, with the types of the serializer inside it.
+        """
+        inside = JsonPlusSerializer(allowed_msgpack_modules=[("tests.codec.shapes", "Note")])
+        made = codec_of(None, TheirEncrypted(Shifting(), inside))
+        stored = made.encode(Note("secret"))
+
+        assert (type(made), made.types, made.encrypts) == (EncryptedSerializer, (Note,), True)
+        assert b"secret" not in stored
+        assert b"tfdsfu" in stored
+        assert made.decode(stored) == Note("secret")
+
+    def test_both_arguments(self):
+        """
+        A codec and a serializer together are refused.
+        """
+        with pytest.raises(InvalidConfigError) as refused:
+            codec_of(Codec(), JsonPlusSerializer())
+
+        assert refused.value.what == "both codec= and serde= were given"
+        assert refused.value.do == "pass one of them"
 
 
 class TestEncryptedSerializer:

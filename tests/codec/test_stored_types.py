@@ -2,9 +2,11 @@
 
 import dataclasses
 import datetime as dt
-from collections import deque
+import re
+from collections import defaultdict, deque
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 from uuid import UUID
@@ -19,7 +21,14 @@ from pydantic import BaseModel, PrivateAttr
 from actorgraph.codec import Codec
 from actorgraph.codec.known_types import declare, declared
 from actorgraph.codec.library_types import message_type
-from actorgraph.codec.stored_types import Extension, Packed, extension_of, name_of
+from actorgraph.codec.stored_types import (
+    PATTERN_MAX,
+    SUBCLASS,
+    Extension,
+    Packed,
+    extension_of,
+    name_of,
+)
 from actorgraph.errors import SerializationError
 from actorgraph.messages.kinds import KINDS
 from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
@@ -193,6 +202,8 @@ WRONG: list[tuple[int, Any, str]] = [
     (10, 7, "str was expected, not int"),
     (13, b"7", "str was expected, not bytes"),
     (17, 10**9, "bytes was expected, not int"),
+    (49, ["re:Pattern", ["a" * (PATTERN_MAX + 1), 32]], "a regular expression was expected"),
+    (49, ["re:Pattern", ["a", int(re.DEBUG)]], "a regular expression was expected"),
 ]
 
 
@@ -202,7 +213,9 @@ def test_data_that_a_type_does_not_fit(code, content, why):
     Data of removed fields and members, and of another kind, is refused with the type and part.
     """
     with pytest.raises(SerializationError) as refused:
-        CODEC.with_types([Grown, Days]).decode(ormsgpack.packb(packed(Ext(code, content))))
+        CODEC.with_types([Grown, Days, re.Pattern]).decode(
+            ormsgpack.packb(packed(Ext(code, content)))
+        )
 
     assert refused.value.what == f"a stored value can't be decoded: {why}"
 
@@ -262,6 +275,30 @@ def test_new_private_attributes_have_their_defaults():
     assert made.__pydantic_private__ == {"_first": 7, "_second": 2}
 
 
+def test_the_longest_regular_expression():
+    """
+    One of as many characters as are allowed is stored.
+    """
+    codec, pattern = Codec([re.Pattern]), re.compile("a" * PATTERN_MAX)
+
+    assert codec.decode(codec.encode(pattern)) == pattern
+
+
+@pytest.mark.parametrize(
+    ("factory", "kept"),
+    [(None, True), (list, True), (partial(list), False), (lambda: 7, False)],
+    ids=["none", "list", "partial", "lambda"],
+)
+def test_the_factory_of_a_default_dict(factory, kept):
+    """
+    Built-in factories are stored by name; a dict with one of the program's own becomes plain.
+    """
+    made = CODEC.decode(CODEC.encode(defaultdict(factory, {"a": [1]})))
+
+    assert (type(made), made) == (defaultdict if kept else dict, {"a": [1]})
+    assert getattr(made, "default_factory", None) is (factory if kept else None)
+
+
 def test_a_zone_without_a_key():
     """
     A time zone that was read from a file has no name to store.
@@ -286,6 +323,10 @@ class TestAllowing:
         codes = [extension_of(kind) for kind in kinds]
 
         assert [code and code.code for code in codes] == [43, 43, 41, 42, 40, 44, None, None, 42]
+        built_in: list[Any] = [bool, int, dt.datetime, defaultdict, PurePosixPath]
+        assert [extension_of(kind) for kind in built_in] == [None] * len(built_in)
+        listed = dataclasses.dataclass(type("Listed", (list,), {}))
+        assert [extension_of(listed), extension_of(type("Day", (dt.date,), {}))] == [SUBCLASS] * 2
         assert extension_of(type("Half", (), {"model_fields": {}})) is None
         assert extension_of(type("Fields", (), {"_fields": ()})) is None
 

@@ -39,6 +39,7 @@ COPIED = (
     "README.md",
 )
 NOTICED = {"killed", "timeout", "segfault", "caught by type check"}
+MISSED = ("survived", "no tests", "not run")
 CLASS = "ǁ"
 """The characters that mutmut puts around the name of a method's class."""
 
@@ -82,7 +83,7 @@ class Survivor:
     function: str
     change: str
     status: str
-    """`survived`, or `no tests` where no test of the room calls the function."""
+    """`survived`, `no tests` where no test of the room calls the function, or `not run`."""
 
     def __str__(self) -> str:
         """The entry that tests/mutation/survivors.toml would have, to be completed."""
@@ -197,25 +198,25 @@ def change(diff: str) -> str:
     return "\n".join(f"{x[0]} {x[1:].strip()}" for x in lines if not x.startswith(("---", "+++")))
 
 
-def check_that_tests_ran(folder: Path) -> None:
-    """Refuse results of mutants whose tests could not be run, which mutmut calls timeouts."""
-    names: list[str] = []
-    for file in sorted((folder / "mutants").rglob("*.meta")):
-        codes = json.loads(file.read_text("utf-8"))["exit_code_by_key"]
-        names += [name for name, code in codes.items() if code == NOT_RUN]
-    if names:
-        functions = sorted({".".join(place(name)) for name in names})
-        sys.exit(
-            f"the tests of {len(names)} mutants could not be run: {', '.join(functions)}\n"
-            "Do these tests have the same ids when they are collected twice in one process?"
-        )
+def not_run(folder: Path) -> set[str]:
+    """The mutants whose tests could not be run, which mutmut calls timeouts.
+
+    Their tests have other ids when they are collected a second time in one process; of a few in
+    thousands the machine is to blame.
+    """
+    return {
+        name
+        for file in sorted((folder / "mutants").rglob("*.meta"))
+        for name, code in json.loads(file.read_text("utf-8"))["exit_code_by_key"].items()
+        if code == NOT_RUN
+    }
 
 
 def run(room: Room, workers: int, folder: Path) -> tuple[dict[str, Counter[str]], list[Survivor]]:
     """Module -> how many mutants became what; and the survivors."""
     copy(room, folder)
     mutmut(folder, "run", "--max-children", str(workers))
-    check_that_tests_ran(folder)
+    without = not_run(folder)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     survivors: list[Survivor] = []
     for line in mutmut(folder, "results", "--all", "true").splitlines():
@@ -223,6 +224,8 @@ def run(room: Room, workers: int, folder: Path) -> tuple[dict[str, Counter[str]]
         if not status:
             continue
         module, function = place(mutant)
+        if mutant in without:
+            status = "not run"  # not noticed by anything
         counts[module][status] += 1
         if status not in NOTICED:
             diff = mutmut(folder, "show", mutant)
@@ -234,11 +237,13 @@ def report(counts: dict[str, Counter[str]], survivors: Iterable[Survivor]) -> in
     """Print a line per module and the survivors without a word; how many these are."""
     words = reasons()
     explained = [(survivor, reason_for(survivor, words)) for survivor in survivors]
-    print(f"{'module':50} {'mutants':>8} {'killed':>8} {'survived':>9} {'no tests':>9} {'%':>6}")
+    heads = (f"{head:>9}" for head in ("mutants", "killed", *MISSED, "%"))
+    print(f"{'module':50}", *heads)
     for module, each in [*sorted(counts.items()), ("all", sum(counts.values(), Counter[str]()))]:
         noticed = sum(each[status] for status in NOTICED)
-        row = f"{module:50} {each.total():8} {noticed:8} {each['survived']:9} {each['no tests']:9}"
-        print(f"{row} {100 * noticed / max(1, each.total()):6.1f}")
+        missed = " ".join(f"{each[status]:9}" for status in MISSED)
+        share = 100 * noticed / max(1, each.total())
+        print(f"{module:50} {each.total():9} {noticed:9} {missed} {share:9.1f}")
     for survivor, why in explained:
         if why:
             print(f"\nexplained: {survivor.module}.{survivor.function}: {why}\n{survivor.change}")

@@ -35,8 +35,11 @@ ERROR_CHARS_MAX = 500
 """Characters of their errors."""
 
 
-def times_of(scope: TaskScope) -> TaskTimes:
-    """When the attempt that ends now, and those before it, have run."""
+def times_of(scope: TaskScope) -> TaskTimes | None:
+    """When the attempt that ends now, and those before it, have run; None without a saver, where
+    no row would keep it."""
+    if not scope.began:
+        return None
     return TaskTimes(scope.began, time.time_ns() // 1000, scope.failed)
 
 

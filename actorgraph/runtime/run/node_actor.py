@@ -316,7 +316,9 @@ class NodeActor:
         scope = TaskScope(
             start.task, environment.config, environment.write, environment.bare, environment.lineage
         )
-        scope.began = time_ns() // 1000
+        state = environment.lineage.state  # no superstep ends while a task runs
+        if state.has_saver:
+            scope.began = time_ns() // 1000
         if environment.in_threads or self._in_threads:
             scope.in_thread = True
         if type(start) is StartHandler:
@@ -330,7 +332,6 @@ class NodeActor:
         live = environment.live
         if node.retry or start.task.timeout is not None or scope.progress is not None:
             live = start_attempt(scope, live, before)
-        state = environment.lineage.state  # no superstep ends while a task runs
         values = visible(state) if state.plan.managed else state.values
         if PREVIOUS in values:
             scope.previous = values[PREVIOUS]

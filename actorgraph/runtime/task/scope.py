@@ -137,7 +137,7 @@ class TaskScope:
         write: sends custom chunks.
         attempt: counts its attempts from 1.
         first_attempt_time: seconds since 1970; set when it is first needed.
-        began: when it began, in microseconds since 1970.
+        began: when it began, in microseconds since 1970; 0 without a saver, which alone reads it.
         failed: a `FailedAttempt` for each attempt before it.
         over: whether this attempt is over: nothing may be started or written for it any more.
         cancelled: whether the task was abandoned; a sync node in its thread may look.
@@ -177,6 +177,7 @@ class TaskScope:
     # Class attributes, because most tasks need none of these: making a scope stays cheap.
     asked: int = 0
     attempt: int = 1
+    began: int = 0
     cached: bool = False
     caller: "TaskScope | None" = None
     calls: int = 0
@@ -195,7 +196,6 @@ class TaskScope:
     stride: int = 1
     took_bare: bool = False
     whole: "TaskScope | None" = None
-    began: int
     error: Any
     first_attempt_time: float
     made: list[Write]
