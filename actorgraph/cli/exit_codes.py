@@ -1,4 +1,4 @@
-"""Exit codes of the command, and the errors that carry one."""
+"""Exit codes of the command, and the errors that carry one; `command_line.py` prints the errors."""
 
 from actorgraph.errors import ActorGraphError, InvalidConfigError
 

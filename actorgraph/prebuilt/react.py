@@ -148,6 +148,7 @@ def tools_condition(state: Any, messages_key: str = "messages") -> Literal["tool
 
 
 OUT_OF_STEPS_TEXT = "Sorry, need more steps to process this request."
+"""Replaces a response whose tool calls no step is left for."""
 ANSWER_NODE = "generate_structured_response"
 
 

@@ -186,7 +186,7 @@ def carry_out(items: ItemTable, batch: Batch, now: int, ttl: TTLConfig | None) -
             case PutOp():
                 rows = []
                 results.append(None)
-        if rows and getattr(op, "refresh_ttl", False) and (ttl or {}).get("refresh_on_read", True):
+        if rows and getattr(op, "refresh_ttl", False):
             for row in rows:
                 if row.ttl is not None:
                     touched.append((row.namespace, row.key))
@@ -220,7 +220,7 @@ def _search(
     chosen = [(items.get(address, visible_from), score) for address, score in ranking[:stop]]
     found: list[tuple[ItemRow, float | None]] = [(r, s) for r, s in chosen[op.offset :] if r]
     if len(ranking) < stop:
-        # ItemTable without a vector come last: LangGraph too fills up its results with them.
+        # Items without a vector come last: LangGraph too fills up its results with them.
         scored, skipped = dict(ranking), max(0, op.offset - len(ranking))
         every = items.scan(prefix, op.filter, visible_from, INTEGER_MAX)
         others = (row for row in every if (row.namespace, row.key) not in scored)

@@ -175,7 +175,7 @@ class TTLConfig(TypedDict, total=False):
     Attributes:
         default_ttl: minutes, for a `put` without `ttl`; default for ever.
         refresh_on_read: whether the time to live of items that `get` and `search` return starts
-            again. Default True.
+            again where the call has no `refresh_ttl`. Default True.
         omit_expired: whether reads leave out expired items that are not swept yet. Default True.
         sweep_interval_minutes: how often `async with store` and `with store` remove expired items;
             default never.

@@ -194,7 +194,7 @@ class StudioReader:
         after: str | None,
         allows: Callable[[ThreadEntry], Awaitable[bool]],
     ) -> ThreadsPage:
-        """Read a page of threads, newest first.
+        """Read a page of threads, the last updated first.
 
         Args:
             needed: what their metadata must contain, by the filter and by the rules of access.

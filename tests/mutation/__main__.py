@@ -2,7 +2,7 @@
 
     make mutants                              # every room of tests/mutation/rooms.toml: hours
     make mutants ARGS='judge'                 # one room
-    make mutants ARGS='superstep/failures'    # the files whose path has this text: minutes
+    make mutants ARGS='superstep/answers'     # the files whose path has this text: minutes
     make mutants ARGS='--list'                # which files are in which room
 
 mutmut makes the mutants and runs them, in a copy of the tree: for each mutant only the tests of

@@ -55,17 +55,23 @@ class TestExpiry:
     @pytest.mark.langgraph("F-I7")
     def test_refreshing_can_be_turned_off(self, shelf, clock):
         """
-        `refresh_on_read=False` is for every read; a call may say otherwise.
+        `refresh_on_read=False` is for reads that don't say otherwise.
         """
         store = shelf.open(clock=clock, ttl={"default_ttl": 2, "refresh_on_read": False})
         store.put(("a",), "k", {})
         store.put(("a",), "kept", {}, ttl=None)
 
+        for key in ("got", "found"):
+            store.put((key,), key, {})
+
         clock.pass_minutes(1.5)
         store.get(("a",), "k")
+        store.search(("a",))
+        store.get(("got",), "got", refresh_ttl=True)
+        store.search(("found",), refresh_ttl=True)
         clock.pass_minutes(1)
 
-        assert keys(store) == {"kept"}
+        assert keys(store) == {"kept", "got", "found"}
 
     @pytest.mark.langgraph("F-I7")
     def test_a_new_put_begins_a_new_life(self, shelf, clock):

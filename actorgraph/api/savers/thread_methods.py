@@ -40,7 +40,7 @@ from actorgraph.values.retention import (
     Vacuum,
 )
 
-_NAMES: dict[type, str] = {
+_EVENTS: dict[type, str] = {
     CopyThread: "thread.copied",
     DeleteThread: "thread.deleted",
     DeleteCheckpoints: "checkpoints.deleted",
@@ -55,7 +55,7 @@ _NAMES: dict[type, str] = {
 
 def log_removal(request: Request, stored: Committed) -> None:
     """Log an operation on a thread, with the number of checkpoints and unused rows removed."""
-    name = _NAMES.get(type(request))
+    name = _EVENTS.get(type(request))
     if name is not None:
         fields = {"removed": stored.removed, "freed": stored.freed}
         if isinstance(request, CopyThread):

@@ -362,7 +362,7 @@ class ActorSystem(StoredRunMethods):
         return [run for run in runs if not statuses or run.status in statuses]
 
     async def threads(self, **wanted: Unpack[ThreadSearchOptions]) -> list[ThreadInfo]:
-        """Find threads of the saver, with or without runs of a system; newest first.
+        """Find threads of the saver, with or without runs of a system; the last updated first.
 
         With SqliteSaver and PostgresSaver an index is searched; it is made by the first search,
         which reads every thread once. Over other savers each search reads every thread.
