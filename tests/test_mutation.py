@@ -1,6 +1,7 @@
 """The settings of `make mutants` fit the tree: its rooms, and the reasons of survivors."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,7 @@ def test_an_entry_covers_a_change_or_those_with_its_pattern(entry, covered):
     survivor = Survivor("a", "C.f", "- a(1)\n+ a(2)", "survived")
 
     assert reason_for(survivor, [entry]) == ("why" if covered else "")
+    assert reason_for(replace(survivor, status="not run"), [entry]) == ""
 
 
 @pytest.mark.parametrize(

@@ -404,7 +404,7 @@ class Codec:
         if known is not None:
             return ext(known.code, self._pack(known.pack(value)))
         if not self._knows(kind):
-            plain = plain_value(value) if not _is_data_class(kind) else value
+            plain = plain_value(value) if self._becomes_plain(kind) else value
             if plain is value:
                 msg = f"type {name_of(kind)!r} is not on the codec's allow-list"
                 raise TypeError(msg)
@@ -442,14 +442,13 @@ class Codec:
         if self._knows(kind):
             return extension
         known = self._types.get(name) or library_type(name) or declared(name)
-        if (known is not None and known is not kind) or has_other_stored(kind):
-            raise other_class_error(name, path)
-        if not is_below(kind, (*self._types.values(), *self._bases)):
+        other = (known is not None and known is not kind) or has_other_stored(kind)
+        if not other and not is_below(kind, (*self._types.values(), *self._bases)):
             if self._strict:
                 return None
             if self._lasting:
                 warn_undeclared(kind, path)
-        if remember(kind) is not kind:  # another thread was faster
+        if other or remember(kind) is not kind:  # another thread may have been faster
             raise other_class_error(name, path)
         return extension
 
@@ -534,7 +533,7 @@ class Codec:
         inner = builtin_of(kind)
         try:
             plain = value
-            if inner is None and not self._knows(kind) and not _is_data_class(kind):
+            if inner is None and not self._knows(kind) and self._becomes_plain(kind):
                 plain = plain_value(value)
         except Exception as error:
             raise _refused(value, path, error) from error
@@ -576,14 +575,16 @@ class Codec:
 
     def _plain_key(self, key: Any) -> Any:
         kind = type(key)
-        if kind in _PLAIN or builtin_of(kind) or _is_data_class(kind) or self._knows(kind):
+        if kind in _PLAIN or builtin_of(kind) or self._knows(kind) or not self._becomes_plain(kind):
             return key
         return plain_value(key)
 
-
-def _is_data_class(kind: type) -> bool:
-    """Whether a class keeps its type although it may be derived from text, a number, a dict."""
-    return extension_of(kind) not in (None, SUBCLASS)
+    def _becomes_plain(self, kind: type) -> bool:
+        """Whether values of a class that isn't known are stored as the text, number or dict that
+        they are: those of other data classes, and below a declared class, keep their type."""
+        if extension_of(kind) not in (None, SUBCLASS):
+            return False
+        return not is_below(kind, (*self._types.values(), *self._bases))
 
 
 def _refused(value: Any, path: str, error: Exception) -> SerializationError:

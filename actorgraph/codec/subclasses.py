@@ -9,7 +9,7 @@ A subclass is built again by its built-in type, so its own constructor doesn't r
 
 import datetime as dt
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from ipaddress import (
     IPv4Address,
@@ -20,11 +20,14 @@ from ipaddress import (
     IPv6Network,
 )
 from pathlib import PosixPath, PurePosixPath
+from types import MemberDescriptorType
 from typing import Any, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 _ALL = slice(None)
+_DEFAULT_FACTORY = defaultdict.__dict__["default_factory"]
+"""The one slot of a built-in type below `dict`; None in it is nothing to lose."""
 
 
 def _plain_dict(v: dict[Any, Any]) -> dict[Any, Any]:
@@ -57,10 +60,10 @@ def _plain_time(v: dt.time) -> dt.time:
 _EXACT: dict[type, Callable[[Any], Any]] = {
     set: set,
     frozenset: frozenset,
-    deque: lambda v: deque(deque.__iter__(v), v.maxlen),
+    deque: lambda v: deque(deque.__iter__(v), deque.maxlen.__get__(v)),
     complex: lambda v: complex(v.real, v.imag),
     Decimal: Decimal,
-    UUID: lambda v: UUID(int=v.int),
+    UUID: lambda v: UUID(int=v.int, is_safe=v.is_safe),
     dt.datetime: _plain_datetime,
     dt.date: lambda v: dt.date(v.year, v.month, v.day),
     dt.time: _plain_time,
@@ -111,21 +114,36 @@ def pack_subclass(value: Any) -> Any:
     kind = cast("type[Any]", type(value))
     base = base_of(kind)
     assert base is not None
-    held = getattr(value, "__dict__", None)
-    if held and issubclass(base, PurePosixPath):
-        held = None  # texts that the class has made of the path
-    if isinstance(value, defaultdict) and value.default_factory is not None:
-        held = ("default_factory",)  # no part of the comparison below
-    if held:
-        name = next(iter(held))
+    plain = _CONVERSIONS[base](value)
+    name = next(_own_attributes(value, kind, base, plain), None)
+    if name is not None:
         msg = f"a {kind.__name__} has the attribute {name!r} besides its {base.__name__}"
         raise TypeError(msg)
-    plain = _CONVERSIONS[base](value)
     made = build_subclass(kind, plain)
     if type(made) is not kind or made != value:
         msg = f"a {kind.__name__} can't be made of the {base.__name__} that it is"
         raise TypeError(msg)
     return plain
+
+
+def _own_attributes(value: Any, kind: type, base: type, plain: Any) -> Iterator[str]:
+    """List attributes that the built-in value doesn't have; equality may ignore them."""
+    shared = getattr(plain, "__dict__", {})
+    for name in getattr(value, "__dict__", {}):
+        if name not in shared and not hasattr(base, name):  # `hasattr`: a cached property
+            yield name
+    for owner in kind.__mro__[: kind.__mro__.index(base)]:
+        for name, member in vars(owner).items():
+            if isinstance(member, MemberDescriptorType) and _is_set(member, value):
+                yield name
+
+
+def _is_set(slot: MemberDescriptorType, value: Any) -> bool:
+    try:
+        held = slot.__get__(value)
+    except AttributeError:
+        return False
+    return held is not None or slot is not _DEFAULT_FACTORY
 
 
 def build_subclass(kind: Any, plain: Any) -> Any:

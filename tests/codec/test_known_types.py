@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from actorgraph.codec import Codec, known_types
+from actorgraph.codec import codec as codec_module
 from actorgraph.codec.known_types import (
     declare,
     declared,
@@ -198,6 +199,35 @@ class TestStoring:
         assert type(Codec().decode(payload)) is below
         assert stored(ITEM) is below
 
+    def test_a_declared_class_of_which_another_one_is_stored_is_refused(self):
+        """
+        Its values could be read as those of the other; one that is declared and stored is neither
+        refused nor warned of.
+        """
+        first, second, both = item(), item(), item(name="Both")
+        remember(first)
+        declare([second, both])
+        remember(both)
+        with pytest.raises(SerializationError, match="has another class"):
+            Codec().encode(second(1))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for codec in (Codec(), Codec(strict=True)):
+                assert codec.decode(codec.encode(both(1))) == both(1)
+
+    def test_a_class_that_another_thread_stores_meanwhile(self, monkeypatch):
+        """
+        Of two classes of a name the one that was remembered first has it.
+        """
+        first, second = item(), item()
+
+        def warn_late(kind: type, path: str) -> None:
+            remember(first)  # as another thread would, between the look and the entry
+
+        monkeypatch.setattr(codec_module, "warn_undeclared", warn_late)
+        with pytest.raises(SerializationError, match=r"^v has another class"):
+            Codec().encode(second(1), "v")
+
     @pytest.mark.parametrize("known", ["own", "declared", "stored"])
     def test_another_class_of_a_known_name_is_refused(self, known):
         """
@@ -289,6 +319,18 @@ class TestReading:
         assert strict.decode(every.encode(named(1))) == named(1)
         with pytest.raises(UnknownTypeError):
             strict.decode(every.encode(kind(1)))
+
+    def test_a_strict_codec_does_not_read_one_of_two_classes(self):
+        """
+        One is below its own type and stored, the other one declared: the value may be of either.
+        """
+        base = item(name="Base")
+        below, named = item(base), item()
+        remember(below)
+        payload = Codec(types=[below]).encode(below(1))
+        declare([named])
+        with pytest.raises(UnknownTypeError, match="two classes"):
+            Codec(types=[base], strict=True).decode(payload)
 
     def test_a_strict_codec_is_not_confused_by_another_ones_class(self):
         """

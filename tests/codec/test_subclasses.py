@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections import OrderedDict, defaultdict, deque
+from ipaddress import IPv4Interface, IPv4Network
 from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID, SafeUUID
@@ -33,6 +34,18 @@ class Ordered(OrderedDict[Any, Any]):
 
 
 class Defaults(defaultdict[Any, Any]):
+    pass
+
+
+class Slotted(list[Any]):
+    __slots__ = ("note", "other")
+
+
+class Network(IPv4Network):
+    pass
+
+
+class Interface(IPv4Interface):
     pass
 
 
@@ -135,28 +148,59 @@ def test_the_order_of_an_ordered_dict():
 
 def test_whether_an_id_is_safe():
     """
-    An id that is built of another one has its value and its `is_safe`.
+    It is packed and built again with its value, although equality ignores it.
     """
-    made = build_subclass(Key, UUID(int=7, is_safe=SafeUUID.safe))
+    made = build_subclass(Key, pack_subclass(Key(int=7, is_safe=SafeUUID.safe)))
 
     assert (type(made), made.int, made.is_safe) == (Key, 7, SafeUUID.safe)
+
+
+@pytest.mark.parametrize("form", ["msgpack", "json"])
+def test_declared_classes(form):
+    """
+    A codec reads objects of a declared class, and of one below it, as objects of their class.
+    """
+
+    class Below(Ordered):
+        pass
+
+    codec = Codec([Ordered, Items, Text, Day]).in_form(form)
+    values = [Ordered(b=1, a=2), Below(c=3), Items([1, Items([2])]), Text("x"), Day(2026, 1, 1)]
+    made = codec.decode(codec.encode(values))
+
+    assert made == values
+    assert [type(value) for value in made] == [Ordered, Below, Items, Text, Day]
+    assert type(made[2][1]) is Items
+    assert [type(value) for value in codec.decode(codec.encode([Table(a=1), Buffer(b"x")]))] == [
+        dict,
+        bytearray,
+    ]
 
 
 class TestRefusals:
     def test_attributes(self):
         """
-        An object with attributes of its own can't be packed: they would be lost. Those of a path
-        are caches.
+        An object with an attribute of its own can't be packed, in its dict or in a slot: it would
+        be lost.
         """
-        value = Names("a")
-        value.note = "x"  # pyright: ignore[reportAttributeAccessIssue]
-        with pytest.raises(TypeError) as refused:
-            pack_subclass(value)
-        assert str(refused.value) == "a Names has the attribute 'note' besides its set"
+        named, folder, slotted = Names("a"), Folder("a"), Slotted([1])
+        for value in (named, folder, slotted):
+            value.note = "x"  # pyright: ignore[reportAttributeAccessIssue]
+            with pytest.raises(TypeError) as refused:
+                pack_subclass(value)
+            kind, base = type(value).__name__, base_of(type(value)).__name__
+            assert str(refused.value) == f"a {kind} has the attribute 'note' besides its {base}"
 
-        folder = Folder("a")
-        folder.note = "x"  # pyright: ignore[reportAttributeAccessIssue]
-        assert pack_subclass(folder) == PurePosixPath("a")
+    def test_attributes_of_the_built_in_type(self):
+        """
+        The parts that the built-in value has too, and slots without a value, don't count.
+        """
+        network = Network("10.0.0.0/8")
+        assert str(network.broadcast_address) == "10.255.255.255"  # kept in the object's dict
+
+        assert pack_subclass(network) == IPv4Network("10.0.0.0/8")
+        assert pack_subclass(Interface("10.0.0.1/8")) == IPv4Interface("10.0.0.1/8")
+        assert pack_subclass(Slotted([1])) == [1]
 
     def test_a_default_factory(self):
         """

@@ -39,12 +39,16 @@ COPIED = (
     "README.md",
 )
 NOTICED = {"killed", "timeout", "segfault", "caught by type check"}
-MISSED = ("survived", "no tests", "not run")
+NO_RESULT = "not run"
+MISSED = ("survived", "no tests", NO_RESULT)
 CLASS = "ǁ"
 """The characters that mutmut puts around the name of a method's class."""
 
 NOT_RUN = 255
 """Exit code where pytest refused the tests, e.g. because of ids that it doesn't find again."""
+
+NOT_RUN_MAX = 5
+"""Mutants without a result that a room may have."""
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 """First characters of the lines by which mutmut shows that it is at work."""
@@ -110,7 +114,9 @@ class Reason:
     why: str
 
     def covers(self, survivor: Survivor) -> bool:
-        """Whether this is the reason for a survivor."""
+        """Whether this is the reason for a survivor; nothing is for one without a result."""
+        if survivor.status == NO_RESULT:
+            return False
         if not self.pattern:
             return (self.function, self.change) == (survivor.function, survivor.change)
         found = re.search(self.pattern, survivor.change, re.MULTILINE)
@@ -201,8 +207,8 @@ def change(diff: str) -> str:
 def not_run(folder: Path) -> set[str]:
     """The mutants whose tests could not be run, which mutmut calls timeouts.
 
-    Their tests have other ids when they are collected a second time in one process; of a few in
-    thousands the machine is to blame.
+    A busy machine is to blame for a few; of many, tests that have other ids when they are
+    collected a second time in one process.
     """
     return {
         name
@@ -217,6 +223,11 @@ def run(room: Room, workers: int, folder: Path) -> tuple[dict[str, Counter[str]]
     copy(room, folder)
     mutmut(folder, "run", "--max-children", str(workers))
     without = not_run(folder)
+    if len(without) > NOT_RUN_MAX:
+        sys.exit(
+            f"the tests of {len(without)} mutants could not be run, e.g. of {min(without)}\n"
+            "Do these tests have the same ids when they are collected twice in one process?"
+        )
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     survivors: list[Survivor] = []
     for line in mutmut(folder, "results", "--all", "true").splitlines():
@@ -224,8 +235,7 @@ def run(room: Room, workers: int, folder: Path) -> tuple[dict[str, Counter[str]]
         if not status:
             continue
         module, function = place(mutant)
-        if mutant in without:
-            status = "not run"  # not noticed by anything
+        status = NO_RESULT if mutant in without else status
         counts[module][status] += 1
         if status not in NOTICED:
             diff = mutmut(folder, "show", mutant)
