@@ -34,15 +34,11 @@ def _in_order(packed: bytes) -> bytes:
 
 
 def _extension(code: int, data: bytes) -> Any:
-    try:
-        if code in _UNORDERED:
-            items: list[Any] = ormsgpack.unpackb(data, ext_hook=_extension)
-            inner = b"".join(sorted(ormsgpack.packb(item, option=_SORTED) for item in items))
-        else:
-            inner = _in_order(data)
-    except (TypeError, ValueError):
-        inner = data  # not msgpack, such as the bytes of an array
-    return ormsgpack.Ext(code, inner)
+    if code not in _UNORDERED:
+        return ormsgpack.Ext(code, _in_order(data))
+    items: list[Any] = ormsgpack.unpackb(data, ext_hook=_extension)
+    packed = sorted(ormsgpack.packb(item, option=_SORTED) for item in items)
+    return ormsgpack.Ext(code, b"".join(packed))
 
 
 def sealed_digest(codec: Codec, digest: str) -> str:

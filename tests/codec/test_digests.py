@@ -81,7 +81,7 @@ class TestDigest:
 
     def test_arrays_count_by_their_bytes(self):
         """
-        Their bytes aren't packed values, whose parts could be sorted.
+        Those of equal shape and type too.
         """
         assert digest_of(CODEC, np.arange(3)) == digest_of(CODEC, np.arange(3))
         assert digest_of(CODEC, np.arange(3)) != digest_of(CODEC, np.arange(1, 4))

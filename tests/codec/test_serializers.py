@@ -212,6 +212,7 @@ class TestSerializersOfLangGraph:
         stored = made.encode(Note("secret"))
 
         assert (type(made), made.types, made.encrypts) == (EncryptedSerializer, (Note,), True)
+        assert EncryptedSerializer(Shifting(), inside).types == (Note,)
         assert b"secret" not in stored
         assert b"tfdsfu" in stored
         assert made.decode(stored) == Note("secret")

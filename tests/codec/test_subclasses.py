@@ -85,6 +85,11 @@ class Text(str):
     __slots__ = ()
 
 
+class Speechless(Exception):
+    def __repr__(self) -> str:
+        raise ValueError("no words")
+
+
 class Refusing(set[Any]):
     """Equal to no other object."""
 
@@ -263,6 +268,18 @@ class TestPlainValues:
         """
         assert plain_value(ValueError("x")) == "ValueError('x')"
 
+    def test_parts_that_can_not_be_stored(self):
+        """
+        A part that can't be stored is named by its place, and an exception without a repr too.
+        """
+        with pytest.raises(SerializationError, match=r"^s\['k'\]\[0\] has the type"):
+            Codec().encode({"k": Items([object()])}, "s")
+        with pytest.raises(SerializationError) as refused:
+            Codec().encode({"e": Speechless()}, "s")
+        assert refused.value.what == (
+            f"s['e'] of type '{__name__}:Speechless' can't be stored: no words"
+        )
+
     def test_keys(self):
         """
         Keys of a dict become plain as values do; declared classes keep their class.
@@ -272,5 +289,7 @@ class TestPlainValues:
         assert [(type(key), key) for key in found] == [(str, "a"), (str, "b")]
         found = codec.decode(codec.encode({Text("a"): 1, 2: "b", Day(2026, 1, 1): 3}))
         assert [type(key) for key in found] == [str, int, Day]
+        assert codec.encode({Text("a"): 1, "b": 2}) == codec.encode({"a": 1, "b": 2})
+        assert codec.encode({Text("a"): 1}) == codec.encode({"a": 1})
         found = strict.decode(strict.encode({Text("a"): 1}))
         assert [(type(key), key) for key in found] == [(Text, "a")]
