@@ -6,8 +6,9 @@ Each returns figures, as in tests/faults/dispatch_scenarios.py.
 import signal
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from subprocess import Popen
 from typing import Any
 
@@ -280,7 +281,7 @@ class Read(msgspec.Struct):
         p50_ms: from the moment when an event was made until its reader had it, before a kill.
         p99_ms: as `p50_ms`.
         p99_after_ms: the same from the kill on, while runs are taken over and a worker starts.
-        wrong: readers that missed an update, got one twice, or got offsets out of order.
+        wrong: readers that missed an update without a gap, or got one twice; see `is_wrong`.
         kinds: of events -> how many.
         reads: transactions per second of the process that reads.
         all: transactions per second of all processes, those that save the runs too.
@@ -338,7 +339,7 @@ async def read_remotely(place: Place, options: WorkerOptions, *, runs: int, coun
         p50_ms=lags[len(lags) // 2],
         p99_ms=lags[len(lags) * 99 // 100],
         p99_after_ms=after[len(after) * 99 // 100],
-        wrong=sum(_is_wrong(events, count) for events in seen.values()),
+        wrong=sum(is_wrong([event for event, _ in got], count) for got in seen.values()),
         kinds=dict(Counter(event.kind for event, _ in got)),
         reads=batches / seconds,
         all=stored / seconds,
@@ -352,10 +353,23 @@ def _lags(got: list[tuple[Any, float]], begin: float, end: float) -> list[float]
     return sorted((at - made) * 1000 for made, at in updates if begin <= made < end)
 
 
-def _is_wrong(events: list[tuple[Any, float]], count: int) -> bool:
-    steps = [e.data["step"]["done"][0] for e, _ in events if e.kind == "updates"]
-    offsets = [event.offset for event, _ in events]
-    return steps != list(range(count)) or offsets != sorted(offsets)
+def is_wrong(events: Sequence[Any], count: int) -> bool:
+    """Whether a reader missed an update without a gap, got one twice, or offsets out of order.
+
+    The events between a worker's last stored one and its kill are lost. Then a gap is reported,
+    and the state that follows has their steps.
+    """
+    following = known = 0
+    offsets = [event.offset for event in events]
+    for before, event in pairwise((None, *events)):
+        if event.kind == "updates":
+            (step,) = event.data["step"]["done"]
+            if step < following or step > max(following, known):
+                return True
+            following = step + 1
+        elif event.kind == "values" and before is not None and before.kind == "gap":
+            known = len(event.data["done"])
+    return max(following, known) != count or offsets != sorted(offsets)
 
 
 def _moved(calls: list[Call]) -> int:

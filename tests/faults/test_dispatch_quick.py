@@ -2,7 +2,9 @@
 
 import pytest
 
+from actorgraph.values.systems import RunEvent
 from tests.faults import dispatch_scenarios as scenarios
+from tests.faults.dispatch_loads import is_wrong
 from tests.faults.dispatching import Place
 from tests.support.dispatch_worker import WorkerOptions
 
@@ -13,6 +15,39 @@ def place(postgres, schema, tmp_path, anyio_backend):
     An empty schema, and a log that is not there yet.
     """
     return Place(postgres, schema, tmp_path / "log", anyio_backend)
+
+
+def event(kind: str, offset: int, *steps: int) -> RunEvent:
+    """An event of a run whose steps add their numbers to a list."""
+    done = {"done": list(steps)}
+    return RunEvent(offset, kind, {"step": done} if kind == "updates" else done)
+
+
+ALL = [event("updates", 1, 0), event("updates", 2, 1), event("updates", 3, 2)]
+GAP, STATE = event("gap", 2), event("values", 8, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("events", "wrong"),
+    [
+        (ALL, False),
+        (ALL[:2], True),
+        ([ALL[0], ALL[2]], True),
+        ([ALL[0], ALL[1], ALL[1], ALL[2]], True),
+        ([ALL[1], ALL[0], ALL[2]], True),
+        ([ALL[0], GAP, STATE, event("updates", 9, 2)], False),
+        ([ALL[0], GAP, event("values", 8, 0), event("updates", 9, 2)], True),
+        ([ALL[0], STATE, event("updates", 9, 2)], True),
+        ([ALL[0], GAP, event("values", 8, 0, 1, 2)], False),
+        ([*ALL[:2], event("updates", 1, 2)], True),
+    ],
+    ids=range(10),
+)
+def test_a_lost_update_counts_unless_a_gap_and_the_state_follow(events, wrong):
+    """
+    A reader's events are wrong if an update is missing without a gap, comes twice or too early.
+    """
+    assert is_wrong(events, 3) is wrong
 
 
 async def test_runs_survive_their_workers(place):
