@@ -128,11 +128,13 @@ class TestThreads:
         """
         Then a run with "reject" is refused, before the one whose time has come is taken up too.
         """
-        async with system_of(place, GRAPH) as one:
+        slow = Turnstile({"bar": ["slow"]})  # the system may take it up by itself meanwhile
+        async with system_of(place, turnstile_first(slow)) as one:
             late = await one.start("g", "t", {"bar": []}, delay_s=600)
             forward(700)
             with pytest.raises(ThreadBusyError, match=late.id):
                 await one.start("g", "t", {"bar": []})
+            slow.out.set()
             await one.recover()
             await late.result()
 
