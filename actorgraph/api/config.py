@@ -75,15 +75,16 @@ def _no_thread(place: Mapping[Any, Any]) -> InvalidConfigError:
 def root_of(config: Config | None, address: Address, host: Host | None) -> Address:
     """Return the root checkpoint at which a run starts whose config addresses a subgraph's.
 
-    Such a config also holds the checkpoints of the runs above, in `checkpoint_map`; the run starts
-    at the root's and each subgraph at its own.
+    A snapshot's config also holds the checkpoints of the runs above, in `checkpoint_map`; the run
+    starts at the root's and each subgraph at its own. One that names no checkpoint leads to the
+    thread's newest.
 
     Args:
         address: that of the config.
         host: of the run's saver; None without one.
     Raises:
-        InvalidConfigError: the config lacks the checkpoints above the subgraph's, or is that of a
-            task of LangGraph's, whose checkpoints are in another saver.
+        InvalidConfigError: the config has a subgraph's checkpoint without those above, or is that
+            of a task of LangGraph's, whose checkpoints are in another saver.
     """
     configurable = checked(config).get("configurable") or {}
     if host is not None and LANGGRAPH_TASK in configurable and CURRENT.get(None) is None:
@@ -93,6 +94,8 @@ def root_of(config: Config | None, address: Address, host: Host | None) -> Addre
             do='pass a thread of its own: {"configurable": {"thread_id": "..."}}',
         )
     places = configurable.get("checkpoint_map") or {}
+    if address.checkpoint is None and not places:
+        return Address(address.thread_id)
     if "" not in places:
         raise InvalidConfigError(
             f"config addresses the subgraph {address.namespace!r}, but a run starts at the root",

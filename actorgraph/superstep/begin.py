@@ -14,7 +14,7 @@ from actorgraph.superstep.advance import new_superstep, next_superstep
 from actorgraph.superstep.answers import answers, routed_answers
 from actorgraph.superstep.apply import TaskWrites, apply, apply_command
 from actorgraph.superstep.nesting import continues_stored
-from actorgraph.superstep.replay import is_replay, replay
+from actorgraph.superstep.replay import asked_at, is_replay, replay
 from actorgraph.superstep.results import pairs_of, routes, stamped, updates_in, writes_of
 from actorgraph.superstep.resume import go_on_with
 from actorgraph.superstep.run_state import RunState
@@ -60,6 +60,24 @@ def begin(state: RunState, restored: Restored | None, given: Any) -> list[Effect
     if restored.claim is not None and restored.claim.has_input:
         return _from_input(state, restored, restored.claim.input)
     return go_on_with(state, restored)
+
+
+def begin_named(state: RunState, restored: Restored) -> list[Effect]:
+    """Begin a subgraph's run at the checkpoint of its own that the call's config names.
+
+    Answers that the runs above have got for it are used at an old checkpoint as at the newest.
+
+    Args:
+        state: at that checkpoint, with its place below other runs.
+    """
+    assert state.nested is not None
+    routed = state.nested.routed
+    if is_replay(restored):
+        known = asked_at(state, restored)
+        given = {identifier: routed[identifier] for identifier in known if identifier in routed}
+        return replay(state, restored, (), given or None)
+    rows, _ = routed_answers(state, restored, routed)
+    return go_on_with(state, restored, tuple(rows))
 
 
 def restore(state: RunState, restored: Restored) -> None:

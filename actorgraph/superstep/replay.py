@@ -94,7 +94,7 @@ def replay(
     new_superstep(state, "fork", changed)
     tasks = due_tasks(state, None)
     state.bare_answer = list(given.bare)
-    entries = _carried(state, tasks, given)
+    entries = carried(state, tasks, given)
     take_back(state, tasks, (), entries)
     effects: list[Effect] = []
     if state.has_saver:
@@ -122,7 +122,7 @@ def given_answers(state: RunState, restored: Restored, resume: Any) -> ReplayAns
     """
     if resume is None:
         return ReplayAnswers({})
-    asked = _asked(state, restored)
+    asked = asked_at(state, restored)
     by_id = isinstance(resume, dict) and all(map(is_interrupt_id, resume))
     if by_id and not resume:
         return ReplayAnswers({})
@@ -145,7 +145,8 @@ def given_answers(state: RunState, restored: Restored, resume: Any) -> ReplayAns
     return _given(state, asked, {identifier: resume[identifier] for identifier in fitting})
 
 
-def _asked(state: RunState, restored: Restored) -> dict[str, _AskedQuestion]:
+def asked_at(state: RunState, restored: Restored) -> dict[str, _AskedQuestion]:
+    """Find the questions that the tasks of a checkpoint have asked, by id."""
     known = pending.attempts(restored.ledger)
     found: dict[str, _AskedQuestion] = {}
     for task in due_tasks(state, None):
@@ -180,8 +181,8 @@ def _given(
     return ReplayAnswers(own, tuple(below))
 
 
-def _carried(state: RunState, tasks: list[Task], given: ReplayAnswers) -> tuple[LedgerEntry, ...]:
-    """Make rows of the answers beside the marker, so that a crash doesn't lose them."""
+def carried(state: RunState, tasks: list[Task], given: ReplayAnswers) -> tuple[LedgerEntry, ...]:
+    """Make rows of answers that tasks begin with, so that a crash doesn't lose them."""
     rows = [
         control_entry(state, task, RESUME, list(given.own[task.name, task.path]))
         for task in tasks

@@ -105,6 +105,9 @@ class TestReplay:
         A config that names only a child's checkpoint is refused: no run begins there.
         """
         graph, old = await three_turns([], saver)
+        (newest, *_) = await history(graph, old[0].tasks[0].state)
+        place = dict(newest.config["configurable"])
+        del place["checkpoint_map"]
 
         with pytest.raises(InvalidConfigError, match="addresses the subgraph"):
-            await graph.ainvoke(None, old[0].tasks[0].state)
+            await graph.ainvoke(None, {"configurable": place})

@@ -30,14 +30,15 @@ from actorgraph.runtime.saver.time_travel import (
 )
 from actorgraph.runtime.task.nested import NestedPlace, depth_of, never_stored
 from actorgraph.runtime.task.scope import Lineage
-from actorgraph.superstep.begin import begin
+from actorgraph.superstep.begin import begin, begin_named
 from actorgraph.superstep.begin import restore as restore_state
-from actorgraph.superstep.nesting import fixed_id, stable_namespace
+from actorgraph.superstep.edited import go_on_edited, is_edited, only_edits
+from actorgraph.superstep.nesting import continues_stored, fixed_id, stable_namespace
 from actorgraph.superstep.playback import play_back
-from actorgraph.superstep.replay import is_replay, replay, transplant
-from actorgraph.superstep.resume import go_on_with
+from actorgraph.superstep.replay import is_replay, transplant
 from actorgraph.superstep.run_state import Mint, RunState
 from actorgraph.values.checkpoint import Restored, StoredWrite
+from actorgraph.values.commands import Command
 from actorgraph.values.commits import LoadCheckpoint, Loaded
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import RunPolicy
@@ -53,6 +54,7 @@ class LoadedThread(msgspec.Struct, frozen=True):
         placement: where the checkpoint's values are stored; None to store all values anew.
         elsewhere: whether the checkpoint is of another namespace, to be copied into this one.
         again: whether to begin with it regardless of the input.
+        asked: the checkpoint whose questions the answers are for, if it was edited since.
         holder: id of the run that has the thread's claim, or None.
         parents: pending writes of the checkpoint's parent, if they were read too.
     """
@@ -62,6 +64,7 @@ class LoadedThread(msgspec.Struct, frozen=True):
     placement: Placement | None
     elsewhere: bool = False
     again: bool = False
+    asked: Restored | None = None
     holder: bytes | None = None
     parents: tuple[StoredWrite, ...] | None = None
 
@@ -178,7 +181,7 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         launch,
         state,
         lineage=_lineage(launch, state, found, untracked, time_travel),
-        bare=list(state.bare_answer) if place is None else place.scope.bare,
+        bare=_bare_answers(state, place),
         handoff=handoff,
     )
     callbacks = launch.config.get("callbacks")
@@ -187,6 +190,12 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     if supervisor.lifecycle is not None and found.restored is not None:
         await supervisor.lifecycle.notify_resumed(found.restored.id)
     return supervisor, effects
+
+
+def _bare_answers(state: RunState, place: NestedPlace | None) -> list[Any]:
+    """The answers without an id that the run has for its first questions."""
+    own = list(state.bare_answer)
+    return own if place is None else own or place.scope.bare
 
 
 async def _prepare_traced(spans: RunSpans) -> tuple[Supervisor, list[Any]]:
@@ -281,7 +290,10 @@ async def _find(launch: Launch) -> tuple[LoadedThread, TimeTravel | None]:
     )
     if address.checkpoint is None:
         return found, time_travel
-    own = await time_travel_of(host, address.thread_id, found.restored, address.named)
+    # A new input makes new tasks, whose subgraphs begin anew.
+    goes_on = launch.given is None or isinstance(launch.given, Command)
+    named = address.named if goes_on else {}
+    own = await time_travel_of(host, address.thread_id, found.restored, named)
     return found, own or time_travel
 
 
@@ -296,14 +308,31 @@ async def _find_below(launch: Launch, host: Host, place: NestedPlace) -> LoadedT
     if time_travel is not None and is_first_visit(time_travel, address.namespace):
         named = time_travel.named.get(stable_namespace(address.namespace))
         if named is not None:
-            return await _at(launch, host, *named, again=True)
+            found = await _at(launch, host, *named, again=True)
+            return await _with_asked(launch, host, place, found)
         if place.nested.stateful and time_travel.before is not None:
             found = await _remembered(launch, host, time_travel.before)
             if found is not None:
                 return found
     if place.fresh:
         return LoadedThread(lineage.epoch, None, None)
-    return await load(host, launch.template.codec, launch.template.plan, address, nested=True)
+    found = await load(host, launch.template.codec, launch.template.plan, address, nested=True)
+    return await _with_asked(launch, host, place, found)
+
+
+async def _with_asked(
+    launch: Launch, host: Host, place: NestedPlace, found: LoadedThread
+) -> LoadedThread:
+    """Add the checkpoint whose questions the answers are for, if the state was edited since."""
+    at, nested = found.restored, place.nested
+    if at is None or not is_edited(at, nested.routed):
+        return found
+    if is_replay(at) or not continues_stored(nested, at):
+        return found
+    with suppress(CheckpointNotFoundError):  # pruned: the questions went with it
+        while at is not None and at.parent is not None and only_edits(at):
+            at = (await _at(launch, host, launch.address.namespace, at.parent)).restored
+    return msgspec.structs.replace(found, asked=at)
 
 
 async def _remembered(launch: Launch, host: Host, before: int) -> LoadedThread | None:
@@ -341,12 +370,12 @@ def _emptied(found: LoadedThread) -> LoadedThread:
 
 def _first_effects(state: RunState, found: LoadedThread, given: Any) -> list[Effect]:
     restored = found.restored
+    if restored is not None and found.asked is not None:
+        return go_on_edited(state, restored, found.asked)
     if restored is None or not (found.elsewhere or found.again):
         return begin(state, restored, given)
     restore_state(state, restored)
-    if found.elsewhere:
-        return transplant(state)
-    return replay(state, restored) if is_replay(restored) else go_on_with(state, restored)
+    return transplant(state) if found.elsewhere else begin_named(state, restored)
 
 
 def _policy(launch: Launch) -> RunPolicy:

@@ -83,7 +83,11 @@ class CommandBody(Struct):
 
 
 class CheckpointBody(Struct):
-    """The address of a checkpoint. `checkpoint_map` is accepted and not needed."""
+    """The address of a checkpoint.
+
+    A run from a subgraph's checkpoint needs the `checkpoint_map` of its snapshot: the checkpoints
+    of the runs above it. Elsewhere it is accepted and not needed.
+    """
 
     thread_id: str | None = None
     checkpoint_ns: str | None = None

@@ -169,5 +169,9 @@ def checkpoint_config(checkpoint: bodies.CheckpointBody | None) -> Config:
     """Return the part of `configurable` that addresses a checkpoint."""
     if checkpoint is None:
         return {}
-    place = {"checkpoint_ns": checkpoint.checkpoint_ns, "checkpoint_id": checkpoint.checkpoint_id}
+    place = {
+        "checkpoint_ns": checkpoint.checkpoint_ns,
+        "checkpoint_id": checkpoint.checkpoint_id,
+        "checkpoint_map": checkpoint.checkpoint_map,
+    }
     return {key: value for key, value in place.items() if value is not None}
