@@ -11,6 +11,7 @@ from actorgraph.runtime.task import functions as injection
 from actorgraph.runtime.task.live import Writer
 from actorgraph.runtime.task.runtime import Runtime
 from actorgraph.runtime.task.scope import CURRENT
+from actorgraph.superstep.tasks import state_for
 from actorgraph.values.stream_items import Namespace
 
 
@@ -69,10 +70,13 @@ def tool_runtime_of(
     )
 
 
-def current_state() -> dict[str, Any]:
-    """Return the state of the current run, for a node that was given calls only."""
+def current_state() -> Any:
+    """Return the state for a node that was given calls only, as an edge would have given it.
+
+    Outside of a run: an empty dict.
+    """
     scope = CURRENT.get(None)
-    return {} if scope is None else dict(scope.lineage.values())
+    return {} if scope is None else state_for(scope.lineage.state, scope.task)
 
 
 class ToolCallStream:

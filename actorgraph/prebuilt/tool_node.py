@@ -107,8 +107,16 @@ class ToolCallRequest:
     runtime: ToolRuntime[Any, Any]
 
     def override(self, **changes: Any) -> "ToolCallRequest":
-        """Copy the request with some fields replaced."""
-        return replace(self, **changes)
+        """Copy the request with some fields replaced.
+
+        A new `state` is the `runtime`'s too: a tool that reads either sees what the wrapper
+        decided that it may see.
+        """
+        changed = replace(self, **changes)
+        # None or a stand-in outside of a graph has no state to replace.
+        if "state" in changes and isinstance(changed.runtime, ToolRuntime):
+            changed.runtime = replace(changed.runtime, state=changed.state)
+        return changed
 
 
 Execute = Callable[[ToolCallRequest], Any]

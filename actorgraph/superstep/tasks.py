@@ -111,8 +111,25 @@ def input_of(state: RunState, task: Task) -> Any:
     if task.path[0] == PUSH:
         return task.input
     # By the path, not the task's name: an error handler gets the input of the failed node.
+    return _from_edge(state, state.plan.nodes[str(task.path[1])], task)
+
+
+def state_for(state: RunState, task: Task) -> Any:
+    """Make the state that a task's node would get from an edge, if a Send gave it something else.
+
+    A `@task` call has no node in the graph: all values, as a dict.
+
+    Raises:
+        InvalidUpdateError: the node's schema refuses the values.
+    """
+    node = state.plan.nodes.get(task.name)
+    if node is None or task.path[0] != PUSH:
+        return {key: state.values[key] for key in state.plan.state_keys if key in state.values}
+    return _from_edge(state, node, task)
+
+
+def _from_edge(state: RunState, node: NodePlan, task: Task) -> Any:
     plan = state.plan
-    node = plan.nodes[str(task.path[1])]
     try:
         values = visible(state) if plan.managed else state.values
         return view(plan, values, node.reads, node.coerce)

@@ -4,6 +4,7 @@ Receives   the run's launch, each attempt of a task, the outcome
 Sends      `on_chain_start` and `on_chain_end` or `on_chain_error` to the handlers of the call, of
            the program (`collect_runs()`, ...) and of LangSmith
 Order      a task is reported within its run, its models and tools within the task
+Context    the run's copy of its caller's, of which the nodes' are copies
 Ends       with the run: a run that has paused has ended, except that a nested one has failed with
            its interrupt, as its node has
 
@@ -27,6 +28,7 @@ from actorgraph.loops import on_trio
 from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.supervisor import Supervisor
+from actorgraph.runtime.task.calling import InContext
 from actorgraph.runtime.task.interop import Inherit
 from actorgraph.runtime.task.scope import TaskScope
 from actorgraph.runtime.task.task_callbacks import Manager, NodeCallbacks, reported
@@ -60,7 +62,8 @@ async def begin(launch: Launch) -> "GraphCallbacks | None":
         return None
     # The id of a nested run is that of its root run, which is reported under it already.
     own = UUID(bytes=bytes(launch.run)) if launch.place is None else None
-    run = await reported(
+    run = await _told(
+        launch,
         manager.on_chain_start,
         None,
         launch.given,
@@ -68,6 +71,15 @@ async def begin(launch: Launch) -> "GraphCallbacks | None":
         run_id=config.get("run_id") or own,
     )
     return GraphCallbacks(launch, run, waits=waits)
+
+
+async def _told(launch: Launch, call: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    """Call a method of a manager in the run's context.
+
+    Nodes see the context variables that a handler sets, and a handler can reset at the end what it
+    set at the beginning.
+    """
+    return await InContext(launch.context, reported(call, *args, **more))
 
 
 def _configured(waits: bool, callbacks: Any, config: Mapping[str, Any]) -> Manager:
@@ -173,11 +185,11 @@ class GraphCallbacks:
                 if self.launch.place is None:
                     await self._report_output(values)
                 else:
-                    await reported(run.on_chain_error, GraphInterrupt(interrupts))
+                    await _told(self.launch, run.on_chain_error, GraphInterrupt(interrupts))
             case Failed(error):
-                await reported(run.on_chain_error, error)
+                await _told(self.launch, run.on_chain_error, error)
             case Escaped(command):
-                await reported(run.on_chain_error, ParentCommand(command))
+                await _told(self.launch, run.on_chain_error, ParentCommand(command))
             case Cancelled():
                 await self._report_leaving(CancelledError())
             case _:
@@ -188,11 +200,11 @@ class GraphCallbacks:
         broadcast = self.launch.broadcast
         if broadcast is not None and broadcast.waits_for_reader:
             await broadcast.wait_wanted()
-        await reported(self._run.on_chain_end, values)
+        await _told(self.launch, self._run.on_chain_end, values)
 
     async def _report_leaving(self, error: BaseException) -> None:
         if not self._waits:
-            self._run.on_chain_error(error)
+            self.launch.context.run(self._run.on_chain_error, error)
             return
         with anyio.CancelScope(shield=True):
-            await self._run.on_chain_error(error)
+            await _told(self.launch, self._run.on_chain_error, error)

@@ -1,7 +1,8 @@
 """Values and versions for savers with LangGraph's interface.
 
-Classes    Send, Interrupt and Overwrite become LangGraph's, where the program has imported it, so
-           that LangGraph's serializers and tools can read them. Nothing is imported here
+Classes    Send, Interrupt and Overwrite become LangGraph's, anywhere in dicts, lists and tuples, so
+           that LangGraph's serializers and tools can read them. They are imported for the first one
+           that a saver of LangGraph's gets; where LangGraph isn't installed they stay ours
 Payloads   such a saver encodes values itself: here a payload is an empty one that carries a copy
            of its value, so that later changes by a node don't change the saved one
 Versions   ours are integers; a saver may count with text or floats. LangGraph's text is the number,
@@ -9,63 +10,135 @@ Versions   ours are integers; a saver may count with text or floats. LangGraph's
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from copy import deepcopy
+from dataclasses import replace
+from importlib import import_module
+from operator import is_not
 from typing import Any, cast
 
 from actorgraph.codec import Codec
 from actorgraph.codec.encryption import NOWHERE, Place
 from actorgraph.errors import SerializationError
 from actorgraph.values.commands import Interrupt, Overwrite, Send
+from actorgraph.values.constants import INTERRUPT, TASKS
 from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
 from actorgraph.values.policies import TimeoutPolicy
 
 _TYPES = "langgraph.types"
+_CLASSES = (Send, Interrupt, Overwrite)
 
 
 def convert_to_langgraph(value: Any) -> Any:
-    """Convert a value, or the items of a list or tuple, to LangGraph's classes."""
-    types = langgraph_module(_TYPES)
-    return value if types is None else _mapped(value, lambda item: _theirs(types, item))
+    """Convert objects of ours in a value to LangGraph's classes; the value isn't changed."""
+    return _mapped(value, _shown)
 
 
-def convert_from_langgraph(value: Any) -> Any:
-    """Convert a value, or the items of a list or tuple, to our classes."""
+def convert_from_langgraph(value: Any, channel: str = "") -> Any:
+    """Convert objects of LangGraph's in a value to our classes; the value isn't changed.
+
+    Args:
+        channel: where it was. A serializer that lets in no class which it doesn't know, as
+            LangGraph's strict one, leaves the fields of questions and Sends that were stored under
+            our names; they are known by their channels.
+    """
+    if channel == INTERRUPT:
+        value = _each(value, _as_interrupt)
+    elif channel == TASKS:
+        value = _each(value, _as_send)
     return _mapped(value, _ours)
 
 
-def _mapped(value: Any, change: Any) -> Any:
-    if type(value) is list:
-        return [change(item) for item in cast("list[Any]", value)]
-    if type(value) is tuple:
-        return tuple(change(item) for item in cast("tuple[Any, ...]", value))
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Change the items of plain containers; those in which nothing changes stay the same."""
+    kind = type(value)
+    if kind is dict:
+        mapping = cast("dict[Any, Any]", value)
+        parts = [_mapped(item, change) for item in mapping.values()]
+        same = not any(map(is_not, parts, mapping.values()))
+        return mapping if same else dict(zip(mapping, parts, strict=True))
+    if kind is list or kind is tuple:
+        items = cast("list[Any]", value)
+        parts = [_mapped(item, change) for item in items]
+        return items if not any(map(is_not, parts, items)) else kind(parts)
     return change(value)
+
+
+def _each(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Change a value, or the items of a list that is none itself."""
+    made = change(value)
+    if made is value and type(value) is list:
+        return [change(item) for item in cast("list[Any]", value)]
+    return made
+
+
+def _as_interrupt(item: Any) -> Any:
+    """Make a question of its fields; anything else is returned as it is."""
+    if type(item) is not dict:
+        return item
+    fields = cast("dict[str, Any]", item)
+    if not {"value", "id"} <= fields.keys() <= {"value", "id", "response_schema"}:
+        return fields
+    return Interrupt(**fields)
+
+
+def _as_send(item: Any) -> Any:
+    """Make a Send of its arguments; anything else is returned as it is."""
+    if type(item) is not list or len(item) not in (2, 3) or type(item[0]) is not str:
+        return item
+    node, arg, *limit = cast("list[Any]", item)
+    return Send(node, arg, TimeoutPolicy(**limit[0]) if limit and limit[0] else None)
+
+
+def _shown(item: Any) -> Any:
+    if type(item) not in _CLASSES:
+        return item
+    types = _langgraph_types()
+    return item if types is None else _theirs(types, item)
+
+
+def _langgraph_types() -> Any:
+    """LangGraph's module of these classes; None where it isn't installed, or is the layer.
+
+    Its savers come with a distribution that doesn't import it.
+    """
+    types = langgraph_module(_TYPES)
+    if types is None and langgraph_module("langgraph.checkpoint.base") is not None:
+        with suppress(ImportError):
+            return import_module(_TYPES)
+    return types
 
 
 def _theirs(types: Any, item: Any) -> Any:
     if type(item) is Send:
         limit = TimeoutPolicy.coerce(item.timeout)
         if limit is None:
-            return types.Send(item.node, item.arg)
+            return types.Send(item.node, convert_to_langgraph(item.arg))
         made = types.TimeoutPolicy(
             run_timeout=limit.run_timeout,
             idle_timeout=limit.idle_timeout,
             refresh_on=limit.refresh_on,
         )
-        return types.Send(item.node, item.arg, timeout=made)
+        return types.Send(item.node, convert_to_langgraph(item.arg), timeout=made)
     if type(item) is Interrupt:
         schema = item.response_schema
         more = {} if schema is None else {"response_schema": schema}
-        return types.Interrupt(value=item.value, id=item.id, **more)
-    if type(item) is Overwrite:
-        return types.Overwrite(value=item.value)
-    return item
+        return types.Interrupt(value=convert_to_langgraph(item.value), id=item.id, **more)
+    return types.Overwrite(value=convert_to_langgraph(item.value))
 
 
 def _ours(item: Any) -> Any:
     kind = type(item)
     if not kind.__module__.startswith("langgraph."):
         return item
-    return item.value if kind.__name__ == "_DeltaSnapshot" else from_langgraph(item)
+    if kind.__name__ == "_DeltaSnapshot":
+        return convert_from_langgraph(item.value)
+    made = from_langgraph(item)
+    if type(made) is Send:
+        return Send(made.node, convert_from_langgraph(made.arg), made.timeout)
+    if type(made) is Interrupt or type(made) is Overwrite:
+        return replace(made, value=convert_from_langgraph(made.value))
+    return made
 
 
 class LivePayload(bytes):

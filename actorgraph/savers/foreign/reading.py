@@ -79,7 +79,7 @@ def stored_checkpoint(found: Any) -> StoredCheckpoint:
     )
     values = found.checkpoint["channel_values"]
     blobs: dict[str, bytes] = {
-        c: live_payload(convert_from_langgraph(value)) for c, value in values.items()
+        c: live_payload(convert_from_langgraph(value, c)) for c, value in values.items()
     }
     return StoredCheckpoint(
         thread_id=thread_id,

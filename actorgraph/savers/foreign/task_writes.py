@@ -121,7 +121,7 @@ def _row(
     times: Any = None,
 ) -> LedgerRow:
     path, index, generation = mark
-    held = [[channel, convert_from_langgraph(value)] for channel, value in writes]
+    held = [[channel, convert_from_langgraph(value, channel)] for channel, value in writes]
     payload = live_payload(held if times is None else [*held, [TIMES, times]])
     asks = index == CONTROL_INDEX[INTERRUPT]
     return LedgerRow(base, as_bytes(task), path, index, generation, payload, asks)
