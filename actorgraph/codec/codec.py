@@ -13,17 +13,22 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import ormsgpack
 
+from actorgraph.codec.advice import UNDECLARABLE, shortened
 from actorgraph.codec.bounds import LARGE, CopyBudget, build_dict, check_copies, counting_hook, ext
+from actorgraph.codec.buffers import refuse_buffers
+from actorgraph.codec.converters import Converter, ConverterPair, Converters
 from actorgraph.codec.decode_errors import (
     check_codec,
+    check_signatures,
     checked_text,
     damaged_error,
     notify_blocked,
     other_class_error,
+    refused_error,
     two_classes_error,
     unknown_extension_error,
     unknown_type_error,
@@ -52,6 +57,7 @@ from actorgraph.codec.known_types import (
 from actorgraph.codec.library_types import REFUSED, library_type
 from actorgraph.codec.list_cache import ListCache
 from actorgraph.codec.stored_types import (
+    CONVERTED,
     EXTENSIONS,
     PAIRS,
     SUBCLASS,
@@ -64,31 +70,6 @@ from actorgraph.codec.stored_types import (
 from actorgraph.codec.subclasses import plain_value
 from actorgraph.errors import InvalidConfigError, SerializationError, UnknownTypeError
 from actorgraph.errors.overrides import overridden_methods
-
-_BUFFERS = frozenset({bytearray, memoryview})
-
-
-def refuse_buffers(value: Any) -> None:
-    """Refuse a bytearray or a memoryview in nested lists and dicts.
-
-    ormsgpack packs both as bytes without calling `default`, so they have to be found before.
-
-    Other containers aren't entered: their content is packed separately, and checked then.
-
-    Raises: TypeError.
-    """
-    left: list[Any] = [value]
-    while left:
-        one = left.pop()
-        kind = type(one)
-        if kind in _BUFFERS:
-            msg = "a bytearray or memoryview would come back as bytes"
-            raise TypeError(msg)
-        if kind is list:
-            left.extend(cast("list[Any]", one))
-        elif kind is dict:
-            left.extend(cast("dict[Any, Any]", one).values())
-
 
 _BINARY = re.compile(b"[\xc4-\xc6]")
 """The bytes that begin binary data in msgpack; text and numbers may contain them by chance."""
@@ -113,6 +94,8 @@ class Codec:
         types: the program's types that are stored and read, with their subclasses: dataclasses,
             pydantic models, msgspec.Structs, enums, named tuples, subclasses of built-in types,
             and `re.Pattern`. Those in a graph's schema are added by `compile`.
+        converters: types of other packages -> `(to_plain, from_plain)`, functions that turn a
+            value into plain data and back, or a `Converter`. For values of exactly these types.
         keys: encrypt every value with AES-GCM: key id -> key of 32 bytes. The first key encrypts,
             and each decrypts the values written with it. Names (threads, nodes, channels), metadata
             and the shape of a run stay readable. Needs the extra `encryption`.
@@ -127,7 +110,9 @@ class Codec:
             above are stored with a warning, since only this process can read them.
     Raises:
         SerializationError: a type is none of those kinds.
-        InvalidConfigError: a key has a wrong size, or both `keys` and `cipher` are given.
+        GraphBuildError: a subclass overrides `encode` or `decode` with other parameters.
+        InvalidConfigError: a key has a wrong size, both `keys` and `cipher` are given, or a
+            converter can't work (see `Converters`).
         MissingExtraError: `keys` without the package `cryptography`.
     """
 
@@ -144,6 +129,7 @@ class Codec:
         self,
         types: Iterable[type] = (),
         *,
+        converters: Mapping[type, Converter | ConverterPair] | None = None,
         keys: Mapping[str, bytes] | None = None,
         cipher: CipherProtocol | None = None,
         compress_above: int | None = None,
@@ -151,6 +137,7 @@ class Codec:
         form: Form = "msgpack",
         strict: bool = False,
     ) -> None:
+        check_signatures(type(self))
         self._json = writes_json(form)
         if keys is not None:
             if cipher is not None:
@@ -159,12 +146,16 @@ class Codec:
         self._envelope: Envelope | None = None
         if cipher is not None or compress_above is not None:
             self._envelope = Envelope(cipher, compress_above, reads_plain=reads_plain)
+        self._converters = Converters(converters)
+        self._converted = self._converters.by_type
         self._types: dict[str, type] = {}
         self._bases: tuple[type, ...] = ()
         self._strict = strict
         self._lasting = True
         self._upgrades: Mapping[str, Callable[[Any], Any]] = {}
         self._lists = ListCache()
+        # A value that was stored before its type had a converter is read as it was stored.
+        self._allow(kind for kind in self._converted if extension_of(kind) is not None)
         self._allow(types)
 
     def _allow(self, types: Iterable[type]) -> None:
@@ -172,8 +163,7 @@ class Codec:
             if extension_of(kind) is None:
                 raise SerializationError(
                     f"type {kind!r} can't be put on the codec's allow-list",
-                    do="use a dataclass, pydantic model, msgspec.Struct, enum, NamedTuple or a "
-                    "subclass of a built-in type",
+                    do=UNDECLARABLE,
                 )
             self._types[name_of(kind)] = kind
 
@@ -199,7 +189,8 @@ class Codec:
         """The cache of decoded lists; None where each list must be decoded anew."""
         # Decrypted values are not kept in memory. Copies of what a subclass or a migration's
         # function returns may differ from a new decoding.
-        plain = type(self) is Codec and not self._upgrades and not self.encrypts
+        own = type(self) is Codec and not self._converted
+        plain = own and not self._upgrades and not self.encrypts
         return self._lists if plain else None
 
     @property
@@ -403,6 +394,8 @@ class Codec:
         known = builtin_of(kind)
         if known is not None:
             return ext(known.code, self._pack(known.pack(value)))
+        if kind in self._converted:
+            return ext(CONVERTED.code, self._pack(self._converters.pack(value, self._pack)))
         if not self._knows(kind):
             plain = plain_value(value) if self._becomes_plain(kind) else value
             if plain is value:
@@ -474,8 +467,12 @@ class Codec:
         if not extension.named:
             return extension.build(None, plain)
         name, data = plain
-        if self._upgrades and name in self._upgrades:
-            upgrade = self._upgrades[name]
+        upgrade = self._upgrades.get(name)
+        if extension is CONVERTED:
+            if upgrade is None or isinstance(upgrade, type):
+                return self._converters.build(name, data, upgrade)
+            data = data[1]
+        if upgrade is not None:
             return extension.build(upgrade, data) if isinstance(upgrade, type) else upgrade(data)
         kind = self._types.get(name) or library_type(name) or self._other_type(name)
         if kind is None:
@@ -518,7 +515,7 @@ class Codec:
     def _to_packable(self, value: Any, path: str, depth: int) -> Any:
         if depth > 200:
             raise SerializationError(
-                f"{path} is nested more than 200 levels deep, or contains itself",
+                f"{shortened(path)} is nested more than 200 levels deep, or contains itself",
                 do="store plain, shallow data in the state",
             )
         kind = type(value)
@@ -530,25 +527,35 @@ class Codec:
             return [self._to_packable(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]
         if kind is dict:
             return self._dict_to_packable(value, path, depth)
+        if kind in self._converted:
+            return self._converted_to_packable(value, path, depth)
         inner = builtin_of(kind)
         try:
             plain = value
             if inner is None and not self._knows(kind) and self._becomes_plain(kind):
                 plain = plain_value(value)
         except Exception as error:
-            raise _refused(value, path, error) from error
+            raise refused_error(value, path, error) from error
         if plain is not value:
             return self._to_packable(plain, path, depth + 1)
         inner = inner or self._let_in(kind, path)
         if inner is None:
-            raise unstorable_error(value, path)
+            raise unstorable_error(value, path, self._converters.base_of(kind))
         try:
             data = inner.pack(value)
         except Exception as error:
-            raise _refused(value, path, error) from error
+            raise refused_error(value, path, error) from error
         packed = self._to_packable(data, path, depth + 1)
         plain = [name_of(kind), packed] if inner.named else packed
         return Packed(inner.code, self._pack(plain))
+
+    def _converted_to_packable(self, value: Any, path: str, depth: int) -> Packed:
+        try:
+            name, (version, data) = self._converters.pack(value, self.encode_plainly)
+        except Exception as error:
+            raise refused_error(value, path, error) from error
+        packed = self._to_packable(data, path, depth + 1)
+        return Packed(CONVERTED.code, self._pack([name, [version, packed]]))
 
     def _dict_to_packable(self, value: dict[Any, Any], path: str, depth: int) -> Any:
         if not all(type(key) is str for key in value):
@@ -582,13 +589,6 @@ class Codec:
     def _becomes_plain(self, kind: type) -> bool:
         """Whether values of a class that isn't known are stored as the text, number or dict that
         they are: those of other data classes, and below a declared class, keep their type."""
-        if extension_of(kind) not in (None, SUBCLASS):
+        if kind in self._converted or extension_of(kind) not in (None, SUBCLASS):
             return False
         return not is_below(kind, (*self._types.values(), *self._bases))
-
-
-def _refused(value: Any, path: str, error: Exception) -> SerializationError:
-    return SerializationError(
-        f"{path} of type {name_of(type(value))!r} can't be stored: {error}",
-        do="store plain data in the state",
-    )

@@ -4,11 +4,13 @@ Programs can listen for refused types (`register_serde_event_listener`), to rais
 name that is on no list is either a deployment that forgot a type, or an attack.
 """
 
+import inspect
 import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypedDict
 
+from actorgraph.codec.advice import advice_of
 from actorgraph.codec.known_types import how_to_declare
 from actorgraph.codec.library_types import REFUSED, library_of
 from actorgraph.codec.stored_types import extension_of
@@ -83,28 +85,46 @@ def other_class_error(name: str, path: str) -> SerializationError:
     )
 
 
-def unstorable_error(value: Any, path: str) -> SerializationError:
+def unstorable_error(value: Any, path: str, converted: type | None = None) -> SerializationError:
     """Error for a value whose type can't be stored.
 
     Args:
         path: what the value is.
+        converted: a class above its own that the codec has a converter for.
     """
     kind: Any = type(value)
     name = f"{kind.__module__}:{kind.__qualname__}"
     if name in REFUSED:
         do = REFUSED[name]
-    elif kind is memoryview:
-        do = "store bytes(view)"
-    elif any(base.__module__ == "numpy" for base in kind.__mro__[1:]):
-        do = "store numpy.asarray(value)"
+    elif converted is not None:
+        do = (
+            f"give the codec a converter of {kind.__name__} too, or store a "
+            f"{converted.__name__}: the converter of {converted.__name__} is for exactly that type"
+        )
+    elif (known := advice_of(value)) is not None:
+        do = known
+    elif extension_of(kind) is not None:
+        do = f"{how_to_declare(name)}; UntrackedValue keeps a value out"
     else:
         do = (
-            "store plain data, a dataclass, a model, a Struct, an enum or a named tuple; "
-            "UntrackedValue keeps a value out of checkpoints"
+            "store plain data, a dataclass, model, Struct, enum, named tuple; Codec(converters=) "
+            "stores others; UntrackedValue keeps it out"
         )
-        if extension_of(kind) is not None:
-            do = f"{how_to_declare(name)}; UntrackedValue keeps a value out"
     return SerializationError(f"{path} has the type {name!r}, which can't be stored", do=do)
+
+
+def refused_error(value: Any, path: str, error: Exception) -> SerializationError:
+    """Error for a value of which a part, or its type's own code, has raised `error`.
+
+    Args:
+        path: what the value is.
+    """
+    kind: Any = type(value)
+    return SerializationError(
+        f"{path} of type {kind.__module__ + ':' + kind.__qualname__!r} can't be stored: "
+        f"{error if str(error) else type(error).__name__}",
+        do=advice_of(value) or "store plain data in the state",
+    )
 
 
 def checked_text(text: str, path: str) -> str:
@@ -123,6 +143,10 @@ def checked_text(text: str, path: str) -> str:
     return text
 
 
+_SIGNATURES = {"encode": ("value", "path", "place"), "decode": ("payload", "place")}
+"""The arguments, by position, with which storing calls a codec."""
+
+
 def check_codec(kind: type) -> None:
     """Refuse a subclass of Codec that overrides only methods that storing doesn't call.
 
@@ -130,13 +154,40 @@ def check_codec(kind: type) -> None:
         GraphBuildError: it overrides LangGraph's methods, and not `encode` or `decode`.
     """
     theirs = overridden_methods(kind, ("dumps_typed", "loads_typed"))
-    if theirs and not overridden_methods(kind, ("encode", "decode")):
+    if theirs and not overridden_methods(kind, tuple(_SIGNATURES)):
         raise GraphBuildError(
             f"{kind.__name__} overrides {', '.join(theirs)}, which a Codec doesn't store with",
             do="override encode(value, path, place) and decode(payload, place), which those call; "
             "or write a class of your own with dumps_typed and loads_typed, which a saver also "
             "takes as its codec",
         )
+
+
+def check_signatures(kind: type) -> None:
+    """Refuse a codec whose class overrides `encode` or `decode` with other parameters.
+
+    Raises:
+        GraphBuildError: storing couldn't call it.
+    """
+    for name in overridden_methods(kind, tuple(_SIGNATURES)):
+        arguments = _SIGNATURES[name]
+        if not _takes(getattr(kind, name), len(arguments) + 1):
+            raise GraphBuildError(
+                f"{kind.__name__}.{name} can't be called with ({', '.join(arguments)})",
+                do=f"define {name}(self, {', '.join(arguments)}) and hand them to super().{name}; "
+                "for a type of another package Codec(converters={...}) is enough",
+            )
+
+
+def _takes(function: Any, count: int) -> bool:
+    """Whether a function can be called with so many arguments by position."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # a builtin that doesn't say
+        return True
+    return True
 
 
 _LOG = logging.getLogger("actorgraph.codec")

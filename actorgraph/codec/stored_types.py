@@ -42,7 +42,7 @@ from actorgraph.codec.library_types import (
     pack_secret,
     pack_slots,
 )
-from actorgraph.codec.subclasses import base_of, build_subclass, pack_subclass
+from actorgraph.codec.subclasses import base_of, build_subclass, hides_state, pack_subclass
 from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
 from actorgraph.values.commits import Shared
 from actorgraph.values.policies import TimeoutPolicy
@@ -274,6 +274,8 @@ SECRET = Extension(46, pack_secret, build_secret, named=True)
 OLD_MODEL = Extension(47, pack_old_model, build_old_model, named=True)
 SLOTTED = Extension(48, pack_slots, build_slotted, named=True)
 PATTERN = Extension(49, _pack_pattern, _build_pattern, named=True)
+CONVERTED = Extension(50, list, lambda _, d: d[1], named=True)
+"""A value of a codec's converter (`codec.converters`): the name, then version and data."""
 NAMED: dict[str, Extension] = {
     "dataclass": DATACLASS,
     "struct": STRUCT,
@@ -285,6 +287,7 @@ NAMED: dict[str, Extension] = {
     "oldmodel": OLD_MODEL,
     "slotted": SLOTTED,
     "pattern": PATTERN,
+    "converted": CONVERTED,
 }
 """Extensions that store a type's name, by the names of their JSON form."""
 
@@ -375,4 +378,4 @@ def _further_extension_of(kind: type) -> Extension | None:
         return PATTERN
     if kind is bool or builtin_of(kind) is not None or base_of(kind) is None:
         return None
-    return SUBCLASS
+    return None if hides_state(kind) else SUBCLASS

@@ -8,6 +8,7 @@ A subclass is built again by its built-in type, so its own constructor doesn't r
 """
 
 import datetime as dt
+import struct
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -23,6 +24,7 @@ from pathlib import PosixPath, PurePosixPath
 from types import MemberDescriptorType
 from typing import Any, cast
 from uuid import UUID
+from weakref import WeakKeyDictionary
 from zoneinfo import ZoneInfo
 
 _ALL = slice(None)
@@ -88,6 +90,42 @@ def base_of(kind: type) -> type | None:
         if base in _CONVERSIONS:
             return base
     return None
+
+
+_POINTER = struct.calcsize("P")
+_SHOWN = frozenset({OrderedDict, defaultdict})
+"""Classes in C below a built-in type, of which everything is known here."""
+
+
+def hides_state(kind: type) -> bool:
+    """Whether objects of a class may hold more than its built-in type, slots and attributes do.
+
+    So do classes written in C, as a time with nanoseconds: nothing shows what they hold.
+    """
+    known = _HIDDEN.get(kind)
+    if known is None:
+        known = _HIDDEN[kind] = _hides_state(kind)
+    return known
+
+
+_HIDDEN: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+
+
+def _hides_state(kind: type) -> bool:
+    base = base_of(kind)
+    if base is None:
+        return False
+    return any(_adds_state(each) for each in kind.__mro__[: kind.__mro__.index(base)])
+
+
+def _adds_state(kind: type) -> bool:
+    """Whether a class has room for more than its slots, its attributes and its weak references."""
+    if kind.__base__ is None or kind in _SHOWN:
+        return False
+    own = vars(kind)
+    shown = sum(isinstance(member, MemberDescriptorType) for member in own.values())
+    shown += ("__dict__" in own) + ("__weakref__" in own)
+    return kind.__basicsize__ - kind.__base__.__basicsize__ > shown * _POINTER
 
 
 def plain_value(value: Any) -> Any:

@@ -23,9 +23,9 @@ def run_sql(path: Path, statement: str) -> None:
 @mistake(
     "SerializationError: writes of a: log[0]['model'] has the type "
     "'tests.errors.storage_mistakes:Client', which can't be stored\n"
-    "  Do this: store plain data, a dataclass, a model, a Struct, an enum or a named tuple; "
-    "UntrackedValue keeps a value out of checkpoints; then go on with the input None; this "
-    "call's input is stored already"
+    "  Do this: store plain data, a dataclass, model, Struct, enum, named tuple; "
+    "Codec(converters=) stores others; UntrackedValue keeps it out; then go on with the input "
+    "None; this call's input is stored already"
 )
 def value_that_can_not_be_stored():
     chain(a=lambda state: {"log": [{"model": Client()}]}).compile(InMemorySaver()).invoke({}, at())

@@ -1,0 +1,27 @@
+"""Buffers in values: what msgpack would store as bytes without asking."""
+
+from typing import Any, cast
+
+_BUFFERS = frozenset({bytearray, memoryview})
+
+
+def refuse_buffers(value: Any) -> None:
+    """Refuse a bytearray or a memoryview in nested lists and dicts.
+
+    ormsgpack packs both as bytes without calling `default`, so they have to be found before.
+
+    Other containers aren't entered: their content is packed separately, and checked then.
+
+    Raises: TypeError.
+    """
+    left: list[Any] = [value]
+    while left:
+        one = left.pop()
+        kind = type(one)
+        if kind in _BUFFERS:
+            msg = "a bytearray or memoryview would come back as bytes"
+            raise TypeError(msg)
+        if kind is list:
+            left.extend(cast("list[Any]", one))
+        elif kind is dict:
+            left.extend(cast("dict[Any, Any]", one).values())

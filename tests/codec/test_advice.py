@@ -1,0 +1,268 @@
+"""Advice about values that can't be stored: a program that follows it gets the value back."""
+
+import array
+import collections
+import fractions
+import importlib
+import io
+import runpy
+import threading
+import types
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import PIL.Image
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pytest
+import scipy.sparse
+
+from actorgraph import Codec, SerializationError
+from actorgraph.codec.advice import ADVICE, advice_of
+from tests.support.source_files import ROOT
+
+MODULES = {
+    module.__name__.partition(".")[0]: importlib.import_module(
+        module.__name__.partition(".")[0],
+    )
+    for module in (
+        *(array, collections, fractions, io, types),
+        *(nx, np, pd, PIL, pl, pa, scipy),
+    )
+}
+
+TABLE = pd.DataFrame(
+    {"n": [1, 2], "t": ["a", None], "at": pd.to_datetime(["2026-01-01", "2026-01-02"])},
+    index=pd.Index(["x", "y"], name="key"),
+)
+RECORDS = np.rec.array([(1, 2.0), (3, 4.0)], dtype=[("a", "i4"), ("b", "f8")])
+LINES = pl.DataFrame({"n": [1, None], "t": ["a", "b"]})
+ARROW = pa.table({"n": [1, 2], "t": ["a", None]})
+GRID = scipy.sparse.random_array((4, 5), density=0.4, rng=np.random.default_rng(1))
+
+
+def graph_of(kind):
+    made = kind([(1, 2), ("a", 2)])
+    made.add_node("alone", color="red")
+    return made
+
+
+VALUES = {
+    ("numpy", "MaskedArray"): [
+        np.ma.array([1, 2, 999], mask=[0, 0, 1]),
+        np.ma.array([[1.5, 2.0]], mask=False, fill_value=-1),
+    ],
+    ("numpy", "recarray"): [RECORDS],
+    ("numpy", "matrix"): [np.asmatrix([[1, 2], [3, 4]])],
+    ("numpy", "memmap"): [],
+    ("numpy", "chararray"): [np.char.array(["ab", "c"])],
+    ("numpy", "dtype"): [np.dtype("f4"), np.dtype([("a", "<i4"), ("b", "<f8", (2,))])],
+    ("numpy", "Generator"): [np.random.default_rng(7)],
+    ("pandas", "DataFrame"): [TABLE, TABLE.reset_index(drop=True)],
+    ("pandas", "Series"): [TABLE["n"], TABLE["t"].rename(None), TABLE["at"]],
+    ("pandas", "Timestamp"): [
+        pd.Timestamp("2026-01-01T00:00:00.000000001"),
+        pd.Timestamp("2026-01-01", tz="Europe/Berlin"),
+    ],
+    ("pandas", "Timedelta"): [pd.Timedelta(1, "ns"), pd.Timedelta("-2 days")],
+    ("pandas", "NaTType"): [pd.NaT],
+    ("pandas", "NAType"): [pd.NA],
+    ("pandas", "Period"): [pd.Period("2026-02", freq="M")],
+    ("pandas", "Interval"): [pd.Interval(1, 2.5, closed="left")],
+    ("polars", "DataFrame"): [LINES],
+    ("polars", "Series"): [LINES["n"]],
+    ("pyarrow", "RecordBatch"): [ARROW.to_batches()[0]],
+    ("pyarrow", "Table"): [ARROW],
+    ("PIL", "Image"): [PIL.Image.new("RGB", (3, 2), "red"), PIL.Image.new("L", (1, 1), 7)],
+    ("torch", "Tensor"): [],
+    ("scipy", "csr_array"): [GRID.tocsr()],
+    ("scipy", "csc_array"): [GRID.tocsc()],
+    ("scipy", "csr_matrix"): [scipy.sparse.csr_matrix(GRID)],
+    ("scipy", "csc_matrix"): [scipy.sparse.csc_matrix(GRID)],
+    ("scipy", "coo_array"): [GRID.tocoo()],
+    ("networkx", "Graph"): [graph_of(nx.Graph)],
+    ("networkx", "DiGraph"): [graph_of(nx.DiGraph)],
+    ("networkx", "MultiGraph"): [graph_of(nx.MultiGraph)],
+    ("networkx", "MultiDiGraph"): [graph_of(nx.MultiDiGraph)],
+    ("fractions", "Fraction"): [fractions.Fraction(-1, 3)],
+    ("builtins", "range"): [range(2, 9, 3)],
+    ("builtins", "slice"): [slice(None, 4)],
+    ("builtins", "mappingproxy"): [types.MappingProxyType({"a": 1})],
+    ("builtins", "memoryview"): [memoryview(b"ab")],
+    ("array", "array"): [array.array("d", [1.5, 2.0])],
+    ("types", "SimpleNamespace"): [types.SimpleNamespace(a=1, b=[2])],
+    ("collections", "UserDict"): [collections.UserDict(a=1)],
+    ("collections", "ChainMap"): [collections.ChainMap({"a": 1}, {"b": 2})],
+    ("_io", "BytesIO"): [io.BytesIO(b"ab")],
+}
+"""Values of each row of the table. Those of files and of torch have tests of their own."""
+
+CASES = [
+    pytest.param(key, value, id=f"{'.'.join(key)}-{place}")
+    for key, values in VALUES.items()
+    for place, value in enumerate(values)
+]
+
+
+def shown(value):
+    """Return all that a person would compare."""
+    kind = type(value)
+    if kind.__module__.startswith("networkx"):
+        return [kind, sorted(map(str, value.nodes(data=True))), sorted(map(str, value.edges))]
+    if kind.__module__.startswith("scipy"):
+        return [kind, value.shape, value.toarray().tolist(), value.dtype]
+    if kind is PIL.Image.Image:
+        return [value.mode, value.size, value.tobytes()]
+    if kind is np.random.Generator:
+        return value.bit_generator.state
+    if kind is pd.DataFrame:
+        return [value.to_dict(), value.dtypes.to_dict(), value.index.name]
+    if kind is pd.Series:
+        return [value.to_dict(), value.dtype, value.name, value.index.name]
+    if kind in (memoryview, io.BytesIO):
+        return bytes(value) if kind is memoryview else value.getvalue()
+    if isinstance(value, np.ndarray):
+        return [kind, value.dtype, value.shape, repr(value), getattr(value, "fill_value", None)]
+    return [kind, repr(value), str(getattr(value, "tz", None))]
+
+
+@pytest.fixture
+def evaluate(tmp_path):
+    """Evaluate an expression of the advice, as a program that has it in a file of its own."""
+
+    def evaluate(text, **names):
+        path = tmp_path / "program.py"
+        path.write_text(f"made = ({text})")
+        return runpy.run_path(str(path), init_globals={**MODULES, **names})["made"]
+
+    return evaluate
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize(("key", "value"), CASES)
+def test_the_advised_data_give_the_value_back(evaluate, key, value):
+    """
+    The error shows an expression that can be stored, and one that makes the value again of it.
+    """
+    advice = ADVICE[key]
+    with pytest.raises(SerializationError) as refused:
+        Codec().encode(value)
+    codec = Codec()
+
+    stored = codec.decode(codec.encode(evaluate(advice.store, value=value)))
+
+    assert shown(evaluate(advice.read, stored=stored)) == shown(value)
+    assert f"store {advice.store}, and build it again by {advice.read};" in refused.value.do
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize(("key", "value"), CASES)
+def test_the_advised_converter_stores_the_value(evaluate, key, value):
+    """
+    The converter that the error shows stores the value itself, with its type.
+    """
+    advice = ADVICE[key]
+    pair = evaluate(f"(lambda value: {advice.store}, lambda stored: {advice.read})")
+    codec = Codec(converters={type(value): pair})
+
+    made = codec.decode(codec.encode({"state": [value]}))["state"][0]
+
+    assert type(made) is type(value)
+    assert shown(made) == shown(value)
+
+
+def test_every_row_is_followed():
+    """
+    Each row of the table has a value that follows it.
+    """
+    assert VALUES.keys() == ADVICE.keys()
+    assert [key for key, values in VALUES.items() if not values] == [
+        ("numpy", "memmap"),
+        ("torch", "Tensor"),
+    ]
+
+
+def test_an_array_in_a_file(evaluate, tmp_path):
+    """
+    An array of a mapped file is advised to become one in memory, which is the same.
+    """
+    mapped = np.memmap(tmp_path / "a", dtype="i4", mode="w+", shape=(3,))
+    mapped[:] = [1, 2, 3]
+    advice = ADVICE["numpy", "memmap"]
+    codec = Codec()
+
+    stored = codec.decode(codec.encode(evaluate(advice.store, value=mapped)))
+
+    assert evaluate(advice.read, stored=stored).tolist() == [1, 2, 3]
+    assert advice.store in (advice_of(mapped) or "")
+
+
+def test_an_array_of_objects(evaluate):
+    """
+    An array of Python objects is advised to become a list with its shape, also one of lists.
+    """
+    objects = np.empty((2, 2), dtype=object)
+    objects[0, 0], objects[0, 1], objects[1, 0] = [1], [2], "x"
+    with pytest.raises(SerializationError) as refused:
+        Codec().encode(objects)
+    store, read = (
+        refused.value.do.removeprefix("store ")
+        .split("; or let ")[0]
+        .split(", and build it again by ")
+    )
+    codec = Codec()
+
+    stored = codec.decode(codec.encode(evaluate(store, value=objects)))
+    made = evaluate(read, stored=stored)
+
+    assert (made.shape, made.tolist()) == (objects.shape, objects.tolist())
+
+
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        ([].append, "store a name"),
+        ((n for n in "a"), "store list(value)"),
+        (map(str, "a"), "store list(value)"),
+        (threading.Lock(), "keep it outside of the state"),
+        (io.TextIOWrapper(io.BytesIO()), "keep it outside of the state"),
+        (int, "store the class's name"),
+        (TABLE.index, "store parquet bytes"),
+        (pl.Int64(), "store the Arrow bytes"),
+        (PIL.Image.new("RGB", (1, 1)).getexif(), "store the bytes of its file"),
+        (ARROW.schema, "store Arrow or parquet bytes"),
+        (scipy.sparse.lil_array((1, 1)), "store its arrays"),
+    ],
+    ids=range(11),
+)
+def test_values_without_a_pair_have_advice_too(value, advice):
+    """
+    Values that hold no data, and other types of these packages, have advice of their kind.
+    """
+    with pytest.raises(SerializationError) as refused:
+        Codec().encode(value)
+
+    assert refused.value.do.startswith(advice)
+
+
+def test_a_value_too_large_for_memory_names_the_reason():
+    """
+    An error without a text is named by its class.
+    """
+    huge = np.broadcast_to(np.float64(3), (100_000, 100_000, 1_000))
+
+    with pytest.raises(SerializationError, match="MemoryError"):
+        Codec().encode(huge)
+
+
+def test_the_page_shows_every_row():
+    """
+    The table in docs/codec.md has each row of the advice, word for word.
+    """
+    page = (ROOT / "docs" / "codec.md").read_text()
+
+    assert [
+        key for key, advice in ADVICE.items() if f"`{advice.store}` | `{advice.read}` |" not in page
+    ] == []
