@@ -13,7 +13,7 @@ from typing import Any, get_origin
 
 from actorgraph.channels.base import EMPTY, Channel, T
 from actorgraph.errors import ErrorCode, InvalidUpdateError, SchemaError
-from actorgraph.messages.add_messages import stamp_objects
+from actorgraph.messages.stamps import stamp_objects
 from actorgraph.values.commands import Overwrite, overwritten
 
 _CONCRETE: dict[Any, type] = {
@@ -90,6 +90,8 @@ class BinaryOperatorAggregate(Channel[T]):
         operator = self.operator
         if any(map(has_overwrite, writes)):
             return the_overwrite(name, writes)
+        if value is EMPTY and self.stamp is not None:
+            value = []  # of messages: the first write is merged as any other
         for write in writes:
             value = write if value is EMPTY else operator(value, write)
         return value

@@ -1,22 +1,21 @@
 """add_messages: the reducer of a conversation. Merges by id; a RemoveMessage removes one.
 
-A message that is written without an id gets one that is the same whenever the write is folded
-(`stamp`).
+There is one merge (`merged`): an update gives what its messages give one after another, whether
+they come in one list, in several writes of a superstep or in several updates. A message that is
+written without an id gets one before (`messages/stamps.py`).
 """
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache, partial
-from hashlib import blake2b
-from operator import is_
 from typing import Annotated, Any, Literal, TypedDict, cast, overload
 from uuid import uuid4
 
 from actorgraph.errors import InvalidUpdateError
-from actorgraph.messages.conversion import as_list, converted, is_message, langchain
-from actorgraph.messages.kinds import ROLES
+from actorgraph.messages.conversion import as_list, converted, is_message
 from actorgraph.messages.open_calls import answer_given_up
-from actorgraph.values.commands import Overwrite
+from actorgraph.messages.openai_format import formatted
+from actorgraph.messages.stamps import stamp
 
 REMOVE_ALL_MESSAGES = "__remove_all__"
 Messages = Any
@@ -54,15 +53,15 @@ def add_messages(
     Args:
         left: the conversation, in any form: objects, dicts, `(role, content)`, strings.
         right: the messages to merge. Without both, a reducer with these options is returned.
-        format: "langchain-openai" converts each message's content to OpenAI's blocks; needs
-            LangChain.
+        format: "langchain-openai" converts each message's content to OpenAI's blocks and leaves
+            the rest of it, its id too; needs LangChain.
         open_calls: "answer" gives a tool call the answer "cancelled" (a ToolMessage with the
             status "error") when another message follows it: its run has ended without one. A late
             answer takes its place. Default: such a call stays open.
     Returns: the merged list; the arguments' lists are not changed, messages without an id get one.
     Raises:
         InvalidUpdateError: a value can't be converted to a message, a RemoveMessage names an
-            unknown id, or `open_calls` is unknown.
+            unknown id, or `format` or `open_calls` is unknown.
     """
     if open_calls not in {None, "answer"}:
         raise InvalidUpdateError(
@@ -79,16 +78,19 @@ def add_messages(
     old = converted(left, as_list(right))
     new = converted(right, old)
     known = {message.id for message in old}
-    if None in known:
+    if None in known or "" in known:
         _add_ids(old)
         known = {message.id for message in old}
     _add_ids(new)
+    if format is not None:  # before the merge: one message may become several
+        old, new = formatted(old, format), formatted(new, format)
+        known = {message.id for message in old}
     # A chat appends: then one look at the ids of the conversation, at each update, is enough.
     appended = _are_appended(known, new)
     result = [*old, *new] if appended else merged(old, new)
     if open_calls is not None:
         result = answer_given_up(old, new if appended else None, result)
-    return _formatted(result, format)
+    return result
 
 
 @lru_cache(maxsize=8)
@@ -104,7 +106,7 @@ def _with_options(
 
 def _add_ids(messages: Sequence[Any]) -> None:
     for message in messages:
-        if message.id is None:
+        if not message.id and message.type != "remove":
             message.id = str(uuid4())
 
 
@@ -122,32 +124,50 @@ def _are_appended(known: AbstractSet[str], new: Sequence[Any]) -> bool:
     )
 
 
-def merged(old: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """Merge two lists of messages that all have ids.
+def merged(old: Sequence[Any], new: Sequence[Any], *, lenient: bool = False) -> list[Any]:
+    """Merge messages into a conversation, one after another.
 
+    A known id takes the place of the message that has it, an unknown one goes to the end, also
+    where this update has removed it before. Messages without an id, which only DeltaChannels
+    have, are appended.
+
+    Args:
+        lenient: ignore a RemoveMessage whose id nothing has.
     Raises:
-        InvalidUpdateError: a RemoveMessage names an unknown id.
+        InvalidUpdateError: a RemoveMessage names an id that nothing has, or has had here.
     """
-    for place in range(len(new) - 1, -1, -1):
-        if new[place].type == "remove" and new[place].id == REMOVE_ALL_MESSAGES:
-            return list(new[place + 1 :])
-    result = list(old)
-    places = {message.id: place for place, message in enumerate(old)}
+    cleared = _place_of_clear(new)
+    result: list[Any] = list(old) if cleared is None else []
+    places = {m.id: place for place, m in enumerate(result) if m.id is not None}
+    repeats = len(places) != len(result)  # a list that was given an id twice
     removed: set[str] = set()
-    for message in new:
+    for message in new if cleared is None else new[cleared + 1 :]:
         place = places.get(message.id)
         if message.type == "remove":
-            if place is None:
+            if place is not None:
+                removed.add(message.id)
+                del places[message.id]
+                result[place] = None
+                if repeats:
+                    gone = message.id
+                    result = [None if m is None or m.id == gone else m for m in result]
+            elif message.id not in removed and not lenient:
                 raise _unknown(message.id)
-            removed.add(message.id)
-            continue
-        removed.discard(message.id)
-        if place is None:
-            places[message.id] = len(result)
-            result.append(message)
-        else:
+        elif place is not None:
             result[place] = message
-    return [message for message in result if message.id not in removed] if removed else result
+        else:
+            if message.id is not None:
+                places[message.id] = len(result)
+            result.append(message)
+    return [message for message in result if message is not None] if removed else result
+
+
+def _place_of_clear(messages: Sequence[Any]) -> int | None:
+    """Find the last message that removes all before it."""
+    for place in range(len(messages) - 1, -1, -1):
+        if messages[place].type == "remove" and messages[place].id == REMOVE_ALL_MESSAGES:
+            return place
+    return None
 
 
 def messages_delta_reducer(state: Sequence[Any], writes: Sequence[Messages]) -> list[Any]:
@@ -162,24 +182,8 @@ def messages_delta_reducer(state: Sequence[Any], writes: Sequence[Messages]) -> 
         InvalidUpdateError: a value can't be converted to a message.
     """
     old = list(state) if all(map(is_message, state)) else converted(list(state))
-    given = [m for w in writes for m in (cast("list[Any]", w) if isinstance(w, list) else [w])]
-    result: list[Any] = old
-    places = {m.id: place for place, m in enumerate(old) if m.id is not None}
-    for message in converted(given, old):
-        known = places.get(message.id) if message.id is not None else None
-        if message.type == "remove":
-            if message.id == REMOVE_ALL_MESSAGES:
-                result, places = [], {}
-            elif known is not None:
-                result[known] = None
-                del places[message.id]
-        elif known is not None:
-            result[known] = message
-        else:
-            if message.id is not None:
-                places[message.id] = len(result)
-            result.append(message)
-    return [message for message in result if message is not None]
+    given = [message for write in writes for message in as_list(write)]
+    return merged(old, converted(given, old), lenient=True)
 
 
 def _unknown(identifier: str) -> InvalidUpdateError:
@@ -189,90 +193,10 @@ def _unknown(identifier: str) -> InvalidUpdateError:
     )
 
 
-def _formatted(messages: list[Any], format: str | None) -> list[Any]:
-    if format is None:
-        return messages
-    module = langchain()
-    if format != "langchain-openai" or module is None:
-        raise InvalidUpdateError(
-            f"Unknown format {format!r}"
-            if module is not None
-            else f"format={format!r} needs LangChain, which the program has not imported",
-            do='use format="langchain-openai" and import langchain_core.messages',
-        )
-    return module.convert_to_messages(module.convert_to_openai_messages(messages))
-
-
 class MessagesState(TypedDict):
     """A state with one key: the messages of a conversation."""
 
     messages: Annotated[list[Any], add_messages]
-
-
-def stamp(write: Any, seed: str) -> Any:
-    """Give the messages of one write their ids before it is stored.
-
-    The ids are the same whenever the write is folded: now, after a crash, or for a snapshot.
-
-    Args:
-        write: a message in any form, or a list of them.
-        seed: the place of the write; the same seed gives the same ids.
-    """
-    if isinstance(write, list):
-        return [_stamped(m, f"{seed}:{i}") for i, m in enumerate(cast("list[Any]", write))]
-    return _stamped(write, f"{seed}:0")
-
-
-def _stamped(value: Any, seed: str) -> Any:
-    """Give one message an id; it keeps its form if that has room for an id."""
-    if is_message(value):
-        if value.id is None:
-            value.id = _id_at(seed)
-        return value
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        is_one = ("role" in fields or "type" in fields) and "content" in fields
-        return {"id": _id_at(seed), **fields} if is_one and not fields.get("id") else fields
-    if isinstance(value, (str, tuple)):
-        try:
-            (message,) = converted(value)
-        except (InvalidUpdateError, ValueError):
-            return cast("Any", value)  # the reducer raises the error when the superstep ends
-        return _stamped(message, seed)
-    return value
-
-
-def stamp_objects(write: Any, seed: str) -> Any:
-    """Give the messages in one write of any data their ids; see `stamp`.
-
-    Only objects and dicts of messages count: a string or a pair may be something else.
-
-    Args:
-        write: a value or a list of values, also in an Overwrite.
-        seed: the place of the write.
-    """
-    if isinstance(write, list):
-        items = cast("list[Any]", write)
-        made = [_stamped_object(item, f"{seed}:{i}") for i, item in enumerate(items)]
-        return items if all(map(is_, made, items)) else made
-    if isinstance(write, Overwrite):
-        stamp_objects(write.value, seed)
-        return write
-    return _stamped_object(write, f"{seed}:0")
-
-
-def _stamped_object(value: Any, seed: str) -> Any:
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        kinds = [fields.get("role"), fields.get("type")]
-        known = any(isinstance(kind, str) and kind in ROLES for kind in kinds)
-        return _stamped(fields, seed) if known else fields
-    return _stamped(value, seed) if is_message(value) else value
-
-
-def _id_at(seed: str) -> str:
-    h = blake2b(seed.encode(), digest_size=16).hexdigest()
-    return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
 
 
 for _reducer in (add_messages, messages_delta_reducer):

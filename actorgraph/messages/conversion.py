@@ -30,12 +30,12 @@ def is_message(value: Any) -> bool:
 
 def as_list(messages: Any) -> list[Any]:
     """Make a list of one message or of several."""
-    if isinstance(messages, (list, tuple)) and not _is_pair(messages):
+    if isinstance(messages, (list, tuple)) and not is_pair(messages):
         return list(cast("Sequence[Any]", messages))
     return [messages]
 
 
-def _is_pair(value: Any) -> bool:
+def is_pair(value: Any) -> bool:
     """Whether a tuple is `(role, content)` rather than a sequence of messages."""
     return (
         isinstance(value, tuple)
@@ -84,6 +84,8 @@ def _one(value: Any, ours: bool) -> Any:
     if module is not None and isinstance(value, module.BaseMessageChunk):
         return module.message_chunk_to_message(value)
     if module is not None and (isinstance(value, module.BaseMessage) or not ours):
+        if isinstance(value, dict) and "tool_calls" in value and "content" not in value:
+            value = {**cast("dict[str, Any]", value), "content": ""}  # a model's dump without None
         return module.convert_to_messages([value])[0]
     return _plain(value)
 

@@ -26,6 +26,7 @@ from actorgraph.messages.add_messages import merged, stamp
 from tests.support.graphs import at, history, in_a_row
 
 FAMILIES = [ours, lc]
+OPENAI = "langchain-openai"
 
 
 def texts(messages: list[Any]) -> list[tuple[str, str]]:
@@ -45,8 +46,90 @@ def test_appending_is_merging(old, new):
     assert [*map(id, add_messages(old, new))] == [*map(id, merged(old, new))]
 
 
+def in_one_piece(old: list[Any], update: list[Any], merge: Any) -> list[Any]:
+    return merge(old, update)
+
+
+def one_by_one(old: list[Any], update: list[Any], merge: Any) -> list[Any]:
+    for message in update:
+        old = merge(old, [message])
+    return old
+
+
+def outcome(way: Any, update: list[Any], merge: Any) -> Any:
+    """Return the messages that a way of merging gives, or the text of its error."""
+    old = [lc.HumanMessage("old", id="a"), lc.AIMessage("b", id="b")]
+    try:
+        return [(m.id, m.content, m.type) for m in way(old, update, merge)]
+    except InvalidUpdateError as error:
+        return str(error)
+
+
+def deltas(old: list[Any], update: list[Any]) -> list[Any]:
+    return ours.messages_delta_reducer(old, [update])
+
+
+REDUCERS = {
+    "add": add_messages,
+    "delta": deltas,
+    "answering": add_messages(open_calls="answer"),
+    "format": add_messages(format=OPENAI),
+}
+CHANGES = st.one_of(
+    st.builds(lambda i, text: lc.HumanMessage(text, id=i), IDS, st.sampled_from("xyz")),
+    st.builds(lambda i: lc.AIMessage([{"type": "text", "text": "t"}], id=i), IDS),
+    st.builds(lambda i: lc.RemoveMessage(id=i), IDS),
+    st.just(lc.RemoveMessage(id=REMOVE_ALL_MESSAGES)),
+)
+
+
+@pytest.mark.parametrize("merge", REDUCERS.values(), ids=REDUCERS)
+@given(update=st.lists(CHANGES, max_size=8))
+def test_one_update_is_its_messages_one_by_one(merge, update):
+    """
+    An update gives what its messages give one after another, for each reducer; but a message
+    may be removed twice, or before all are removed, in one update.
+    """
+    whole, parts = (outcome(way, update, merge) for way in (in_one_piece, one_by_one))
+
+    assert whole == parts or isinstance(parts, str)
+
+
 @pytest.mark.parametrize("kind", FAMILIES, ids=["ours", "langchain"])
 class TestMerge:
+    @pytest.mark.parametrize("reducer", [add_messages, deltas], ids=["add", "delta"])
+    def test_messages_behind_the_removal_of_all_are_merged(self, kind, reducer):
+        """
+        Behind REMOVE_ALL_MESSAGES an id replaces, a RemoveMessage removes, and no id is twice.
+        """
+        clear = RemoveMessage(REMOVE_ALL_MESSAGES)
+        draft, final = kind.AIMessage("draft", id="2"), kind.AIMessage("final", id="2")
+        typo = [kind.HumanMessage("typo", id="3"), kind.RemoveMessage(id="3")]
+
+        found = reducer([kind.HumanMessage("old", id="2")], [clear, draft, final, *typo])
+
+        assert texts(found) == [("ai", "final")]
+
+    def test_an_unknown_id_behind_the_removal_of_all(self, kind):
+        """
+        A RemoveMessage of a message that was removed with all others is an error.
+        """
+        update = [RemoveMessage(REMOVE_ALL_MESSAGES), kind.RemoveMessage(id="1")]
+
+        with pytest.raises(InvalidUpdateError, match="doesn't exist"):
+            add_messages([kind.HumanMessage("old", id="1")], update)
+
+    @pytest.mark.parametrize("reducer", [add_messages, deltas], ids=["add", "delta"])
+    def test_a_message_that_comes_back_is_the_last(self, kind, reducer):
+        """
+        An id that an update removes and writes again goes to the end; a list that has an id twice
+        loses both.
+        """
+        old = [kind.HumanMessage(text, id=i) for text, i in ("a1", "b2", "c1")]
+        update = [kind.RemoveMessage(id="1"), kind.HumanMessage("d", id="1")]
+
+        assert [m.content for m in reducer(old, update)] == ["b", "d"]
+
     @pytest.mark.langgraph("F-B18")
     def test_a_known_id_replaces_in_place(self, kind):
         """
@@ -153,6 +236,61 @@ class TestForms:
         (found,) = add_messages([], [given], format="langchain-openai")
 
         assert [part["type"] for part in found.content] == ["text", "image_url"]
+
+    @pytest.mark.parametrize("kind", FAMILIES, ids=["ours", "langchain"])
+    def test_a_format_changes_contents_only(self, kind):
+        """
+        The id of a message and what its provider has put beside its content outlive a format, so
+        that a second turn replaces and removes by id.
+        """
+        block = [{"type": "text", "text": "see", "cache_control": {"type": "ephemeral"}}]
+        more = {"additional_kwargs": {"k": 1}, "response_metadata": {"r": 2}, "name": "ada"}
+        usage = {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+        old = [
+            kind.HumanMessage(block, id="1", **more),
+            kind.AIMessage("said", id="2", usage_metadata=usage, **more),
+            kind.ToolMessage(block, id="3", tool_call_id="c", status="error", artifact=7, **more),
+        ]
+        merge = add_messages(format=OPENAI)
+
+        first = merge([], old)
+        again = merge(first, [*first, kind.RemoveMessage(id="2")])
+
+        assert [m.content for m in first] == ["see", "said", "see"]
+        assert [type(m) for m in first] == [type(m) for m in old]
+        for before, after in zip(old, first, strict=True):
+            assert {**vars(before), "content": ""} == {**vars(after), "content": ""}
+        assert again == [first[0], first[2]]
+        assert old[0].content == block
+
+    @pytest.mark.parametrize("kind", FAMILIES, ids=["ours", "langchain"])
+    def test_a_message_that_becomes_several(self, kind):
+        """
+        Calls and results of tools in contents become calls and messages; their ids are the same
+        at every merge, so that a second turn doubles nothing.
+        """
+        call = {"type": "tool_use", "name": "f", "input": {"x": 1}, "id": "c"}
+        results = [
+            {"type": "tool_result", "tool_use_id": "c", "content": "good"},
+            {"type": "tool_result", "tool_use_id": "d", "content": "bad", "is_error": True},
+        ]
+        update = [kind.AIMessage([call], id="1"), kind.HumanMessage(results, id="2")]
+        merge = add_messages(format=OPENAI)
+
+        found = merge(merge([], update), update)
+
+        assert texts(found) == [("ai", ""), ("tool", "good"), ("tool", "bad")]
+        assert [c["args"] for c in found[0].tool_calls] == [{"x": 1}]
+        assert [m.status for m in found[1:]] == ["success", "error"]
+        assert [m.id for m in found[:2]] == ["1", "2"]
+        assert len({m.id for m in found}) == 3
+
+    def test_another_format(self):
+        """
+        An unknown format is refused, also for an empty conversation.
+        """
+        with pytest.raises(InvalidUpdateError, match="Unknown format 'openai'"):
+            add_messages([], [], format="openai")
 
     @pytest.mark.parametrize("bad", [7, ("nobody", "x"), {"role": "nobody", "content": "x"}])
     def test_another_object_than_a_message_is_refused(self, bad):

@@ -4,9 +4,9 @@ from typing import Annotated, Any, TypedDict
 
 import pytest
 
-from actorgraph import StateGraph
+from actorgraph import START, Command, InMemorySaver, StateGraph, add_messages
 from actorgraph.channels import DeltaChannel
-from actorgraph.messages import AIMessage
+from actorgraph.messages import AIMessage, HumanMessage, messages_delta_reducer
 from actorgraph.values.commands import Overwrite
 from tests.support.graphs import at
 
@@ -57,3 +57,91 @@ class TestDeltaChannels:
         returned = (await graph.ainvoke({"log": []}))["log"]
 
         assert returned[0].id
+
+
+def flat(state: list[Any], writes: list[Any]) -> list[Any]:
+    lists = [list(w) if isinstance(w, (list, tuple)) else [w] for w in writes]
+    return [*state, *(item for each in lists for item in each)]
+
+
+SAYS = {"role": "user", "content": "hi"}
+FORMS: dict[str, Any] = {
+    "list": lambda: [dict(SAYS)],
+    "tuple": lambda: (dict(SAYS), AIMessage("b")),
+    "no id": lambda: [{**SAYS, "id": None}],
+    "empty id": lambda: [{**SAYS, "id": ""}, HumanMessage("x", id="")],
+    "calls only": lambda: [HumanMessage("x"), {"role": "assistant", "tool_calls": []}],
+    "objects": lambda: (HumanMessage("x"), AIMessage("y")),
+    "overwrite": lambda: Overwrite([dict(SAYS), HumanMessage("x")]),
+    "overwrite as a dict": lambda: {"__overwrite__": [dict(SAYS)]},
+}
+RULES = {
+    "add_messages": add_messages,
+    "delta": DeltaChannel(messages_delta_reducer),
+    "own delta": DeltaChannel(flat),
+}
+
+
+async def read_twice(way: str, rule: Any, make: Any) -> list[list[Any]]:
+    """Let messages come into the state by one way; read them twice."""
+
+    class State(TypedDict):
+        log: Annotated[list[Any], rule]
+
+    async def node(_: Any) -> Any:
+        if way == "input":
+            return None
+        return Command(update={"log": make()}) if way == "command" else {"log": make()}
+
+    graph: Any = StateGraph(State).add_node("node", node).add_edge(START, "node")
+    graph = graph.compile(checkpointer=InMemorySaver())
+    if way == "update_state":
+        await graph.aupdate_state(at("t"), {"log": make()})
+    else:
+        await graph.ainvoke({"log": make() if way == "input" else []}, at("t"))
+    return [(await graph.aget_state(at("t"))).values["log"] for _ in "12"]
+
+
+class TestEveryWay:
+    @pytest.mark.parametrize("way", ["input", "returned", "command", "update_state"])
+    @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+    async def test_each_message_is_an_object_with_a_lasting_id(self, way, rule):
+        """
+        A message of the state is an object with an id, the same at each reading, in each form and
+        by each way it comes in.
+        """
+        for form, make in FORMS.items():
+            one, two = await read_twice(way, rule, make)
+
+            assert all(m.id for m in one), form
+            assert [m.id for m in one] == [m.id for m in two], form
+
+    async def test_the_first_write_of_a_key_without_a_first_value(self):
+        """
+        A key whose type can't be called merges its first write as any other.
+        """
+
+        class State(TypedDict):
+            log: Annotated[list[Any] | None, add_messages]
+
+        async def node(_: Any) -> Any:
+            return {"log": [AIMessage("draft", id="1"), AIMessage("final", id="1")]}
+
+        graph = StateGraph(State).add_node("node", node).add_edge(START, "node").compile()
+
+        assert [m.content for m in (await graph.ainvoke({}))["log"]] == ["final"]
+
+    async def test_data_with_the_name_of_a_role_stay(self):
+        """
+        A dict without a content and without calls stays as it is in an own reducer's channel.
+        """
+
+        class State(TypedDict):
+            log: Annotated[list[Any], DeltaChannel(flat)]
+
+        async def node(_: Any) -> Any:
+            return {"log": [{"role": "user", "name": "ada"}]}
+
+        graph = StateGraph(State).add_node("node", node).add_edge(START, "node").compile()
+
+        assert (await graph.ainvoke({"log": []}))["log"] == [{"role": "user", "name": "ada"}]
