@@ -8,9 +8,10 @@ ReferenceCodec        keeps the objects themselves, for a saver in memory with c
 import struct
 import sys
 from collections.abc import Iterable
+from importlib import import_module
 from itertools import count
 from struct import Struct
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
 from actorgraph.codec.codec import Codec
 from actorgraph.codec.encryption import (
@@ -24,6 +25,8 @@ from actorgraph.codec.stored_types import extension_of
 from actorgraph.errors import InvalidConfigError, SerializationError
 
 _LENGTH = struct.Struct(">H")
+Named = Iterable[tuple[str, ...] | type]
+"""Classes, or the parts of their names."""
 
 
 @runtime_checkable
@@ -113,6 +116,8 @@ def codec_of(
         if given is not None:
             raise InvalidConfigError("both codec= and serde= were given", do="pass one of them")
         given = _converted(serde, compress_above)
+    # A JsonPlusSerializer of `actorgraph.compat` has the codec that is meant.
+    given = cast("Codec | SerializerProtocol | None", getattr(given, "own_codec", given))
     if given is None or isinstance(given, Codec):
         return given or Codec()
     if isinstance(given, type) or not isinstance(given, SerializerProtocol):
@@ -141,14 +146,19 @@ def _converted(serde: Any, compress_above: int | None) -> Any:
     allowed = getattr(serde, "_allowed_msgpack_modules", True)
     others = ("_allowed_json_modules", "_custom_unpack_ext_hook")
     if serde.pickle_fallback or any(getattr(serde, name, None) for name in others):
-        raise InvalidConfigError(
-            "a JsonPlusSerializer with pickle_fallback, allowed_json_modules or a hook of its own "
-            "can't be used: nothing is pickled or imported by name here",
-            do="leave serde= out; pass codec=Codec(types=[...]) with the classes that it would "
-            "have pickled, and UntrackedValue for keys that can't be stored",
-        )
+        raise refused_serializer()
     types = _imported(allowed) if isinstance(allowed, set) else ()
     return Codec(types, compress_above=compress_above)
+
+
+def refused_serializer() -> InvalidConfigError:
+    """Return the error about a serializer of LangGraph's with settings that no codec has."""
+    return InvalidConfigError(
+        "a JsonPlusSerializer with pickle_fallback, allowed_json_modules or a hook of its own "
+        "can't be used: nothing is pickled or imported by name here",
+        do="leave serde= out; pass codec=Codec(types=[...]) with the classes that it would "
+        "have pickled, and UntrackedValue for keys that can't be stored",
+    )
 
 
 def _imported(names: Iterable[Any]) -> list[type]:
@@ -166,6 +176,31 @@ def _imported(names: Iterable[Any]) -> list[type]:
                 do=f"import {module} first, or pass codec=Codec(types=[...]) in place of serde=",
             )
         if extension_of(kind) is not None:
+            found.append(kind)
+    return found
+
+
+def classes_named(named: Named) -> list[type]:
+    """Return the classes that a program lets in, without those that need no letting in.
+
+    Args:
+        named: classes, or the parts of their names: (module, name). Modules are imported.
+    Raises:
+        InvalidConfigError: one doesn't exist.
+    """
+    found: list[type] = []
+    for one in named:
+        kind: Any = one
+        if not isinstance(one, type):
+            *module, name = one
+            try:
+                kind = getattr(import_module(".".join(module)), name)
+            except (ImportError, AttributeError, ValueError):
+                raise InvalidConfigError(
+                    f"the serializer allows {'.'.join(one)}, which doesn't exist",
+                    do="correct the name, or leave it out",
+                ) from None
+        if isinstance(kind, type) and extension_of(kind) is not None:
             found.append(kind)
     return found
 

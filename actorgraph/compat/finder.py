@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import FrameType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 from actorgraph.compat.modules import ABSENT, MODULES, PRIVATE
+from actorgraph.compat.portions import OWN, ROOT, Portions, find_foreign, is_foreign
 from actorgraph.compat.report import note
 from actorgraph.errors import CompatError, did_you_mean
 
-ROOT = "langgraph"
 TABLE = 'docs/ecosystem.md, "Names"'
 
 
@@ -39,8 +40,12 @@ class LangGraphModule(ModuleType):
         if home is None and name.startswith("__"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if home is None:
-            if f"{module}.{name}" in MODULES:
-                return import_module(f"{module}.{name}")
+            below = f"{module}.{name}"
+            if below in MODULES:
+                return import_module(below)
+            if module in OWN and is_foreign(below) and find_spec(below):
+                # Python imports it now: this was the first half of `from package import module`.
+                raise AttributeError(f"module {module!r} has no attribute {name!r}")
             note(module, name, "")
             text = _missing(module, name)
             # Python's own ImportError would drop the text of an AttributeError.
@@ -59,25 +64,38 @@ class LangGraphModule(ModuleType):
 
 
 class LangGraphFinder(MetaPathFinder, Loader):
-    """Finds `langgraph` and every module below it, and nothing else."""
+    """Finds `langgraph` and every module below it, and nothing else.
+
+    Modules of other distributions there are found by Python's other finders (`portions.py`).
+    """
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: Any = None
     ) -> ModuleSpec | None:
-        """Answer for `langgraph` and its modules; None to a probe for what isn't in the table.
+        """Answer for `langgraph` and its modules, and find those of other distributions.
 
+        Returns: None to a probe for any other module.
         Raises:
-            ModuleNotFoundError: an import, of a module that isn't in the table.
+            ModuleNotFoundError: an import, of a module that is neither.
         """
         if fullname != ROOT and not fullname.startswith(f"{ROOT}."):
             return None
-        if fullname not in MODULES:
+        if fullname in MODULES:
+            below = any(module.startswith(f"{fullname}.") for module in MODULES)
+            spec = ModuleSpec(fullname, self, origin="actorgraph.compat", is_package=below)
+            if fullname in OWN:
+                spec.submodule_search_locations = cast("list[str]", Portions(fullname))
+            return spec
+        foreign = is_foreign(fullname)
+        found = find_foreign(fullname, path, target, behind=self) if foreign else None
+        if found is not None:
+            return found
+        inside = foreign and fullname.rpartition(".")[0] not in OWN
+        if not inside:
             note(fullname, "", "")
-            if not _is_import(_asking()):
-                return None
-            raise ModuleNotFoundError(_missing(fullname, ""), name=fullname)
-        below = any(module.startswith(f"{fullname}.") for module in MODULES)
-        return ModuleSpec(fullname, self, origin="actorgraph.compat", is_package=below)
+        if inside or not _is_import(_asking()):
+            return None
+        raise ModuleNotFoundError(_missing(fullname, ""), name=fullname)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Make an empty module; its names come at their first use."""
@@ -129,7 +147,8 @@ def uninstall() -> None:
     """
     if installed():
         sys.meta_path.remove(FINDER)
-    for name in [n for n, m in sys.modules.items() if isinstance(m, LangGraphModule)]:
+    # Those of other distributions go, too: they have our names.
+    for name in [n for n in sys.modules if n == ROOT or n.startswith(f"{ROOT}.")]:
         del sys.modules[name]
 
 
@@ -163,6 +182,9 @@ def _missing(module: str, name: str) -> str:
         return (
             f"{text}: it is private to LangGraph. Private modules that are here: {known}. {TABLE}"
         )
+    if not name and is_foreign(module) and module.count(".") > 1:
+        package = "-".join(module.split(".")[:3])
+        return f"{text}\n  Do this: install the package that has it, such as {package}"
     way_out = ABSENT.get(f"{module}.{name}" if name else module) or ABSENT.get(module)
     if way_out:
         return f"{text}\n  Do this: {way_out}"

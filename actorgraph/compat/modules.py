@@ -39,6 +39,39 @@ _CONFIGS = _at(f"{_PARTS}.config_functions", "get_config ensure_config patch_con
 _TYPING = _at(
     f"{_PARTS}.type_variables", "StateT StateT_co StateT_contra InputT OutputT ContextT NodeInputT"
 )
+_SAVERS = _at(
+    f"{_PARTS}.saver_names",
+    """
+    WRITES_IDX_MAP get_checkpoint_metadata get_serializable_checkpoint_metadata
+    writes_sort_key EXCLUDED_METADATA_KEYS LATEST_VERSION V RunnableConfig
+    ERROR INTERRUPT RESUME SCHEDULED ChannelProtocol
+    """,
+)
+_SERIALIZERS = _at(
+    f"{_PARTS}.json_plus",
+    "UntypedSerializerProtocol SerializerCompat maybe_add_typed_methods",
+)
+_JSON_PLUS = _at(f"{_PARTS}.json_plus", "JsonPlusSerializer InvalidModuleError")
+_STORES = _at(
+    f"{_PARTS}.store_names",
+    """
+    validate_op_namespace _ensure_ttl=ensure_ttl _ensure_refresh=ensure_refresh
+    _validate_namespace=validate_namespace _validate_namespace_labels=validate_namespace_labels
+    """,
+)
+_CONSTANTS = _at(
+    f"{_PARTS}.config_keys",
+    """
+    CONF CONFIG_KEY_READ CONFIG_KEY_SEND CONFIG_KEY_RUNTIME CONFIG_KEY_THREAD_ID
+    CONFIG_KEY_CHECKPOINT_ID CONFIG_KEY_CHECKPOINT_NS CONFIG_KEY_CHECKPOINT_MAP
+    """,
+) | _at(
+    "actorgraph.values.constants",
+    """
+    ERROR INPUT INTERRUPT NO_WRITES NS_END=NAMESPACE_END NS_SEP=NAMESPACE_SEPARATOR
+    NULL_TASK_ID=NULL_TASK PREVIOUS PULL PUSH RESUME RETURN TASKS
+    """,
+)
 _TOOL_NODE = _at(
     f"{_PARTS}.langchain_tools",
     """
@@ -53,8 +86,8 @@ PRIVATE: Final = (
     PrivateName("langgraph._internal._config", _CONFIGS, "langgraph-supervisor"),
     PrivateName(
         "langgraph._internal._constants",
-        _at(f"{_PARTS}.config_keys", "CONF CONFIG_KEY_READ CONFIG_KEY_SEND CONFIG_KEY_RUNTIME"),
-        "deepagents, langmem",
+        _CONSTANTS,
+        "deepagents, langmem, own agents",
     ),
     PrivateName(
         "langgraph._internal._typing",
@@ -88,8 +121,36 @@ PRIVATE: Final = (
     ),
     PrivateName(
         "langgraph.prebuilt.chat_agent_executor",
-        _at("actorgraph.prebuilt.models", "_should_bind_tools=needs_tools"),
-        "langgraph-supervisor",
+        _at("actorgraph.prebuilt.models", "_should_bind_tools=needs_tools")
+        | _at(
+            f"{_PARTS}.agents",
+            """
+            _get_prompt_runnable=get_prompt_runnable _get_state_value=get_state_value
+            _validate_chat_history=validate_chat_history
+            """,
+        ),
+        "langgraph-supervisor, own agents made from create_react_agent",
+    ),
+    PrivateName(
+        "langgraph.graph._node",
+        _at("actorgraph.plan.builder", "StateNodeSpec=NodeSpec")
+        | _at(f"{_PARTS}.graph_names", "StateNode"),
+        "langchain-decorators, for annotations and checks",
+    ),
+    PrivateName(
+        "langgraph.graph._branch",
+        _at("actorgraph.plan.builder", "BranchSpec") | _at("actorgraph", "Send"),
+        "own tools, for annotations and checks",
+    ),
+    PrivateName(
+        "langgraph.pregel._read",
+        _at("actorgraph.plan.plan", "PregelNode=NodePlan"),
+        "dapr-ext-langgraph, for checks of `graph.nodes`",
+    ),
+    PrivateName(
+        "langgraph.checkpoint.serde._msgpack",
+        _at(f"{_PARTS}.json_plus", "AllowedMsgpackModules"),
+        "langgraph-checkpoint-sqlite",
     ),
     PrivateName(
         "langgraph.pregel._checkpoint",
@@ -110,8 +171,22 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
     "langgraph.checkpoint.serde.event_hooks": _at(
         "actorgraph", "SerdeEvent register_serde_event_listener"
     ),
-    "langgraph.checkpoint.base": _at(f"{_PARTS}.checkpoint_functions", "copy_checkpoint")
-    | _at("actorgraph", "EmptyChannelError"),
+    "langgraph.checkpoint.base": _SAVERS
+    | _SERIALIZERS
+    | _JSON_PLUS
+    | _at(f"{_PARTS}.checkpoint_functions", "copy_checkpoint")
+    | _at("actorgraph.api.savers.checkpoint_methods", "DeltaChannelHistory PendingWrite")
+    | _at("actorgraph", "EmptyChannelError EncryptedSerializer uuid6"),
+    "langgraph.checkpoint.base.id": _at("uuid", "UUID"),
+    "langgraph.checkpoint.serde.base": _SERIALIZERS,
+    "langgraph.checkpoint.serde.jsonplus": _JSON_PLUS,
+    "langgraph.checkpoint.serde.types": _at(
+        f"{_PARTS}.saver_names",
+        """
+        ERROR INTERRUPT RESUME SCHEDULED TASKS ChannelProtocol SendProtocol Value Update C
+        _DeltaSnapshot=DeltaSnapshot
+        """,
+    ),
     "langgraph.checkpoint.memory": _at(f"{_PARTS}.checkpoint_functions", "PersistentDict"),
     "langgraph.store": {},
     "langgraph.store.base": _at(
@@ -120,13 +195,19 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
         NOT_PROVIDED NotProvided Op Result NamespacePath NamespaceMatchType Embeddings
         ensure_embeddings tokenize_path AEmbeddingsFunc EmbeddingsFunc
         """,
-    ),
+    )
+    | _STORES,
     "langgraph.store.base.embed": _at(
-        "actorgraph.stores", "ensure_embeddings EmbeddingsFunc AEmbeddingsFunc"
+        "actorgraph.stores",
+        "Embeddings ensure_embeddings get_text_at_path tokenize_path EmbeddingsFunc "
+        "AEmbeddingsFunc",
     ),
     "langgraph.cache": {},
+    "langgraph.cache.base": _at("actorgraph.caches.base", "Namespace ValueT"),
+    "langgraph.func": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
     "langgraph.config": _at(f"{_PARTS}.config_functions", "get_config"),
-    "langgraph.constants": _at(f"{_PARTS}.config_keys", "CONF"),
+    "langgraph.constants": _at(f"{_PARTS}.config_keys", "CONF")
+    | _at("actorgraph.values.constants", "TASKS"),
     "langgraph.graph.ui": _at(
         f"{_PARTS}.ui",
         "UIMessage RemoveUIMessage AnyUIMessage push_ui_message delete_ui_message "
@@ -137,7 +218,9 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
     "langgraph.store.postgres.base": _at("actorgraph.stores", "PostgresStore"),
     "langgraph.store.sqlite.base": _at("actorgraph.stores", "SqliteStore"),
     "langgraph.graph": _at(f"{_PARTS}.deprecated_graphs", "MessageGraph"),
-    "langgraph.graph.message": _at(f"{_PARTS}.deprecated_graphs", "MessageGraph"),
+    "langgraph.graph.message": _at(f"{_PARTS}.deprecated_graphs", "MessageGraph")
+    | _at(f"{_PARTS}.graph_names", "Messages"),
+    "langgraph.graph.state": _at(f"{_PARTS}.graph_names", "StateNode"),
     "langgraph.pregel": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
     "langgraph.pregel.main": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
     "langgraph.pregel.protocol": _at("actorgraph.api.graph.setup", "PregelProtocol=CompiledBase"),
@@ -148,7 +231,9 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
         f"{_PARTS}.agents",
         "Prompt StateSchema StateSchemaType StructuredResponse StructuredResponseSchema",
     ),
-    "langgraph.runtime": _at(f"{_PARTS}.managed", "BaseUser"),
+    "langgraph.runtime": _at(f"{_PARTS}.managed", "BaseUser")
+    | _at(f"{_PARTS}.config_keys", "CONF CONFIG_KEY_RUNTIME")
+    | _at(f"{_PARTS}.graph_names", "DEFAULT_RUNTIME"),
     "langgraph.types": _at(f"{_PARTS}.checkpoint_functions", "ensure_valid_checkpointer"),
     "langgraph.typing": _TYPING,
     "langgraph.version": _at(f"{_PARTS}.versions", "__version__"),
@@ -173,14 +258,6 @@ ABSENT: Final[Mapping[str, str]] = {
     "langgraph.callbacks.GraphLifecycleStatus": "compare with the text itself",
     "langgraph.callbacks.get_async_graph_callback_manager_for_config": _LOOP,
     "langgraph.callbacks.get_sync_graph_callback_manager_for_config": _LOOP,
-    "langgraph.cache.base.ValueT": _TYPE_VARIABLE,
-    "langgraph.checkpoint.base.V": _TYPE_VARIABLE,
-    "langgraph.checkpoint.base.DeltaChannelHistory": _SAVER,
-    "langgraph.checkpoint.base.writes_sort_key": _SAVER,
-    "langgraph.checkpoint.base.get_checkpoint_metadata": _SAVER,
-    "langgraph.checkpoint.base.get_serializable_checkpoint_metadata": _SAVER,
-    "langgraph.checkpoint.base.id.UUID": "import it from uuid",
-    "langgraph.checkpoint.conformance": "check a saver with actorgraph.testing.check_saver",
     "langgraph.checkpoint.postgres.Conn": _SAVER,
     "langgraph.checkpoint.postgres.aio.Conn": _SAVER,
     "langgraph.checkpoint.postgres.BasePostgresSaver": "use PostgresSaver",
@@ -188,15 +265,9 @@ ABSENT: Final[Mapping[str, str]] = {
     "langgraph.checkpoint.postgres.ShallowPostgresSaver": _SHALLOW,
     "langgraph.checkpoint.postgres.aio.AsyncShallowPostgresSaver": _SHALLOW,
     "langgraph.checkpoint.postgres.shallow": _SHALLOW,
-    "langgraph.checkpoint.serde.base.UntypedSerializerProtocol": "use SerializerProtocol",
-    "langgraph.checkpoint.serde.base.SerializerCompat": "use SerializerProtocol",
-    "langgraph.checkpoint.serde.base.maybe_add_typed_methods": "use SerializerProtocol",
     "langgraph.checkpoint.serde.event_hooks.emit_serde_event": "the codec emits them itself",
-    "langgraph.checkpoint.serde.jsonplus.InvalidModuleError": "catch UnknownTypeError",
-    "langgraph.checkpoint.serde.types": _SAVER,
     "langgraph.checkpoint.sqlite.aio.T": _TYPE_VARIABLE,
     "langgraph.checkpoint.sqlite.utils": _SAVER,
-    "langgraph.constants.TASKS": _LOOP,
     "langgraph.constants.CONFIG_KEY_CHECKPOINTER": _LOOP,
     "langgraph.errors.TaskNotFound": "LangGraph's server raises it; here it is RunNotFoundError",
     "langgraph.prebuilt.tool_node.StateT": _TYPE_VARIABLE,
@@ -206,7 +277,6 @@ ABSENT: Final[Mapping[str, str]] = {
     "langgraph.pregel.types.PregelExecutableTask": _LOOP,
     "langgraph.types.PregelExecutableTask": _LOOP,
     "langgraph.types.CheckpointTask": _LOOP,
-    "langgraph.store.base.validate_op_namespace": "the stores here check namespaces themselves",
     "langgraph.store.base.batch.F": _TYPE_VARIABLE,
     "langgraph.store.postgres.PoolConfig": "pass a psycopg pool, or a URL",
     "langgraph.store.postgres.base": _SETTINGS,

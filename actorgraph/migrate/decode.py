@@ -112,7 +112,7 @@ class Decoder:
                 case "msgpack":
                     return self._restore(_unpacked(data), path)
                 case "json":
-                    return self._restore_json(json.loads(data.decode()), path)
+                    return self.revive(json.loads(data.decode()), path)
                 case _:
                     return self._note(path, f"it has the form {form!r}")
         except RecursionError:
@@ -179,15 +179,15 @@ class Decoder:
             self._note(path, f"a {name} has {', '.join(lost)}; install langchain-core to keep it")
         return kind(**{k: v for k, v in fields.items() if k in names})
 
-    def _restore_json(self, value: Any, path: str) -> Any:
+    def revive(self, value: Any, path: str) -> Any:
         """Replace the constructors in a value of the older form, JSON, by their objects."""
         if isinstance(value, list):
             items = cast("list[Any]", value)
-            return [self._restore_json(item, f"{path}[{i}]") for i, item in enumerate(items)]
+            return [self.revive(item, f"{path}[{i}]") for i, item in enumerate(items)]
         if not isinstance(value, dict):
             return value
         pairs = cast("dict[str, Any]", value)
-        made = {key: self._restore_json(item, f"{path}[{key!r}]") for key, item in pairs.items()}
+        made = {key: self.revive(item, f"{path}[{key!r}]") for key, item in pairs.items()}
         if made.get("type") != "constructor" or made.get("lc") not in (1, 2):
             return made
         given = made.get("kwargs") or made.get("args") or []

@@ -25,6 +25,12 @@ def langgraph_module(name: str) -> Any:
     return None if getattr(module, "is_compat_module", False) else module
 
 
+def layer_module(name: str) -> Any:
+    """Return a module by which `actorgraph.compat` answers, if the program has imported it."""
+    module = sys.modules.get(name)
+    return module if getattr(module, "is_compat_module", False) else None
+
+
 def from_langgraph(thing: Any) -> Any:
     """Convert a Command, Send, Interrupt, Overwrite or policy of LangGraph's, also in a list.
 

@@ -148,8 +148,8 @@ def test_a_program_prints_the_same_over_the_layer_and_natively(program):
     assert ours == theirs
 
 
-OTHER_NAMES = {"Pregel", "PregelProtocol", "JsonPlusSerializer"}
-"""Base classes of compiled graphs, which programs only check against; the library's own Codec."""
+OTHER_NAMES = {"Pregel", "PregelProtocol", "PregelNode", "StateNodeSpec"}
+"""Classes of graphs and nodes, which programs only check against."""
 
 
 def test_classes_have_the_names_that_programs_import():

@@ -5,15 +5,17 @@ see `savers/foreign`.
 """
 
 import datetime as dt
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
+from copy import copy
+from functools import partial
+from typing import Any, Generic, Self, TypeVar
 from uuid import UUID
 
 import anyio.to_thread
 
 from actorgraph.api.pages import Pages
 from actorgraph.codec import Codec
-from actorgraph.codec.serializers import SerializerProtocol
+from actorgraph.codec.serializers import Named, SerializerProtocol, classes_named
 from actorgraph.errors import EmptyChannelError
 from actorgraph.runtime.clock import IDS
 from actorgraph.values.checkpoint import (
@@ -24,6 +26,7 @@ from actorgraph.values.checkpoint import (
 )
 from actorgraph.values.configs import Config
 from actorgraph.values.constants import CHECKPOINT_FORMAT
+from actorgraph.values.from_langgraph import layer_module
 
 V = TypeVar("V", int, float, str)
 
@@ -35,11 +38,14 @@ class BaseCheckpointSaver(Generic[V]):
     calls blocking methods in a worker thread; implement the async ones to avoid that.
 
     Args:
-        serde: serializes values, for methods that need bytes; default a `Codec`.
+        serde: serializes values, for methods that need bytes; default that of the class, a `Codec`.
     """
 
+    serde: SerializerProtocol = Codec()
+
     def __init__(self, *, serde: SerializerProtocol | None = None) -> None:
-        self.serde: SerializerProtocol = serde or Codec()
+        own = type(self).serde is not BaseCheckpointSaver.serde
+        self.serde = serde or (self.serde if own else _default_serializer())
 
     @property
     def config_specs(self) -> list[Any]:
@@ -165,6 +171,64 @@ class BaseCheckpointSaver(Generic[V]):
         """Run `delete_thread` in a worker thread."""
         await anyio.to_thread.run_sync(self.delete_thread, thread_id)
 
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Run `delete_for_runs` in a worker thread."""
+        await anyio.to_thread.run_sync(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Run `copy_thread` in a worker thread."""
+        await anyio.to_thread.run_sync(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Run `prune` in a worker thread."""
+        await anyio.to_thread.run_sync(partial(self.prune, thread_ids, strategy=strategy))
+
+    def get_delta_channel_history(
+        self, *, config: Config, channels: Sequence[str]
+    ) -> Mapping[str, Any]:
+        """Return what DeltaChannels are folded from, above the addressed checkpoint.
+
+        Returns: channel -> {"writes": its writes as (task id, channel, value), oldest first;
+            "seed": the nearest stored value, absent if no ancestor has one}.
+        """
+        walk = _history(config, channels)
+        try:
+            place = next(walk)
+            while True:
+                place = walk.send(self.get_tuple(place))
+        except StopIteration as end:
+            return end.value
+
+    async def aget_delta_channel_history(
+        self, *, config: Config, channels: Sequence[str]
+    ) -> Mapping[str, Any]:
+        """`get_delta_channel_history` by `aget_tuple`."""
+        walk = _history(config, channels)
+        try:
+            place = next(walk)
+            while True:
+                place = walk.send(await self.aget_tuple(place))
+        except StopIteration as end:
+            return end.value
+
+    def with_allowlist(self, extra_allowlist: Named) -> Self:
+        """Return a copy of the saver whose serializer stores and reads more classes.
+
+        Args:
+            extra_allowlist: classes, or (module, name) of them. A serializer without an
+                allow-list stays as it is.
+        """
+        serde: Any = self.serde
+        if isinstance(serde, Codec):
+            serde = serde.with_types(classes_named(extra_allowlist))
+        elif hasattr(serde, "with_msgpack_allowlist"):
+            serde = serde.with_msgpack_allowlist(extra_allowlist)
+        if serde is self.serde:
+            return self
+        made = copy(self)
+        made.serde = serde
+        return made
+
     def get_next_version(self, current: V | None, channel: None = None) -> Any:
         """Return the version after this one; the first is 1.
 
@@ -173,6 +237,34 @@ class BaseCheckpointSaver(Generic[V]):
         if isinstance(current, str):
             raise NotImplementedError
         return 1 if current is None else current + 1
+
+
+def _default_serializer() -> SerializerProtocol:
+    """Return a serializer for one saver; over `actorgraph.compat` one that reads LangGraph's."""
+    module = layer_module("langgraph.checkpoint.base")
+    return Codec() if module is None else module.JsonPlusSerializer()
+
+
+def _history(
+    config: Config, channels: Sequence[str]
+) -> Generator[Config, CheckpointTuple | None, Mapping[str, Any]]:
+    """Walk up from a checkpoint: yields the config of each to read, and takes the tuples."""
+    writes: dict[str, list[Any]] = {channel: [] for channel in channels}
+    seeds: dict[str, Any] = {}
+    found = (yield config) if channels else None
+    while found is not None and found.parent_config and len(seeds) < len(writes):
+        found = yield found.parent_config
+        if found is None:
+            break
+        for write in reversed(found.pending_writes or ()):
+            if write[1] in writes and write[1] not in seeds:
+                writes[write[1]].append(write)
+        values = found.checkpoint["channel_values"]
+        seeds |= {c: values[c] for c in writes if c in values and c not in seeds}
+    return {
+        channel: {"writes": own[::-1], **({"seed": seeds[channel]} if channel in seeds else {})}
+        for channel, own in writes.items()
+    }
 
 
 def empty_checkpoint() -> Checkpoint:

@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakSet
 
 from actorgraph.api.savers.hosted import RUN_METHODS, HostedSaver, replaced_in_runs
+from actorgraph.codec import Codec
 from actorgraph.errors import ForeignSaverWarning, GraphBuildError
 from actorgraph.errors.overrides import overrides_sync
 from actorgraph.savers.foreign.methods import missing_methods
@@ -54,10 +55,15 @@ class ForeignSaver(HostedSaver, ForeignBackend):
             warnings.warn(_limited(type(saver)), ForeignSaverWarning, stacklevel=6)
 
     def learn(self, types: Iterable[type]) -> None:
-        """Register a graph's types with the codec of an adapted saver of actorgraph."""
-        if isinstance(self.saver, HostedSaver):
-            saver: Any = self.saver
+        """Let the serializer of the adapted saver store and read a graph's types, if it is ours."""
+        saver: Any = self.saver
+        serde: Any = None if isinstance(saver, HostedSaver) else getattr(saver, "serde", None)
+        if isinstance(saver, HostedSaver):
             saver.codec = saver.codec.with_types(types)
+        elif isinstance(serde, Codec):
+            saver.serde = serde.with_types(types)
+        elif hasattr(serde, "learn"):  # of the layer; the saver's parts may have it, too
+            serde.learn(types)
 
     def __repr__(self) -> str:
         return f"ForeignSaver({self.saver!r})"

@@ -19,6 +19,7 @@ from actorgraph.api.savers.checkpoint_methods import CheckpointMethods
 from actorgraph.api.savers.maintenance import MaintenanceMethods
 from actorgraph.api.savers.thread_methods import ThreadMethods
 from actorgraph.codec import Codec
+from actorgraph.codec.serializers import Named, classes_named
 from actorgraph.errors import GraphBuildError, RunningLoopError
 from actorgraph.errors.excerpts import address_text
 from actorgraph.errors.overrides import is_own_class, overridden_methods, overrides_sync
@@ -151,6 +152,19 @@ class HostedSaver(CheckpointMethods, ThreadMethods, MaintenanceMethods):
     def serde(self) -> Codec:
         """The codec, under LangGraph's name: it has `dumps_typed` and `loads_typed`."""
         return cast("Any", self).codec
+
+    def with_allowlist(self, extra_allowlist: Named) -> Self:
+        """Let the codec store and read more classes, and return this saver.
+
+        Args:
+            extra_allowlist: classes, or (module, name) of them; those of a graph's state are let
+                in by `compile`.
+        Raises:
+            InvalidConfigError: one doesn't exist.
+        """
+        own: Any = self
+        own.codec = own.codec.with_types(classes_named(extra_allowlist))
+        return self
 
     def statistics(self) -> PersistenceStatistics:
         """Return the statistics of the saver's persistence actor."""

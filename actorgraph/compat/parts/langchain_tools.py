@@ -49,6 +49,16 @@ class LangChainToolNode(ToolNode):
     def __init__(self, tools: Sequence[Any], **options: Any) -> None:
         super().__init__([_langchain_tool(tool) for tool in tools], **options)
 
+    @property
+    def _tools_by_name(self) -> dict[str, Any]:
+        """The tools, as packages' tests look at them."""
+        return self.tools_by_name
+
+    @property
+    def _handle_tool_errors(self) -> Any:
+        """The setting `handle_tool_errors`, as packages' tests look at it."""
+        return self._handling
+
 
 # Texts and reprs have the name that the program has imported.
 LangChainToolNode.__name__ = LangChainToolNode.__qualname__ = "ToolNode"
