@@ -25,6 +25,10 @@ class UnreachableNodeWarning(ActorGraphWarning):
     """No edge leads to a node."""
 
 
+class NothingToRunWarning(ActorGraphWarning):
+    """An update of a thread's state has left it without a task, so that a run ends at once."""
+
+
 class SwallowedInterruptWarning(ActorGraphWarning):
     """A node called `interrupt()` and then returned as if it had not."""
 

@@ -15,6 +15,10 @@ reserved names are operations of their own:
 Without an `as_node` the author is the node of the task that a `task_id` names, else the node that
 wrote last, if exactly one did; else the update has none, and pending tasks stay due.
 
+A node that routes by `Command(goto=)` or `Send` has no edges that could decide again. An update
+as the node that wrote last keeps where it went, unless the values bring a route of their own. One
+that leaves nothing to run, although its node leads on or tasks were pending, is reported.
+
 fork_state copies one checkpoint to another thread, as its root. The copy has every cell, so it
 depends on nothing of its origin; it has no parent and no pending writes: due tasks are due again,
 under new ids.
@@ -45,10 +49,18 @@ from actorgraph.superstep.results import updates_in, writes_and_dropped
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import new_checkpoint, result_entry, save
 from actorgraph.superstep.task_failures import with_handlers
-from actorgraph.superstep.tasks import due_tasks, in_path_order
+from actorgraph.superstep.tasks import due_tasks, edge_to, in_path_order
 from actorgraph.values.checkpoint import Restored
-from actorgraph.values.commands import StateUpdate
-from actorgraph.values.constants import END, INPUT, INTERRUPT, START
+from actorgraph.values.commands import Command, Send, StateUpdate
+from actorgraph.values.constants import (
+    BRANCH_TO,
+    END,
+    INPUT,
+    INTERRUPT,
+    PUSH,
+    START,
+    TASKS,
+)
 from actorgraph.values.ids import TaskId, as_bytes, task_id
 from actorgraph.values.run import (
     ClaimIntent,
@@ -147,16 +159,19 @@ def _node_of(state: RunState, as_node: str | None, task: TaskId | None) -> NodeP
             return plan.nodes[due.name]
     if len(plan.nodes) == 1:  # an entrypoint: a graph declared by its channels, without a START
         return next(iter(plan.nodes.values()))
-    return _last_updater(plan, state) if state.versions else plan.start
+    return last_updater(state) if state.versions else plan.start
 
 
-def _last_updater(plan: Plan, state: RunState) -> NodePlan | None:
+def last_updater(state: RunState) -> NodePlan | None:
+    """Find the node that wrote last; None if there were several, or a caller's Command did."""
+    plan = state.plan
     newest: dict[str, Any] = {}
     for name, seen in state.seen.items():
         if name in plan.nodes and seen:
             newest[name] = max(seen.values())
     if not newest:
-        return plan.start
+        due = due_tasks(state, None)
+        return plan.start if not due or any(task.name == START for task in due) else None
     top = max(newest.values())
     last = [name for name, version in newest.items() if version == top]
     return plan.nodes[last[0]] if len(last) == 1 and last[0] != START else None
@@ -189,6 +204,52 @@ def update_writes(plan: Plan, node: NodePlan | None, values: Any) -> list[Write]
         what = _of_the_update(node, dropped[0])
         raise InvalidUpdateError(what, do="update known keys only; nothing was written")
     return writes
+
+
+def kept_routes(state: RunState, update: NodeUpdate) -> list[Write]:
+    """Make the writes that keep the targets to which an update's author has gone by itself.
+
+    Those of its edges are left out: its edges decide anew, and so are all targets that one of its
+    routers might have chosen.
+
+    Args:
+        state: before the update.
+    """
+    node, plan = update.node, state.plan
+    if node is None or node is not last_updater(state) or has_route(plan, update):
+        return []
+    edges = {channel for channel, _ in node.targets}
+    for branch in node.branches:
+        if branch.ends is None:
+            return []
+        edges.update(edge_to(str(end)) for end in branch.ends.values())
+    due = [task for task in due_tasks(state, None) if task.path[0] != PUSH]
+    led = {channel for task in due for channel in task.triggers if channel.startswith(BRANCH_TO)}
+    sends = () if node.branches else state.values.get(TASKS, ())
+    return [*((channel, None) for channel in sorted(led - edges)), *((TASKS, s) for s in sends)]
+
+
+def has_route(plan: Plan, update: NodeUpdate) -> bool:
+    """Whether the values of an update say themselves where to go, be it to the end."""
+    if plan.bare_state and not isinstance(update.values, (Command, Send)):
+        return False
+    parts = update.values if isinstance(update.values, (list, tuple)) else (update.values,)
+    return any(isinstance(p, Send) or (isinstance(p, Command) and bool(p.goto)) for p in parts)
+
+
+def leaves_nothing(state: RunState, update: NodeUpdate, pending: Sequence[Task]) -> bool:
+    """Whether an update has ended the thread where its caller can't have meant it.
+
+    Args:
+        state: after the update.
+        pending: the tasks that were due before it.
+    """
+    node = update.node
+    if node is None or node.branches or has_route(state.plan, update) or due_tasks(state, None):
+        return False
+    if any(end != END for end in node.ends):
+        return bool(pending) or not update.inferred
+    return bool(pending) and all(task.name != node.name for task in pending)
 
 
 def _of_the_update(node: NodePlan, sentence: str) -> str:
@@ -265,6 +326,8 @@ class Updating:
         self._head = state.head
         self._ledger: list[LedgerEntry] = []
         self._points: list[NewCheckpoint] = []
+        self.stranded: NodePlan | None = None
+        """The author of the last superstep, if its update leaves nothing to run."""
 
     def clear(self) -> None:
         """Fold in the tasks that have finished and drop the others."""
@@ -301,7 +364,9 @@ class Updating:
         Raises:
             InvalidUpdateError: a channel refuses them.
         """
-        prepared = self._prepared()
+        before = due_tasks(self.state, None)
+        prepared = self._prepared(before)
+        updates = [(update, [*made, *kept_routes(self.state, update)]) for update, made in updates]
         ran: list[TaskWrites] = []
         for place, (update, writes) in enumerate(updates):
             if update.node is None:
@@ -319,11 +384,13 @@ class Updating:
             as_node=names[0] if len(names) == 1 else names,
             as_node_inferred=updates[0][0].inferred,
         )
+        ends = [update for update, _ in updates if leaves_nothing(self.state, update, before)]
+        self.stranded = ends[0].node if ends else None
 
-    def _prepared(self) -> dict[str, list[Task]]:
+    def _prepared(self, due: Sequence[Task]) -> dict[str, list[Task]]:
         """The tasks that are due and have not finished, by node."""
         found: dict[str, list[Task]] = {}
-        for task in due_tasks(self.state, None):
+        for task in due:
             attempt = self._known.get(task.id)
             if attempt is None or attempt.writes is None:
                 found.setdefault(task.name, []).append(task)

@@ -4,6 +4,7 @@ An update loads the checkpoint, runs the conditional edges of its node, folds th
 commits once. A fork copies a checkpoint, maybe to another saver.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,12 @@ from actorgraph.api.graph.setup import AddressedGraph
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.records import encode_names
-from actorgraph.errors import CheckpointNotFoundError, ConflictError, InvalidUpdateError
+from actorgraph.errors import (
+    CheckpointNotFoundError,
+    ConflictError,
+    InvalidUpdateError,
+    NothingToRunWarning,
+)
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.run.launch import Address
 from actorgraph.runtime.run.start import LoadedThread, load
@@ -84,8 +90,20 @@ async def write_updates(at: AddressedGraph, given: Any, author: UpdateAuthor) ->
         await _superstep(work, updates, restored, f"{as_text(run)}:{number}", author)
     handoff = _handoff(at, found, run)
     await at.host.writer.store(handoff.commit(work.save()))
+    if work.stranded is not None:
+        _warn_of_end(work.stranded.name, at.address.thread_id)
     place, above = at.address, state.policy.metadata.get("parents", {})
     return address_config(place.thread_id, place.namespace, state.checkpoint, above) or {}
+
+
+def _warn_of_end(node: str, thread_id: str) -> None:
+    warnings.warn(
+        f"the update as node {node!r} leaves thread {thread_id!r} with nothing to run: no edge "
+        "leads on from there, and the values name no target"
+        "\n  Do this: update with Command(update=values, goto=...), goto=END to end it",
+        NothingToRunWarning,
+        stacklevel=2,
+    )
 
 
 def _state_at(at: AddressedGraph, restored: Restored | None) -> RunState:
