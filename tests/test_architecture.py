@@ -235,6 +235,7 @@ class TestDependencies:
         extras = re.findall(r"\w+", PROJECT["optional-dependencies"]["all"][0].partition("[")[2])
         known |= required(*extras)
         names = {IMPORTED_AS.get(name, name) for name in known} | sys.stdlib_module_names
+        names |= {"annotationlib"}  # of the standard library since 3.14
         texts = {path: path.read_text("utf-8") for path in (ROOT / "actorgraph").rglob("*.py")}
         foreign = {
             f"{name} in {path.relative_to(ROOT)}"

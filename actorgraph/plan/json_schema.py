@@ -7,11 +7,12 @@ pydantic if msgspec can't and the program has imported it, and by `{}` ("anythin
 import dataclasses
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any, cast, get_args, get_origin
+from typing import Any, cast
 
 import msgspec
 
-from actorgraph.plan.schema import is_schema, is_typed_dict, read_schema
+from actorgraph.plan.annotation_forms import class_of, form_of, is_typed_dict
+from actorgraph.plan.schema import is_schema, read_schema
 
 _REFS = "#/$defs/{name}"
 _PYDANTIC_REFS = "#/$defs/{model}"
@@ -44,7 +45,7 @@ def channels_schema(types: Mapping[str, Any], *, title: str) -> dict[str, Any]:
 
 def _object(source: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     schema = read_schema(source)
-    required, defaults = _required(source, schema.keys)
+    required, defaults = _required(class_of(source), schema.keys)
     properties: dict[str, Any] = {}
     for key, channel in schema.channels.items():
         properties[key] = _key(key, channel.typ, definitions)
@@ -94,8 +95,7 @@ def _made(factory: Any) -> Any:
 
 def described_type(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     """Make the JSON schema of one key's type; adds the classes that it names to `definitions`."""
-    while get_origin(annotation) is Annotated:
-        annotation = get_args(annotation)[0]
+    annotation = form_of(annotation).typ
     try:
         (found,), named = msgspec.json.schema_components([annotation], ref_template=_REFS)
     except Exception:  # noqa: BLE001 - it may be any object at all

@@ -17,6 +17,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from actorgraph.plan.annotation_forms import is_typed_dict
 from actorgraph.plan.quick_values import (
     ANY,
     NOTHING,
@@ -37,7 +38,6 @@ from actorgraph.plan.quick_values import (
     is_written,
     static_attribute,
 )
-from actorgraph.plan.schema import is_typed_dict
 
 
 @dataclasses.dataclass(frozen=True)

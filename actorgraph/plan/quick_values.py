@@ -24,7 +24,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from actorgraph.plan.schema import is_typed_dict
+from actorgraph.plan.annotation_forms import is_typed_dict
 
 _ELEMENTS_MAX = 1000
 """Elements of a global container that are looked at."""

@@ -14,24 +14,22 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import (
-    Annotated,
-    Any,
-    NotRequired,
-    Required,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Annotated, Any, NewType, cast, get_origin
 
 from actorgraph.channels import BaseChannel, BinaryOperatorAggregate, Channel, LastValue
 from actorgraph.channels.langgraph_channels import reducer_from_langgraph, rule_from_langgraph
 from actorgraph.channels.stateful import as_rule
 from actorgraph.errors import GraphBuildError, SchemaError, did_you_mean
 from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
+from actorgraph.plan.annotation_forms import (
+    Unknown,
+    class_of,
+    form_of,
+    is_typed_dict,
+    unknown_in,
+    walked,
+)
+from actorgraph.plan.annotations import class_annotations, has_annotations, signature_of
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START
 from actorgraph.values.from_langgraph import langgraph_module
 
@@ -98,22 +96,14 @@ class Schema:
         return (*self.channels, *self.managed)
 
 
-def is_typed_dict(candidate: object) -> bool:
-    """Whether a class is a TypedDict of `typing` or of `typing_extensions`."""
-    return is_typeddict(candidate) or (
-        isinstance(candidate, type)
-        and issubclass(candidate, dict)
-        and hasattr(candidate, "__required_keys__")
-    )
-
-
 def is_schema(candidate: object) -> bool:
-    """Whether a class has annotated keys of which channels can be made."""
-    return isinstance(candidate, type) and (
-        is_typed_dict(candidate)
-        or dataclasses.is_dataclass(candidate)
-        or hasattr(candidate, "model_fields")
-        or hasattr(candidate, "__struct_fields__")
+    """Whether a class has annotated keys of which channels can be made; also as `State[int]`."""
+    kind = class_of(candidate)
+    return isinstance(kind, type) and (
+        is_typed_dict(kind)
+        or dataclasses.is_dataclass(kind)
+        or hasattr(kind, "model_fields")
+        or hasattr(kind, "__struct_fields__")
     )
 
 
@@ -124,8 +114,10 @@ def read_schema(source: Any) -> Schema:
         SchemaError: an annotation can't be resolved, a key's name is reserved, a reducer doesn't
             take exactly two positional arguments, or the source is not a schema or type.
     """
-    if not is_schema(source):
-        _check_bare(source)
+    if is_schema(typ := form_of(source).typ):
+        source = typ
+    else:
+        _check_bare(source, typ)
         return Schema(source, {ROOT: channel_of(ROOT, source)}, None)
     hints = _hints(source)
     if not hints:
@@ -138,15 +130,14 @@ def read_schema(source: Any) -> Schema:
     for key in hints:
         check_channel_name(key)
     channels = {k: channel_of(k, hint) for k, hint in hints.items() if k not in managed}
-    return Schema(source, channels, None if is_typed_dict(source) else source, managed)
+    kind = class_of(source)
+    return Schema(source, channels, None if is_typed_dict(kind) else kind, managed)
 
 
 def _managed_kind(annotation: Any) -> type[Managed] | None:
     """Return the rule of a managed value; None for a channel."""
-    annotation = _unwrap(annotation)
-    if get_origin(annotation) is not Annotated:
-        return None
-    marks = [_our_manager(e) for e in get_args(annotation)[1:] if isinstance(e, type)]
+    extras = form_of(annotation).extras
+    marks = [_our_manager(extra) for extra in extras if isinstance(extra, type)]
     kinds = [mark for mark in marks if issubclass(mark, Managed)]
     return kinds[-1] if kinds else None
 
@@ -185,24 +176,19 @@ def refuse_managed(schema: Schema, what: str) -> Schema:
     return schema
 
 
-def _check_bare(source: Any) -> None:
+def _check_bare(source: Any, typ: Any) -> None:
     """Refuse a source that is neither a schema nor a type for a graph over one value."""
-    kind = isinstance(source, type)
+    kind = isinstance(typ, type)
     if not (
-        kind
-        or get_origin(source) is not None
-        or source is Any
-        or isinstance(source, (Channel, BaseChannel))
+        kind or get_origin(typ) is not None or typ is Any or isinstance(typ, (Channel, BaseChannel))
     ):
         raise SchemaError(
             f"Expected a state schema, got {source!r}, which is a value and not a type",
             do="pass a TypedDict, dataclass, pydantic model or msgspec.Struct",
         )
-    # Python 3.14 has the function that makes the annotations instead.
-    names = ("__annotations__", "__annotate_func__")
-    if kind and source.__module__ != "builtins" and any(map(vars(source).get, names)):
+    if kind and typ.__module__ != "builtins" and has_annotations(cast("type", typ)):
         raise SchemaError(
-            f"schema {source.__name__} is a plain class, which does not take its keys as arguments",
+            f"schema {typ.__name__} is a plain class, which does not take its keys as arguments",
             do="make it a TypedDict, or decorate it with @dataclass",
         )
 
@@ -215,31 +201,51 @@ def channel_of(key: str, annotation: Any) -> Channel[Any]:
     """
     if key in RESERVED_CHANNELS or key == START or key.startswith((BRANCH_TO, "join:")):
         raise SchemaError(f"state key {key!r} is reserved", do="choose another name for the key")
-    annotation = _unwrap(annotation)
-    rule = None if isinstance(annotation, type) else _rule(annotation, None, key)
-    if rule is not None:
+    form = form_of(annotation)
+    found: list[tuple[Any, Channel[Any]]] = []
+    for part in (form.typ, *form.extras):
+        rule = _type_rule(part, key) if part is form.typ else _extra_rule(part, form.typ, key)
+        if rule is not None and not any(part == other for other, _ in found):
+            found.append((part, rule))
+    if len(found) > 1:
+        names = " and ".join(_name_of(part) for part, _ in found)
+        raise SchemaError(
+            f"state key {key!r} has more than one rule: {names}",
+            do="keep one: a key has one reducer or one channel, anywhere in its Annotated",
+        )
+    return found[0][1] if found else LastValue(form.typ)
+
+
+def _type_rule(typ: Any, key: str) -> Channel[Any] | None:
+    """Make the rule of a key that is annotated with a channel instead of a type."""
+    return None if isinstance(typ, type) else _rule(typ, None, key)
+
+
+def _extra_rule(extra: Any, typ: Any, key: str) -> Channel[Any] | None:
+    """Make the rule of something in Annotated: a channel, or a function that folds writes.
+
+    A class that isn't a channel, and an object that can't be called, are for other readers of
+    the annotation: pydantic's validators and fields, units, descriptions.
+
+    Raises:
+        SchemaError: it can be called, but not as a reducer.
+    """
+    kind = get_origin(extra)  # a channel with its argument, such as Topic[str]
+    extra = kind if isinstance(kind, type) else extra
+    rule = _rule(extra, typ, key)
+    if rule is not None or not callable(extra) or isinstance(extra, (type, NewType, Unknown)):
         return rule
-    if get_origin(annotation) is Annotated:
-        typ, *extras = get_args(annotation)
-        return _annotated(key, _unwrap(typ), extras) or LastValue(typ)
-    return LastValue(annotation)
-
-
-def _annotated(key: str, typ: Any, extras: list[Any]) -> Channel[Any] | None:
-    for extra in extras:
-        rule = _rule(extra, typ, key)
-        if rule is not None:
-            return rule
-    last = extras[-1]
-    if not callable(last) or isinstance(last, type):
-        return None
-    if _positional_count(last) != 2:
+    if _positional_count(extra) != 2:
         raise SchemaError(
             f"Invalid reducer signature. Expected (a, b) -> c for key {key!r}, "
-            f"got {getattr(last, '__name__', last)!r}",
+            f"got {_name_of(extra)!r}",
             do="use a function of exactly two positional arguments: the value and one write",
         )
-    return BinaryOperatorAggregate(typ, reducer_from_langgraph(last))
+    return BinaryOperatorAggregate(typ, reducer_from_langgraph(extra))
+
+
+def _name_of(part: Any) -> str:
+    return str(getattr(part, "__name__", part))
 
 
 def _rule(candidate: Any, typ: Any, key: str) -> Channel[Any] | None:
@@ -256,7 +262,7 @@ def _positional_count(function: Callable[..., Any]) -> int:
 
 def _count(function: Callable[..., Any]) -> int:
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = signature_of(function).parameters.values()
     except (TypeError, ValueError):
         return 2  # a builtin without a signature, such as operator.add on older builds
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
@@ -269,23 +275,30 @@ def _count(function: Callable[..., Any]) -> int:
 _count_once = functools.lru_cache(maxsize=32)(_count)
 
 
-def _unwrap(annotation: Any) -> Any:
-    while get_origin(annotation) in (Required, NotRequired):
-        annotation = get_args(annotation)[0]
-    return annotation
-
-
 def _hints(source: Any) -> dict[str, Any]:
-    try:
-        hints = get_type_hints(source, include_extras=True)
-    except NameError as error:
-        raise SchemaError(
-            f"schema {source.__name__} has an annotation that can't be resolved: {error}",
-            do="define the type at module level, or import it at run time",
-        ) from error
-    fields = getattr(source, "model_fields", None) or getattr(source, "__struct_fields__", None)
-    if dataclasses.is_dataclass(source):
-        fields = [f.name for f in dataclasses.fields(source)]
+    """Return key -> annotation of a schema.
+
+    Raises:
+        SchemaError: one of them can't be resolved.
+    """
+    found = _keys(source)
+    for key, hint in found.items():
+        if (unknown := unknown_in(hint)) is not None:
+            raise SchemaError(
+                f"key {key!r} of schema {source.__name__} has an annotation that can't be "
+                f"resolved: {unknown.why}",
+                do=f"import {unknown} at run time, not for type checkers only, or define it at "
+                "module level",
+            )
+    return found
+
+
+def _keys(source: Any) -> dict[str, Any]:
+    """Return key -> annotation, with an Unknown for each name that can't be resolved."""
+    hints, kind = class_annotations(source), class_of(source)
+    fields = getattr(kind, "model_fields", None) or getattr(kind, "__struct_fields__", None)
+    if dataclasses.is_dataclass(kind):
+        fields = [f.name for f in dataclasses.fields(kind)]
     if fields is not None:
         return {key: hints[key] for key in fields if key in hints}
     return hints
@@ -344,10 +357,11 @@ def stored_types(schemas: list[Schema]) -> tuple[type, ...]:
     """Collect the classes in the annotations: the codec may store and load those of data."""
     found: dict[type, None] = {}
     for schema in schemas:
-        for candidate in _walk(schema.source, set()):
+        seen = set[Any]()
+        for candidate in _walk(schema.source, seen):
             found[candidate] = None  # an input may be an object of the schema itself
         for channel in schema.channels.values():
-            for candidate in _walk(channel.typ, set()):
+            for candidate in _walk(channel.typ, seen):
                 found[candidate] = None
     return tuple(found)
 
@@ -361,25 +375,17 @@ _NO_DATA = frozenset({"builtins", "typing", "types", "abc", "collections.abc"})
 """Modules whose classes declare no type of a stored value."""
 
 
-def _walk(annotation: Any, seen: set[int]) -> Iterator[type]:
-    if id(annotation) in seen or isinstance(annotation, TypeVar):
-        return
-    seen.add(id(annotation))
-    if get_origin(annotation) in (Union, types.UnionType, Annotated) or get_args(annotation):
-        for argument in (get_origin(annotation), *get_args(annotation)):
-            yield from _walk(argument, seen)
-    elif isinstance(annotation, type):
-        if not is_schema(annotation):
-            if annotation.__module__ not in _NO_DATA:
-                yield annotation
+def _walk(annotation: Any, seen: set[Any]) -> Iterator[type]:
+    for part in walked(annotation, seen):
+        if not isinstance(part, type):
+            continue
+        if not is_schema(part):
+            if part.__module__ not in _NO_DATA:
+                yield part
         else:
-            if not is_typed_dict(annotation):
-                yield annotation
-            try:
-                hints = _hints(annotation)
-            except SchemaError:
-                return
-            for hint in hints.values():
+            if not is_typed_dict(part):
+                yield part
+            for hint in _keys(part).values():
                 yield from _walk(hint, seen)
 
 
