@@ -60,6 +60,7 @@ ROOMS = {
         # An older path of `actorgraph.systems`.
         {"system_metrics"},
     ],
+    "superstep": [{""}, {"changes"}],
     "savers": [{""}, {"foreign", "sqlite"}, {"memory", "postgres"}, {"jsonl"}],
     "storage": [{""}, {"sqlite", "postgres"}],
     "web": [{"jobs"}, {"requests"}, {"wire"}, {""}],

@@ -16,9 +16,11 @@ import msgspec
 
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
+from actorgraph.codec.conversions import noted
 from actorgraph.codec.encryption import NOWHERE, Place, input_of, items_at, value_at, writes_at
 from actorgraph.codec.packed_times import pack_times
 from actorgraph.codec.records import (
+    FORMAT_CONVERTED,
     MAY_BE_INLINE,
     Placement,
     Record,
@@ -48,6 +50,7 @@ from actorgraph.values.constants import (
     CALL,
     CHECKPOINT_FORMAT,
     CONTROL_INDEX,
+    CONVERTED,
     INTERRUPT,
     START,
     TIMES,
@@ -109,6 +112,11 @@ class HandOff:
         self._own_versions = own_versions
         self._holder = holder
         self._placed = placed or Placement()
+        converts = bool(plan.renames.conversions or self._placed.converted)
+        before = self._placed.converted
+        self._converted = noted(plan, before) if converts else {}
+        # Rows beside a checkpoint with other conversions than this graph's note their own.
+        self._unlike = self._placed.base if self._converted != before else None
         self._shared_input = SharedInput()
         # A program's own serializer can't encode references to other rows.
         self._shares = type(codec) is Codec and not own_versions and plan.entry is None
@@ -263,6 +271,8 @@ class HandOff:
             known = self._shared_input.rows
             named = self._shared_input.writes(entry.base, entry.writes) if known else None
             writes = named or list(map(list, entry.writes))
+            if entry.base == self._unlike:
+                writes = [*writes, [CONVERTED, self._converted]]
             if entry.times is not None:
                 writes = [*writes, [TIMES, pack_times(entry.times)]]
             payload = self._codec.encode(writes, where, place)
@@ -348,6 +358,8 @@ class HandOff:
         )
         if placed.shared:
             placed.write_shared(record)
+        if self._converted:
+            record.v, record.converted = FORMAT_CONVERTED, self._converted
         record.parts = record.counted
         return CheckpointRow(
             id=point.id,

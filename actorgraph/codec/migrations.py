@@ -1,60 +1,106 @@
 """Bring stored checkpoints up to date: old formats, then the graph's own migrations.
 
 Stored rows are never rewritten. A value changed here is stored whole with the run's next
-checkpoint: see `Placement.moved`.
+checkpoint: see `Placement.moved`. Waiting tasks keep their ids
+(`superstep.changes.stored_tasks`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from actorgraph.channels import EMPTY
+from actorgraph.codec.conversions import Conversions
+from actorgraph.codec.migrated_writes import CurrentNames, migrated_rows, node_of
 from actorgraph.codec.records import Placement
-from actorgraph.errors import SchemaMismatchError
-from actorgraph.plan.compatibility import renamed_channels
+from actorgraph.plan.joins import join_now
 from actorgraph.plan.plan import Plan
-from actorgraph.values.checkpoint import Migration, Restored
+from actorgraph.superstep.changes.stored_tasks import StoredNames, places_of
+from actorgraph.values.checkpoint import Converted, Restored, StoredWrite
 from actorgraph.values.commands import Send
-from actorgraph.values.constants import BRANCH_TO, INTERRUPT, START, TASKS
+from actorgraph.values.constants import BRANCH_TO, INTERRUPT, NULL_TASK, PULL, PUSH, START, TASKS
 
 
 def apply_migrations(plan: Plan, restored: Restored, placement: Placement) -> Restored:
-    """Apply the graph's migrations to a checkpoint: rename, drop and convert.
+    """Bring a checkpoint that another graph may have stored up to date: rename, drop, convert.
 
     Args:
         placement: updated with what must be stored again.
     Raises:
-        SchemaMismatchError: a DeltaChannel is renamed, or a node some of whose tasks are stored.
+        SchemaMismatchError: a function of a migration fails, or is another one than it was.
     """
-    for migration in plan.migrations:
-        restored = _renamed(plan, migration, restored, placement)
-        if migration.nodes:
-            restored = _with_nodes(plan, migration.nodes, restored, placement)
-        for channel, convert in migration.values.items():
-            value = restored.values.get(channel, EMPTY)
-            made = value if value is EMPTY else convert(value)
-            if made is not value:  # a migration returns what needs no conversion as it is
-                _store_anew(plan, placement, restored.values, channel, made)
-    return restored
+    conversions = Conversions(plan)
+    names = CurrentNames(plan, conversions)
+    converted = conversions.now(restored.converted)
+    raw_sends: list[Send] = restored.values.get(TASKS) or []
+    sent_nodes = [send.node for send in raw_sends]
+    ended = _ended(restored.ledger, sent_nodes)
+    made = _renamed(plan, names, restored, placement)
+    _lead_on(names, restored, made, placement, ended)
+    _convert(plan, names, made, placement, converted)
+    if raw_sends:
+        over = [i for i in range(len(raw_sends)) if (PUSH, i) in ended]
+        sends = names.sent(raw_sends, converted, ended=over)
+        if sends != raw_sends:
+            _store_anew(plan, placement, made.values, TASKS, sends)
+    if START in made.values:
+        given = conversions.fields(made.values[START], converted)
+        if given is not made.values[START]:
+            _store_anew(plan, placement, made.values, START, given)
+    ledger, left = migrated_rows(names, restored.ledger, converted, sent_nodes)
+    made = msgspec.structs.replace(
+        made,
+        next=_next(plan, restored, ended),
+        ledger=ledger,
+        left=left,
+        converted=converted,
+        whole=frozenset(names.whole.union(placement.moved).intersection(plan.deltas)),
+    )
+    stored = StoredNames(
+        {now: old for old in restored.versions if (now := names.channel(old)) and now != old},
+        _nodes_before(plan, restored),
+        names.sends,
+    )
+    paths = {row.task: row.path for row in restored.ledger if row.task != NULL_TASK}
+    places = places_of(plan, made, stored, paths)
+    return msgspec.structs.replace(made, places=places, migrated=tuple(names.changed))
 
 
-def _renamed(
-    plan: Plan, migration: Migration, restored: Restored, placement: Placement
-) -> Restored:
+def _ended(ledger: Iterable[StoredWrite], sent_nodes: list[str]) -> set[tuple[Any, ...]]:
+    """The first two parts of the paths of the tasks that have finished."""
+    return {r.path[:2] for r in ledger if r.index >= 0 and node_of(r.path, sent_nodes)}
+
+
+def _nodes_before(plan: Plan, restored: Restored) -> dict[str, str]:
+    """Today's name of each renamed node -> the name that the checkpoint has of it."""
+    known = {*restored.next, *restored.seen, *(row.path[1] for row in restored.ledger if row.path)}
+    known.update(c.removeprefix(BRANCH_TO) for c in restored.versions)
+    return {new: old for new, olds in plan.renames.before.items() for old in olds if old in known}
+
+
+def _next(plan: Plan, restored: Restored, ended: set[tuple[Any, ...]]) -> tuple[str, ...]:
+    renames, made = plan.renames, dict[str, None]()
+    for name in restored.next:
+        new = renames.node(name)
+        if new is not None:
+            made[new] = None
+        elif (PULL, name) not in ended:
+            made.update(dict.fromkeys(renames.goto.get(name, ())))
+    return tuple(made)
+
+
+def _renamed(plan: Plan, names: CurrentNames, restored: Restored, placement: Placement) -> Restored:
     values, versions = dict(restored.values), dict(restored.versions)
-    seen = {node: dict(channels) for node, channels in restored.seen.items()}
-    deltas, names = dict(restored.deltas), renamed_channels(migration)
-    for old, new in names.items():
-        if old not in versions or new in versions:
+    seen = {plan.renames.node(n) or n: dict(known) for n, known in restored.seen.items()}
+    deltas = dict(restored.deltas)
+    updated = restored.updated and tuple(names.channel(c) or c for c in restored.updated)
+    for old in restored.versions:
+        new = names.channel(old)
+        if new == old or new in versions:
             continue
-        if new is not None and old in deltas:
-            raise SchemaMismatchError(
-                f"a migration renames the delta channel {old!r}, but a checkpoint holds only its "
-                "writes, not its value",
-                do="with the old graph, store the value: aprune(..., materialize=graph)",
-            )
-        deltas.pop(old, None)
+        names.note_renamed(old, new)
+        deltas.pop(old, None)  # its value is whole here, and stored so
         version, value = versions.pop(old), values.pop(old, EMPTY)
         placement.forget(old)
         for channels in seen.values():
@@ -64,35 +110,57 @@ def _renamed(
         if new is not None:
             versions[new] = version
             if value is not EMPTY:
-                _store_anew(plan, placement, values, new, plan.channels[new].load(value))
-    updated = restored.updated and tuple(names.get(c) or c for c in restored.updated)
+                loaded = plan.channels[new].load(value) if new in plan.channels else value
+                _store_anew(plan, placement, values, new, _arrived(plan, old, loaded))
     return msgspec.structs.replace(
         restored, values=values, versions=versions, seen=seen, deltas=deltas, updated=updated
     )
 
 
-def _with_nodes(
-    plan: Plan, names: Mapping[str, str | None], restored: Restored, placement: Placement
-) -> Restored:
-    for row in restored.ledger:
-        for name, new in names.items():
-            if new is not None and name in row.path:
-                raise SchemaMismatchError(
-                    f"a migration renames node {name!r}, but a checkpoint has pending writes, "
-                    "errors or interrupts of its tasks",
-                    do="let these threads finish their superstep with the old graph first",
-                )
-    seen = {names.get(node) or node: known for node, known in restored.seen.items()}
-    following = tuple(new for name in restored.next if (new := names.get(name, name)))
-    sends: list[Send] = restored.values.get(TASKS) or []
-    if any(send.node in names for send in sends):
-        made = [
-            Send(new, send.arg, timeout=send.timeout)
-            for send in sends
-            if (new := names.get(send.node, send.node))
-        ]
-        _store_anew(plan, placement, restored.values, TASKS, made)
-    return msgspec.structs.replace(restored, seen=seen, next=following)
+def _arrived(plan: Plan, old: str, value: Any) -> Any:
+    """The cell of a join by today's names of its starts; that of another channel as it is."""
+    join = join_now(plan, old)
+    if join is None:
+        return value
+    if isinstance(value, tuple):  # of a deferred node
+        names, is_open = value
+        return frozenset(join.arrived(names)), is_open
+    return frozenset(join.arrived(value))
+
+
+def _lead_on(
+    names: CurrentNames,
+    restored: Restored,
+    made: Restored,
+    placement: Placement,
+    ended: set[tuple[Any, ...]],
+) -> None:
+    """Make the nodes due that run in place of a removed one which has not finished."""
+    plan = names.plan
+    for old, ends in plan.renames.goto.items():
+        edge = BRANCH_TO + old
+        if edge not in restored.values or (PULL, old) in ended:
+            continue
+        names.note(f"{', '.join(map(repr, ends))} run in place of {old!r}")
+        for end in ends:
+            channel = BRANCH_TO + end
+            made.versions[channel] = restored.versions[edge]
+            made.seen.get(end, {}).pop(channel, None)
+            value = plan.channels[channel].load(restored.values[edge])
+            _store_anew(plan, placement, made.values, channel, value)
+
+
+def _convert(
+    plan: Plan, names: CurrentNames, made: Restored, placement: Placement, converted: Converted
+) -> None:
+    for channel in dict.fromkeys(one.channel for one in plan.renames.conversions):
+        if channel not in made.values:
+            continue
+        value = made.values[channel]
+        new = names.conversions.value(channel, value, converted)
+        if new is not value:
+            names.note(f"the value of {channel!r} is converted")
+            _store_anew(plan, placement, made.values, channel, new)
 
 
 def _store_anew(
@@ -101,7 +169,9 @@ def _store_anew(
     values[channel] = value
     placement.forget(channel)
     placement.growths.pop(channel, None)
-    placement.moved[channel] = plan.channels[channel].dump(value)
+    rule = plan.channels.get(channel)
+    if rule is not None:
+        placement.moved[channel] = rule.dump(value)
 
 
 _BRANCH_PARTS = 4

@@ -17,15 +17,17 @@ shared            channel -> names of the shared rows, listed in `blobs`, that i
                   (of an input) refers to
 highest           highest version of the namespace, where another branch has it
 shape             `v` of a checkpoint that a program put, where it is another format
+converted         channel -> name of a migration -> digest: the conversions that the values had
 parts             number of entries of the keys above, so that a record that has lost some is
                   detected
 
 A channel with a version and no value is empty.
 
-The format is 4; with `shared` it is 5, so that an older version of the library refuses the record
-instead of taking a part of the values for all of them. Older formats are read: 1 has no
-`versions_seen`, 2 no `updated_channels`, 3 no waiting Sends; missing ones are empty. Renamed
-channels of formats 1 and 2 are handled where records are restored. Only 4 and 5 are written.
+The format is 4; with `shared` it is 5, and with `converted` 6, so that an older version of the
+library refuses the record instead of taking a part of the values for all of them, or of converting
+them again. Older formats are read: 1 has no `versions_seen`, 2 no `updated_channels`, 3 no waiting
+Sends; missing ones are empty. Renamed channels of formats 1 and 2 are handled where records are
+restored. Only 4, 5 and 6 are written.
 
 A frame is a length (4 bytes, big endian) and that many bytes, which decode to a list. Rows of items
 are frames one behind the other, so that rows join without being decoded. Databases store checked
@@ -53,12 +55,15 @@ import msgspec
 from actorgraph.codec.subclasses import plain_value
 from actorgraph.errors import FormatVersionError, SerializationError
 from actorgraph.superstep.list_rows import StoredList
+from actorgraph.values.checkpoint import NOTHING_CONVERTED, Converted
 from actorgraph.values.commits import Shared
 from actorgraph.values.constants import CHECKPOINT_FORMAT, START
 from actorgraph.values.ids import CheckpointId
 
 FORMAT_SHARED = CHECKPOINT_FORMAT + 1
 """Format of records with `shared`."""
+FORMAT_CONVERTED = CHECKPOINT_FORMAT + 2
+"""Format of records with `converted`, with or without `shared`."""
 
 _INLINE_INT_MAX = 2**53
 _EDGES_SINCE = 3
@@ -84,6 +89,7 @@ class Record(msgspec.Struct, omit_defaults=True):
     folds: bool = False
     shape: int = CHECKPOINT_FORMAT
     shared: dict[str, list[str]] = {}
+    converted: dict[str, dict[str, str]] = {}
 
     @property
     def floor(self) -> int:
@@ -98,7 +104,13 @@ class Record(msgspec.Struct, omit_defaults=True):
     def counted(self) -> int:
         """The expected value of `parts`; older records, written without a count, have 0 there."""
         places = len(self.values) + len(self.lists) + len(self.blobs) + len(self.deltas)
-        return len(self.channel_versions) + len(self.versions_seen) + places + len(self.shared)
+        return (
+            len(self.channel_versions)
+            + len(self.versions_seen)
+            + places
+            + len(self.shared)
+            + len(self.converted)
+        )
 
     @property
     def has_old_edges(self) -> bool:
@@ -178,12 +190,12 @@ def decode_record(text: str) -> Record:
     """
     try:
         version = _VERSION.decode(text).v
-        if 1 <= version <= FORMAT_SHARED:
+        if 1 <= version <= FORMAT_CONVERTED:
             return _DECODER.decode(text)
     except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError) as error:
         raise _damaged("record", error) from error
     raise FormatVersionError(
-        f"a checkpoint's record has format {version}; this version reads 1 to {FORMAT_SHARED}",
+        f"a checkpoint's record has format {version}; this version reads 1 to {FORMAT_CONVERTED}",
         do="upgrade actorgraph",
     )
 
@@ -396,6 +408,8 @@ class Placement(msgspec.Struct):
         moved: channel -> value that a migration made, to be stored with the next checkpoint.
         shared: channel -> names of the shared rows that its value is, or refers to.
         shared_versions: name of a shared row -> its version.
+        converted: the conversions that the checkpoint's record notes.
+        base: id of the checkpoint.
     """
 
     values: dict[str, Any] = {}
@@ -407,6 +421,8 @@ class Placement(msgspec.Struct):
     moved: dict[str, Any] = {}
     shared: dict[str, list[str]] = {}
     shared_versions: dict[str, int] = {}
+    converted: Converted = NOTHING_CONVERTED
+    base: bytes = b""
 
     def share(self, channel: str, rows: Iterable[SharedRow]) -> None:
         """Record that the channel's value is one of these shared rows, or refers to them."""

@@ -32,7 +32,7 @@ from actorgraph.superstep.deltas import batches, refolded
 from actorgraph.superstep.list_rows import ListRow, StoredList
 from actorgraph.values.checkpoint import OpenClaim, Restored, StoredWrite
 from actorgraph.values.commits import LedgerRow, Loaded, Shared, StoredCheckpoint, StoredRange
-from actorgraph.values.constants import HANDLER_MARK, PUSH, START, TIMES
+from actorgraph.values.constants import CONVERTED, HANDLER_MARK, PUSH, START, TIMES
 from actorgraph.values.ids import as_text, created_of
 from actorgraph.values.run import TaskPath
 
@@ -54,7 +54,8 @@ def restore(codec: Codec, plan: Plan, loaded: Loaded) -> tuple[Restored, Placeme
         raise  # says nothing about the row, which may be readable on the next attempt
     except Exception as error:  # noqa: BLE001 - bytes that no codec wrote may raise anything
         raise_located(error, checkpoint_label(stored))
-    if plan.migrations:
+    # Without a graph (a saver's own reading) everything stays as it is stored.
+    if plan.migrations or (restored.graph != plan.graph_id and plan.nodes):
         restored = apply_migrations(plan, restored, placement)
     return restored, placement
 
@@ -94,7 +95,10 @@ def _read(
         head=loaded.head or row.id,
         claim=open_claim(codec, loaded, stored.thread_id),
         deltas=record.deltas,
+        converted=record.converted,
     )
+    if record.converted or plan.renames.conversions:
+        placement.converted, placement.base = record.converted, row.id
     if record.has_old_edges:
         restored = rename_old_edges(plan, restored, placement)
     return restored, placement
@@ -151,13 +155,14 @@ def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> Stor
             writes.append((channel, value))
             refers = refers or type(value) is Shared
         times = unpack_times(writes.pop()[1]) if writes and writes[-1][0] == TIMES else None
+        converted = writes.pop()[1] if writes and writes[-1][0] == CONVERTED else None
         if row.index < 0 and not writes:
             raise _empty()
         if refers and stored.blobs:
             record = decode_record(stored.row.record)
             writes = [(c, resolve_shared(codec, stored, record, value)) for c, value in writes]
         task, path = as_text(row.task), _path(row.path)
-        return StoredWrite(task, path, row.index, row.generation, tuple(writes), times)
+        return StoredWrite(task, path, row.index, row.generation, tuple(writes), times, converted)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - as above
@@ -329,7 +334,8 @@ def delta_values(
         SerializationError: an ancestor is missing, or the channel can't fold its stored writes.
     """
     record = decode_record(stored.row.record)
-    rules = {c: _rule(plan, c) for c in record.deltas if c in plan.channels}
+    now = {c: plan.renames.channel(c) or "" for c in record.deltas}
+    rules = {c: _rule(plan, name) for c, name in now.items() if name in plan.channels}
     supersteps: dict[str, list[list[Any]]] = {c: [] for c in rules}
     values: dict[str, Any] = {}
     for ancestor, ledger in zip(stored.ancestors, ledgers, strict=True):

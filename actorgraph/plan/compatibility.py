@@ -1,34 +1,11 @@
-"""Compatibility of stored checkpoints with a graph that has changed, and checks of migrations."""
+"""Checks of a graph's migrations; and whether a stored thread seems to be of another graph."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 
-from actorgraph.errors import GraphBuildError, SchemaMismatchError, did_you_mean
+from actorgraph.errors import GraphBuildError, did_you_mean
 from actorgraph.plan.plan import Plan
 from actorgraph.values.checkpoint import Migration, Restored
-from actorgraph.values.constants import BRANCH_TO, TASKS
-
-
-def check_fits(plan: Plan, restored: Restored, thread_id: str) -> None:
-    """Refuse a checkpoint that names nodes or channels unknown to the graph.
-
-    Raises:
-        SchemaMismatchError: a node that runs next, or a channel that has a value, is gone.
-    """
-    sends = restored.values.get(TASKS) or ()
-    waiting = dict.fromkeys([*restored.next, *(send.node for send in sends)])
-    known = plan.callable
-    for name in waiting:
-        if name not in known:
-            raise _mismatch(plan, "nodes", name, _who(restored, thread_id, "waits for node", name))
-    channels = plan.channels
-    for name in (*restored.values, *restored.deltas):
-        if name in channels:
-            continue
-        if name.startswith(BRANCH_TO):
-            who = _who(restored, thread_id, "waits for the edge", name)
-            raise _mismatch(plan, "nodes", name.removeprefix(BRANCH_TO), who)
-        who = _who(restored, thread_id, "has a value of channel", name)
-        raise _mismatch(plan, "channels", name, who)
 
 
 def other_graph(plan: Plan, restored: Restored, thread_id: str) -> str | None:
@@ -48,40 +25,49 @@ def other_graph(plan: Plan, restored: Restored, thread_id: str) -> str | None:
     )
 
 
-def _who(restored: Restored, thread_id: str, has: str, name: str) -> str:
-    return f"a checkpoint of thread {thread_id!r}, of graph {restored.graph!r}, {has} {name!r}"
-
-
-def _mismatch(plan: Plan, kind: str, name: str, who: str) -> SchemaMismatchError:
-    choices: Sequence[str] = plan.state_keys if kind == "channels" else sorted(plan.nodes)
-    return SchemaMismatchError(
-        f"{who}, which graph {plan.graph_id!r} doesn't have",
-        do=f"{did_you_mean(name, choices)}; compile(migrations=[Migration({kind}="
-        f"{{{name!r}: 'its new name'}})]), None drops it; or go on with the graph that stored it",
-    )
-
-
 def check_migrations(plan: Plan) -> None:
     """Refuse migrations that don't match the graph.
 
     Raises:
-        GraphBuildError: the graph lacks a new name, or has an old one.
+        GraphBuildError: the graph lacks a new name, or has an old one; or several conversions of
+            one key have the same name.
     """
+    renames = plan.renames
     for migration in plan.migrations:
-        channels = [new for new in migration.channels.values() if new is not None]
-        _known("channel", [*channels, *migration.values], plan.channels)
-        nodes = [new for new in migration.nodes.values() if new is not None]
-        _known("node", nodes, plan.nodes)
-        for kind, olds, names in (
-            ("channel", migration.channels, plan.channels),
-            ("node", migration.nodes, plan.nodes),
-        ):
-            for old in olds:
-                if old in names:
-                    raise GraphBuildError(
-                        f"a migration renames {kind} {old!r}, which graph {plan.name!r} has",
-                        do="rename only names that the graph no longer has",
-                    )
+        _check_types(migration)
+    channels = [new for new in renames.channels.values() if new is not None]
+    _known("channel", [*channels, *(one.channel for one in renames.conversions)], plan.channels)
+    nodes = [new for new in renames.nodes.values() if new is not None]
+    going = [name for names in renames.goto.values() for name in names]
+    arrived = [name for names in renames.joins.values() for name in names or ()]
+    _known("node", [*nodes, *going, *renames.joins, *arrived], plan.nodes)
+    for kind, olds, names in (
+        ("channel", renames.channels, plan.channels),
+        ("node", renames.nodes, plan.nodes),
+    ):
+        for old in olds:
+            if old in names:
+                raise GraphBuildError(
+                    f"a migration renames {kind} {old!r}, which graph {plan.name!r} has",
+                    do="rename only names that the graph no longer has",
+                )
+    named = Counter((one.channel, one.name) for one in renames.conversions)
+    for (channel, name), count in named.items():
+        if count > 1:
+            raise GraphBuildError(
+                f"{count} migrations {f'named {name!r}' if name else 'without a name'} convert the "
+                f"values of {channel!r}: no thread could note which of them it has had",
+                do=f"name each: Migration(name='...', values={{{channel!r}: ...}}); one that "
+                "is deployed keeps the name that it has",
+            )
+
+
+def _check_types(migration: Migration) -> None:
+    if type(migration) is not Migration:
+        raise GraphBuildError(
+            f"{migration!r} is not a Migration",
+            do="compile(migrations=[Migration(...), ...])",
+        )
 
 
 def _known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -92,12 +78,3 @@ def _known(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
                 f"a migration names {kind} {name!r}, which the graph doesn't have",
                 do=did_you_mean(name, choices),
             )
-
-
-def renamed_channels(migration: Migration) -> dict[str, str | None]:
-    """Make old channel -> new one, for state keys and for the edges to renamed nodes."""
-    edges = {
-        BRANCH_TO + old: None if new is None else BRANCH_TO + new
-        for old, new in migration.nodes.items()
-    }
-    return {**migration.channels, **edges}

@@ -5,7 +5,7 @@ a join of several nodes is a barrier channel. The runtime handles channels only,
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -55,9 +55,10 @@ def make_plan(
     nodes = {START: _start(builder, parts)}
     for spec in builder.specs():
         nodes[spec.name] = _node(parts, spec)
+    handlers = {s.name: _node(parts, s) for s in builder.handlers()}
     return Plan(
         name=name,
-        graph_id=_graph_id(name, builder),
+        graph_id=_graph_id(name, builder, channels, [*nodes.values(), *handlers.values()]),
         channels=channels,
         nodes=nodes,
         output_keys=builder.output.keys,
@@ -67,7 +68,7 @@ def make_plan(
         types=stored_types(builder.read_schemas),
         strict=strict,
         managed=builder.managed,
-        handlers={s.name: _node(parts, s) for s in builder.handlers()},
+        handlers=handlers,
         make_output=builder.output.make,
         make_state=builder.state.make,
         sources=Sources(
@@ -113,9 +114,21 @@ def _edge(node: NodeSpec) -> Channel[Any]:
     return LastValueAfterFinish(Any) if node.defer else EphemeralValue(Any, guard=False)
 
 
-def _graph_id(name: str, builder: GraphBuilder) -> str:
-    shape = "\0".join([name, *builder.nodes])
-    return f"{name}:{hashlib.blake2b(shape.encode(), digest_size=6).hexdigest()}"
+def _graph_id(
+    name: str,
+    builder: GraphBuilder,
+    channels: Mapping[str, Channel[Any]],
+    nodes: Iterable[NodePlan],
+) -> str:
+    """Identify the graph by all names that a stored thread may have of it, in no order."""
+    parts = [f"{c}={type(rule).__name__}" for c, rule in channels.items()]
+    for node in nodes:
+        below = getattr(getattr(node.call, "__self__", None), "plan", None)
+        parts.append(f"{node.name}:{below.graph_id if isinstance(below, Plan) else ''}")
+    parts += map(repr, sorted(builder.edges))
+    shape = "\0".join([name, *sorted(parts)])
+    digest = hashlib.blake2b(shape.encode("utf-8", "surrogatepass"), digest_size=6)
+    return f"{name}:{digest.hexdigest()}"
 
 
 def _targets(parts: _Parts, node: str) -> tuple[tuple[str, Any], ...]:
@@ -148,7 +161,8 @@ def _node(parts: _Parts, spec: NodeSpec) -> NodePlan:
         call=spec.action,
         is_async=calls.is_async(spec.action),
         inject=injected(spec.action),
-        triggers=(BRANCH_TO + spec.name, *parts.wiring.waits.get(spec.name, ())),
+        # Sorted, as ids of tasks are made of them: the order of add_edge must not count.
+        triggers=(BRANCH_TO + spec.name, *sorted(parts.wiring.waits.get(spec.name, ()))),
         reads=view_of(schema, parts.state),
         coerce=schema.make,
         writes=parts.writes,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from actorgraph.errors import GraphBuildError, did_you_mean
 from actorgraph.plan.builder import GraphBuilder
+from actorgraph.plan.renames import join_name
 from actorgraph.values.constants import END, START
 
 
@@ -39,17 +40,13 @@ def wiring_of(builder: GraphBuilder) -> Wiring:
     for start, end in builder.edges:
         made.ends.setdefault(start, []).append(end)
     for starts, end in builder.waiting_edges:
-        join = _join_name(starts, end)
+        join = join_name(starts, end)
         made.starts[join] = (starts, end)
         made.waits.setdefault(end, []).append(join)
         for start in starts:
             made.joins.setdefault(start, []).append(join)
             made.joined.setdefault(start, []).append(end)
     return made
-
-
-def _join_name(starts: tuple[str, ...], end: str) -> str:
-    return f"join:{'|'.join(starts)}:{end}"  # no node's name has a '|'
 
 
 def check(builder: GraphBuilder, interrupts: Sequence[str]) -> list[str]:

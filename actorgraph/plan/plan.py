@@ -12,6 +12,7 @@ from typing import Any
 
 from actorgraph.channels import EMPTY, Channel
 from actorgraph.plan.mentions import starts_tasks
+from actorgraph.plan.renames import NO_RENAMES, Renames, renames_of
 from actorgraph.plan.schema import Managed
 from actorgraph.values.checkpoint import Migration
 from actorgraph.values.constants import PULL, ROOT, START
@@ -218,6 +219,8 @@ class Plan:
     """The channels whose stored value is not the cell's own."""
     loading: frozenset[str] = field(init=False)
     """The channels that make a cell's value from the stored one."""
+    renames: Renames = field(init=False)
+    """The migrations, composed."""
     start: NodePlan = field(init=False)
     """The hidden node that moves a run's input into the state; without one, `entry`."""
     needs_store: str = field(init=False)
@@ -252,6 +255,7 @@ class Plan:
             "loading": frozenset(
                 n for n, c in self.channels.items() if type(c).load is not Channel.load
             ),
+            "renames": renames_of(self.migrations) if self.migrations else NO_RENAMES,
             "start": self.entry or self.nodes.get(START),
             "needs_store": next(
                 (n.name for n in (*self.nodes.values(), *self.handlers.values()) if n.needs_store),

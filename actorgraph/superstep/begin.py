@@ -94,6 +94,11 @@ def restore(state: RunState, restored: Restored) -> None:
     state.head = restored.head or restored.id
     state.deltas = restored.deltas
     state.tasks = {}
+    state.places, state.left = restored.places, restored.left
+    if restored.whole:
+        state.whole = restored.whole
+    if state.plan.renames.tasks:
+        state.stored_ids = pending.stored_ids(restored.ledger)
     state.generation = pending.next_generation(restored.ledger)
     state.bare_answer = pending.bare_answer(restored.ledger) if restored.ledger else []
     state.anchor = restored.id

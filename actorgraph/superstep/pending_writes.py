@@ -153,6 +153,13 @@ def fold_error(ledger: Iterable[StoredWrite]) -> str | None:
     return str(max(rows, key=_generation).writes[0][1]) if rows else None
 
 
+def stored_ids(ledger: Iterable[StoredWrite]) -> frozenset[str]:
+    """The ids of all tasks and questions in the ledger."""
+    rows = list(ledger)
+    asked = (q.id for r in rows if r.index == CONTROL_INDEX[INTERRUPT] for q in r.writes[0][1])
+    return frozenset([*(row.task for row in rows), *asked])
+
+
 def next_generation(ledger: Iterable[StoredWrite]) -> int:
     """The generation for the control rows of a new run: above every stored one."""
     return 1 + max((row.generation for row in ledger), default=0)

@@ -30,6 +30,7 @@ from actorgraph.superstep.task_failures import is_handled, take_back_failure, wi
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.checkpoint import Restored, StoredWrite
 from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT, NULL_TASK, RESUME, ROUTED
+from actorgraph.values.ids import TaskId
 from actorgraph.values.run import (
     ClaimIntent,
     Effect,
@@ -63,12 +64,12 @@ def go_on_with(
         if state.nested
         else _only_answers(entries) and not any(pending.accepted(restored.ledger))
     )
-    if not tasks and not own:
+    if not tasks and not own and not state.left:
         return nothing_due(state)
     # The breakpoint that the thread has stopped at must not pause this run again.
     state.seen[INTERRUPT] = dict(state.versions)
     stored: tuple[NewCheckpoint, ...] = ()
-    if not tasks:
+    if not tasks and own:
         tasks = new_superstep(state, "update", changed)
         entries = ()
         stored = (new_checkpoint(state, tasks),) if state.has_saver else ()
@@ -76,7 +77,7 @@ def go_on_with(
     effects: list[Effect] = []
     if state.has_saver and (stored or entries or state.nested is None or state.nested.claims):
         claim = ClaimIntent(head, state.policy.durability.value, resumes=resumes)
-        ends = None if tasks else "success"
+        ends = None if tasks or state.left else "success"
         effects.append(save(state, claim=claim, checkpoints=stored, ledger=entries, ends=ends))
         state.unsaved_steps.clear()  # no step starts before the claim is durable
     return set_out(state, tasks, effects, restored.ledger)
@@ -104,7 +105,7 @@ def set_out(
         chunks.hold(state, "values", chunks.output(state))
     chunks.hold_checkpoint(state, tasks, pending.attempts(ledger))
     chunks.hold_restored(state)
-    if tasks and not state.due:
+    if state.tasks and not state.due:
         return effects + go_on(state)
     return next_superstep(state, effects)
 
@@ -147,6 +148,12 @@ def take_back(
             state.results[task.id] = TaskResult(task.id, attempt.writes, given)
         else:
             state.due.append(ready)
+    for identifier, path, writes in state.left:
+        # With START's name, as the graph has no such node: it is hidden, and its writes count.
+        made = TaskId(identifier)
+        state.tasks[made] = Task(made, state.plan.start.name, path, (), None)
+        state.results[made] = TaskResult(made, writes)
+    state.left = ()
     take_back_calls(state, known)
     if state.plan.deltas:
         note_left_over(state, known)

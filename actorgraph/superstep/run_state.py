@@ -14,10 +14,18 @@ from actorgraph.channels import EMPTY
 from actorgraph.errors import GraphDrained, NodeError
 from actorgraph.plan.plan import Plan
 from actorgraph.superstep.nesting import Nested
+from actorgraph.values.checkpoint import NO_PLACES, LeftTask
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import CheckpointId, TaskId
 from actorgraph.values.policies import Durability, RunPolicy
-from actorgraph.values.run import NO_DELTAS, LedgerEntry, RunOutcome, Task, TaskResult
+from actorgraph.values.run import (
+    NO_DELTAS,
+    LedgerEntry,
+    RunOutcome,
+    StoredPlace,
+    Task,
+    TaskResult,
+)
 from actorgraph.values.stream_items import StreamItem
 
 Mint = Callable[[int, bytes | None], CheckpointId]
@@ -66,6 +74,10 @@ class RunState:
         calls: the `@task` calls that its tasks have made; None before the first.
         returned: the results of calls and of steps, by id.
         nested: its place as a subgraph's run, or None.
+        places: id of a task as this graph makes it -> its place as it was stored, where they
+            differ; of the tasks that the run starts with.
+        left: the finished tasks of removed nodes, whose writes are folded with the others.
+        stored_ids: of tasks and questions that were stored, in a run under renamed `@task`s.
         dropped: a sentence for each unknown key of its input.
         sent: number of the newest save sent.
         durable: number of the newest save acknowledged.
@@ -106,6 +118,7 @@ class RunState:
         "head",
         "held",
         "interrupted",
+        "left",
         "left_waiting",
         "max_version",
         "mint",
@@ -115,6 +128,7 @@ class RunState:
         "outcome",
         "parent",
         "pause",
+        "places",
         "plan",
         "policy",
         "preview",
@@ -131,6 +145,7 @@ class RunState:
         "steps",
         "steps_left",
         "stopping",
+        "stored_ids",
         "tasks",
         "thread_id",
         "unflushed",
@@ -141,6 +156,11 @@ class RunState:
         "visits",
         "whole",
     )
+
+    places: Mapping[str, StoredPlace]
+    left: tuple[LeftTask, ...]
+    stored_ids: AbstractSet[str]
+    preview: Any
 
     def __init__(self, plan: Plan, policy: RunPolicy, mint: Mint, *, has_saver: bool) -> None:
         self.plan = plan
@@ -171,6 +191,7 @@ class RunState:
         self.generation = 1
         self.left_waiting: tuple[str, ...] = ()
         self.bare_answer: list[Any] = []
+        self.places, self.left, self.stored_ids, self.preview = NO_PLACES, (), NO_CHANNELS, None
         self.pause: Literal["interrupt_before", "interrupt_after"] = "interrupt_after"
         self.stopping: Callable[[], str | None] | None = None
         self.refused: BaseException | None = None
@@ -188,7 +209,6 @@ class RunState:
         self.held: deque[tuple[int, StreamItem]] | None = None
         self.dropped: list[str] = []
         self.has_output = self.answering = False
-        self.preview: Any = None
         self.outcome: RunOutcome | None = None
         self.open = self.final_save_due = False
         self.failure: BaseException | None = None

@@ -22,7 +22,7 @@ from actorgraph.superstep.task_failures import handler_task, is_handled, with_ha
 from actorgraph.superstep.tasks import as_shown, due_tasks, in_path_order, next_nodes
 from actorgraph.values.checkpoint import Restored, StoredWrite
 from actorgraph.values.constants import START
-from actorgraph.values.ids import CheckpointId, as_text
+from actorgraph.values.ids import CheckpointId, TaskId, as_text
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import Task
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
@@ -82,7 +82,7 @@ def snapshot(
     if stuck is not None:
         # Every task has finished and the superstep has not: it is what comes next.
         unfinished, shown = tasks, tuple(task._replace(error=stuck) for task in shown)
-    elif live and known:
+    elif live and (known or restored.left):
         _apply_finished(state, [*tasks, *handlers], known)
     interrupts = tuple(i for task in shown for i in task.interrupts)
     parents: dict[str, str] = restored.metadata.get("parents", {})
@@ -173,9 +173,15 @@ def _task(plan: Plan, task: Task, attempt: Attempt | None, *, live: bool) -> Pre
 
 def _apply_finished(state: RunState, tasks: list[Task], known: dict[str, Attempt]) -> None:
     """Fold finished tasks' writes. If they conflict, the values stay those of the checkpoint."""
-    done = [t for t in in_path_order(tasks) if _finished(known.get(t.id))]
+    done: dict[str, Any] = {
+        t.id: known[t.id].writes or () for t in tasks if _finished(known.get(t.id))
+    }
+    left = [Task(TaskId(i), state.plan.start.name, path, (), None) for i, path, _ in state.left]
+    done.update({i: writes for i, _, writes in state.left})
     # Without triggers nothing ages: the superstep is not over.
-    ran = [TaskWrites(t.name, (), known[t.id].writes or ()) for t in done]
+    ran = [
+        TaskWrites(t.name, (), done[t.id]) for t in in_path_order([*tasks, *left]) if t.id in done
+    ]
     try:
         apply(state, ran)
     except Exception:  # noqa: BLE001 - a user's reducer may raise anything

@@ -33,6 +33,7 @@ from actorgraph.superstep import chunks
 from actorgraph.superstep.pending_writes import Attempt
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import control_entry, rows_to_send, save
+from actorgraph.superstep.tasks import as_stored
 from actorgraph.values.commands import is_invalid_resume
 from actorgraph.values.constants import ERROR, ERROR_SOURCE_NODE, HANDLER_MARK, ONE_AT_A_TIME, PUSH
 from actorgraph.values.http_errors import headers_of
@@ -147,7 +148,7 @@ def handler_task(state: RunState, failed: Task) -> Task:
     """Make the task that handles a failed one; its id is the same whenever it is made again."""
     name = state.plan.nodes[failed.name].handler
     identifier = task_id(state.checkpoint, state.namespace, name, PUSH, HANDLER_MARK, failed.id)
-    return Task(
+    task = Task(
         id=identifier,
         name=name,
         path=(*failed.path[:3], HANDLER_MARK, False),
@@ -156,6 +157,7 @@ def handler_task(state: RunState, failed: Task) -> Task:
         timeout=state.plan.handlers[name].timeout,
         within=state.namespace,
     )
+    return as_stored(state, task) if state.places else task
 
 
 def is_handled(plan: Plan, task: Task, known: Mapping[str, Attempt]) -> bool:

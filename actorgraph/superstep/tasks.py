@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from actorgraph.channels import EMPTY
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.errors.excerpts import reason_text
@@ -15,7 +17,7 @@ from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.superstep.run_state import RunState
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import BRANCH_TO, PULL, PUSH, START, TASKS
-from actorgraph.values.ids import task_id
+from actorgraph.values.ids import TaskId, task_id
 from actorgraph.values.policies import TimeoutPolicy
 from actorgraph.values.run import Task, TaskPath
 
@@ -76,7 +78,7 @@ def is_newer(version: Any, seen: Any) -> bool:
 
 def _pull(state: RunState, node: NodePlan, triggers: tuple[str, ...]) -> Task:
     identifier = task_id(state.checkpoint, state.namespace, node.name, PULL, *triggers)
-    return Task(
+    task = Task(
         id=identifier,
         name=node.name,
         path=node.path,
@@ -85,13 +87,22 @@ def _pull(state: RunState, node: NodePlan, triggers: tuple[str, ...]) -> Task:
         timeout=node.timeout,
         within=state.namespace,
     )
+    return as_stored(state, task) if state.places else task
+
+
+def as_stored(state: RunState, task: Task) -> Task:
+    """Return a task with the id under which it is stored, if its node was renamed since then."""
+    place = state.places.get(task.id)
+    if place is None:
+        return task
+    return msgspec.structs.replace(task, id=TaskId(place.id), stored=place)
 
 
 def _push(state: RunState, index: int, send: Send) -> Task:
     place = (str(index), f"round {state.send_round}") if state.send_round else (str(index),)
     identifier = task_id(state.checkpoint, state.namespace, send.node, PUSH, *place)
     node = state.plan.nodes[send.node]
-    return Task(
+    task = Task(
         id=identifier,
         name=send.node,
         path=(PUSH, index),
@@ -100,6 +111,7 @@ def _push(state: RunState, index: int, send: Send) -> Task:
         timeout=node.timeout if send.timeout is None else TimeoutPolicy.coerce(send.timeout),
         within=state.namespace,
     )
+    return as_stored(state, task) if state.places else task
 
 
 def input_of(state: RunState, task: Task) -> Any:

@@ -5,14 +5,15 @@ interface, which programs and tools read. `CheckpointSummary` is a row of a list
 a checkpoint decoded for a run to start from.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypedDict
 
 import msgspec
 
-from actorgraph.values.run import NO_DELTAS, TaskPath, TaskTimes
+from actorgraph.values.run import NO_DELTAS, StoredPlace, TaskPath, TaskTimes
 
 ChannelVersions = dict[str, Any]
 """Channel -> its version: an integer, a float or text, the same type throughout a thread."""
@@ -182,17 +183,29 @@ class CheckpointSummary(msgspec.Struct, frozen=True):
 class Migration:
     """The changes of a graph since threads were stored; `compile(migrations=)` takes a list.
 
-    They are applied in order whenever a checkpoint is read. Stored bytes stay as they are; the
-    thread's next checkpoint holds the result.
+    They are applied in order whenever a checkpoint is read, to its values and to all that waits:
+    results of finished tasks, Sends, questions with their answers. Stored bytes stay as they are;
+    the thread's next checkpoint holds the result. A task that waits under an old name keeps its
+    id and those of its questions.
 
     Attributes:
         channels: old name of a state key -> new name, or None to drop its values.
-        nodes: old name of a node -> new name, or None to drop it; for threads in which it is due.
+        nodes: old name of a node, or of an entrypoint -> new name, or None to drop it: where it is
+            due it does not run, and what its tasks did in an unfinished superstep is left out.
         types: "module:Class" as it was stored -> the type that takes its fields, or a function
             that makes the value from the stored data: a dict of a dataclass's fields, the name of
             an enum's member.
-        values: state key (by its new name) -> a function of the stored value. It is called again
-            with its own results, and must return those unchanged.
+        values: state key -> a function of the stored value. Each stored value is converted once,
+            also in the results of finished tasks, inputs and arguments of Sends: the thread's
+            checkpoints note it. None in place of a function: threads of then were converted,
+            and none waits for it any more.
+        goto: a removed node -> the node, or nodes (() for none), that run in its place where it is
+            due. Where its task has finished, they don't, and its result is kept.
+        joins: node at the end of a changed join -> the starts that count as arrived, besides
+            those that have, in threads where the join waits; None drops what has arrived.
+        tasks: old name of a `@task` -> new name.
+        name: distinguishes several migrations that convert values of one key. Never change
+            it: a conversion under another name is another conversion.
     """
 
     channels: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
@@ -200,9 +213,28 @@ class Migration:
     types: Mapping[str, Callable[[Any], Any]] = field(
         default_factory=dict[str, Callable[[Any], Any]]
     )
-    values: Mapping[str, Callable[[Any], Any]] = field(
-        default_factory=dict[str, Callable[[Any], Any]]
+    values: Mapping[str, Callable[[Any], Any] | None] = field(
+        default_factory=dict[str, Callable[[Any], Any] | None]
     )
+    goto: Mapping[str, str | Sequence[str]] = field(
+        default_factory=dict[str, "str | Sequence[str]"]
+    )
+    joins: Mapping[str, Sequence[str] | None] = field(
+        default_factory=dict[str, "Sequence[str] | None"]
+    )
+    tasks: Mapping[str, str] = field(default_factory=dict[str, str])
+    name: str = ""
+
+
+Converted = Mapping[str, Mapping[str, str]]
+"""Channel -> name of a migration that has converted its values -> digest of the function."""
+
+
+LeftTask = tuple[str, TaskPath, tuple[tuple[str, Any], ...]]
+"""A finished task of a node that is gone: its id, its path, its writes."""
+
+NOTHING_CONVERTED: Converted = MappingProxyType({})
+NO_PLACES: Mapping[str, StoredPlace] = MappingProxyType({})
 
 
 class StoredWrite(msgspec.Struct, frozen=True):
@@ -213,6 +245,8 @@ class StoredWrite(msgspec.Struct, frozen=True):
         generation: of control rows of one kind, the highest counts.
         writes: as the task made them.
         times: when the task ran; None in rows of other kinds, and in those of older versions.
+        converted: the conversions that its values have had, where they are not those of the
+            checkpoint: channel -> name of a migration -> digest of its function.
     """
 
     task: str
@@ -221,6 +255,7 @@ class StoredWrite(msgspec.Struct, frozen=True):
     generation: int
     writes: tuple[tuple[str, Any], ...]
     times: TaskTimes | None = None
+    converted: Converted | None = None
 
 
 class OpenClaim(msgspec.Struct, frozen=True):
@@ -255,6 +290,11 @@ class Restored(msgspec.Struct, frozen=True):
         head: the newest checkpoint of its thread and namespace, maybe itself.
         claim: that of an unfinished run on top of it.
         deltas: as in `NewCheckpoint`; their values are in `values`.
+        converted: the conversions that its values have had.
+        places: id of a task as this graph makes it -> its place as it was stored.
+        left: the finished tasks of removed nodes, whose writes count all the same.
+        whole: the DeltaChannels that the next checkpoint must hold whole: a migration changed them.
+        migrated: sentences about what migrations have changed.
     """
 
     id: bytes
@@ -277,3 +317,8 @@ class Restored(msgspec.Struct, frozen=True):
     head: bytes = b""
     claim: OpenClaim | None = None
     deltas: Mapping[str, tuple[int, int]] = NO_DELTAS
+    converted: Converted = NOTHING_CONVERTED
+    places: Mapping[str, StoredPlace] = NO_PLACES
+    left: tuple[LeftTask, ...] = ()
+    whole: frozenset[str] = frozenset()
+    migrated: tuple[str, ...] = ()

@@ -14,6 +14,9 @@ NO_WRITES: Final = "__no_writes__"
 TIMES: Final = "__times__"
 """The last write of a stored row: when the task ran. No reader of writes sees it."""
 
+CONVERTED: Final = "__converted__"
+"""The write of a stored row that notes which conversions its values have had."""
+
 ROUTED: Final = "__routed__"
 """The control write that maps a question of a subgraph to its answer."""
 
@@ -59,7 +62,10 @@ CONTROL_INDEX: Final = {
 
 RESERVED_NODE_NAMES: Final = frozenset({START, END, INPUT, ROOT, INTERRUPT, "__copy__"})
 RESERVED_CHANNELS: Final = frozenset(
-    {TASKS, INTERRUPT, RESUME, ERROR, NO_WRITES, TIMES, ROUTED, INPUT, ERROR_SOURCE_NODE}
+    {
+        *(TASKS, INTERRUPT, RESUME, ERROR, NO_WRITES, TIMES, CONVERTED, ROUTED, INPUT),
+        ERROR_SOURCE_NODE,
+    }
 )
 NAMESPACE_SEPARATOR: Final = "|"
 NAMESPACE_END: Final = ":"

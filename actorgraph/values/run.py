@@ -26,6 +26,22 @@ Write = tuple[str, Any]
 """A channel and one value for it, visible from the next superstep on."""
 
 
+class StoredPlace(msgspec.Struct, frozen=True):
+    """The place of a waiting task as it was stored, where its node was renamed since.
+
+    Rows of pending writes, ids of questions and namespaces of subgraphs are found by it.
+
+    Attributes:
+        id: the task's id.
+        name: the name of its node then.
+        path: its path then.
+    """
+
+    id: str
+    name: str
+    path: TaskPath
+
+
 NOTHING_ROUTED: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -39,6 +55,7 @@ class Task(msgspec.Struct, frozen=True, gc=False):
         routed: answers to questions of its subgraphs, by interrupt id.
         timeout: from the Send or the node, in seconds.
         within: the run's own namespace.
+        stored: its place as it was stored, if its node was renamed since; else None.
     """
 
     id: TaskId
@@ -50,11 +67,12 @@ class Task(msgspec.Struct, frozen=True, gc=False):
     timeout: TimeoutPolicy | None = None
     within: str = ""
     routed: Mapping[str, Any] = NOTHING_ROUTED
+    stored: StoredPlace | None = None
 
     @property
     def namespace(self) -> str:
         """The namespace of its subgraphs: `node:task id` below the run's own."""
-        own = f"{self.name}{NAMESPACE_END}{self.id}"
+        own = f"{self.stored.name if self.stored else self.name}{NAMESPACE_END}{self.id}"
         return f"{self.within}{NAMESPACE_SEPARATOR}{own}" if self.within else own
 
 

@@ -10,13 +10,13 @@ import pytest
 from actorgraph.channels import DeltaChannel
 from actorgraph.codec.migrations import apply_migrations, rename_old_edges
 from actorgraph.codec.records import Placement
-from actorgraph.errors import SchemaMismatchError
 from actorgraph.plan.plan import Plan
 from actorgraph.superstep.list_rows import StoredList
 from actorgraph.values.checkpoint import Migration, Restored, StoredWrite
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import INTERRUPT, PULL, START, TASKS
 from actorgraph.values.policies import TimeoutPolicy
+from actorgraph.values.run import StoredPlace
 from tests.codec.threads import TASK, A, extended
 from tests.superstep.script import graph, idle
 
@@ -87,6 +87,7 @@ class TestChannels:
             versions={"text": 4, "n": 5},
             seen={"a": {"text": 3, "n": 2}, "b": {"n": 1}},
             updated=("n", "text"),
+            migrated=("'was' is 'text' now",),
         )
         assert placement.moved == {"text": "x"}
         assert placement.blobs == set()
@@ -148,23 +149,16 @@ class TestChannels:
         assert (made.values, made.versions) == ({}, {"text": 4})
         assert placement.moved == {}
 
-    def test_a_renamed_delta_channel_is_refused(self):
+    def test_a_renamed_delta_channel_is_stored_whole(self):
         """
-        A DeltaChannel's old writes have the old name, so it can only be dropped.
+        A DeltaChannel's old writes have the old name, so the next checkpoint holds its value.
         """
-        given = restored(versions={"was": 1}, deltas={"was": (1, 1)})
-        with pytest.raises(SchemaMismatchError) as refused:
-            apply_migrations(migrating(Migration({"was": "facts"})), given, Placement())
+        given = restored(values={"was": [1]}, versions={"was": 1}, deltas={"was": (1, 1)})
+        made = apply_migrations(migrating(Migration({"was": "facts"})), given, Placement())
 
-        assert refused.value.what == (
-            "a migration renames the delta channel 'was', but a checkpoint holds only its "
-            "writes, not its value"
-        )
-        assert refused.value.do == (
-            "with the old graph, store the value: aprune(..., materialize=graph)"
-        )
+        assert (made.values, made.deltas, made.whole) == ({"facts": [1]}, {}, {"facts"})
         dropped = apply_migrations(migrating(Migration({"was": None})), given, Placement())
-        assert dropped.deltas == {}
+        assert (dropped.values, dropped.deltas, dropped.whole) == ({}, {}, set())
 
     def test_migrations_are_applied_in_order(self):
         """
@@ -236,24 +230,24 @@ class TestNodes:
         assert made.values == {TASKS: [Send("c", 2)]}
         assert placement.moved == {}
 
-    def test_pending_writes_of_a_renamed_node_are_refused(self):
+    def test_pending_writes_of_a_renamed_node(self):
         """
-        A superstep of the old graph must be finished with it; a dropped node's writes may stay.
+        A finished task keeps its id under the new name; a dropped node's goes, and that of one in
+        whose place another runs is handed on.
         """
-        given = restored(ledger=(StoredWrite(TASK, (PULL, "old"), 0, 0, ()),))
+        row = StoredWrite(TASK, (PULL, "old"), 0, 0, (("text", "x"),))
+        given = restored(
+            values={"branch:to:old": None}, versions={"branch:to:old": 2}, ledger=(row,)
+        )
 
-        with pytest.raises(SchemaMismatchError) as refused:
-            apply_migrations(migrating(Migration(nodes={"old": "b"})), given, Placement())
-        assert refused.value.what == (
-            "a migration renames node 'old', but a checkpoint has pending writes, errors or "
-            "interrupts of its tasks"
-        )
-        assert refused.value.do == (
-            "let these threads finish their superstep with the old graph first"
-        )
-        for nodes in ({"old": None}, {"other": "b"}):
-            made = apply_migrations(migrating(Migration(nodes=nodes)), given, Placement())
-            assert made.ledger == given.ledger
+        made = apply_migrations(migrating(Migration(nodes={"old": "b"})), given, Placement())
+        assert made.ledger == (msgspec.structs.replace(row, path=(PULL, "b")),)
+        assert [*made.places.values()] == [StoredPlace(TASK, "old", (PULL, "old"))]
+        dropped = apply_migrations(migrating(Migration(nodes={"old": None})), given, Placement())
+        assert (dropped.ledger, dropped.places, dropped.left) == ((), {}, ())
+        replaced = apply_migrations(migrating(Migration(goto={"old": "b"})), given, Placement())
+        assert (replaced.ledger, replaced.next, "branch:to:b" in replaced.values) == ((), (), False)
+        assert replaced.left == ((TASK, (PULL, "old"), (("text", "x"),)),)
 
 
 class TestOldEdges:

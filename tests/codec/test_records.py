@@ -61,7 +61,7 @@ def test_a_newer_record_is_refused():
     """
     A record of a later format names both formats and asks for an upgrade.
     """
-    with pytest.raises(FormatVersionError, match="format 9; this version reads 1 to 5") as refused:
+    with pytest.raises(FormatVersionError, match="format 9; this version reads 1 to 6") as refused:
         decode_record('{"v":9,"whatever":1}')
 
     assert refused.value.do == "upgrade actorgraph"

@@ -81,7 +81,7 @@ class TestEdges:
         plan = make_plan(builder, name="g")
 
         waits = [plan.channels[t] for t in plan.nodes["end"].triggers[1:]]
-        assert [w.names for w in waits] == [{"a", "b+c"}, {"a+b", "c"}]
+        assert [w.names for w in waits] == [{"a+b", "c"}, {"a", "b+c"}]
 
     def test_repeated_edges_count_once(self):
         """

@@ -234,7 +234,7 @@ class TestOldRecords:
         A record of a format that isn't known yet, or never was, is an error that names both
         formats; nothing is written.
         """
-        unknown = [-1, 0, 6, 99]
+        unknown = [-1, 0, 7, 99]
         for version in unknown:
             text = json.dumps({**json.loads(text_of(4)), "v": version})
             async with Changing(store.again(), _with_record(text)) as saver:
@@ -242,7 +242,7 @@ class TestOldRecords:
                 await waits.ainvoke({"foo": "x", "bar": ["1"]}, at(f"v{version}"))
         async with store.again() as saver:
             for version in unknown:
-                thread, named = at(f"v{version}"), f"format {version}; this version reads 1 to 5"
+                thread, named = at(f"v{version}"), f"format {version}; this version reads 1 to 6"
                 with pytest.raises(FormatVersionError, match=named):
                     await ab(saver).ainvoke(None, thread)
                 with pytest.raises(FormatVersionError):

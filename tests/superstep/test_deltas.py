@@ -270,6 +270,9 @@ FIRST: dict[str, Any] = {
     "steps": None,
     "held": None,
     "whole": set(),
+    "left": (),
+    "places": {},
+    "stored_ids": set(),
 }
 
 

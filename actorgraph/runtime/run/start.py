@@ -11,7 +11,7 @@ from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.restore import Placement, open_claim, parent_writes, restore
 from actorgraph.errors import CheckpointNotFoundError, OtherGraphWarning
-from actorgraph.plan.compatibility import check_fits, other_graph
+from actorgraph.plan.compatibility import other_graph
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.clock import IDS
@@ -32,6 +32,7 @@ from actorgraph.runtime.task.nested import NestedPlace, depth_of, never_stored
 from actorgraph.runtime.task.scope import Lineage
 from actorgraph.superstep.begin import begin, begin_named
 from actorgraph.superstep.begin import restore as restore_state
+from actorgraph.superstep.changes.change import check_fits
 from actorgraph.superstep.edited import go_on_edited, is_edited, only_edits
 from actorgraph.superstep.nesting import continues_stored, fixed_id, stable_namespace
 from actorgraph.superstep.playback import play_back

@@ -1,0 +1,105 @@
+"""`Migration.values`: each stored value is converted once.
+
+A checkpoint's record, and a row of pending writes where it differs, notes the conversions that its
+values have had: channel -> name of the migration -> digest of its function. A value without the
+note is converted when it is read, and noted with the next checkpoint. A conversion of a migration
+without a name is known by its key alone; the digest then shows whether the function is the same.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from actorgraph.errors import SchemaMismatchError
+from actorgraph.plan.plan import Plan
+from actorgraph.plan.renames import Conversion
+from actorgraph.values.checkpoint import Converted
+from actorgraph.values.commands import Overwrite, overwritten
+
+
+class Conversions:
+    """The conversions of a graph, applied to what does not have them yet."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._of: dict[str, list[Conversion]] = {}
+        for one in plan.renames.conversions:
+            self._of.setdefault(one.channel, []).append(one)
+        self._plan = plan
+
+    def now(self, converted: Converted) -> Converted:
+        """The conversions that a record notes, by today's names of the channels."""
+        renames = self._plan.renames
+        return {renames.channel(channel) or channel: had for channel, had in converted.items()}
+
+    def value(self, channel: str, value: Any, converted: Converted) -> Any:
+        """Convert a stored value; returns it as it is if it has had all conversions.
+
+        Raises:
+            SchemaMismatchError: a function of a migration raised, or has changed.
+        """
+        had = converted.get(channel, {})
+        for one in self._of.get(channel, ()):
+            known = had.get(one.name)
+            if known is None:
+                value = _called(one, value)
+            elif not one.name and one.convert is not None and known not in ("", one.digest):
+                raise _other(one)
+        return value
+
+    def write(self, channel: str, value: Any, converted: Converted) -> Any:
+        """Convert one write to a channel; an Overwrite stays one."""
+        if channel not in self._of:
+            return value
+        whole, inner = overwritten(value)
+        made = self.value(channel, inner if whole else value, converted)
+        return Overwrite(made) if whole and made is not inner else value if whole else made
+
+    def fields(self, given: Any, converted: Converted) -> Any:
+        """Rename and convert the state keys of an input or of a Send's argument, if it is one."""
+        if type(given) is not dict:
+            return given
+        renames, made = self._plan.renames, dict[Any, Any]()
+        for key, value in given.items():
+            now = renames.channels.get(key, key) if isinstance(key, str) else key
+            if now is not None:
+                made[now] = self.value(now, value, converted) if now in self._of else value
+        same = list(made) == list(given) and all(made[key] is given[key] for key in made)
+        return given if same else made
+
+
+def _called(one: Conversion, value: Any) -> Any:
+    if one.convert is None:
+        raise SchemaMismatchError(
+            f"a migration of {one.channel!r} has None for its function, but a thread has a value "
+            "that was not converted",
+            do="give the function as long as such threads are resumed",
+        )
+    try:
+        return one.convert(value)
+    except Exception as error:
+        raise SchemaMismatchError(
+            f"a migration can't convert a stored value of {one.channel!r}: "
+            f"{type(error).__name__}: {error}",
+            do="its function gets each value of that key that a thread may have stored, and each "
+            "update of it that waits to be folded",
+        ) from error
+
+
+def _other(one: Conversion) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"a thread's value of {one.channel!r} was converted by another function than the "
+        "migration's, which has no name: it is unclear whether this one is a further conversion",
+        do=f"name it: Migration(name='...', values={{{one.channel!r}: ...}}) is a further one; to "
+        "keep it the same, list the old function, or None in its place",
+    )
+
+
+def noted(plan: Plan, before: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """Make the note of a new checkpoint of the graph.
+
+    Args:
+        before: the conversions of the values that it is made of.
+    """
+    made = {channel: dict(had) for channel, had in before.items()}
+    for one in plan.renames.conversions:
+        made.setdefault(one.channel, {}).setdefault(one.name, one.digest)
+    return made

@@ -1,0 +1,1 @@
+"""Stored threads under a graph that has changed."""

@@ -1,0 +1,258 @@
+"""Changes of a graph under stored threads: whether a resume goes on, or is refused and why.
+
+One pure function, `change_of`, is asked by everyone: a resume, its error, the command that checks
+threads before a deployment, recovery. It looks at the checkpoint and at all that waits beside it:
+what names a node, a key or a join that the graph doesn't have would be left out silently.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from actorgraph.errors import SchemaMismatchError, did_you_mean
+from actorgraph.plan.plan import Plan
+from actorgraph.plan.renames import JOIN, join_parts
+from actorgraph.superstep.changes.stored_tasks import bare_state, stages_of
+from actorgraph.superstep.pending_writes import attempts, own_ids
+from actorgraph.superstep.task_failures import with_handlers
+from actorgraph.values.checkpoint import Restored, StoredWrite
+from actorgraph.values.commands import Send
+from actorgraph.values.constants import (
+    BRANCH_TO,
+    CALL,
+    HANDLER_MARK,
+    HANDLER_PREFIX,
+    NO_WRITES,
+    NULL_TASK,
+    PULL,
+    PUSH,
+    RETURN,
+    TASKS,
+)
+from actorgraph.values.graph_changes import Finding, FindingKind, GraphChange, ResumeVerdict
+from actorgraph.values.ids import as_text
+from actorgraph.values.run import Task, TaskPath
+
+_INTERNAL = frozenset({RETURN, NO_WRITES})
+
+
+def change_of(plan: Plan, restored: Restored, thread_id: str) -> GraphChange:
+    """Decide what a resume of a thread under a graph would do.
+
+    Args:
+        restored: the checkpoint that it would start from, with its pending writes, brought up to
+            date with the graph's migrations (`codec.restore`).
+    """
+    findings = tuple({(f.kind, f.name, f.where): f for f in _findings(plan, restored)}.values())
+    verdict = ResumeVerdict.MIGRATED if restored.migrated else ResumeVerdict.FITS
+    return GraphChange(
+        thread_id=thread_id,
+        checkpoint=as_text(restored.id) if restored.id else "",
+        stored_graph=restored.graph,
+        graph=plan.graph_id,
+        verdict=ResumeVerdict.REFUSED if findings else verdict,
+        findings=findings,
+        migrated=restored.migrated,
+    )
+
+
+def check_fits(plan: Plan, restored: Restored, thread_id: str) -> None:
+    """Refuse a checkpoint that does not go on under the graph as a whole.
+
+    Raises:
+        SchemaMismatchError: the first finding of `change_of`.
+    """
+    for finding in _findings(plan, restored):
+        raise mismatch(finding, thread_id, restored.graph)
+
+
+def mismatch(finding: Finding, thread_id: str, stored_graph: str) -> SchemaMismatchError:
+    """Make the error of a finding."""
+    below = f", in {finding.namespace!r}" if finding.namespace else ""
+    return SchemaMismatchError(
+        f"a checkpoint of thread {thread_id!r}, of graph {stored_graph!r}{below}, "
+        f"{finding.where}, {finding.why}",
+        do=finding.do,
+    )
+
+
+def _findings(plan: Plan, restored: Restored) -> Iterator[Finding]:
+    where = restored.namespace
+    sends: list[Send] = restored.values.get(TASKS) or []
+    for name in dict.fromkeys([*restored.next, *(send.node for send in sends)]):
+        if name not in plan.callable:
+            yield _gone(plan, FindingKind.NODE, name, f"waits for node {name!r}", where)
+    for channel in (*restored.values, *restored.deltas):
+        if channel not in plan.channels:
+            yield _unknown(plan, channel, "", where)
+    same_graph = restored.graph == plan.graph_id and not plan.migrations
+    # A run from another checkpoint than the head is a replay, which runs all of its tasks again.
+    if not same_graph and restored.ledger and restored.id == (restored.head or restored.id):
+        yield from _pending(plan, restored)
+
+
+def _unknown(plan: Plan, channel: str, of: str, namespace: str) -> Finding:
+    """A channel that the graph doesn't have.
+
+    Args:
+        of: the clause about the task that has written it; "" where it has a value.
+    """
+    if channel.startswith(BRANCH_TO):
+        name = channel.removeprefix(BRANCH_TO)
+        where = f"{of} leads to node {name!r}" if of else f"waits for the edge {channel!r}"
+        return _gone(plan, FindingKind.NODE, name, where, namespace)
+    join = join_parts(channel) if channel.startswith(JOIN) else None
+    if join is not None:
+        return _join(plan, *join, of, namespace)
+    where = f"{of} has written channel {channel!r}" if of else f"has a value of channel {channel!r}"
+    return _gone(plan, FindingKind.CHANNEL, channel, where, namespace)
+
+
+def _gone(plan: Plan, kind: FindingKind, name: str, where: str, namespace: str) -> Finding:
+    is_key = kind is FindingKind.CHANNEL
+    choices = plan.state_keys if is_key else sorted(plan.nodes)
+    field = "channels" if is_key else "nodes"
+    cure = f"Migration({field}={{{name!r}: 'its new name'}})"
+    more = (
+        ""
+        if is_key
+        else (
+            f"; Migration(goto={{{name!r}: 'another node'}}) runs that one, and keeps finished work"
+        )
+    )
+    return Finding(
+        kind,
+        name,
+        where,
+        f"which graph {plan.graph_id!r} doesn't have",
+        cure,
+        f"{did_you_mean(name, choices)}; compile(migrations=[{cure}]), None drops it{more}; or go "
+        "on with the graph that stored it",
+        namespace,
+    )
+
+
+def _join(plan: Plan, starts: frozenset[str], end: str, of: str, namespace: str) -> Finding:
+    names = sorted(starts)
+    if end not in plan.nodes:
+        return _gone(plan, FindingKind.NODE, end, f"{of or 'it'} leads to node {end!r}", namespace)
+    found = [p[0] for channel in plan.channels if (p := join_parts(channel)) and p[1] == end]
+    new = sorted(found[0] - starts) if found else []
+    if new:
+        why = f"which in graph {plan.graph_id!r} also waits for {', '.join(map(repr, new))}"
+        cure = f"Migration(joins={{{end!r}: {new!r}}})"
+        do = f"compile(migrations=[{cure}]) if these count as arrived in such threads"
+    else:
+        why, cure = (
+            f"which graph {plan.graph_id!r} doesn't have",
+            f"Migration(joins={{{end!r}: None}})",
+        )
+        do = f"compile(migrations=[{cure}]) drops what has arrived at it"
+    where = f"{of or 'it'} waits in the join of {names} into {end!r}"
+    return Finding(
+        FindingKind.JOIN,
+        end,
+        where,
+        why,
+        cure,
+        f"{do}; or go on with the graph that stored it",
+        namespace,
+    )
+
+
+def _pending(plan: Plan, restored: Restored) -> Iterator[Finding]:
+    """Findings among the pending writes."""
+    due = _due(plan, restored)
+    for task, rows in _by_task(restored.ledger).items():
+        path = rows[0].path
+        of = _who(path, task)
+        for row in rows:
+            for channel, value in row.writes if row.index >= 0 else ():
+                yield from _written(plan, channel, value, of, restored.namespace)
+        if task == NULL_TASK or task in due or not _is_task(path):
+            continue
+        yield from _not_due(plan, path, of, restored.namespace)
+    known = attempts(restored.ledger)
+    for task in due.values():
+        attempt = known.get(task.id)
+        if attempt is None or not attempt.interrupts or attempt.writes is not None:
+            continue
+        own = own_ids(task, len(attempt.answers) + len(attempt.interrupts))
+        if task.name in plan.subgraphs and any(q.id in own for q in attempt.interrupts):
+            yield _subgraph(plan, task, restored.namespace)
+
+
+def _written(plan: Plan, channel: str, value: object, of: str, namespace: str) -> Iterator[Finding]:
+    if channel == TASKS:
+        for send in value if isinstance(value, list) else [value]:
+            if isinstance(send, Send) and send.node not in plan.nodes:
+                where = f"{of} sends to node {send.node!r}"
+                yield _gone(plan, FindingKind.NODE, send.node, where, namespace)
+    elif channel not in plan.channels and channel not in _INTERNAL:
+        yield _unknown(plan, channel, of, namespace)
+
+
+def _due(plan: Plan, restored: Restored) -> dict[str, Task]:
+    """The tasks that the graph makes due, at any stage, by their ids in the store."""
+    due: dict[str, Task] = {}
+    known = attempts(restored.ledger)
+    try:
+        for state, tasks in stages_of(bare_state(plan, restored), restored.ledger):
+            due.update({task.id: task for task in with_handlers(state, tasks, known)})
+    except Exception:  # noqa: BLE001 - a Command's writes to a key that is gone or has changed
+        return due
+    return due
+
+
+def _by_task(ledger: Iterable[StoredWrite]) -> Mapping[str, list[StoredWrite]]:
+    rows: dict[str, list[StoredWrite]] = {}
+    for row in ledger:
+        rows.setdefault(row.task, []).append(row)
+    return rows
+
+
+def _is_task(path: TaskPath) -> bool:
+    """Whether a row is of a node's task, and not of a call, a step or an update."""
+    if len(path) < 2 or path[-1] == CALL:
+        return False
+    return path[0] == PULL or (path[0] == PUSH and isinstance(path[1], int))
+
+
+def _who(path: TaskPath, task: str) -> str:
+    if task == NULL_TASK:
+        return "its input"
+    if len(path) > 1 and path[0] == PULL:
+        return f"the task of node {path[1]!r}"
+    return f"the task of {path[-1]!r}" if path else f"task {task}"
+
+
+def _not_due(plan: Plan, path: TaskPath, of: str, namespace: str) -> Iterator[Finding]:
+    named = path[-1] if HANDLER_MARK in path or path[0] == PUSH else path[1]
+    if isinstance(named, str) and named.startswith(HANDLER_PREFIX):
+        node = named.removeprefix(HANDLER_PREFIX)
+        what = f"the error handler of node {node!r}"
+    else:
+        node, what = str(named), of
+    if node not in plan.callable:
+        yield _gone(plan, FindingKind.NODE, node, f"has results or questions of {what}", namespace)
+        return
+    yield Finding(
+        FindingKind.TASK,
+        node,
+        f"has results or questions of {what}",
+        f"which is not due in graph {plan.graph_id!r}",
+        "",
+        "go on with the graph that stored it until the superstep is over",
+        namespace,
+    )
+
+
+def _subgraph(plan: Plan, task: Task, namespace: str) -> Finding:
+    return Finding(
+        FindingKind.TASK,
+        task.name,
+        f"has a question of node {task.name!r} itself",
+        f"which is a subgraph in graph {plan.graph_id!r}, so that no answer would reach it",
+        f"Migration(goto={{{task.stored.name if task.stored else task.name!r}: {task.name!r}}})",
+        "answer it with the graph that stored it; or give the subgraph's node another name, and "
+        "lead the thread to it with Migration(goto={'old': 'new'})",
+        namespace,
+    )

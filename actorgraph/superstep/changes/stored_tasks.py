@@ -1,0 +1,138 @@
+"""The waiting tasks of a thread whose graph has changed, found under the names of then.
+
+The id of a task is a hash of names: its node's and its triggers'. Under a graph with other names
+the same task would get another id, and its results, answers and questions, and the checkpoints of
+its subgraphs, would be left out. So a task whose superstep was stored under other names keeps the
+id and the namespace that it has in the store, until the superstep is over.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from actorgraph.channels import EMPTY
+from actorgraph.plan.plan import Plan
+from actorgraph.superstep.apply import apply_command
+from actorgraph.superstep.pending_writes import attempts
+from actorgraph.superstep.run_state import RunState
+from actorgraph.superstep.task_failures import handler_task
+from actorgraph.superstep.tasks import due_tasks
+from actorgraph.values.checkpoint import Restored, StoredWrite
+from actorgraph.values.constants import HANDLER_MARK, HANDLER_PREFIX, NULL_TASK, PULL, PUSH, TASKS
+from actorgraph.values.ids import CheckpointId, task_id
+from actorgraph.values.policies import RunPolicy
+from actorgraph.values.run import StoredPlace, Task, TaskPath
+
+
+class StoredNames(msgspec.Struct, frozen=True):
+    """The names of a checkpoint as it was stored.
+
+    Attributes:
+        channels: today's name of a trigger -> the stored one, where they differ.
+        nodes: today's name of a node -> the stored one.
+        sends: `id()` of a Send of today -> (its index, its node) as stored.
+    """
+
+    channels: Mapping[str, str] = {}
+    nodes: Mapping[str, str] = {}
+    sends: Mapping[int, tuple[int, str]] = {}
+
+
+def bare_state(plan: Plan, restored: Restored) -> RunState:
+    """Make a run state at a checkpoint, without the Commands beside it, only to read it."""
+    state = RunState(plan, RunPolicy(), _no_mint, has_saver=False)
+    first = plan.initial_values() if plan.firsts else {}
+    state.namespace, state.checkpoint = restored.namespace, restored.id
+    state.values = {**first, **restored.values}
+    state.versions = dict(restored.versions)
+    state.seen = {node: dict(seen) for node, seen in restored.seen.items()}
+    state.max_version = max([restored.version_floor, *restored.versions.values()])
+    state.places = restored.places
+    return state
+
+
+def _no_mint(_: int, __: bytes | None) -> CheckpointId:
+    return CheckpointId(b"\0" * 16)
+
+
+def stages_of(
+    state: RunState, ledger: Iterable[StoredWrite]
+) -> Iterable[tuple[RunState, list[Task]]]:
+    """Iterate over the state before and after each Command beside a checkpoint, and its tasks."""
+    yield state, due_tasks(state, None)
+    commands = sorted((r for r in ledger if r.task == NULL_TASK and r.index >= 0), key=_index)
+    for row in commands:
+        apply_command(state, row.writes)
+        yield state, due_tasks(state, None)
+
+
+def _index(row: StoredWrite) -> int:
+    return row.index
+
+
+def places_of(
+    plan: Plan, restored: Restored, names: StoredNames, paths: Mapping[str, TaskPath]
+) -> dict[str, StoredPlace]:
+    """Find the stored places of the tasks that a checkpoint makes due.
+
+    Args:
+        restored: by today's names.
+        names: those that it was stored with.
+        paths: id -> path as it was stored, of each task with pending writes.
+    Returns: id as this graph makes it -> the stored place, where they differ.
+    """
+    found: dict[str, StoredPlace] = {}
+    state = bare_state(plan, restored)
+    of_nodes = {p: task for task, p in paths.items() if len(p) == 2 and p[0] == PULL}
+    for now, tasks in stages_of(state, restored.ledger):
+        sends = now.values.get(TASKS, EMPTY)
+        for task in tasks:
+            if task.id in found or task.id in paths:
+                continue
+            place_in_list = task.path[1]
+            if isinstance(place_in_list, int):
+                sent = (place_in_list, task.name)
+                place = _sent(now, *names.sends.get(id(sends[place_in_list]), sent))
+            else:
+                place = _pulled(now, task, names, of_nodes)
+            if place.id != task.id:
+                found[task.id] = place
+    if plan.handlers:
+        _find_handlers(state, found, restored)
+    return found
+
+
+def _sent(state: RunState, index: int, node: str) -> StoredPlace:
+    rounds = (str(index), f"round {state.send_round}") if state.send_round else (str(index),)
+    identifier = task_id(state.checkpoint, state.namespace, node, PUSH, *rounds)
+    return StoredPlace(identifier, node, (PUSH, index))
+
+
+def _pulled(
+    state: RunState, task: Task, names: StoredNames, of_nodes: Mapping[TaskPath, str]
+) -> StoredPlace:
+    old = names.nodes.get(task.name, task.name)
+    path: TaskPath = (PULL, old)
+    # By its rows first: its triggers may have been stored in another order.
+    known = of_nodes.get(path) or of_nodes.get(task.path)
+    triggers = [names.channels.get(trigger, trigger) for trigger in task.triggers]
+    made = known or task_id(state.checkpoint, state.namespace, old, PULL, *triggers)
+    return StoredPlace(made, old, path)
+
+
+def _find_handlers(state: RunState, found: dict[str, StoredPlace], restored: Restored) -> None:
+    known = attempts(restored.ledger)
+    state.places = dict(found)
+    for task in due_tasks(state, None):
+        node = state.plan.nodes.get(task.name)
+        if task.stored is None or node is None or not node.handler:
+            continue
+        if task.id not in known or not known[task.id].handled:
+            continue
+        name = HANDLER_PREFIX + task.stored.name
+        where = (state.namespace, name, PUSH, HANDLER_MARK, task.id)
+        path = (*task.stored.path[:3], HANDLER_MARK, False)
+        place = StoredPlace(task_id(state.checkpoint, *where), name, path)
+        made = handler_task(state, task).id
+        if made != place.id:
+            found[made] = place
