@@ -10,7 +10,6 @@ from typing import Any
 
 from actorgraph.errors.texts import error_text
 
-TOO_MANY_REQUESTS = 429
 _STATUS_NAMES = ("status_code", "status", "code")
 
 

@@ -3,7 +3,6 @@
 The names and defaults are LangGraph's where it has them.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,49 +11,25 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
-from actorgraph.errors import CheckpointError, GraphBuildError
+from actorgraph.errors import GraphBuildError
 from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, DEFAULT_RECURSION_LIMIT
-from actorgraph.values.http_errors import TOO_MANY_REQUESTS, status_of
+from actorgraph.values.passing_errors import may_pass
 
 RetryOn = type[Exception] | Sequence[type[Exception]] | Callable[[Exception], bool]
 MAX_S = 3_155_760_000.0
 KeyFuncT = TypeVar("KeyFuncT", bound=Callable[..., str | bytes])
 
-_NEVER = (
-    *(ValueError, TypeError, ArithmeticError, ImportError, LookupError, NameError, SyntaxError),
-    *(RuntimeError, ReferenceError, StopIteration, StopAsyncIteration, OSError),
-    CheckpointError,
-)
-"""Errors that another attempt would raise again: mistakes in a program, refusals of the OS."""
-
 
 def default_retry_on(error: Exception) -> bool:
     """Whether another attempt may help: the default of `RetryPolicy.retry_on`.
 
-    Yes for a `ConnectionError`, for a response 429 of any HTTP client (too many requests), for the
-    5xx answers of httpx and requests, for a node's timeout and for any error that is not a mistake
-    in the program (`ValueError`, `TypeError`, ...), an `OSError` or a failed save. A group of
-    errors may be retried if each of them may.
+    Yes for errors of the network, time limits, a node's timeout, and answers that mean "try
+    again": HTTP 408, 425, 429 and 5xx, their likes of gRPC, AWS and databases. No for a wrong
+    request (any other 4xx), a certificate that is refused, mistakes in the program
+    (`ValueError`, `TypeError`, ...), other refusals of the OS and a failed save. Yes for errors
+    of unknown kinds. A group of errors may be retried if each of them may.
     """
-    if isinstance(error, ExceptionGroup):
-        return all(default_retry_on(inner) for inner in error.exceptions)
-    if isinstance(error, ConnectionError) or status_of(error) == TOO_MANY_REQUESTS:
-        return True
-    answer = _http_answer(error)
-    if answer is not None:
-        status = getattr(answer[0], "status_code", None)
-        return status is None or 500 <= status < 600
-    return not isinstance(error, _NEVER)
-
-
-def _http_answer(error: Exception) -> tuple[Any] | None:
-    """The response in an HTTP client's status error, as a 1-tuple; None for other errors."""
-    for client, name in (("httpx", "HTTPStatusError"), ("requests", "HTTPError")):
-        # A client that the program has not imported can't have raised the error.
-        kind = getattr(sys.modules.get(client), name, None)
-        if kind is not None and isinstance(error, kind):
-            return (getattr(error, "response", None),)
-    return None
+    return may_pass(error)
 
 
 class RetryPolicy(NamedTuple):

@@ -238,7 +238,7 @@ class TestWhichErrors:
             (KeyError(), False),
             (ValueError(), False),
             (OSError(), False),
-            (TimeoutError(), False),
+            (TimeoutError(), True),
             (RecursionError(), False),
             (ConflictError("taken", do="load"), False),
             (httpx_error(503), True),
