@@ -3,7 +3,7 @@
 An error is judged by what it says itself: the answer of a server (an HTTP status, a status of
 gRPC, a code of AWS, an SQLSTATE), the number of an `OSError`, the error that it wraps. Otherwise
 the nearest of its classes that is in the table decides, by the package it comes from and its name:
-no client is imported. `docs/how-to/retries.md` has the table that users read, which the tests follow.
+no client is imported. `docs/how-to/retries.md` has the table for users, which is a test too.
 """
 
 import errno
