@@ -249,7 +249,7 @@ def _has_label(error: Any) -> bool:
 
 
 def _wrapped(error: Exception, names: list[tuple[str, str]]) -> BaseException | None:
-    """Return the error that one stands for: of a database below, or of urllib's and urllib3's."""
+    """Return the error that one represents: of a database below, or of urllib's and urllib3's."""
     found = None
     if ("urllib", "URLError") in names or ("urllib3", "MaxRetryError") in names:
         found = _read(error, "reason")

@@ -140,7 +140,7 @@ def closing_server() -> Iterator[int]:
 
 @contextmanager
 def stranger() -> Iterator[int]:
-    """A TLS server with the certificate of an authority that nobody knows; its port."""
+    """A TLS server with the certificate of an authority that clients don't know; its port."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1", "localhost").configure_cert(context)
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -165,7 +165,7 @@ def stranger() -> Iterator[int]:
 
 
 def by_aiohttp(address: str) -> None:
-    aiohttp: Any = pytest.importorskip("aiohttp")
+    aiohttp: Any = pytest.importorskip("aiohttp", reason="another client")
 
     async def ask() -> None:
         async with aiohttp.ClientSession() as session, session.get(address):
@@ -217,7 +217,7 @@ def by_http_client(address: str) -> None:
 
 
 def by_openai(address: str) -> None:
-    openai: Any = pytest.importorskip("openai")
+    openai: Any = pytest.importorskip("openai", reason="another client")
     with openai.OpenAI(base_url=address, api_key="k", max_retries=0) as client:
         client.models.list()
 
@@ -249,7 +249,7 @@ def raised(call: Callable[[str], Any], address: str) -> Exception:
 class TestClients:
     def test_a_refused_connection_and_one_that_ends(self, call):
         """
-        A port where nobody listens and a server that hangs up are tried again, by each client;
+        A closed port and a server that hangs up are tried again, by each client;
         also by a name with several addresses.
         """
         with closing_server() as port:
