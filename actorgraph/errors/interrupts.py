@@ -43,12 +43,16 @@ class ParentCommand(GraphBubbleUp):
     """Carries a `Command(graph=Command.PARENT)` out of a subgraph to the node that runs it.
 
     Attributes:
-        command: for the parent graph.
+        command: for the parent graph; the updates and gotos of all, if several tasks of one
+            superstep have commanded it.
+        handed: all that these tasks have to say, for the node that runs the subgraph; None if
+            `command` says it.
     """
 
-    def __init__(self, command: Any) -> None:
+    def __init__(self, command: Any, handed: object = None) -> None:
         super().__init__(command)
         self.command = command
+        self.handed = handed
 
 
 class UnknownInterruptError(ActorGraphError, RuntimeError):

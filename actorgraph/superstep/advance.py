@@ -31,6 +31,7 @@ from actorgraph.superstep.calls import (
     settle,
     start_calls,
 )
+from actorgraph.superstep.handover import hand_over_of, parts_of
 from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, pauses, stop_before
 from actorgraph.superstep.nesting import saves_at_end
 from actorgraph.superstep.run_state import RunState
@@ -66,6 +67,7 @@ from actorgraph.values.run import (
     Event,
     Failed,
     Finish,
+    HandOver,
     Interrupted,
     LedgerEntry,
     RunOutcome,
@@ -135,9 +137,9 @@ def _on_end(state: RunState, event: Ending) -> list[Effect]:
         case TaskCancelled(task):
             state.running.pop(task, None)
             return go_on(state)
-        case TaskEscaped(task, command):
+        case TaskEscaped(task, error):
             state.running.pop(task, None)
-            return leave(state, Escaped(command))
+            return leave(state, Escaped(HandOver(tuple(parts_of(error)))))
         case TaskDrained(task, error):
             on_drained(state, task, error)
             return go_on(state)
@@ -225,6 +227,10 @@ def _end_superstep(
     state: RunState, last: Task, result: TaskResult, entries: tuple[LedgerEntry, ...]
 ) -> list[Effect]:
     """Fold the results, plan the next superstep, and save the checkpoint between them."""
+    if state.nested is not None:
+        handed = hand_over_of(state)
+        if handed is not None:
+            return _hand_over(state, last, result, entries, handed)
     ran = in_path_order(state.tasks.values()) if len(state.tasks) > 1 else [last]
     try:
         if len(ran) == 1:
@@ -260,6 +266,25 @@ def _end_superstep(
     if stops and tasks:
         return effects + leave(state, Interrupted(chunks.last_output(state), ()))
     return next_superstep(state, effects)
+
+
+def _hand_over(
+    state: RunState,
+    last: Task,
+    result: TaskResult,
+    entries: tuple[LedgerEntry, ...],
+    handed: HandOver,
+) -> list[Effect]:
+    """End a subgraph's run whose tasks command the graph above.
+
+    Its superstep stays as it is, with all rows, so that the run hands over the same again if the
+    node above has to.
+    """
+    if state.has_saver:
+        state.unflushed.extend(entries)
+    if state.policy.modes:
+        chunks.hold_update(state, last, result)
+    return leave(state, Escaped(handed))
 
 
 def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]:

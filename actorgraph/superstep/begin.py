@@ -5,6 +5,7 @@ checkpoint and, since moving the input into the state runs no user code unless S
 conditional edges, the checkpoint after that too: one transaction before the first node.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from actorgraph.errors import EmptyInputError, SaverRequiredError, UnknownInterruptError
@@ -13,6 +14,7 @@ from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.advance import new_superstep, next_superstep
 from actorgraph.superstep.answers import answers, routed_answers
 from actorgraph.superstep.apply import TaskWrites, apply, apply_command
+from actorgraph.superstep.handover import hands_over
 from actorgraph.superstep.nesting import continues_stored
 from actorgraph.superstep.replay import asked_at, is_replay, replay
 from actorgraph.superstep.results import pairs_of, routes, stamped, updates_in, writes_of
@@ -157,10 +159,14 @@ def _from_input(state: RunState, restored: Restored | None, given: Any) -> list[
 def _discarded(state: RunState, restored: Restored | None) -> list[TaskWrites]:
     """End the due tasks, which a new input discards: they count as run, without writes.
 
-    Only channels that ask for it get what the finished ones have written.
+    Only channels that ask for it get what the finished ones have written; if some of these have
+    handed over to the graph above, so that no later superstep folded the others' writes, all keys.
     """
     due = due_tasks(state, None)
-    keeping = state.plan.keeping
+    keeping: Collection[str] = state.plan.keeping
+    rows = restored.ledger if restored is not None and state.nested is not None else ()
+    if due and any(hands_over(row.writes) for row in rows):
+        keeping = state.plan.state_keys
     if not keeping or restored is None or not due:
         return [TaskWrites(task.name, task.triggers, ()) for task in due]
     known = pending.attempts(restored.ledger)

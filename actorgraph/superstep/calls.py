@@ -19,7 +19,6 @@ from typing import Any, cast
 
 import msgspec
 
-from actorgraph.errors import ParentCommand
 from actorgraph.superstep import chunks
 from actorgraph.superstep.answers import consumed
 from actorgraph.superstep.pending_writes import Attempt, own_ids
@@ -264,8 +263,8 @@ def _hand_over(state: RunState, calls: OpenCalls, task: Task, event: Ending) -> 
         case TaskFailed(error=error):
             chunks.hold_call_ended(state, task, error=error)
             return [AnswerCall(task.id, error=error)]
-        case TaskEscaped(command=command):
-            return [AnswerCall(task.id, error=ParentCommand(command))]
+        case TaskEscaped(error=error):
+            return [AnswerCall(task.id, error=error)]
         case TaskDrained(error=drained):
             calls.drained[caller] = drained
             return [AnswerCall(task.id, drained=drained)]

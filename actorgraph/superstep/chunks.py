@@ -26,7 +26,7 @@ from actorgraph.superstep.saves import chunk_gate
 from actorgraph.superstep.tasks import next_nodes
 from actorgraph.superstep.untracked import storable_chunk
 from actorgraph.values.commands import Interrupt
-from actorgraph.values.constants import INTERRUPT, ROOT
+from actorgraph.values.constants import HANDED_UP, INTERRUPT, ROOT
 from actorgraph.values.ids import GREGORIAN_OFFSET, as_text, ticks_of
 from actorgraph.values.policies import Durability, StreamMode
 from actorgraph.values.run import Effect, Emit, Task, TaskResult, Write
@@ -147,6 +147,8 @@ def hold_update(state: RunState, task: Task, result: TaskResult, *, folded: bool
     # START is hidden too: it only moves the input into the state.
     if not state.policy.modes or state.plan.callable[task.name].hidden:
         return
+    if all(channel == HANDED_UP for channel, _ in result.writes) and result.writes:
+        return  # what goes up is shown as the result of the node above
     keys = state.policy.output_keys or state.plan.state_keys
     if wants(state, "updates"):
         bare = state.policy.bare or tuple(keys) == (ROOT,)

@@ -22,7 +22,6 @@ from actorgraph.channels import EMPTY, UNCHANGED
 from actorgraph.errors import (
     ErrorCode,
     InvalidUpdateError,
-    ParentCommand,
     UnknownTargetError,
     did_you_mean,
 )
@@ -31,7 +30,7 @@ from actorgraph.errors.texts import plain
 from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
-from actorgraph.values.constants import END, INTERRUPT, ROOT, START, TASKS
+from actorgraph.values.constants import END, HANDED_UP, INTERRUPT, ROOT, START, TASKS
 from actorgraph.values.from_langgraph import (
     LANGGRAPH_TYPES,
     from_langgraph,
@@ -49,12 +48,12 @@ def writes_of(
 
     Args:
         returned: a dict, an object of the schema, None, a Command, a Send, or a list of these.
-        nested: whether the graph runs as a subgraph, so that a Command may be for its parent.
+        nested: whether the graph runs as a subgraph, so that a Command may be for its parent: it
+            becomes a write to `HANDED_UP`.
     Returns: the writes in the node's order, and a sentence for each dropped key.
     Raises:
         InvalidUpdateError: the value is none of these, or a key is unknown and the plan strict.
         UnknownTargetError: a route leads to an unknown node.
-        ParentCommand: the value is a Command for the parent graph; the task keeps no writes.
     """
     if type(returned) is dict and node.writes.issuperset(returned) and not node.bare:
         for key in returned:
@@ -79,18 +78,23 @@ def writes_and_dropped(
         returned = node.shape(returned)
     writes: list[Write] = []
     dropped: list[str] = []
-    bare = node.bare
+    bare, hands_over = node.bare, False
     for part in _parts(returned, bare):
         if type(part) is dict and not bare:
             _add_keys(plan, node, updates_in(node, part), writes, dropped)
         elif isinstance(part, Command):
-            _check_graph(node, part, nested)
+            if _is_for_parent(node, part, nested):
+                writes.append((HANDED_UP, [part.update, _listed(part.goto)]))
+                hands_over = True
+                continue
             _add_keys(plan, node, updates_in(node, part.update), writes, dropped)
             writes.extend(routes(plan, _source(node), part.goto))
         elif isinstance(part, Send):
             writes.append(_send(plan, _source(node), part))
         else:
             _add_keys(plan, node, updates_in(node, part), writes, dropped)
+    if hands_over:
+        return writes, dropped  # its edges lead nowhere: the subgraph's run ends
     writes.extend(node.targets)
     if dropped and nested and node.name == START:
         return writes, []  # the input is the parent's state, and only some of its keys are ours
@@ -101,9 +105,14 @@ def _source(node: NodePlan) -> str:
     return f"node {node.name!r}"
 
 
-def _check_graph(node: NodePlan, command: Command[Any], nested: bool) -> None:
+def _listed(goto: Any) -> list[Any]:
+    targets = goto if isinstance(goto, (list, tuple)) else (goto,)
+    return [target if isinstance(target, str) else from_langgraph(target) for target in targets]
+
+
+def _is_for_parent(node: NodePlan, command: Command[Any], nested: bool) -> bool:
     if command.graph == Command.PARENT and nested:
-        raise ParentCommand(command)
+        return True
     if command.graph is not None:
         graph = "Command.PARENT" if command.graph == Command.PARENT else repr(command.graph)
         raise InvalidUpdateError(
@@ -111,6 +120,7 @@ def _check_graph(node: NodePlan, command: Command[Any], nested: bool) -> None:
             "subgraph of another one",
             do="leave graph= out; graph=Command.PARENT is for nodes of subgraphs",
         )
+    return False
 
 
 def _parts(returned: Any, bare: bool) -> Iterable[Any]:

@@ -18,7 +18,7 @@ import msgspec
 from actorgraph.errors import ActorGraphError
 from actorgraph.superstep.results import fields_of
 from actorgraph.values.commands import Command, Send
-from actorgraph.values.constants import NO_WRITES, START, TASKS
+from actorgraph.values.constants import HANDED_UP, NO_WRITES, START, TASKS
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.run import LedgerEntry, NewCheckpoint, Save, Write
 
@@ -149,6 +149,12 @@ def _storable_cell(names: ChannelNames, channel: str, value: Any) -> Any:
             return storable_send(names, value)
         if isinstance(value, list):
             return [storable_send(names, send) for send in cast("list[Send]", value)]
+    if channel == HANDED_UP:
+        update, goto = value
+        sends = [storable_send(names, t) if isinstance(t, Send) else t for t in goto]
+        kept = storable_update(names, update)
+        same = kept is update and all(new is old for new, old in zip(sends, goto, strict=True))
+        return value if same else [kept, sends]
     return value
 
 

@@ -32,6 +32,9 @@ HANDLER_PREFIX: Final = "__error_handler__"
 TASKS: Final = "__pregel_tasks"
 """The channel that holds the Sends of the next superstep."""
 
+HANDED_UP: Final = "__parent__"
+"""The write that holds a task's Command for the graph above: `[update, goto]`."""
+
 RETURN: Final = "__return__"
 """The write that holds the result of a `@task` call or a step."""
 
@@ -64,7 +67,7 @@ RESERVED_NODE_NAMES: Final = frozenset({START, END, INPUT, ROOT, INTERRUPT, "__c
 RESERVED_CHANNELS: Final = frozenset(
     {
         *(TASKS, INTERRUPT, RESUME, ERROR, NO_WRITES, TIMES, CONVERTED, ROUTED, INPUT),
-        ERROR_SOURCE_NODE,
+        *(ERROR_SOURCE_NODE, HANDED_UP),
     }
 )
 NAMESPACE_SEPARATOR: Final = "|"

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.errors import GraphDrained, NodeError
+from actorgraph.errors import GraphDrained, NodeError, ParentCommand
 from actorgraph.values.commands import Command, Interrupt
 from actorgraph.values.constants import NAMESPACE_END, NAMESPACE_SEPARATOR
 from actorgraph.values.ids import TaskId
@@ -175,11 +175,35 @@ class StepKept(msgspec.Struct, frozen=True, gc=False):
     value: Any
 
 
+class Beside(msgspec.Struct, frozen=True):
+    """A write of a task whose superstep another one has ended by a Command for the graph above.
+
+    Attributes:
+        whole: whether it is the whole value of its key, which has no reducer in the subgraph.
+    """
+
+    key: str
+    value: Any
+    whole: bool
+
+
+class HandOver(msgspec.Struct, frozen=True):
+    """The Commands and writes that a subgraph's superstep hands to the graph above.
+
+    Attributes:
+        parts: in the order of the tasks' paths.
+        namespace: of the subgraph; the graphs that one task runs have a number each.
+    """
+
+    parts: tuple[Command[Any] | Beside, ...]
+    namespace: str = ""
+
+
 class TaskEscaped(msgspec.Struct, frozen=True):
-    """A node of a subgraph returned a Command for its parent graph; the subgraph's run ends."""
+    """A subgraph in a `@task` call has commanded the graph above: its caller's node gets that."""
 
     task: TaskId
-    command: Command[Any]
+    error: ParentCommand
 
 
 class TaskDrained(msgspec.Struct, frozen=True):
@@ -406,9 +430,9 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 
 class Escaped(msgspec.Struct, frozen=True):
-    """The run stopped because one of its nodes returned a Command for the parent graph."""
+    """The run of a subgraph ended because its nodes returned Commands for the graph above."""
 
-    command: Command[Any]
+    handed: HandOver
 
 
 STATUS: dict[type, str] = {

@@ -243,7 +243,7 @@ class TestEnding:
         step = run.called(run.task("a"), "step")
         command = Command[Any](graph=Command.PARENT, update={"log": ["up"]})
 
-        run.event(TaskEscaped(step.id, command))
+        run.event(TaskEscaped(step.id, ParentCommand(command)))
 
         error = run.answers[step.id].error
         assert isinstance(error, ParentCommand)

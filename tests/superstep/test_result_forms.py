@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from actorgraph.channels import EMPTY, LastValueAfterFinish
-from actorgraph.errors import InvalidUpdateError, ParentCommand
+from actorgraph.errors import InvalidUpdateError
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compile import make_plan
 from actorgraph.plan.plan import BranchPlan, NodePlan
@@ -25,7 +25,7 @@ from actorgraph.superstep.results import (
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import view
 from actorgraph.values.commands import Command, Overwrite, Send
-from actorgraph.values.constants import START, TASKS
+from actorgraph.values.constants import HANDED_UP, START, TASKS
 from actorgraph.values.policies import RunPolicy
 from tests.superstep.script import Script, Store, chain, idle
 from tests.superstep.threads import PAIR, State, three
@@ -58,13 +58,13 @@ class Model(BaseModel):
 class TestSubgraphs:
     def test_a_command_for_the_parent_leaves_them(self):
         """
-        In a subgraph such a Command is raised, with all that it carries.
+        In a subgraph such a Command is a write that no channel takes, and no edge leads on.
         """
-        command = Command(graph=Command.PARENT, update={"text": "x"})
-        with pytest.raises(ParentCommand) as raised:
-            writes_of(PAIR, A, command, nested=True)
+        command = Command(graph=Command.PARENT, update={"text": "x"}, goto="b")
 
-        assert raised.value.command is command
+        made = writes_of(PAIR, A, [{"text": "y"}, command], nested=True)
+
+        assert made == ([("text", "y"), (HANDED_UP, [{"text": "x"}, ["b"]])], [])
 
     def test_a_command_for_another_graph_is_refused(self):
         """

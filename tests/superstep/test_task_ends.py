@@ -10,6 +10,7 @@ from actorgraph.errors import (
     ConflictError,
     GraphDrained,
     LeaseLostError,
+    ParentCommand,
     SaverBrokenError,
     SerializationError,
     StorageError,
@@ -34,6 +35,7 @@ from actorgraph.values.run import (
     CancelTasks,
     Escaped,
     Failed,
+    HandOver,
     LedgerEntry,
     Save,
     StartHandler,
@@ -222,13 +224,14 @@ class TestOutcomes:
         """
         run = three()
         command = Command(graph=Command.PARENT, goto="x")
-        effects = run.event(TaskEscaped(run.running.pop(run.task("a").id).id, command))
+        error = ParentCommand(command)
+        effects = run.event(TaskEscaped(run.running.pop(run.task("a").id).id, error))
         assert kinds(effects) == ["CancelTasks"]
         run.stop("b")
         run.stop("c")
         run.saved()
 
-        assert run.outcome == Escaped(command)
+        assert run.outcome == Escaped(HandOver((command,)))
         assert run.store.statuses == ["escaped"]
 
     @pytest.mark.parametrize(("to_others", "status"), [(True, "drained"), (False, "cancelled")])
@@ -262,8 +265,8 @@ class TestOutcomes:
         command = Command(graph=Command.PARENT, goto="x")
         run = three()
         task = run.running.pop(run.task("a").id)
-        run.event(TaskEscaped(task.id, command))
-        run.event(TaskEscaped(task.id, command))
+        run.event(TaskEscaped(task.id, ParentCommand(command)))
+        run.event(TaskEscaped(task.id, ParentCommand(command)))
         run.event(TaskDrained(task.id, GraphDrained("drained", do="go on")))
         assert len(run.state.running) == 2
         assert run.state.interrupted == {}
@@ -271,7 +274,7 @@ class TestOutcomes:
         run.stop("c")
         run.saved()
 
-        assert run.outcome == Escaped(command)
+        assert run.outcome == Escaped(HandOver((command,)))
 
     def test_an_error_handler_gets_the_failure(self):
         """

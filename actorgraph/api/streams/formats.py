@@ -16,11 +16,12 @@ import msgspec
 
 from actorgraph.api import config as configs
 from actorgraph.api.options import Modes, ReadingOptions
-from actorgraph.errors import InvalidConfigError, ParentCommand, did_you_mean
+from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.tracebacks import from_program
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.broadcast import BUFFER_MAX, Broadcast
 from actorgraph.runtime.task.nested import NestedPlace, note_end, raise_above
+from actorgraph.superstep.handover import raised
 from actorgraph.values.commands import GraphOutput, Interrupt
 from actorgraph.values.constants import INTERRUPT, START
 from actorgraph.values.run import Escaped, Failed, Interrupted, RunOutcome, Succeeded
@@ -59,8 +60,8 @@ def output_of(outcome: RunOutcome, place: NestedPlace | None) -> RunOutput:
             if place is not None:
                 note_end(place, error)
             raise from_program(error)
-        case Escaped(command):
-            raise ParentCommand(command)
+        case Escaped(handed):
+            raise raised(handed)
         case _:
             raise AssertionError("a cancelled run raises its caller's cancellation")
 

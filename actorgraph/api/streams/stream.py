@@ -11,7 +11,7 @@ from typing import Any, Generic, Self
 import anyio
 
 from actorgraph.api.streams.formats import StreamFormat
-from actorgraph.errors import OtherLoopError, ParentCommand, SlowReaderError, TwoReadersError
+from actorgraph.errors import OtherLoopError, SlowReaderError, TwoReadersError
 from actorgraph.errors.tracebacks import from_program
 from actorgraph.loops import current_loop, start_beside
 from actorgraph.runtime.broadcast import NOTHING_YET, Broadcast, Closing
@@ -21,6 +21,7 @@ from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.run.supervisor import Supervisor, SupervisorStatistics
 from actorgraph.runtime.task.interop import check_pause
 from actorgraph.runtime.task.nested import note_end, raise_above
+from actorgraph.superstep.handover import raised
 from actorgraph.values.run import Escaped, Failed, Interrupted, RunOutcome
 from actorgraph.values.schema_types import ChunkT
 from actorgraph.values.stream_items import Namespace, StreamItem, namespace_of
@@ -119,8 +120,8 @@ class _StreamedRun:
                 launch = self._launch
                 name = launch.template.plan.name
                 check_pause(launch.context, launch.address.thread_id, name, interrupts)
-            case Escaped(command):
-                raise ParentCommand(command)
+            case Escaped(handed):
+                raise raised(handed)
             case _:
                 pass
 

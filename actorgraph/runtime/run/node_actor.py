@@ -384,7 +384,7 @@ class NodeActor:
         error = translated(error, task.name)
         counts = real_error(error)
         if isinstance(counts, ParentCommand):
-            return TaskEscaped(task.id, counts.command)
+            return TaskEscaped(task.id, counts)
         if isinstance(counts, GraphDrained) and is_control_flow(counts.__cause__):
             scope.drained = scope.drained or counts
         if counts is None:

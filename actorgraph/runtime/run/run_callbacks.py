@@ -23,7 +23,7 @@ import anyio
 import msgspec
 from langchain_core.callbacks.manager import AsyncCallbackManager, CallbackManager
 
-from actorgraph.errors import GraphInterrupt, ParentCommand
+from actorgraph.errors import GraphInterrupt
 from actorgraph.loops import on_trio
 from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.run.launch import Launch
@@ -32,6 +32,7 @@ from actorgraph.runtime.task.calling import InContext
 from actorgraph.runtime.task.interop import Inherit
 from actorgraph.runtime.task.scope import TaskScope
 from actorgraph.runtime.task.task_callbacks import Manager, NodeCallbacks, reported
+from actorgraph.superstep.handover import raised
 from actorgraph.superstep.run_state import RunState
 from actorgraph.values.configs import names_a_secret
 from actorgraph.values.constants import CALL
@@ -188,8 +189,8 @@ class GraphCallbacks:
                     await _told(self.launch, run.on_chain_error, GraphInterrupt(interrupts))
             case Failed(error):
                 await _told(self.launch, run.on_chain_error, error)
-            case Escaped(command):
-                await _told(self.launch, run.on_chain_error, ParentCommand(command))
+            case Escaped(handed):
+                await _told(self.launch, run.on_chain_error, raised(handed))
             case Cancelled():
                 await self._report_leaving(CancelledError())
             case _:

@@ -19,7 +19,6 @@ import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
-from dataclasses import replace
 from functools import partial
 from threading import get_ident
 from time import perf_counter
@@ -41,6 +40,7 @@ from actorgraph.runtime.task.interop import translated
 from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.runtime import RunResources
 from actorgraph.runtime.task.scope import CURRENT, Lineage, TaskScope
+from actorgraph.superstep.handover import hands_over, joined, received
 from actorgraph.superstep.results import (
     NOTHING_PASSED,
     branch_targets,
@@ -205,24 +205,25 @@ async def node_writes(
             returned = await call_function(
                 node.call, node.is_async, given, extra, inline=not scope.in_thread, here=here
             )
-    except (ParentCommand, Exception) as error:
-        up = translated(error)
+    except (ParentCommand, BaseExceptionGroup, Exception) as error:
+        up = joined(translated(error))
         # A subgraph's `Command(graph=PARENT)` is this node's result. Not in a `@task` call, which
         # has no edges: there it goes on to the node that made the call.
-        if not isinstance(up, ParentCommand) or scope.caller is not None:
+        if up is None or scope.caller is not None:
             raise
-        returned = replace(up.command, graph=None)
+        returned = received(plan, node, values, up)
         scope.messages = None  # the subgraph has streamed its messages
     if scope.observer is not None:
         scope.observer.returned = returned
-    writes, dropped = writes_of(plan, node, returned, nested=scope.lineage.above is not None)
+    nested = scope.lineage.above is not None
+    writes, dropped = writes_of(plan, node, returned, nested=nested)
     if scope.pushed:
         writes.extend(scope.pushed)
     if node.cache is not None:
         scope.made = list(writes)
     if plan.stamps:
         writes = stamped(plan, writes, scope.task.id)
-    if node.branches:
+    if node.branches and not (nested and hands_over(writes)):
         passed = NOTHING_PASSED
         if dropped or node.own or node.name == START:  # else every key is a channel
             passed = passed_on(node, returned)
@@ -294,6 +295,7 @@ async def call_cached(
     # Answers of a person don't follow from the input, and a question is not a result. Keys that
     # only the routers see are not among the writes, so that a cached result would lack them.
     asked = scope.answers or scope.took_bare or scope.raised or scope.routed
+    asked = asked or hands_over(scope.made)
     if not (asked or scope.drained or scope.passes_on):
         own = _own_writes(node, scope)
         # Untracked values may not be stored, and without them the result would be incomplete.
@@ -448,18 +450,18 @@ def abandoned() -> list[str]:
 def real_error(error: BaseException) -> BaseException | None:
     """The error in an exception; None if it holds only interrupts.
 
-    Of a group, its part without interrupts; a lone ParentCommand is taken out of its group.
+    Of a group, its part without interrupts; of nothing but Commands for the graph above, those in
+    one. Beside an interrupt they wait for its answer: the graphs that gave them will again.
     """
     if isinstance(error, GraphInterrupt):
         return None
     if isinstance(error, BaseExceptionGroup):
-        _, rest = error.split(GraphInterrupt)
-        return rest.exceptions[0] if rest and _only_parent_commands(rest) else rest
+        asked, rest = error.split(GraphInterrupt)
+        up = None if rest is None else joined(rest)
+        if up is not None:
+            return None if asked is not None else up
+        return rest
     return error
-
-
-def _only_parent_commands(group: BaseExceptionGroup[BaseException]) -> bool:
-    return group.split(ParentCommand)[1] is None and len(group.exceptions) == 1
 
 
 @contextmanager
