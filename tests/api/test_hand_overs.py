@@ -205,7 +205,7 @@ class TestOneSuperstep:
 
     async def test_a_part_of_a_value_stays_below(self):
         """
-        An item that is added to a list of the subgraph doesn't replace a list above that has no reducer.
+        An item added to a list of the subgraph doesn't replace a list above without a reducer.
         """
 
         class Plain(TypedDict, total=False):
