@@ -2,7 +2,26 @@
 # Options go through ARGS:  make demo ARGS='--backend trio'   make test ARGS='-k interrupt'
 
 PYTHON ?= python3
+PYTHON_NAMED := $(filter-out file,$(origin PYTHON))
+VERSION_OF = $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+
+# pyenv's `python3.12` starts only where that version is chosen: else the newest that pyenv has.
+PYTHON_VERSION := $(call VERSION_OF,$(PYTHON))
+ifeq ($(PYTHON_VERSION),)
+PYENV_ROOT ?= $(HOME)/.pyenv
+PYENV_PYTHON := $(lastword $(shell ls -d $(PYENV_ROOT)/versions/*/bin/$(notdir $(PYTHON)) 2>/dev/null | sort -V))
+override PYTHON := $(or $(PYENV_PYTHON),$(PYTHON))
+PYTHON_VERSION := $(call VERSION_OF,$(PYTHON))
+endif
+ifneq ($(and $(PYTHON_NAMED),$(if $(PYTHON_VERSION),,none)),)
+$(error PYTHON=$(PYTHON) does not start; `make test-all` says which are found)
+endif
+
+# `make test PYTHON=python3.12` beside a `.venv` of another version: that of `make test-all`.
 VENV := .venv
+ifneq ($(and $(PYTHON_NAMED),$(PYTHON_VERSION),$(wildcard .venv/bin/pip)),)
+VENV := $(if $(wildcard .venv/lib/python$(PYTHON_VERSION)),.venv,.venv-$(PYTHON_VERSION))
+endif
 BIN := $(VENV)/bin
 ARGS ?=
 
@@ -17,7 +36,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # the time. A `kill -9` loses no more on a disk, whose pages the kernel keeps; full disks and
 # failing writes are made by limits and by injected errors. `make faults` is on the real disk.
 IN_MEMORY := $(shell df --output=avail -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 2000000')
-test clients behaviour coverage coverage-core mutants: export TMPDIR := $(if $(IN_MEMORY),/dev/shm,$(TMPDIR))
+test test-all test-newest clients behaviour coverage coverage-core mutants: export TMPDIR := $(if $(IN_MEMORY),/dev/shm,$(TMPDIR))
 
 # A stamp is newer than pyproject.toml when its extra is installed.
 DEMO := $(VENV)/.demo
@@ -42,7 +61,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 DATABASE ?= audit.db
 
-.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants test-all test-extras docs docs-test lint format format-check types typing bench figures charts counts differential ecosystem behaviour faults promises picture house clean
+.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants test-all test-newest test-extras docs docs-test lint format format-check types typing bench figures charts counts differential ecosystem behaviour faults promises picture house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -76,6 +95,10 @@ mutants: $(MUTANTS)
 # The tests on every Python 3.11 to 3.14 that is found, each in an environment of its own.
 test-all:
 	$(PYTHON) -m tests.support.every_python $(ARGS)
+
+# What depends on the interpreter, on the newest of them besides $(PYTHON).
+test-newest:
+	$(PYTHON) -m tests.support.every_python --newest $(ARGS)
 
 # An environment per extra, from the wheel.
 test-extras: $(DEV)
@@ -158,7 +181,7 @@ house: $(DEV)
 	$(BIN)/python -m tests.support.house
 
 clean:
-	rm -rf $(VENV) $(VENV)-3.* $(ECOSYSTEM) $(NODE)/node_modules .hypothesis .pytest_cache .ruff_cache .coverage*
+	rm -rf .venv .venv-3.* $(ECOSYSTEM) $(NODE)/node_modules .hypothesis .pytest_cache .ruff_cache .coverage*
 
 # `--clear` because an interrupted first try can leave half an environment behind.
 $(BIN)/pip:

@@ -19,6 +19,7 @@ from zlib import crc32
 from actorgraph.caches.base import BaseCache, FullKey, Namespace, ValueT
 from actorgraph.codec import Codec
 from actorgraph.errors import StorageError
+from actorgraph.storage.kept import keep, release
 from actorgraph.storage.sqlite.connections import make_private, use_wal
 from actorgraph.storage.sqlite.translate import translate
 
@@ -73,6 +74,7 @@ class SqliteCache(BaseCache[ValueT]):
             self._connection = sqlite3.connect(
                 self.path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
             )
+            keep(self._connection)
             use_wal(self._connection, busy_timeout_s)
             self._connection.executescript(_SETUP)
             _upgrade(self._connection)
@@ -131,6 +133,7 @@ class SqliteCache(BaseCache[ValueT]):
         if connection is not None:
             with self._lock:  # a worker thread of a cancelled caller may still use it
                 connection.close()
+            release(connection)
 
     def __enter__(self) -> "SqliteCache[ValueT]":
         return self

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import anyio
@@ -10,6 +11,8 @@ import pytest
 import typing_extensions
 from langchain_core._api import LangChainBetaWarning
 from langchain_core.runnables import Runnable, RunnableLambda, RunnableSequence
+from msgspec import Struct
+from pydantic import BaseModel
 
 from actorgraph import END, START, StateGraph
 from actorgraph.runtime.task.calling import thread_limiter
@@ -269,15 +272,46 @@ class Plain(TypedDict):
     a: int
 
 
-class TestSchemas:
-    def test_a_class_that_pydantic_refuses_is_described_by_its_keys(self):
-        """
-        `input_schema` is a pydantic model for every kind of state.
-        """
-        builder = StateGraph(Plain).add_node("n", more).add_edge(START, "n").add_edge("n", END)
-        described = builder.compile().input_schema.model_json_schema()
+class Extended(typing_extensions.TypedDict):
+    """Pydantic describes this kind of class on each Python."""
 
-        assert described["properties"]["a"]["type"] == "integer"
+    a: int
+
+
+@dataclass
+class Fields:
+    a: int
+
+
+class Model(BaseModel):
+    a: int
+
+
+class Compact(Struct):
+    """Pydantic makes a model of this kind of class that can't describe itself."""
+
+    a: int
+
+
+def keys_of(model):
+    """The properties of the keys that a model describes, wherever its schema has them."""
+    described = model.model_json_schema()
+    if "$ref" in described:
+        described = described["$defs"][described["$ref"].rpartition("/")[2]]
+    return described["properties"]
+
+
+class TestSchemas:
+    @pytest.mark.parametrize("state", [Plain, Extended, Fields, Model, Compact])
+    def test_a_class_is_described_by_its_keys(self, state):
+        """
+        `input_schema` is a pydantic model for every kind of state, as `output_schema` is.
+        """
+        builder = StateGraph(state).add_node("n", more).add_edge(START, "n").add_edge("n", END)
+        graph = builder.compile()
+
+        for model in (graph.input_schema, graph.output_schema):
+            assert keys_of(model)["a"]["type"] == "integer"
 
 
 def test_a_chain_of_a_graph_is_made_of_the_graph_itself():

@@ -51,6 +51,7 @@ def message_of(error: BaseException, folder: Path) -> str:
         (re.escape(str(folder)), "<folder>"),
         (r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<id>"),
         (r"thread id \d+", "thread id <n>"),
+        (r"(keyword argument '\w+')\. Did you mean '\w+'\?", r"\1"),  # Python says it since 3.13
     ):
         text = re.sub(pattern, name, text)
     return text

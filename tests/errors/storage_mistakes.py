@@ -141,7 +141,8 @@ def key_of_a_wrong_size():
     "  Do this: pass the file's path, or an open connection made with check_same_thread=False"
 )
 def connection_of_another_thread():
-    SqliteSaver(sqlite3.connect(":memory:", check_same_thread=True)).setup()
+    with closing(sqlite3.connect(":memory:", check_same_thread=True)) as connection:
+        SqliteSaver(connection).setup()
 
 
 @mistake(

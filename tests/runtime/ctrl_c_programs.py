@@ -116,13 +116,21 @@ class Program:
 def between(path: str) -> None:
     """Interrupt a graph whose functions never wait, which goes on until it may end."""
     state: dict[str, Any] = {"on": True, "at": 0.0}
+    begun = threading.Event()
     builder = StateGraph(AB)
     builder.add_node("node", lambda _: {"bar": ["x"]})
     builder.add_edge(START, "node")
-    builder.add_conditional_edges("node", lambda _: "node" if state["on"] else "__end__")
+
+    def after(values: AB) -> str:
+        if len(values["bar"]) > 1:  # the first step is stored, however slow the machine is
+            begun.set()
+        return "node" if state["on"] else "__end__"
+
+    builder.add_conditional_edges("node", after)
     graph = builder.compile(checkpointer=SqliteSaver(path))
 
     def press() -> None:
+        begun.wait()
         time.sleep(0.3)
         state["at"] = time.perf_counter()
         os.kill(os.getpid(), signal.SIGINT)

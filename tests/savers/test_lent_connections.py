@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+import sys
 import threading
 from typing import Any
 
@@ -54,6 +55,104 @@ def tables(connection: sqlite3.Connection) -> set[str]:
     """The tables of a database."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     return {row[0] for row in rows}
+
+
+MODES: list[dict[str, Any]] = [
+    {},
+    {"isolation_level": None},
+    {"isolation_level": "IMMEDIATE"},
+    {"isolation_level": "EXCLUSIVE"},
+    {"detect_types": sqlite3.PARSE_DECLTYPES | sqlite3.PARSE_COLNAMES},
+    {"cached_statements": 0},
+    {"uri": True},
+]
+"""How programs open a connection; each of these can be used in memory too."""
+INSIDE: list[dict[str, Any]] = []
+"""And so that it is always inside a transaction: of these only a file's can be used."""
+if sys.version_info >= (3, 12):
+    MODES += [
+        {"autocommit": True},
+        {"autocommit": True, "isolation_level": None},
+        {"autocommit": sqlite3.LEGACY_TRANSACTION_CONTROL},
+    ]
+    INSIDE += [{"autocommit": False}, {"autocommit": False, "isolation_level": None}]
+
+
+def use(saver: Any, store: SqliteStore) -> None:
+    """Run a graph, read its state and an item, each as a blocking program does."""
+    plain = in_a_row({"a": lambda _: {"foo": "a"}}, checkpointer=saver, store=store)
+    plain.invoke({"foo": "", "bar": []}, at())
+    store.put(("n",), "k", {"v": 1})
+    assert plain.get_state(at()).values["foo"] == "a"
+    assert store.search(("n",))[0].value == {"v": 1}
+
+
+class TestModes:
+    """Each mode that this Python has, of connections of `sqlite3` and of aiosqlite."""
+
+    @pytest.mark.parametrize("options", MODES)
+    def test_in_memory(self, options):
+        """
+        A connection in memory is used in every mode, and has its mode afterwards.
+        """
+        with contextlib.closing(memory(**options)) as connection:
+            before = connection.isolation_level, getattr(connection, "autocommit", None)
+            use(SqliteSaver(connection), SqliteStore(connection))
+
+            assert {"checkpoints", "memory_items"} <= tables(connection)
+            after = connection.isolation_level, getattr(connection, "autocommit", None)
+            assert after == before
+
+    @pytest.mark.parametrize("options", [*MODES, *INSIDE])
+    def test_of_a_file(self, tmp_path, options):
+        """
+        Of a connection to a file the path is taken, whatever its mode.
+        """
+        with contextlib.closing(sqlite3.connect(tmp_path / "db", **options)) as connection:
+            use(SqliteSaver(connection), SqliteStore(connection))
+
+            assert {"checkpoints", "memory_items"} <= tables(connection)
+
+    @pytest.mark.parametrize("options", MODES)
+    @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+    async def test_of_aiosqlite(self, options):
+        """
+        A connection of aiosqlite, which only its thread may ask, is used in every mode.
+        """
+        async with aiosqlite.connect(":memory:", **options) as connection:
+            async with AsyncSqliteSaver(connection) as saver:
+                await graph(saver).ainvoke({"foo": "", "bar": []}, at())
+                assert (await graph(saver).aget_state(at())).values["foo"] == "b"
+            await SqliteStore(connection).aput(("n",), "k", {"v": 1})
+            async with connection.execute("SELECT count(*) FROM checkpoints") as cursor:
+                assert (await cursor.fetchone()) == (4,)
+
+    @pytest.mark.parametrize("options", INSIDE)
+    @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+    async def test_always_inside_a_transaction(self, options):
+        """
+        One that is always inside a transaction is refused in memory, with the argument to change.
+        """
+        async with aiosqlite.connect(":memory:", **options) as connection:
+            for kind in (AsyncSqliteSaver, SqliteStore):
+                with pytest.raises(InvalidConfigError, match="autocommit=False") as refused:
+                    kind(connection)
+                assert "autocommit=True" in refused.value.do
+
+    @pytest.mark.skipif(not INSIDE, reason="Python has autocommit since 3.12")
+    def test_a_mode_that_changes(self):
+        """
+        One that the program changes so later is refused at its next use, with the same advice.
+        """
+        with contextlib.closing(memory()) as connection:
+            saver = SqliteSaver(connection)
+            saver.setup()
+            connection.autocommit = False  # pyright: ignore[reportAttributeAccessIssue]
+
+            with pytest.raises(StorageBusyError) as refused:
+                saver.get_tuple(at())
+
+            assert "autocommit=True" in str(refused.value)
 
 
 class TestMemory:

@@ -1,12 +1,15 @@
 """`make test-all`: run the tests on every Python 3.11 to 3.14 of this machine.
 
-Interpreters are found on PATH and among pyenv's versions. Each gets an environment, `.venv-3.12`
-and so on, which is kept; it is renewed when pyproject.toml is newer. Arguments go to pytest.
+`make test-newest` (`--newest`) runs what depends on the interpreter, on the newest of them that
+isn't the one that `make test` has.
+
+Interpreters are found on PATH, among pyenv's versions and uv's. Each gets an environment,
+`.venv-3.12` and so on, which is kept; it is renewed when pyproject.toml is newer. Arguments go to
+pytest.
 """
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -14,21 +17,52 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
-DEFAULTS = ["tests", "--ignore=tests/docs", "-q"]
+OPTIONS = ["--ignore=tests/docs", "-q"]
+INTERPRETER = {
+    "tests/api/test_blocking_twins.py": "signatures of our own methods",
+    "tests/api/test_entrypoint.py": "annotations of entrypoints and tasks",
+    "tests/api/test_json_schemas.py": "annotations as JSON schemas",
+    "tests/api/test_runnables.py": "schemas that pydantic makes of TypedDicts",
+    "tests/channels": "signatures of reducers",
+    "tests/codec": "subclasses, enums, named tuples and generic classes, by their attributes",
+    "tests/errors": "Python's own texts in ours; excerpts of tracebacks",
+    "tests/plan": "annotations, signatures and byte code of a program's functions",
+    "tests/prebuilt": "schemas and docstrings of tools",
+    "tests/runtime/test_after_fork.py": "forked processes",
+    "tests/runtime/test_caller_loops.py": "event loops of asyncio and trio in threads of ours",
+    "tests/runtime/test_ctrl_c.py": "signals between blocking code and an event loop",
+    "tests/runtime/test_inline_routers.py": "coroutines that greenlets drive",
+    "tests/runtime/test_injection.py": "signatures of nodes",
+    "tests/runtime/test_signals.py": "signals of event loops in nodes",
+    "tests/runtime/test_tracebacks.py": "frames of ours that are taken out of tracebacks",
+    "tests/savers/test_lent_connections.py": "modes and threads of sqlite3's connections",
+    "tests/savers/test_sqlite_file.py": "the same, of our own",
+    "tests/storage": "connections that are freed while open",
+    "tests/stores/test_store_locations.py": "the same, of stores",
+}
+"""Tests that a new version of Python is likely to break, and why: `make test-newest`."""
+QUICK = ["-k", "not postgres"]
+"""A server's answers don't depend on the interpreter."""
 
 
 def found() -> dict[str, Path]:
     """Version -> an interpreter that starts, of those that are wanted."""
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    folders = sorted(pyenv.glob("3.*"), key=lambda p: [int(n) for n in re.findall(r"\d+", p.name)])
+    home = Path.home()
+    pyenv = Path(os.environ.get("PYENV_ROOT") or home / ".pyenv") / "versions"
+    uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or home / ".local/share/uv/python")
     result: dict[str, Path] = {}
     for version in VERSIONS:
-        named = shutil.which(f"python{version}")
-        newest = [f / "bin" / "python" for f in folders if f.name.startswith(f"{version}.")]
-        for python in [*reversed(newest), *([Path(named)] if named else [])]:
-            if version not in result and version_of(python) == version:
-                result[version] = python
+        kept = [*pyenv.glob(f"{version}.*"), *uv.glob(f"cpython-{version}.*")]
+        inside = [folder / "bin" / "python" for folder in sorted(kept, key=_numbers, reverse=True)]
+        on_path = [Path(folder) / f"python{version}" for folder in os.get_exec_path()]
+        starting = (python for python in [*inside, *on_path] if version_of(python) == version)
+        if python := next(starting, None):
+            result[version] = python
     return result
+
+
+def _numbers(folder: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", folder.name)]
 
 
 def version_of(python: Path) -> str:
@@ -48,7 +82,8 @@ def environment(version: str, python: Path) -> Path | None:
     project = ROOT / "pyproject.toml"
     if stamp.exists() and stamp.stat().st_mtime >= project.stat().st_mtime:
         return inside
-    quiet = ["--quiet", "--disable-pip-version-check"]
+    # Python compiles what tests import; pip would compile every module of every package.
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-compile"]
     for command in (
         [python, "-m", "venv", "--clear", folder],
         [inside, "-m", "pip", "install", *quiet, "-e", f"{ROOT}[dev]"],
@@ -60,10 +95,27 @@ def environment(version: str, python: Path) -> Path | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the tests on each version; returns 0 if all pass."""
+    """Run the tests on each version, or on the newest; returns 0 if all pass."""
+    pythons, versions, chosen = found(), list(VERSIONS), ["tests"]
+    if arguments[:1] == ["--newest"]:
+        own = "{}.{}".format(*sys.version_info)
+        versions, arguments = newest(pythons, own), arguments[1:]
+        chosen = [*INTERPRETER, *QUICK]
+        if not versions:
+            print(f"no other Python of {', '.join(VERSIONS)} is found here besides {own}")
+            return 0
+    return run(pythons, versions, arguments or [*chosen, *OPTIONS])
+
+
+def newest(pythons: dict[str, Path], own: str) -> list[str]:
+    """The newest version that is found besides one's own; [] without another."""
+    return [version for version in VERSIONS if version in pythons and version != own][-1:]
+
+
+def run(pythons: dict[str, Path], versions: list[str], arguments: list[str]) -> int:
+    """Run pytest on these versions; returns 0 if all pass."""
     lines, failed = list[str](), False
-    pythons = found()
-    for version in VERSIONS:
+    for version in versions:
         if version not in pythons:
             lines.append(f"{version}  not found")
             continue
@@ -74,7 +126,7 @@ def main(arguments: list[str]) -> int:
             lines.append(f"{version}  its packages can't be installed")
             continue
         workers = ["-n", str((os.cpu_count() or 1) + 1), "--dist", "worksteal"]
-        command = [inside, "-m", "pytest", *workers, *(arguments or DEFAULTS)]
+        command = [inside, "-m", "pytest", *workers, *arguments]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as tests:
             last = ""
             for line in tests.stdout or ():

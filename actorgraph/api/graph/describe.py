@@ -3,6 +3,7 @@
 Nothing here runs a node.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -105,10 +106,13 @@ class DescriptionMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT
         """
         runnable, keys = imported_runnable("get_input_schema()"), self.input_channels
         if isinstance(keys, str):
-            try:
-                return runnable.get_input_schema(self, config)
-            except refused_by_pydantic():
-                keys = sorted(self.plan.start.writes)
+            # Of a Struct pydantic makes a model that can't describe itself.
+            if self.plan.entry is not None or not hasattr(
+                self.plan.sources.input, "__struct_fields__"
+            ):
+                with contextlib.suppress(refused_by_pydantic()):
+                    return runnable.get_input_schema(self, config)
+            keys = sorted(self.plan.start.writes)
         types = {key: self.plan.channels[key].UpdateType for key in keys}
         return model_of(self.get_name("Input"), types)
 

@@ -76,7 +76,7 @@ def model_of(name: str, types: dict[str, Any]) -> Any:
 
 
 def refused_by_pydantic() -> type[Exception]:
-    """The error for a class of which pydantic makes no model, such as a msgspec.Struct."""
+    """The error for a class that pydantic refuses: before Python 3.12 a TypedDict of `typing`."""
     from pydantic.errors import PydanticUserError
 
     return PydanticUserError

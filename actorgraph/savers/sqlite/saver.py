@@ -34,6 +34,7 @@ from actorgraph.savers.sqlite.batch import KnownThreads, run_batch
 from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.savers.sqlite.retention import vacuum
 from actorgraph.savers.sqlite.schema import upgrade
+from actorgraph.storage.kept import keep, release
 from actorgraph.storage.sqlite.connections import (
     ConnectionSettings,
     DatabaseFile,
@@ -180,6 +181,7 @@ class SqliteBackend:
             target, uri = self._source, True
             if self._keeper is None:
                 self._keeper = sqlite3.connect(target, uri=True, check_same_thread=False)
+                keep(self._keeper)
         else:
             await anyio.to_thread.run_sync(make_private, Path(self.path))
         wait, kind = self._busy_timeout_s, self.connection_class
@@ -423,6 +425,7 @@ class SqliteBackend:
         keeper = getattr(self, "_keeper", None)
         if keeper is not None:
             keeper.close()
+            release(keeper)
 
     def _closed_error(self) -> SaverClosedError:
         return SaverClosedError(

@@ -58,6 +58,7 @@ class LentSqliteConnection:
         """Leave the connection open: it is the program's."""
 
 
+_OUTSIDE = "leave autocommit out, or pass autocommit=True; or pass the path of a file"
 _LENT: WeakValueDictionary[int, LentSqliteConnection] = WeakValueDictionary()
 
 
@@ -80,27 +81,35 @@ def source_of(given: Any, owner: str) -> str | LentSqliteConnection | None:
             # A database in memory that is not open yet is empty.
             with closing(wrapped._connector()) as opened:  # noqa: SLF001 - as above
                 return _file_of(opened) or ":memory:"
-        path = _call(given, _file_of)
+        path, always_inside = _call(given, _facts_of)
         if path:
             return path
         if is_bare:
             _check_threads(given)
-        inner = given if wrapped is None else wrapped._connection  # noqa: SLF001 - as above
     except sqlite3.Error as error:
         raise InvalidConfigError(
             f"{owner} can't use the connection: {str(error).partition('. ')[0]}",
             do="pass the file's path, or an open connection made with check_same_thread=False",
         ) from error
-    # Since Python 3.12: such a connection is always inside a transaction.
-    if getattr(inner, "autocommit", None) is False:
+    if always_inside:
         raise InvalidConfigError(
             f"{owner} can't use a connection in memory with autocommit=False",
-            do="leave autocommit out, or pass autocommit=True; or pass the path of a file",
+            do=_OUTSIDE,
         )
     lent = _LENT.get(id(given))
     if lent is None or lent.connection is not given:
         lent = _LENT[id(given)] = LentSqliteConnection(given)
     return lent
+
+
+def _facts_of(connection: sqlite3.Connection) -> tuple[str, bool]:
+    """Return the file's path, "" in memory, and whether it is always inside a transaction."""
+    return _file_of(connection), _is_always_inside(connection)
+
+
+def _is_always_inside(connection: sqlite3.Connection) -> bool:
+    # Since Python 3.12, where only the connection's own thread may ask.
+    return getattr(connection, "autocommit", None) is False
 
 
 def _file_of(connection: sqlite3.Connection) -> str:
@@ -182,7 +191,9 @@ def _borrowed(connection: sqlite3.Connection) -> Generator[None]:
     if connection.in_transaction:
         raise StorageBusyError(
             "the connection that was passed in is inside a transaction of the program",
-            do="commit or roll it back before the saver or store is used",
+            do=_OUTSIDE
+            if _is_always_inside(connection)
+            else "commit or roll it back before the saver or store is used",
         )
     before = connection.isolation_level, connection.row_factory, connection.text_factory
     connection.isolation_level, connection.row_factory, connection.text_factory = None, None, str

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from actorgraph.errors import InvalidConfigError, MissingExtraError
+from actorgraph.storage.kept import keep, release
 from actorgraph.storage.postgres.timeouts import Timeouts, timeouts_of
 from actorgraph.stores.operations import IndexConfig, TTLConfig
 from actorgraph.stores.postgres.items import PostgresItemTable
@@ -71,6 +72,7 @@ class PostgresStore(DatabaseStore[PostgresItemTable]):
         self._source = conn
         self._transactions = _transactions(conn, schema, self._limits)
         self._process = os.getpid()
+        keep(self._transactions)
 
     @classmethod
     def from_conn_string(
@@ -107,6 +109,7 @@ class PostgresStore(DatabaseStore[PostgresItemTable]):
         transactions = getattr(self, "_transactions", None)
         if transactions is not None and self._process == os.getpid():
             transactions.close()
+            release(transactions)
 
     def _transact(self, work: Callable[[PostgresItemTable], T], *, writes: bool) -> T:
         """Call a function with the items of one transaction; repeat it if the transaction fails."""
@@ -116,13 +119,10 @@ class PostgresStore(DatabaseStore[PostgresItemTable]):
     def _after_fork(self) -> None:
         """In a forked child, leave the connection to the parent and use a new one."""
         if self._process != os.getpid():
-            # Kept, never closed: closing it would end the parent's session at the server.
-            _INHERITED.append(self._transactions)
+            # The other stays kept: closing it would end the parent's session at the server.
             self._transactions = _transactions(self._source, self.schema, self._limits)
+            keep(self._transactions)
             self._process = os.getpid()
-
-
-_INHERITED: list[Any] = []
 
 
 def _transactions(conn: Any, schema: str, limits: Timeouts) -> "Transactions":

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from actorgraph.errors import FormatVersionError, InvalidConfigError, StorageError
+from actorgraph.storage.kept import keep, release
 from actorgraph.storage.sqlite.connections import make_private, use_wal
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
 from actorgraph.storage.sqlite.translate import translate
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     import aiosqlite
 
 T = TypeVar("T")
-_INHERITED: list[sqlite3.Connection] = []
 
 
 class SqliteStore(DatabaseStore[SqliteItemTable]):
@@ -127,12 +127,14 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         with self._lock:
             if self._connection is not None and self.path != ":memory:":
                 self._connection.close()
+                release(self._connection)
                 self._connection = None
 
     def __del__(self) -> None:
         connection = getattr(self, "_connection", None)
-        if connection is not None:
+        if connection is not None and self._process == os.getpid():
             connection.close()
+            release(connection)
 
     def _transact(self, work: Callable[[SqliteItemTable], T], *, writes: bool) -> T:
         """Call a function with the items of one transaction; return its result."""
@@ -171,8 +173,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
     def _open(self) -> sqlite3.Connection:
         if self._connection is not None and self._process != os.getpid():
             # A forked child must neither use nor close its parent's connection
-            # (https://www.sqlite.org/howtocorrupt.html), so it keeps it and opens its own.
-            _INHERITED.append(self._connection)
+            # (https://www.sqlite.org/howtocorrupt.html): that is kept, and it opens its own.
             self._connection = None
         if self._connection is None:
             self._process = os.getpid()
@@ -180,6 +181,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
                 if self.path != ":memory:":
                     make_private(Path(self.path))
                 self._connection = self._connect()
+                keep(self._connection)
             except (OSError, sqlite3.Error) as error:
                 raise StorageError(
                     f"can't open {self.path!r} as a store: {error}",
