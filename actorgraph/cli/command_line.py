@@ -25,6 +25,7 @@ COMMAND_FILES = (
     "older_tools",
     "serve_system",
     "examine",
+    "check_threads",
 )
 """The files in `commands/`, in the order of the help."""
 

@@ -2,7 +2,7 @@
 
 import importlib.util
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
@@ -129,6 +129,23 @@ async def open_thread_place(
 
 
 @asynccontextmanager
+async def open_graphs(
+    db: str | None, graphs: Mapping[str, CompiledStateGraph]
+) -> AsyncGenerator[tuple[dict[str, CompiledStateGraph], Any]]:
+    """Open a database for reading, for several graphs; by default the first one's own saver.
+
+    Returns: the graphs over it, by name, and its saver.
+    Raises:
+        UsageError: no database is named, and the graph has no saver.
+    """
+    first = next(iter(graphs.values()))
+    async with open_thread_place(db, first, read_only=True) as bound:
+        saver = bound.checkpointer
+        over = {name: graph.copy(update={"checkpointer": saver}) for name, graph in graphs.items()}
+        yield over, saver
+
+
+@asynccontextmanager
 async def open_reader(db: str | None, graph: str | None) -> AsyncGenerator["ThreadReader"]:
     """Open a database for reading; with a graph, threads are shown as the graph knows them."""
     from actorgraph.cli.thread_reader import ThreadReader
@@ -199,6 +216,22 @@ def load_graph(name: str | None) -> CompiledStateGraph:
             raise UsageError(f"{name!r} has {len(graphs)} graphs", do=f"name one of {names}")
         found = next(iter(graphs.values()))
     return _as_graph(found, name)
+
+
+def load_graphs(name: str) -> dict[str, CompiledStateGraph]:
+    """Import the graphs of an ActorSystem, of a dict of graphs, or one graph (see `load_graph`).
+
+    Returns: name -> graph.
+    Raises:
+        UsageError: it isn't one of these, or has no graphs.
+    """
+    if _has_attribute(name):
+        found, _ = load_object(name)
+        given = getattr(found, "graphs", found)
+        if isinstance(given, Mapping) and given:
+            return {str(key): _as_graph(one, name) for key, one in given.items()}
+    graph = load_graph(name)
+    return {graph.plan.name: graph}
 
 
 def _as_graph(found: Any, name: str) -> CompiledStateGraph:

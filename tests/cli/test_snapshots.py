@@ -32,7 +32,7 @@ COMMANDS = [
     *("run", "resume", "threads", "show", "history", "diff"),
     *("tail", "graph", "fork", "update", "cancel"),
     *("top", "prune", "export", "import", "backup", "migrate", "codemod"),
-    *("serve", "studio", "doctor"),
+    *("serve", "studio", "doctor", "check"),
 ]
 BASH = shutil.which("bash")
 AT_TAB = """

@@ -1,0 +1,246 @@
+"""Check stored threads against a graph, without running or changing anything.
+
+Each thread's newest checkpoint, those of the subgraphs that wait in it, and its open runs are read
+as a resume would read them, and `superstep.changes` says what that would do.
+"""
+
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import anyio
+
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.graph.setup import AddressedGraph
+from actorgraph.api.system.run_arguments import read_arguments
+from actorgraph.codec.records import decode_record
+from actorgraph.codec.restore import open_claim, restore
+from actorgraph.errors import ActorGraphError, FormatVersionError, UnknownTypeError
+from actorgraph.plan.plan import Plan
+from actorgraph.superstep.changes.change import change_of
+from actorgraph.superstep.results import writes_of
+from actorgraph.superstep.snapshot import snapshot
+from actorgraph.values.checkpoint import Restored
+from actorgraph.values.commands import Command
+from actorgraph.values.commits import LoadCheckpoint, Loaded
+from actorgraph.values.constants import TASKS
+from actorgraph.values.graph_changes import Finding, FindingKind, GraphChange, ResumeVerdict
+from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
+from actorgraph.values.thread_checks import ThreadCheck, ThreadCheckReport, ThreadTally
+
+AT_ONCE = 64
+"""Threads that are read at the same time: together they are few transactions."""
+
+
+_PLACE = re.compile(r"checkpoint [0-9a-f-]{36}( of namespace '[^']*')? of thread '[^']*': ")
+"""The place in the text of an error, which differs from thread to thread."""
+
+
+async def check_threads(
+    graphs: Mapping[str, CompiledStateGraph], saver: Any, *, prefix: str = ""
+) -> ThreadCheckReport:
+    """Check the threads of a saver.
+
+    A thread belongs to the graph whose name its checkpoint, or else its open run, has; to the
+    only graph if that is renamed by one of its migrations.
+
+    Args:
+        graphs: name -> graph, compiled for this saver.
+        saver: the open saver; one that only reads is enough.
+        prefix: only threads whose id begins with it.
+    """
+    tally = ThreadTally()
+    runs = await _open_runs(saver, next(iter(graphs.values())))
+    ids = sorted({*await saver.alist_threads(), *runs})
+    async for found in _each([one for one in ids if one.startswith(prefix)], graphs, runs):
+        name, check = found
+        if check is None:
+            tally.leave_out(name)
+        else:
+            tally.add(name, check)
+    return tally.report()
+
+
+async def _open_runs(saver: Any, graph: CompiledStateGraph) -> dict[str, list[RunRow]]:
+    """Read the open runs of a saver that stores runs: thread -> its runs, oldest first."""
+    found: dict[str, list[RunRow]] = {}
+    if getattr(saver, "keeps_runs", False):
+        host = graph.locate("check_threads", {"configurable": {"thread_id": "-"}}).host
+        for row in await host.reader.ask(ListRuns(statuses=OPEN_STATUSES)):
+            found.setdefault(row.thread_id, []).append(row)
+    return found
+
+
+async def _each(
+    ids: Sequence[str],
+    graphs: Mapping[str, CompiledStateGraph],
+    runs: Mapping[str, list[RunRow]],
+) -> AsyncIterator[tuple[str, ThreadCheck | None]]:
+    for at in range(0, len(ids), AT_ONCE):
+        found: dict[str, tuple[str, ThreadCheck | None]] = {}
+
+        async def look(one: str, found: dict[str, tuple[str, ThreadCheck | None]] = found) -> None:
+            found[one] = await _check(one, graphs, runs.get(one, []))
+
+        async with anyio.create_task_group() as group:
+            for one in ids[at : at + AT_ONCE]:
+                group.start_soon(look, one)
+        for one in ids[at : at + AT_ONCE]:
+            yield found[one]
+
+
+async def _check(
+    thread_id: str, graphs: Mapping[str, CompiledStateGraph], runs: list[RunRow]
+) -> tuple[str, ThreadCheck | None]:
+    """Check a thread.
+
+    Returns: the name of its graph, and the check; None for a graph that isn't among `graphs`.
+    """
+    some = next(iter(graphs.values()))
+    config = {"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}}
+    at = some.locate("check_threads", config)
+    query = LoadCheckpoint(thread_id, ancestors=True)
+    loaded: Loaded = await at.host.reader.ask(query)
+    name, stored_graph = _name_of(loaded, runs)
+    known = _graph_named(name, graphs)
+    if known is None:
+        return name, None
+    name, graph = known
+    at = graph.locate("check_threads", config)
+    change, restored = _change_of(at, loaded, thread_id, stored_graph)
+    changes = [change]
+    waits = bool(runs)
+    if restored is not None:
+        waits = waits or bool(restored.next or restored.values.get(TASKS))
+        if graph.plan.subgraphs and restored.next and change.verdict is not ResumeVerdict.REFUSED:
+            changes += await _below(graph, at, restored, thread_id)
+    elif loaded.checkpoint is None:
+        waits = True  # only the input of its first run is stored
+    changes += [found for row in runs if (found := _run_change(graph, row)) is not None]
+    return name, ThreadCheck(tuple(changes), waits)
+
+
+def _name_of(loaded: Loaded, runs: list[RunRow]) -> tuple[str, str]:
+    """Return the name of a thread's graph, and the id of the graph that stored it."""
+    stored = loaded.checkpoint
+    try:
+        found = "" if stored is None else decode_record(stored.row.record).graph
+    except FormatVersionError:  # `_change_of` reports it
+        found = ""
+    return runs[0].graph if runs else found.rpartition(":")[0], found
+
+
+def _graph_named(
+    name: str, graphs: Mapping[str, CompiledStateGraph]
+) -> tuple[str, CompiledStateGraph] | None:
+    if name in graphs:
+        return name, graphs[name]
+    for known, graph in graphs.items():
+        renamed = any(name in each.nodes for each in graph.plan.migrations)
+        if not name or name == graph.plan.name or renamed:
+            return known, graph
+    return None
+
+
+def _change_of(
+    at: AddressedGraph, loaded: Loaded, thread_id: str, stored_graph: str
+) -> tuple[GraphChange, Restored | None]:
+    """Decide what a resume would do with a loaded checkpoint, or with a first run's claim."""
+    try:
+        found = None if loaded.checkpoint is None else restore(at.codec, at.plan, loaded)
+        if found is None:
+            claim = open_claim(at.codec, loaded, thread_id)
+            given = None if claim is None else claim.input
+            refused = _refused_input(at.plan, given, "it waits for its first run, whose input")
+            return _with(at.plan, thread_id, stored_graph, refused), None
+        return change_of(at.plan, found[0], thread_id), found[0]
+    except ActorGraphError as error:
+        finding = _unreadable(error, "its checkpoint", at.address.namespace)
+        return _with(at.plan, thread_id, stored_graph, finding), None
+
+
+async def _below(
+    graph: CompiledStateGraph, at: AddressedGraph, restored: Restored, thread_id: str
+) -> list[GraphChange]:
+    """Return what a resume would do with the subgraphs that wait in a checkpoint."""
+    found: list[GraphChange] = []
+    for task in snapshot(at.plan, restored, thread_id, live=True, parent_ledger=()).tasks:
+        if not task.state or task.name not in at.plan.subgraphs:
+            continue
+        below = graph.locate("check_threads", task.state)
+        place = (thread_id, below.address.namespace)
+        query = LoadCheckpoint(*place, ancestors=True)
+        loaded: Loaded = await below.host.reader.ask(query)
+        if loaded.checkpoint is None or not below.declared:
+            continue
+        change, inner = _change_of(below, loaded, thread_id, restored.graph)
+        found.append(change)
+        if inner is not None and inner.next and below.plan.subgraphs:
+            found += await _below(graph, below, inner, thread_id)
+    return found
+
+
+def _run_change(graph: CompiledStateGraph, row: RunRow) -> GraphChange | None:
+    """Return why an open run of a system can't be taken up, if that is so."""
+    try:
+        arguments = read_arguments(graph, row)
+    except ActorGraphError as error:
+        finding = _unreadable(error, "a run waits whose arguments")
+    else:
+        given = None if row.claimed else arguments.input
+        finding = _refused_input(graph.plan, given, "a run waits whose input")
+    return None if finding is None else _with(graph.plan, row.thread_id, "", finding)
+
+
+def _refused_input(plan: Plan, given: Any, what: str) -> Finding | None:
+    """Return why an input is not one of the graph any more, if that is so."""
+    if given is None or isinstance(given, Command):
+        return None
+    try:
+        _, dropped = writes_of(plan, plan.start, given)
+    except ActorGraphError as error:
+        return Finding(
+            FindingKind.VALUE,
+            "input",
+            f"{what} was for another version",
+            f"which graph {plan.graph_id!r} refuses: {error.what}",
+            "",
+            error.do or "let the version that accepted it run it",
+        )
+    if not dropped:
+        return None
+    return Finding(
+        FindingKind.CHANNEL,
+        "input",
+        f"{what} was for another version",
+        f"of which graph {plan.graph_id!r} would leave out a part: {'; '.join(dropped)}",
+        "",
+        "let the version that accepted it run it, or add the key",
+    )
+
+
+def _unreadable(error: ActorGraphError, what: str, namespace: str = "") -> Finding:
+    """Make the finding of a row that the graph can't read."""
+    name = error.type_name if isinstance(error, UnknownTypeError) else ""
+    moved = f"Migration(types={{{name!r}: NewType}})" if name else ""
+    why = f"that holds the type {name!r}" if name else _PLACE.sub("", error.what)
+    return Finding(
+        FindingKind.VALUE,
+        name or type(error).__name__,
+        f"{what} can't be read",
+        why,
+        moved,
+        error.do or "",
+        namespace,
+    )
+
+
+def _with(plan: Plan, thread_id: str, stored_graph: str, finding: Finding | None) -> GraphChange:
+    return GraphChange(
+        thread_id=thread_id,
+        checkpoint="",
+        stored_graph=stored_graph,
+        graph=plan.graph_id,
+        verdict=ResumeVerdict.FITS if finding is None else ResumeVerdict.REFUSED,
+        findings=() if finding is None else (finding,),
+    )
