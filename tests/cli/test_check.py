@@ -9,8 +9,8 @@ import pytest
 
 from actorgraph import START, ActorSystem, SqliteSaver, StateGraph, interrupt
 from actorgraph.cli.command_line import main
+from actorgraph.values.checked_threads import ThreadCheckReport
 from actorgraph.values.graph_changes import ResumeVerdict
-from actorgraph.values.thread_checks import ThreadCheckReport
 from tests.cli.command_runs import Ran
 from tests.support.graphs import at
 

@@ -20,13 +20,13 @@ from actorgraph.plan.plan import Plan
 from actorgraph.superstep.changes.change import change_of
 from actorgraph.superstep.results import writes_of
 from actorgraph.superstep.snapshot import snapshot
+from actorgraph.values.checked_threads import ThreadCheck, ThreadCheckReport, ThreadTally
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command
 from actorgraph.values.commits import LoadCheckpoint, Loaded
 from actorgraph.values.constants import TASKS
 from actorgraph.values.graph_changes import Finding, FindingKind, GraphChange, ResumeVerdict
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
-from actorgraph.values.thread_checks import ThreadCheck, ThreadCheckReport, ThreadTally
 
 AT_ONCE = 64
 """Threads that are read at the same time: together they are few transactions."""

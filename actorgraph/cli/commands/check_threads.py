@@ -10,7 +10,7 @@ from actorgraph.cli.exit_codes import DONE, FAILED
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from actorgraph.values.thread_checks import ThreadCheckReport, ThreadGroup
+    from actorgraph.values.checked_threads import ThreadCheckReport, ThreadGroup
 
 STYLES = {"refused": "bold red", "migrated": "yellow", "fits": "green"}
 WORDS = {"refused": "refused", "migrated": "go on by migrations", "fits": "go on"}
