@@ -118,9 +118,14 @@ def _seconds(name: str, value: Any) -> float | None:
 class CachePolicy(Generic[KeyFuncT]):
     """Reuse a node's result when the same input comes again.
 
+    The key holds the node's other reads too: of the run's context, of its `configurable` without
+    the ids of the run, and of those ids where the node asks for them. A result for which it has
+    read a store is not kept, with a warning.
+
     Attributes:
-        key_func: makes the key of an input, text or bytes; it gets the node's input. Default: the
-            input itself, as it would be stored.
+        key_func: makes the key of an input, text or bytes; it gets the node's input, and may read
+            the context, the config or the store: then it decides what of them counts. Default:
+            the input itself, as it would be stored.
         ttl: seconds until a result expires; None (default) for never.
         name: nodes whose policies have the same name share their results, across graphs and
             processes. Default: a node shares with those of the same graph, name and code; with

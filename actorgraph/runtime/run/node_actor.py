@@ -38,6 +38,7 @@ from actorgraph.runtime.run.attempts import (
     wait_for_retry,
 )
 from actorgraph.runtime.run.error_notes import note_missing, note_no_resource
+from actorgraph.runtime.task.cache_reads import Reads, reads_of
 from actorgraph.runtime.task.calling import (
     SYSTEM_LEASE,
     InContext,
@@ -328,6 +329,8 @@ class NodeActor:
             called = environment.lineage.calls[start.task.id]
             scope.caller, context = called.caller, called.context.copy()
             scope.progress = called.caller.progress
+        if node.cache is not None and environment.lineage.cache is not None:
+            scope.reads = Reads(reads_of(scope))
         context.run(CURRENT.set, scope)
         live = environment.live
         if node.retry or start.task.timeout is not None or scope.progress is not None:

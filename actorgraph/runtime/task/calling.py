@@ -38,6 +38,7 @@ from actorgraph.runtime.task.functions import injected
 from actorgraph.runtime.task.hops import hop
 from actorgraph.runtime.task.interop import translated
 from actorgraph.runtime.task.live import LiveStream, Writer
+from actorgraph.runtime.task.result_cache import CachedPlace
 from actorgraph.runtime.task.runtime import RunResources
 from actorgraph.runtime.task.scope import CURRENT, Lineage, TaskScope
 from actorgraph.superstep.handover import hands_over, joined, received
@@ -221,6 +222,8 @@ async def node_writes(
         writes.extend(scope.pushed)
     if node.cache is not None:
         scope.made = list(writes)
+        if scope.reads is not None:
+            scope.reads.close()
     if plan.stamps:
         writes = stamped(plan, writes, scope.task.id)
     if node.branches and not (nested and hands_over(writes)):
@@ -285,11 +288,16 @@ async def call_cached(
     cache, policy = scope.lineage.cache, node.cache
     assert cache is not None
     assert policy is not None
+    reads = scope.reads
+    assert reads is not None
     key = cache.key_of(policy, node, given)
     if key is None:
         return await call_node(plan, node, values, given, scope)
-    kept = _usable(plan, node, await cache.find(node.name, key))
+    chosen = reads.take()  # what a `key_func` has read is in the key as far as it wants it there
+    place = CachedPlace(cache, node.name, key, scope, policy.ttl)
+    kept = _usable(plan, node, await place.find())
     if kept is not None:
+        reads.note(place.names)  # for the cached nodes that this one is part of
         return await _cached_writes(plan, node, values, kept, scope)
     made = await call_node(plan, node, values, given, scope)
     # Answers of a person don't follow from the input, and a question is not a result. Keys that
@@ -300,7 +308,7 @@ async def call_cached(
         own = _own_writes(node, scope)
         # Untracked values may not be stored, and without them the result would be incomplete.
         if not plan.untracked or is_storable(plan.untracked, own):
-            await cache.keep(node.name, key, [list(write) for write in own], policy.ttl)
+            await place.keep([list(write) for write in own], reads.take() - chosen)
     return made
 
 

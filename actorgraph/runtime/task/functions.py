@@ -27,6 +27,7 @@ from actorgraph.plan.json_schema import json_schema
 from actorgraph.plan.mentions import MARK
 from actorgraph.ports import Store
 from actorgraph.runtime.mailbox import Gate
+from actorgraph.runtime.task.cache_reads import noted_runtime, reads_of
 from actorgraph.runtime.task.runtime import Runtime, beat_nothing
 from actorgraph.runtime.task.scope import TaskCalls, TaskScope, current
 from actorgraph.superstep.calls import step_id
@@ -59,30 +60,47 @@ def get_store() -> Store | None:
     Raises:
         OutsideRunError: not called in a node.
     """
-    return current("get_store()").lineage.resources.store
+    return _store_of(current("get_store()"))
+
+
+def _store_of(scope: TaskScope) -> Store | None:
+    return cast("Store | None", _read(scope, "store", scope.lineage.resources.store))
+
+
+def _previous_of(scope: TaskScope) -> Any:
+    return _read(scope, "previous", getattr(scope, "previous", None))
+
+
+def _read(scope: TaskScope, name: str, value: Any) -> Any:
+    """Return a value that the task reads; a cached node's result depends on it."""
+    if value is not None and (reads := reads_of(scope)) is not None:
+        reads.note((name,))
+    return value
 
 
 def runtime_of(scope: TaskScope) -> Runtime[Any]:
     """The `Runtime` of a task; made at the first request of each attempt."""
     runtime = getattr(scope, "runtime", None)
-    if runtime is None or runtime.execution_info.node_attempt != scope.attempt:
+    if runtime is None or vars(runtime)["execution_info"].node_attempt != scope.attempt:
         runtime = scope.runtime = _make_runtime(scope)
     return runtime
 
 
 def _make_runtime(scope: TaskScope) -> Runtime[Any]:
     resources = scope.lineage.resources
-    return Runtime(
-        context=resources.context,
-        store=resources.store,
-        stream_writer=scope.write,
-        heartbeat=getattr(scope, "heartbeat", beat_nothing),
-        previous=getattr(scope, "previous", None),
-        execution_info=_execution_info(scope),
-        server_info=_server_info(scope.base_config.get("configurable") or {}),
-        control=scope.lineage.control,
-        stores=resources.stores,
-    )
+    fields: dict[str, Any] = {
+        "context": resources.context,
+        "store": resources.store,
+        "stream_writer": scope.write,
+        "heartbeat": getattr(scope, "heartbeat", beat_nothing),
+        "previous": getattr(scope, "previous", None),
+        "execution_info": _execution_info(scope),
+        "server_info": _server_info(scope.base_config.get("configurable") or {}),
+        "control": scope.lineage.control,
+        "stores": resources.stores,
+    }
+    reads = reads_of(scope)
+    return Runtime(**fields) if reads is None else noted_runtime(fields, reads)
 
 
 def _server_info(place: Mapping[str, Any]) -> ServerInfo | None:
@@ -118,9 +136,9 @@ def _execution_info(scope: TaskScope) -> ExecutionInfo:
 _PROVIDERS: dict[str, Any] = {
     "config": lambda scope: scope.config,
     "error": lambda scope: getattr(scope, "error", None),
-    "previous": lambda scope: getattr(scope, "previous", None),
+    "previous": _previous_of,
     "runtime": runtime_of,
-    "store": lambda scope: scope.lineage.resources.store,
+    "store": _store_of,
     "writer": lambda scope: scope.write,
 }
 

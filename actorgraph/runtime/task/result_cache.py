@@ -4,10 +4,10 @@ A cache that fails counts as a miss, with a warning; it never fails a run.
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
 from secrets import token_hex
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from actorgraph.codec import Codec
@@ -17,11 +17,14 @@ from actorgraph.errors import CacheWarning
 from actorgraph.errors.texts import error_repr
 from actorgraph.plan.plan import NodePlan
 from actorgraph.ports import Cache
+from actorgraph.runtime.task.cache_reads import ReadingTask, read_values
 from actorgraph.values.constants import RETURN
 from actorgraph.values.policies import CachePolicy
 
 _NO_MORE: Mapping[str, Any] = {}
 MARK = "__actorgraph_writes__"
+VARY = "__actorgraph_reads__"
+_PERSON = b"with reads"  # results that were kept without them are not found
 Key = tuple[tuple[str, ...], str]
 
 
@@ -76,8 +79,18 @@ class ResultCache:
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything
             _warn(node.name, "has no key: its input can't be encoded", error)
             return None
-        hashed = blake2b(text, digest_size=16, key=identity.encode()[:64]).hexdigest()
+        marked = identity.encode()[:64]
+        hashed = blake2b(text, digest_size=16, key=marked, person=_PERSON).hexdigest()
         return cache_namespace(policy, "@task" if called else self._owner, node.name), hashed
+
+    def narrowed(self, name: str, key: Key, read: Sequence[Any]) -> Key | None:
+        """The key of an input together with what the node reads besides; None as in `key_of`."""
+        try:
+            text = self._codec.encode_plainly([key[1], *read])
+        except Exception as error:  # noqa: BLE001 - of a type that can't be encoded
+            _warn(name, "has no key: what it reads besides its input can't be encoded", error)
+            return None
+        return key[0], blake2b(text, digest_size=16, person=_PERSON).hexdigest()
 
     async def find(self, name: str, key: Key) -> Any:
         """The value under a key; None if absent or unreadable."""
@@ -102,6 +115,68 @@ class ResultCache:
             await self.cache.aset({key: (self._codec.encode(value, name, place), ttl)})
         except Exception as error:  # noqa: BLE001 - a failing cache never fails a run
             _warn(name, "could not be stored", error)
+
+
+class CachedPlace:
+    """The place of one result: under the input's key, or under that and what the node reads.
+
+    Under the input's key are then the names of what it reads, as a `Vary` of HTTP. A result is
+    found under the values of all these names, so under those of what its own call has read.
+
+    Attributes:
+        names: what the node reads, as far as it is known.
+    """
+
+    def __init__(
+        self, cache: ResultCache, name: str, key: Key, scope: ReadingTask, ttl: int | None
+    ) -> None:
+        self.names: tuple[str, ...] = ()
+        self._cache = cache
+        self._name = name
+        self._key = key
+        self._scope = scope
+        self._ttl = ttl
+
+    async def find(self) -> Any:
+        """The result; None if absent."""
+        found = await self._cache.find(self._name, self._key)
+        if not isinstance(found, dict) or VARY not in found:
+            return found
+        self.names = tuple(cast("list[str]", found[VARY]))
+        key = self._narrowed()
+        return None if key is None else await self._cache.find(self._name, key)
+
+    async def keep(self, value: Any, names: Collection[str]) -> None:
+        """Store the result of a call.
+
+        Args:
+            names: what the call has read.
+        """
+        if "store" in names:
+            _warn_of_store(self._name)
+            return
+        known, self.names = self.names, tuple(sorted({*self.names, *names}))
+        key = self._narrowed() if self.names else self._key
+        if key is None:
+            return
+        if self.names != known:
+            await self._cache.keep(self._name, self._key, {VARY: [*self.names]}, self._ttl)
+        await self._cache.keep(self._name, key, value, self._ttl)
+
+    def _narrowed(self) -> Key | None:
+        values = read_values(self._scope, self.names)
+        return self._cache.narrowed(self._name, self._key, values)
+
+
+def _warn_of_store(name: str) -> None:
+    warnings.warn(
+        f"the result of node {name!r} is not cached: it has read a store, whose contents may "
+        "change and are not part of the key\n"
+        "  Do this: read the store in another node and pass on what it holds in the state, or give "
+        "the CachePolicy a key_func that reads the store itself, by get_store()",
+        CacheWarning,
+        stacklevel=3,
+    )
 
 
 def _identity(function: Callable[..., Any], codec: Codec) -> str:

@@ -36,6 +36,7 @@ from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.time_travel import TimeTravel
+from actorgraph.runtime.task.cache_reads import Reads, noted, reads_of
 from actorgraph.runtime.task.futures import TaskFuture
 from actorgraph.runtime.task.live import MessageTap, Writer
 from actorgraph.runtime.task.observer import CallObserver
@@ -170,6 +171,7 @@ class TaskScope:
         in_thread: whether plain functions may not be called in the thread of the event loop.
         error: the error that an error handler handles; set only for one.
         previous: the return value that the thread's last run saved; set only if there is one.
+        reads: what a cached node has read besides its input; None for any other.
         runtime: the node's `Runtime`; set when it is first needed.
         observer: reports the attempt to LangChain's callbacks; None if nothing listens.
     """
@@ -193,6 +195,7 @@ class TaskScope:
     observer: "CallObserver | None" = None
     over: bool = False
     passes_on: bool = False
+    reads: Reads | None = None
     stride: int = 1
     took_bare: bool = False
     whole: "TaskScope | None" = None
@@ -297,6 +300,9 @@ class TaskScope:
         own = {"checkpoint_ns": task.namespace, "langgraph_task_id": task.id}
         place = {**(config.get("configurable") or {}), **own}
         metadata = {**(config.get("metadata") or {}), **task_metadata(task, self.lineage.step())}
+        reads = reads_of(self)
+        if reads is not None:
+            place, metadata = noted(place, metadata, reads)
         return {**config, "configurable": place, "metadata": metadata}
 
     def override(self, config: dict[str, Any]) -> None:

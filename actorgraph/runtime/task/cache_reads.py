@@ -1,0 +1,246 @@
+"""Reads: the things that a cached node looks at besides its input, for the key of its result.
+
+A function may read the context, the config and the store by a parameter, by `get_runtime()` and
+its like, in a `@task` or in a graph below. So it is noted while the node runs, as it happens; the
+next look-up compares the same things (docs/decisions/0148). The names of what can be read:
+
+context    the run's `context=`
+config     `configurable`, without the ids of the run and keys of the runtime
+metadata   the caller's, without those ids
+thread     the thread's id
+previous   the value of the thread's last run
+store      a store, whose contents no key can hold: such a result is not kept
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from inspect import currentframe
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from actorgraph.runtime.task.runtime import Runtime
+
+
+class ReadingTask(Protocol):
+    """A task's scope, as far as its reads go."""
+
+    reads: "Reads | None"
+    caller: Any
+    lineage: Any
+
+    @property
+    def base_config(self) -> dict[str, Any]:
+        """The run's config."""
+        ...
+
+
+RUN_IDS = frozenset(
+    ("thread_id", "thread_ts", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id")
+) | {"run_name", "langgraph_task_id", "langgraph_request_id"}
+"""Keys of a config that differ from run to run: in a key they would make every result a new one."""
+
+_RUNTIME_KEY = "__pregel_runtime"
+_PASS_ON = ("langchain_core.", "langgraph.", "actorgraph.")
+_FIELDS = {
+    "context": "context",
+    "store": "store",
+    "stores": "store",
+    "previous": "previous",
+    "execution_info": "thread",
+    "server_info": "config",
+}
+
+
+class Reads:
+    """The things that one attempt of a cached node has read; nodes around it read them too.
+
+    Args:
+        above: of the cached node that this one is part of.
+    """
+
+    __slots__ = ("_above", "_closed", "_names")
+
+    def __init__(self, above: "Reads | None") -> None:
+        self._above = above
+        self._names: set[str] = set()
+        self._closed = False
+
+    def note(self, names: Iterable[str]) -> None:
+        """Note some reads."""
+        if not self._closed:
+            self._names.update(names)
+        if self._above is not None:
+            self._above.note(names)
+
+    def take(self) -> frozenset[str]:
+        """Return the reads so far and forget them."""
+        found = frozenset(self._names)
+        self._names.clear()
+        return found
+
+    def close(self) -> None:
+        """Note no more: the node has returned, and its conditional edges are not cached."""
+        self._closed = True
+
+
+def reads_of(scope: ReadingTask | None) -> Reads | None:
+    """Find the record of the nearest cached node that a task is, or is part of; else None."""
+    while scope is not None:
+        if scope.reads is not None:
+            return scope.reads
+        scope = scope.caller or scope.lineage.above
+    return None
+
+
+class NotedDict(dict[str, Any]):
+    """A part of a config that notes who reads it.
+
+    LangChain hands configs on to models and tools: its reads of the run's ids don't count.
+    """
+
+    reads: Reads | None = None
+    name = ""
+
+    def _note(self, key: object = None) -> None:
+        if self.reads is None:
+            return
+        if key == _RUNTIME_KEY:  # LangGraph's functions find context and store in it
+            self.reads.note(("context", "config", "store"))
+            return
+        frame = currentframe()  # of this method; its caller's caller is who reads
+        reader = frame and frame.f_back and frame.f_back.f_back
+        module = reader.f_globals.get("__name__", "") if reader else ""
+        passes_on = module.startswith(_PASS_ON)
+        if passes_on and self.name == "metadata":
+            return
+        if key not in RUN_IDS:
+            self.reads.note((self.name,))
+        if not passes_on and (key is None or key in RUN_IDS):
+            self.reads.note(("thread",))
+
+    def __getitem__(self, key: str) -> Any:
+        self._note(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Read one value."""
+        self._note(key)
+        return super().get(key, default)
+
+    def pop(self, key: str, *default: Any) -> Any:
+        """Read one value."""
+        self._note(key)
+        return super().pop(key, *default)
+
+    def __contains__(self, key: object) -> bool:
+        self._note(key)
+        return super().__contains__(key)
+
+    def __iter__(self) -> Any:  # also makes `{**it}` and `dict(it)` ask for the keys below
+        self._note()
+        return super().__iter__()
+
+    def keys(self) -> Any:
+        """Read all of them."""
+        self._note()
+        return super().keys()
+
+    def values(self) -> Any:
+        """Read all of them."""
+        self._note()
+        return super().values()
+
+    def items(self) -> Any:
+        """Read all of them."""
+        self._note()
+        return super().items()
+
+    def copy(self) -> "NotedDict":
+        """Copy it with its notes."""
+        made = NotedDict()
+        dict.update(made, super().items())
+        made.reads, made.name = self.reads, self.name
+        return made
+
+
+def noted(
+    place: dict[str, Any], metadata: dict[str, Any], reads: Reads
+) -> tuple[NotedDict, NotedDict]:
+    """Copy the `configurable` and the metadata of a config for a cached node."""
+    made = NotedDict(place), NotedDict(metadata)
+    for part, name in zip(made, ("config", "metadata"), strict=True):
+        part.reads, part.name = reads, name
+    return made
+
+
+class NotedRuntime(Runtime[Any]):
+    """A `Runtime` that notes which of its parts are read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        read = _FIELDS.get(name)
+        if read is not None and (found or read == "thread"):
+            reads: Reads | None = super().__getattribute__("__dict__").get("_reads")
+            if reads is not None:
+                reads.note((read,))
+        return found
+
+
+def noted_runtime(fields: dict[str, Any], reads: Reads) -> Runtime[Any]:
+    """Make a `Runtime` for a cached node."""
+    made = NotedRuntime(**fields)
+    object.__setattr__(made, "_reads", reads)
+    return made
+
+
+def read_values(scope: ReadingTask, names: Iterable[str]) -> list[Any]:
+    """The values behind some reads, as data for a key; dicts in the order of their keys."""
+    config = scope.base_config
+    makers: dict[str, Any] = {
+        "context": lambda: scope.lineage.resources.context,
+        "config": lambda: _lasting(config.get("configurable")),
+        "metadata": lambda: _lasting(config.get("metadata"), "langgraph_"),
+        "thread": lambda: scope.lineage.thread_id,
+        "previous": lambda: getattr(scope, "previous", None),
+    }
+    return [[name, as_data(makers[name]())] for name in names if name in makers]
+
+
+def _lasting(values: Mapping[str, Any] | None, *prefixes: str) -> dict[str, Any]:
+    hidden = ("__", *prefixes)
+    given = {} if values is None else dict(values)
+    return {k: v for k, v in given.items() if k not in RUN_IDS and not str(k).startswith(hidden)}
+
+
+def as_data(value: Any) -> Any:
+    """An object of a schema as its class's name and its fields, a dict with its keys sorted.
+
+    So a context can be in a key whether or not it can be stored.
+    """
+    if isinstance(value, Mapping):
+        given = cast("Mapping[Any, Any]", value)
+        return {k: as_data(given[k]) for k in sorted(given, key=repr)}
+    if type(value) in (list, tuple):
+        return [as_data(each) for each in value]
+    fields = _fields_of(value)
+    if fields is None:
+        return value
+    kind = type(value)
+    return [f"{kind.__module__}.{kind.__qualname__}", as_data(fields)]
+
+
+def _fields_of(value: Any) -> dict[str, Any] | None:
+    if isinstance(value, type):
+        return None
+    if hasattr(value, "model_fields_set"):
+        return {**vars(value), **(getattr(value, "model_extra", None) or {})}
+    if dataclasses.is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, msgspec.Struct):
+        return {name: getattr(value, name) for name in value.__struct_fields__}
+    if hasattr(value, "__attrs_attrs__"):
+        return {a.name: getattr(value, a.name) for a in value.__attrs_attrs__}
+    if hasattr(value, "identity") and hasattr(value, "__dict__"):  # a server's user
+        return dict(vars(value))
+    return None
