@@ -220,10 +220,9 @@ async def node_writes(
     writes, dropped = writes_of(plan, node, returned, nested=nested)
     if scope.pushed:
         writes.extend(scope.pushed)
-    if node.cache is not None:
+    if scope.reads is not None:  # the node's own part ends here
         scope.made = list(writes)
-        if scope.reads is not None:
-            scope.reads.close()
+        scope.reads.close()
     if plan.stamps:
         writes = stamped(plan, writes, scope.task.id)
     if node.branches and not (nested and hands_over(writes)):

@@ -162,7 +162,7 @@ class TaskScope:
         whole: of a part of a task: the scope of the task.
 
         pushed: writes that it makes besides those that it returns.
-        made: the node's own writes, for the cache; set only if the node has a cache policy.
+        made: the node's own writes, for the cache; set only if the node has `reads`.
         cached: whether its writes come from a cache.
         passes_on: whether its node returned keys that only its conditional edges see.
         messages: sends the messages that the task streams; None if they aren't read.
