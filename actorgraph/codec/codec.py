@@ -256,6 +256,12 @@ class Codec:
         made._lasting = False  # noqa: SLF001 - its own copy
         return made
 
+    def for_any_process(self) -> Self:
+        """Return this codec, refusing types that only this process can read."""
+        made = self._copy()
+        made._strict = self._strict or self._lasting  # noqa: SLF001 - its own copy
+        return made
+
     def with_upgrades(self, upgrades: Mapping[str, Callable[[Any], Any]]) -> Self:
         """Return this codec with types, or functions, that take the data of older types.
 

@@ -179,6 +179,38 @@ def _build_model(kind: Any, data: list[Any]) -> Any:
     return made
 
 
+def _pack_attributes(value: Any) -> dict[str, Any]:
+    return {a.name: getattr(value, a.name) for a in type(value).__attrs_attrs__}
+
+
+def _build_attributes(kind: Any, data: dict[str, Any]) -> Any:
+    attributes: Any = kind.__attrs_attrs__
+    made: Any = (BaseException if issubclass(kind, BaseException) else object).__new__(kind)
+    names = [a.name for a in attributes]
+    if not data.keys() <= set(names):
+        raise _removed_field_error(kind, data, names)
+    for attribute in attributes:
+        if attribute.name in data:
+            value = data[attribute.name]
+        else:
+            value = _attribute_default(kind, attribute, made)
+        object.__setattr__(made, attribute.name, value)
+    if hasattr(kind, "_attrs_cached_hash"):  # a slot that its `__hash__` reads
+        object.__setattr__(made, "_attrs_cached_hash", None)
+    return made
+
+
+def _attribute_default(kind: type, attribute: Any, made: Any) -> Any:
+    """Return the default of an attribute that is newer than the stored value."""
+    default = attribute.default
+    if type(default).__name__ == "_Nothing":
+        msg = f"{name_of(kind)} has no stored value for its field {attribute.name!r}"
+        raise ValueError(msg)
+    if not hasattr(default, "takes_self"):
+        return default
+    return default.factory(made) if default.takes_self else default.factory()
+
+
 def _pack_send(send: Send) -> list[Any]:
     limit = TimeoutPolicy.coerce(send.timeout)
     timeout = None if limit is None else [limit.run_timeout, limit.idle_timeout, limit.refresh_on]
@@ -276,6 +308,7 @@ SLOTTED = Extension(48, pack_slots, build_slotted, named=True)
 PATTERN = Extension(49, _pack_pattern, _build_pattern, named=True)
 CONVERTED = Extension(50, list, lambda _, d: d[1], named=True)
 """A value of a codec's converter (`codec.converters`): the name, then version and data."""
+ATTRIBUTES = Extension(51, _pack_attributes, _build_attributes, named=True)
 NAMED: dict[str, Extension] = {
     "dataclass": DATACLASS,
     "struct": STRUCT,
@@ -288,6 +321,7 @@ NAMED: dict[str, Extension] = {
     "slotted": SLOTTED,
     "pattern": PATTERN,
     "converted": CONVERTED,
+    "attrs": ATTRIBUTES,
 }
 """Extensions that store a type's name, by the names of their JSON form."""
 
@@ -364,6 +398,8 @@ def extension_of(kind: type) -> Extension | None:
         return DATACLASS if base_of(kind) is None else SUBCLASS
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return NAMED_TUPLE
+    if getattr(kind, "__attrs_attrs__", None) is not None and base_of(kind) is None:
+        return ATTRIBUTES
     return _further_extension_of(kind)
 
 

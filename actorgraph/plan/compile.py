@@ -10,12 +10,15 @@ from functools import cached_property
 from typing import Any
 
 from actorgraph.channels import (
+    AnyValue,
     Channel,
     EphemeralValue,
+    LastValue,
     LastValueAfterFinish,
     NamedBarrierValue,
     NamedBarrierValueAfterFinish,
     Topic,
+    UntrackedValue,
 )
 from actorgraph.errors import SchemaError
 from actorgraph.plan import callables as calls
@@ -23,7 +26,8 @@ from actorgraph.plan.builder import BranchSpec, GraphBuilder, NodeSpec
 from actorgraph.plan.callables import injected, needs_store
 from actorgraph.plan.graph_checks import wiring_of
 from actorgraph.plan.plan import BranchPlan, NodePlan, Plan, Sources
-from actorgraph.plan.schema import Schema, merge_channels, stored_types, view_of
+from actorgraph.plan.schema import Schema, defaults_of, merge_channels, stored_types, view_of
+from actorgraph.plan.state_objects import Fields, check_makeable, filled
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import BRANCH_TO, END, HANDLER_PREFIX, START, TAG_HIDDEN, TASKS
 
@@ -52,9 +56,7 @@ def make_plan(
     for join, (starts, end) in parts.wiring.starts.items():
         late = end in builder.nodes and builder.nodes[end].defer
         channels[join] = (NamedBarrierValueAfterFinish if late else NamedBarrierValue)(str, starts)
-    nodes = {START: _start(builder, parts)}
-    for spec in builder.specs():
-        nodes[spec.name] = _node(parts, spec)
+    nodes = {START: _start(builder, parts)} | {s.name: _node(parts, s) for s in builder.specs()}
     handlers = {s.name: _node(parts, s) for s in builder.handlers()}
     return Plan(
         name=name,
@@ -69,6 +71,8 @@ def make_plan(
         strict=strict,
         managed=builder.managed,
         handlers=handlers,
+        defaults={key: parts.defaults[key] for key in parts.defaults if key in parts.folds},
+        outside=_outside(builder.input),
         make_output=builder.output.make,
         make_state=builder.state.make,
         sources=Sources(
@@ -86,6 +90,8 @@ class _Parts:
     Attributes:
         state: every channel of the builder's schemas.
         writes: their names.
+        folds: those whose writes are folded into a value.
+        defaults: the declared defaults of those that can be made without an object.
         wiring: the static edges.
     """
 
@@ -93,6 +99,9 @@ class _Parts:
         self.builder = builder
         self.state = merge_channels(builder.read_schemas)
         self.writes = frozenset(self.state)
+        self.folds = frozenset(key for key, channel in self.state.items() if _folds(channel))
+        found = defaults_of(builder.read_schemas)
+        self.defaults = {key: default for key, default in found.items() if not default.needs}
         self.wiring = wiring_of(builder)
         self._others: dict[int, frozenset[str]] = {}
 
@@ -101,12 +110,41 @@ class _Parts:
         """The routes of a branch without a path map: every node by its name."""
         return _routes({name: name for name in self.builder.nodes})
 
+    def coerce_for(self, schema: Schema) -> Callable[..., Any] | None:
+        """The function that makes a view by a schema, which has the defaults of the state's.
+
+        Raises:
+            SchemaError: objects of the schema can't be made of its keys.
+        """
+        check_makeable(getattr(schema.source, "__name__", ""), schema.fields)
+        own = {} if schema.fields is None else schema.fields.defaults
+        more = {
+            key: default
+            for key, default in self.defaults.items()
+            if key in schema.channels and key not in own and key not in self.folds
+        }
+        return filled(schema.make, more) if more else schema.make
+
     def others(self, schema: Schema) -> frozenset[str]:
         """The keys of the state that a schema doesn't have."""
         found = self._others.get(id(schema))
         if found is None:
             found = self._others[id(schema)] = self.writes.difference(schema.keys)
         return found
+
+
+_KEEPING = (LastValue, LastValueAfterFinish, AnyValue, EphemeralValue, UntrackedValue, Topic)
+"""Rules whose value is made of the newest writes alone."""
+
+
+def _folds(channel: Channel[Any]) -> bool:
+    """Whether a write is folded into the value that was there, of which readers see the whole."""
+    return type(channel) not in _KEEPING and channel.transparent
+
+
+def _outside(schema: Schema) -> Fields | None:
+    fields = schema.fields
+    return fields if fields is not None and (fields.aliases or fields.paths) else None
 
 
 def _edge(node: NodeSpec) -> Channel[Any]:
@@ -147,6 +185,7 @@ def _start(builder: GraphBuilder, parts: _Parts) -> NodePlan:
         reads=(START,),
         coerce=None,
         writes=frozenset(builder.input.keys),
+        folds=parts.folds,
         targets=_targets(parts, START),
         branches=_branches(parts, START, builder.state),
         hidden=True,
@@ -164,8 +203,9 @@ def _node(parts: _Parts, spec: NodeSpec) -> NodePlan:
         # Sorted, as ids of tasks are made of them: the order of add_edge must not count.
         triggers=(BRANCH_TO + spec.name, *sorted(parts.wiring.waits.get(spec.name, ()))),
         reads=view_of(schema, parts.state),
-        coerce=schema.make,
+        coerce=parts.coerce_for(schema),
         writes=parts.writes,
+        folds=parts.folds,
         targets=_targets(parts, spec.name),
         branches=_branches(parts, spec.name, schema),
         timeout=spec.timeout,
@@ -199,6 +239,7 @@ def _branches(parts: _Parts, node: str, schema: Schema) -> tuple[BranchPlan, ...
 
 def _branch(parts: _Parts, spec: BranchSpec, schema: Schema) -> BranchPlan:
     is_async, inject = calls.is_async(spec.path), injected(spec.path)
+    others = frozenset[str]() if spec.schema else parts.others(schema)
     inline, why = _way(spec, schema, inject) if not is_async else (False, "async")
     return BranchPlan(
         name=spec.name,
@@ -209,8 +250,8 @@ def _branch(parts: _Parts, spec: BranchSpec, schema: Schema) -> BranchPlan:
         why=why,
         ends=spec.ends,
         reads=schema.view,
-        coerce=schema.make,
-        own_keys=frozenset() if spec.schema else parts.others(schema),
+        coerce=schema.make if schema.make is None and others else parts.coerce_for(schema),
+        own_keys=others,
         takes_more=spec.schema is None and schema.make is None,
         routes=_routes(spec.ends) if spec.ends else parts.anywhere,
     )

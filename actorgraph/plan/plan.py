@@ -14,6 +14,7 @@ from actorgraph.channels import EMPTY, Channel
 from actorgraph.plan.mentions import starts_tasks
 from actorgraph.plan.renames import NO_RENAMES, Renames, renames_of
 from actorgraph.plan.schema import Managed
+from actorgraph.plan.state_objects import Default, Fields
 from actorgraph.values.checkpoint import Migration
 from actorgraph.values.constants import PULL, ROOT, START
 from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy, TracePolicy
@@ -88,6 +89,7 @@ class NodePlan:
         own: keys that a subgraph has and this graph hasn't; dropped from its result silently.
         shape: makes writes of its return value; None if it returns updates of the state.
         literal: whether `shape` gets Commands and Sends too.
+        folds: the keys whose writes are folded into a value.
     """
 
     name: str
@@ -113,6 +115,7 @@ class NodePlan:
     literal: bool = False
     trace: TracePolicy | None = None
     own: frozenset[str] = frozenset()
+    folds: frozenset[str] = frozenset()
     path: tuple[str, str] = field(init=False)
     """The path of its tasks, except those made by Sends."""
     bare: bool = field(init=False)
@@ -181,6 +184,8 @@ class Plan:
         keeping: the channels that keep writes of finished tasks when a new input drops the others.
         order: node -> its place in definition order.
         firsts: the channels that may have a value before their first write.
+        defaults: key -> the declared default with which its cell begins; of channels that fold.
+        outside: the fields of the input's class, whose aliases callers may use; None without any.
     """
 
     name: str
@@ -204,6 +209,8 @@ class Plan:
     bare_output: bool = False
     bare_state: bool = False
     migrations: tuple[Migration, ...] = ()
+    defaults: Mapping[str, Default] = field(default_factory=dict[str, Default])
+    outside: Fields | None = None
     subscribers: Mapping[str, tuple[str, ...]] = field(init=False)
     clearing: Mapping[str, int] = field(init=False)
     finishing: tuple[str, ...] = field(init=False)
@@ -246,9 +253,11 @@ class Plan:
             "stamps": {n: c.stamp for n, c in self.channels.items() if c.stamp is not None},
             "deltas": frozenset(n for n, c in self.channels.items() if c.delta),
             "keeping": frozenset(n for n, c in self.channels.items() if c.keeps_finished),
-            "untracked": frozenset(n for n, c in self.channels.items() if not c.stored),
+            "untracked": _untracked(self.channels, self.outside),
             "consumable": frozenset(n for n, c in self.channels.items() if c.consumable),
-            "firsts": {n: c for n, c in self.channels.items() if _may_have_a_first(c)},
+            "firsts": {
+                n: c for n, c in self.channels.items() if n in self.defaults or _may_have_a_first(c)
+            },
             "dumping": frozenset(
                 n for n, c in self.channels.items() if type(c).dump is not Channel.dump
             ),
@@ -279,9 +288,19 @@ class Plan:
         return self._found[0]
 
     def initial_values(self) -> dict[str, Any]:
-        """Make the cells of a thread that has never run: reducers' first values."""
-        made = ((name, channel.initial()) for name, channel in self.firsts.items())
+        """Make the cells of a thread that has never run: declared defaults, reducers' values."""
+        made = ((name, self._first(name, channel)) for name, channel in self.firsts.items())
         return {name: value for name, value in made if value is not EMPTY}
+
+    def _first(self, name: str, channel: Channel[Any]) -> Any:
+        default = self.defaults.get(name)
+        if default is None:
+            return channel.initial()
+        value = default.make()
+        if channel.stamp is None:
+            return value
+        # Messages: the reducer makes them what it would make of a write.
+        return channel.fold(name, channel.initial(), [channel.stamp(value, f"default:{name}")])
 
 
 def _is_plain(node: NodePlan) -> bool:
@@ -289,6 +308,15 @@ def _is_plain(node: NodePlan) -> bool:
         return False
     below = getattr(getattr(node.call, "__self__", None), "plan", None)
     return below.plain if isinstance(below, Plan) else not node.is_async
+
+
+def _untracked(channels: Mapping[str, Channel[Any]], outside: Fields | None) -> frozenset[str]:
+    """The channels that aren't stored, also under the names that an input may use."""
+    found = {name for name, channel in channels.items() if not channel.stored}
+    if found and outside is not None:
+        found |= {alias for alias, key in outside.aliases.items() if key in found} - set(channels)
+        found |= {path[0] for key, path in outside.paths.items() if key in found} - set(channels)
+    return frozenset(found)
 
 
 def _may_have_a_first(channel: Channel[Any]) -> bool:

@@ -1,8 +1,8 @@
 """State schemas: how they are read as channels, and the managed values that they may declare.
 
-TypedDict, dataclass, pydantic model, msgspec.Struct, or a bare type. Each annotated key is one
-channel. `Annotated[T, f]` folds writes with f; `Annotated[T, C]` with a channel C is that channel;
-every other key keeps its last value.
+TypedDict, dataclass, pydantic model, msgspec.Struct, attrs class, or a bare type. Each annotated
+key is one channel. `Annotated[T, f]` folds writes with f; `Annotated[T, C]` with a channel C is
+that channel; every other key keeps its last value.
 
 Managed values are state keys that the runtime computes for nodes and that nothing writes.
 `last: IsLastStep` and `left: RemainingSteps` show a node how far the run is from its recursion
@@ -30,6 +30,7 @@ from actorgraph.plan.annotation_forms import (
     walked,
 )
 from actorgraph.plan.annotations import class_annotations, has_annotations, signature_of
+from actorgraph.plan.state_objects import Default, Fields, fields_in, has_fields, maker
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START
 from actorgraph.values.from_langgraph import langgraph_module
 
@@ -78,12 +79,14 @@ class Schema:
         channels: key -> rule; one key `__root__` for a bare type.
         managed: keys that the runtime computes.
         make: builds the object that nodes see from keyword arguments; None: they see a dict.
+        fields: of the class, with defaults and aliases; None for a TypedDict or a bare type.
     """
 
     source: Any
     channels: dict[str, Channel[Any]]
     make: Callable[..., Any] | None
     managed: dict[str, type[Managed]] = dataclasses.field(default_factory=dict[str, type[Managed]])
+    fields: Fields | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -99,12 +102,7 @@ class Schema:
 def is_schema(candidate: object) -> bool:
     """Whether a class has annotated keys of which channels can be made; also as `State[int]`."""
     kind = class_of(candidate)
-    return isinstance(kind, type) and (
-        is_typed_dict(kind)
-        or dataclasses.is_dataclass(kind)
-        or hasattr(kind, "model_fields")
-        or hasattr(kind, "__struct_fields__")
-    )
+    return isinstance(kind, type) and (is_typed_dict(kind) or has_fields(kind))
 
 
 def read_schema(source: Any) -> Schema:
@@ -119,7 +117,11 @@ def read_schema(source: Any) -> Schema:
     else:
         _check_bare(source, typ)
         return Schema(source, {ROOT: channel_of(ROOT, source)}, None)
+    kind = class_of(source)
+    fields = None if is_typed_dict(kind) else fields_in(kind)
     hints = _hints(source)
+    if fields is not None:  # in the order of the class, with fields that have no annotation
+        hints = {name: hints.get(name, fields.types.get(name, Any)) for name in fields.names}
     if not hints:
         raise SchemaError(
             f"schema {source.__name__} has no annotated keys",
@@ -130,8 +132,8 @@ def read_schema(source: Any) -> Schema:
     for key in hints:
         check_channel_name(key)
     channels = {k: channel_of(k, hint) for k, hint in hints.items() if k not in managed}
-    kind = class_of(source)
-    return Schema(source, channels, None if is_typed_dict(kind) else kind, managed)
+    make = None if fields is None else maker(kind)
+    return Schema(source, channels, make, managed, fields)
 
 
 def _managed_kind(annotation: Any) -> type[Managed] | None:
@@ -184,7 +186,7 @@ def _check_bare(source: Any, typ: Any) -> None:
     ):
         raise SchemaError(
             f"Expected a state schema, got {source!r}, which is a value and not a type",
-            do="pass a TypedDict, dataclass, pydantic model or msgspec.Struct",
+            do="pass a TypedDict, dataclass, pydantic model, msgspec.Struct or attrs class",
         )
     if kind and typ.__module__ != "builtins" and has_annotations(cast("type", typ)):
         raise SchemaError(
@@ -336,6 +338,24 @@ def add_channels(merged: dict[str, Channel[Any]], schema: Schema) -> None:
                 do="give the key the same reducer in every schema",
             )
     merged.update(new)
+
+
+def defaults_of(schemas: Sequence[Schema]) -> dict[str, Default]:
+    """Return the defaults with which keys begin.
+
+    That of a key of the state or the input is the first that one of these two declares; that of
+    any other key the first that a schema declares.
+
+    Args:
+        schemas: the state's, the input's, and others.
+    """
+    found: dict[str, Default] = {}
+    own = {key for schema in schemas[:2] for key in schema.keys}
+    for place, schema in enumerate(schemas):
+        for key, default in ({} if schema.fields is None else schema.fields.defaults).items():
+            if key in schema.channels and key not in found and (place < 2 or key not in own):
+                found[key] = default
+    return found
 
 
 def view_of(schema: Schema, channels: dict[str, Channel[Any]]) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ import anyio
 import anyio.from_thread
 
 from actorgraph.api.blocking import block_on
+from actorgraph.codec.known_types import declare
 from actorgraph.errors import GraphInterrupt, InvalidUpdateError
+from actorgraph.plan.schema import types_in
 from actorgraph.prebuilt.chat_messages import last_ai, messages_of, tool_calls_of, tool_message
 from actorgraph.prebuilt.tool_events import current_state, events_of, tool_runtime_of
 from actorgraph.prebuilt.tool_results import (
@@ -29,6 +31,7 @@ from actorgraph.prebuilt.tools import (
     fill_injected,
     register_with_langchain,
     tool_of,
+    types_of_tool,
 )
 from actorgraph.runtime.caller import helping_here
 from actorgraph.runtime.inline import current_runner
@@ -163,6 +166,8 @@ class ToolNode:
         register_with_langchain()
         handled_types(handle_tool_errors)
         made = [tool_of(tool) for tool in tools]
+        for tool in made:
+            declare(types_in(types_of_tool(tool)))  # its arguments and results may be stored
         self.name = name
         self.tags = tags
         self._tools = {tool.name: tool for tool in made}

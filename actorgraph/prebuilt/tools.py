@@ -15,6 +15,7 @@ from typing import Annotated, Any, Generic, TypeVar, cast, get_args, get_origin,
 import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
+from actorgraph.plan.annotations import function_annotations
 from actorgraph.plan.forms import has_sync_form
 from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, tool_message
 from actorgraph.prebuilt.tool_results import InvalidArguments
@@ -408,6 +409,17 @@ def _foreign_needs(given: Any) -> InjectedParameters:
     found = find_injected(hints, optional)
     theirs = tuple(name for name in found.runtime if _is_langgraph_runtime(hints[name]))
     return replace(found, langgraph_runtime=theirs)
+
+
+def types_of_tool(tool: Tool | ForeignTool) -> list[Any]:
+    """List the annotations of a tool's arguments and result, but for those that are injected."""
+    function: Any = None
+    if isinstance(tool, Tool):
+        function = tool.function
+    else:
+        function = getattr(tool.given, "func", None) or getattr(tool.given, "coroutine", None)
+    hints = {} if function is None else function_annotations(function)
+    return [hint for name, hint in hints.items() if name not in tool.injected.hidden]
 
 
 def _is_langgraph_runtime(hint: Any) -> bool:

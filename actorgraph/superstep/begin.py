@@ -15,6 +15,15 @@ from actorgraph.superstep.advance import new_superstep, next_superstep
 from actorgraph.superstep.answers import answers, routed_answers
 from actorgraph.superstep.apply import TaskWrites, apply, apply_command
 from actorgraph.superstep.handover import hands_over
+from actorgraph.superstep.inputs import (
+    FIRST_STEP,
+    by_names,
+    clear_defaults,
+    first_update,
+    input_update,
+    is_fresh,
+    keep_defaults,
+)
 from actorgraph.superstep.nesting import continues_stored
 from actorgraph.superstep.replay import asked_at, is_replay, replay
 from actorgraph.superstep.results import pairs_of, routes, stamped, updates_in, writes_of
@@ -104,23 +113,24 @@ def restore(state: RunState, restored: Restored) -> None:
     state.generation = pending.next_generation(restored.ledger)
     state.bare_answer = pending.bare_answer(restored.ledger) if restored.ledger else []
     state.anchor = restored.id
+    if first and state.step == FIRST_STEP and START in state.values:
+        clear_defaults(state, first_update(state, state.values[START]))
     for writes in pending.accepted(restored.ledger) if restored.ledger else ():
         apply_command(state, writes)
 
 
 def _from_input(state: RunState, restored: Restored | None, given: Any) -> list[Effect]:
-    head = state.head
-    start = state.plan.start
+    head, plan, start = state.head, state.plan, state.plan.start
+    begins = is_fresh(state) and bool(plan.defaults)
     if type(given) is dict and not start.bare:
-        for key in given:  # its keys are stored
-            if type(key) is not str:
-                given = dict(pairs_of(given))
-                break
+        given = _with_plain_keys(given)
     first = first_writes(state, given)
+    update = given if plan.entry is not None else input_update(state, given)
     ran = [TaskWrites(INPUT, (), first)]
     if head is not None:  # on a new thread nothing is due
         ran = [*_discarded(state, restored), *ran]
     changed = apply(state, ran)
+    kept = keep_defaults(state, update) if begins else ()
     tasks = new_superstep(state, "input", changed)
     if state.policy.modes:
         chunks.hold_checkpoint(state, tasks)
@@ -130,7 +140,7 @@ def _from_input(state: RunState, restored: Restored | None, given: Any) -> list[
     moves = not start.branches and state.plan.entry is None
     if moves:
         nested = state.nested is not None
-        made, state.dropped = writes_of(state.plan, start, given, nested=nested)
+        made, state.dropped = writes_of(plan, start, update, nested=nested)
         if state.plan.stamps:
             made = stamped(state.plan, made, tasks[0].id)
         result = TaskResult(tasks[0].id, tuple(made))
@@ -150,10 +160,18 @@ def _from_input(state: RunState, restored: Restored | None, given: Any) -> list[
         if state.held:
             chunks.hold_behind_save(state)
     if moves:
-        chunks.hold_values(state, changed)
+        chunks.hold_values(state, changed.union(kept) if kept else changed)
         if state.policy.modes:
             chunks.hold_checkpoint(state, tasks)
     return next_superstep(state, effects)
+
+
+def _with_plain_keys(given: dict[Any, Any]) -> dict[Any, Any]:
+    """Return an input with keys of plain text: they are stored."""
+    for key in given:
+        if type(key) is not str:
+            return dict(pairs_of(given))
+    return given
 
 
 def _discarded(state: RunState, restored: Restored | None) -> list[TaskWrites]:
@@ -215,7 +233,10 @@ def _from_command(
             do="compile(checkpointer=...), and resume with the thread_id of the run that asked",
         )
     index = pending.next_null_index(restored.ledger) if restored else 0
-    given = updates_in(state.plan.start, command.update)
+    update = by_names(state.plan, command.update)
+    if restored is None:
+        update = first_update(state, command.update)
+    given = updates_in(state.plan.start, update)
     writes: list[Write] = stamped(state.plan, given, f"{as_text(state.checkpoint)}:{index}")
     writes.extend(routes(state.plan, "the input", command.goto))
     if restored is None:
@@ -237,7 +258,9 @@ def _from_command(
 
 def _from_writes(state: RunState, writes: tuple[Write, ...]) -> list[Effect]:
     """Start a thread with a Command's update and goto instead of an input."""
+    clear_defaults(state, writes)
     changed = apply(state, [TaskWrites(INPUT, (), writes)])
+    keep_defaults(state, writes)
     tasks = new_superstep(state, "input", changed)
     effects: list[Effect] = []
     if state.has_saver:

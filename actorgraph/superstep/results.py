@@ -5,18 +5,12 @@ key is dropped and reported, because programs written for LangGraph often have s
 it fails the task too.
 """
 
-import dataclasses
 import inspect
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
-from datetime import date, time, timedelta
-from enum import Enum
 from types import MappingProxyType
 from typing import Any, cast
-from uuid import UUID
-
-import msgspec
 
 from actorgraph.channels import EMPTY, UNCHANGED
 from actorgraph.errors import (
@@ -28,6 +22,7 @@ from actorgraph.errors import (
 from actorgraph.errors.excerpts import shown
 from actorgraph.errors.texts import plain
 from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
+from actorgraph.plan.state_objects import written_by
 from actorgraph.superstep.tasks import edge_to, view
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import END, HANDED_UP, INTERRUPT, ROOT, START, TASKS
@@ -164,8 +159,8 @@ def _unasked(node: NodePlan, asked: Any) -> InvalidUpdateError:
 def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
     """Read the `(key, value)` pairs of an update in any of its forms.
 
-    An object of the schema gives all its fields; a pydantic model those that were set or changed
-    in place, any other class with annotations those that have a value.
+    An object of the schema gives its fields, see `state_objects.written_by`; one of any other
+    class with annotations those that have a value.
 
     Raises:
         InvalidUpdateError: it has none of these forms.
@@ -180,7 +175,7 @@ def updates_in(node: NodePlan, update: Any) -> Iterable[tuple[str, Any]]:
         isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in update
     ):
         return pairs_from_langgraph(cast("list[tuple[str, Any]]", update))
-    fields = fields_of(update)
+    fields = fields_of(update, node.folds)
     if fields is None:
         raise _no_update(node, update)
     return pairs_from_langgraph(fields)
@@ -207,40 +202,14 @@ def _no_update(node: NodePlan, update: Any) -> InvalidUpdateError:
     )
 
 
-def fields_of(update: Any) -> list[tuple[str, Any]] | None:
+def fields_of(update: Any, folds: frozenset[str] = frozenset()) -> list[tuple[str, Any]] | None:
     """Read the fields that an object of a schema gives, as in `updates_in`; None if it has none."""
-    if isinstance(update, type):
-        return None
-    if hasattr(update, "model_fields_set"):
-        given: set[str] = update.model_fields_set
-        fields = type(update).model_fields.items()
-        return [
-            (k, getattr(update, k)) for k, f in fields if k in given or _has_changed(update, k, f)
-        ]
-    if dataclasses.is_dataclass(update):
-        return [(f.name, getattr(update, f.name)) for f in dataclasses.fields(update)]
-    if isinstance(update, msgspec.Struct):
-        return [(name, getattr(update, name)) for name in update.__struct_fields__]
+    fields = written_by(update, folds)
+    if fields is not None or isinstance(update, type):
+        return fields
     bases = reversed(type(update).__mro__)
     declared = dict.fromkeys(key for cls in bases for key in inspect.get_annotations(cls))
     return [(k, getattr(update, k)) for k in declared if hasattr(update, k)] if declared else None
-
-
-def _has_changed(model: Any, key: str, field: Any) -> bool:
-    """Whether a pydantic field that was never set has been changed in place.
-
-    Only a mutable value can be; for others the default isn't made again to compare.
-    """
-    value = getattr(model, key, None)
-    if value is None or isinstance(value, _IMMUTABLE):
-        return False
-    try:
-        return bool(value != field.get_default(call_default_factory=True))
-    except Exception:  # noqa: BLE001 - a factory that takes the other fields, a strange `!=`
-        return True
-
-
-_IMMUTABLE = (str, bytes, int, float, complex, frozenset, type, Enum, date, time, timedelta, UUID)
 
 
 def routes(plan: Plan, source: str, goto: Any) -> Iterator[Write]:

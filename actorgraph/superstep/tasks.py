@@ -14,6 +14,7 @@ from actorgraph.channels import EMPTY
 from actorgraph.errors import InvalidUpdateError
 from actorgraph.errors.excerpts import reason_text
 from actorgraph.plan.plan import NodePlan, Plan
+from actorgraph.superstep.inputs import start_input
 from actorgraph.superstep.run_state import RunState
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import BRANCH_TO, PULL, PUSH, START, TASKS
@@ -142,6 +143,8 @@ def state_for(state: RunState, task: Task) -> Any:
 
 def _from_edge(state: RunState, node: NodePlan, task: Task) -> Any:
     plan = state.plan
+    if node is plan.start and plan.entry is None:
+        return start_input(state, state.values.get(START))
     try:
         values = visible(state) if plan.managed else state.values
         return view(plan, values, node.reads, node.coerce)

@@ -44,6 +44,7 @@ from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.superstep.advance import new_superstep
 from actorgraph.superstep.apply import TaskWrites, apply
 from actorgraph.superstep.begin import first_writes, restore
+from actorgraph.superstep.inputs import first_update, is_fresh, keep_defaults
 from actorgraph.superstep.pending_writes import Attempt
 from actorgraph.superstep.results import updates_in, writes_and_dropped
 from actorgraph.superstep.run_state import RunState
@@ -347,8 +348,12 @@ class Updating:
         """
         if values is None:
             raise InvalidUpdateError("Received no input writes", do="pass an input as the values")
-        writes = first_writes(self.state, values)
-        self._end("input", apply(self.state, [TaskWrites(INPUT, (), writes)]), as_node=INPUT)
+        state = self.state
+        fresh, writes = is_fresh(state), first_writes(state, values)
+        changed = apply(state, [TaskWrites(INPUT, (), writes)])
+        if fresh and state.plan.defaults:
+            keep_defaults(state, first_update(state, values))
+        self._end("input", changed, as_node=INPUT)
 
     def copy(self) -> None:
         """Make a sibling of the base: the same state and parent, none of its tasks' work."""
@@ -367,6 +372,7 @@ class Updating:
         before = due_tasks(self.state, None)
         prepared = self._prepared(before)
         updates = [(update, [*made, *kept_routes(self.state, update)]) for update, made in updates]
+        fresh = is_fresh(self.state)
         ran: list[TaskWrites] = []
         for place, (update, writes) in enumerate(updates):
             if update.node is None:
@@ -378,9 +384,12 @@ class Updating:
             if self._beside:
                 self._ledger.append(self._entry(update, place, prepared, tuple(writes)))
         names = [update.node.name if update.node else None for update, _ in updates]
+        changed = apply(self.state, ran)
+        if fresh and self.state.plan.defaults:
+            keep_defaults(self.state, ())
         self._end(
             "update",
-            apply(self.state, ran),
+            changed,
             as_node=names[0] if len(names) == 1 else names,
             as_node_inferred=updates[0][0].inferred,
         )

@@ -458,7 +458,7 @@ ROWS: list[Row] = [
     Row("HttpUrl", pydantic.HttpUrl("https://a.b/c"), as_=REFUSED),
     Row("ByteSize", pydantic.ByteSize(7), as_=PLAIN),
     Row("Struct", Struct("x"), needs=(Struct,)),
-    Row("Attrs", Attrs(1), as_=REFUSED),
+    Row("Attrs", Attrs(1), needs=(Attrs,)),
     Row("ndarray", np.arange(3)),
     Row("ndarray F", np.asfortranarray(np.ones((2, 2)))),
     Row("np.float64", np.float64(1.5)),

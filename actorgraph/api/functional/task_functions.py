@@ -1,15 +1,16 @@
 """@task: make a function a durable step that a node or an entrypoint calls."""
 
 import functools
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from datetime import timedelta
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, get_type_hints, overload
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 from actorgraph.caches import BaseCache
 from actorgraph.codec.known_types import declare
 from actorgraph.errors import GraphBuildError, OutsideRunError
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_policies
+from actorgraph.plan.annotations import function_annotations
 from actorgraph.plan.callables import fillable
 from actorgraph.plan.old_names import old_names
 from actorgraph.plan.plan import NodePlan
@@ -53,8 +54,8 @@ class TaskFunction(Generic[P, T]):
         is_async = calls.is_async(function)
         filled = fillable(function)
         # Stored results are decoded before the function is called again, so their types must be
-        # known as soon as the task is defined.
-        declare(types_in([_returned_type(function)]))
+        # known as soon as the task is defined; those of arguments are often part of them.
+        declare(types_in(_types_of(function, filled)))
         self.node = NodePlan(
             name=self.name,
             call=(_spread_async if is_async else _spread)(function, filled),
@@ -113,11 +114,10 @@ class TaskDecorator(Protocol):
     def __call__(self, function: Callable[P, T], /) -> TaskFunction[P, T]: ...
 
 
-def _returned_type(function: Callable[..., Any]) -> Any:
-    try:
-        return get_type_hints(function).get("return", Any)
-    except Exception:  # noqa: BLE001 - hints are optional; evaluating the user's may raise anything
-        return Any
+def _types_of(function: Callable[..., Any], filled: Iterable[str]) -> list[Any]:
+    """List the annotations of a task's result and arguments, but for those that are injected."""
+    hints = function_annotations(function)
+    return [hint for name, hint in hints.items() if name not in filled]
 
 
 def _returned(value: Any) -> list[tuple[str, Any]]:

@@ -4,11 +4,10 @@ Savers, stores, caches, names and the context. Also the production profile:
 `ACTORGRAPH_PROFILE=production` refuses savers that keep checkpoints in memory only.
 """
 
-import dataclasses
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, cast, is_typeddict
+from typing import Any, is_typeddict
 
 from actorgraph.api.options import CallOptions
 from actorgraph.api.savers.adapt import is_foreign
@@ -22,6 +21,7 @@ from actorgraph.errors import (
 from actorgraph.errors.excerpts import shown
 from actorgraph.plan.plan import Plan
 from actorgraph.plan.schema import check_graph_name
+from actorgraph.plan.state_objects import fields_in, object_of
 from actorgraph.ports import Cache, Saver, Store
 from actorgraph.runtime.task.runtime import NO_RESOURCES, NO_STORES, RunResources
 
@@ -123,12 +123,10 @@ def context_in(plan: Plan, context: Any) -> Any:
             f"got {type(context).__name__}",
             do=f"pass a {name}, or a dict of its fields",
         )
-    if not (dataclasses.is_dataclass(schema) or hasattr(schema, "model_fields")) and not hasattr(
-        schema, "__struct_fields__"
-    ):
+    if fields_in(schema) is None:
         return context
     try:
-        return cast("Any", schema)(**context)
+        return object_of(schema, context)
     except Exception as error:
         raise InvalidContextError(
             f"context with {sorted(map(str, context))} can't be converted to {name}: {error}",

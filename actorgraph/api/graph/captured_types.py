@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from actorgraph.codec.known_types import names_subclasses
 from actorgraph.codec.stored_types import extension_of
+from actorgraph.plan.schema import types_in
 
 DEPTH_MAX = 10
 """Objects inside one another that are looked into: functions, containers, dataclasses."""
@@ -28,7 +29,25 @@ def captured_types(functions: Iterable[Any]) -> tuple[type, ...]:
     found: dict[type, None] = {}
     for function in functions:
         found.update(dict.fromkeys(_types_in(function)))
+        found.update(dict.fromkeys(_asked_types(function)))
     return tuple(found)
+
+
+def _asked_types(function: Any) -> Iterable[type]:
+    """Return the classes that a function may name as the `response_schema` of its questions.
+
+    An answer is stored before the function says again what it expects.
+    """
+    if type(function) is types.MethodType:
+        function = function.__func__
+    if type(function) is not types.FunctionType:
+        return ()
+    code = function.__code__
+    # The names of a call's keyword arguments are one constant.
+    if not any(type(each) is tuple and "response_schema" in each for each in code.co_consts):
+        return ()
+    held = (function.__globals__.get(name) for name in code.co_names)
+    return types_in([kind for kind in held if isinstance(kind, type) and extension_of(kind)])
 
 
 def _types_in(function: Any) -> Iterator[type]:

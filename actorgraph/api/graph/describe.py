@@ -142,13 +142,13 @@ class DescriptionMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT
     def get_output_jsonschema(self, config: Any = None) -> dict[str, Any]:
         """Return the JSON schema of `ainvoke`'s output."""
         if self.plan.entry is None:
-            return json_schema(self.plan.sources.output, title=f"{self.name}Output")
+            return json_schema(self.plan.sources.output, title=f"{self.name}Output", by_alias=False)
         return self._schema_of(self.output_channels, "Output")
 
     def get_state_jsonschema(self) -> dict[str, Any]:
         """Return the JSON schema of the state, without private keys of nodes."""
         if self.plan.entry is None:
-            return json_schema(self.plan.sources.state, title=f"{self.name}State")
+            return json_schema(self.plan.sources.state, title=f"{self.name}State", by_alias=False)
         return self._schema_of(self.stream_channels, "State")
 
     def get_context_jsonschema(self) -> dict[str, Any] | None:

@@ -29,6 +29,7 @@ from actorgraph.runtime.task.runtime import RunResources
 from actorgraph.superstep import begin
 from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.chunks import address as address_config
+from actorgraph.superstep.inputs import update_by_names
 from actorgraph.superstep.nesting import PLACE_KEYS
 from actorgraph.superstep.results import stamped
 from actorgraph.superstep.run_state import RunState
@@ -161,7 +162,8 @@ async def _nodes(
     state, plan = work.state, work.state.plan
     made: list[tuple[NodeUpdate, list[Write]]] = []
     for place, update in enumerate(updates):
-        fresh = update_writes(plan, update.node, update.values)
+        given = update_by_names(state, update.node, update.values)
+        fresh = update_writes(plan, update.node, given)
         writes = stamped(plan, fresh, f"{seed}:{place}" if place else seed)
         node = update.node
         if node is not None and node.branches:

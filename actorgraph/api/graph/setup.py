@@ -24,6 +24,7 @@ from actorgraph.codec.known_types import declare
 from actorgraph.errors import InvalidConfigError, SaverRequiredError
 from actorgraph.plan.forms import blocking_plan
 from actorgraph.plan.plan import Plan
+from actorgraph.plan.schema import types_in
 from actorgraph.ports import Cache, Checkpointer, Saver, Store
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.clock import IDS
@@ -165,7 +166,8 @@ class CompiledBase(GraphTypes[StateT, ContextT, InputT, OutputT, ValuesT, Result
         self.step_timeout: float | timedelta | None = None
         self._durability = durability
         held = captured_types(node.call for node in plan.nodes.values())
-        self.stored_types = (*plan.types, *held, *types_below(self.subgraphs))
+        context = types_in((plan.sources.context,))
+        self.stored_types = (*plan.types, *context, *held, *types_below(self.subgraphs))
         declare(self.stored_types)  # for savers that are read without the graph
         self.codec = self.codec_for(self.checkpointer)
 

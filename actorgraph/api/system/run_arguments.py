@@ -16,6 +16,7 @@ from actorgraph.api import config as configs
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.options import CallOptions, call_options
 from actorgraph.api.streams import formats as results
+from actorgraph.codec import Codec
 from actorgraph.codec import encryption as places
 from actorgraph.codec.decode_errors import raise_located
 from actorgraph.codec.records import encode_json
@@ -285,13 +286,16 @@ def result_maker(graph: CompiledStateGraph, call: StartCall) -> Callable[[RunOut
 def payload_of(graph: CompiledStateGraph, call: StartCall, run: bytes) -> bytes:
     """Encode a call, so that another process can start the run.
 
-    A context or a config that can't be encoded is left out, and reported as `lacks`; values of
-    UntrackedValue channels are left out, as everywhere.
+    Values of UntrackedValue channels are left out, as everywhere.
 
     Raises:
-        SerializationError: the input can't be encoded.
+        SerializationError: the input, the context or the config has something that another process
+            couldn't read: nothing would ever go on with the run of a process that has died. Over
+            a store of this process alone, a context or a config that can't be encoded is left out,
+            and reported as `lacks`.
     """
-    codec, place = graph.codec, places.call_of(run)
+    lasts = getattr(graph.checkpointer, "durable", True)
+    codec, place = graph.codec.for_any_process() if lasts else graph.codec, places.call_of(run)
     given = storable_update(graph.plan.untracked, call.given)
     stored: dict[str, Any] = {
         "input": given,
@@ -307,8 +311,26 @@ def payload_of(graph: CompiledStateGraph, call: StartCall, run: bytes) -> bytes:
     try:
         return codec.encode({**stored, "options": options}, "the call", place)
     except SerializationError as error:
+        if lasts:
+            raise _unrecoverable(codec, options.get("context"), stored["config"]) from error
         stored["config"] = {"configurable": {"thread_id": call.thread_id}}
         return codec.encode({**stored, "options": {}, "lacks": error.what}, "the call", place)
+
+
+def _unrecoverable(codec: Codec, context: Any, config: dict[str, Any]) -> SerializationError:
+    """Error for a run that no other process could go on with; names what it could not read."""
+    do = "declare the class: StateGraph(State, context_schema=...)"
+    what = "the context"
+    try:
+        codec.encode(context, what)
+        what, do = "the config", "pass it as context=, of the graph's context_schema"
+        codec.encode(config, what)
+    except SerializationError as error:
+        return SerializationError(
+            f"{error.what}, so that no other process could go on with the run",
+            do=f"{do}; or {error.do}",
+        )
+    return SerializationError("the call can't be stored", do="pass plain data")
 
 
 def stored_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:

@@ -1,6 +1,5 @@
 """Types in annotations, and values, that the codec can't store. Pure: nothing is encoded."""
 
-import dataclasses
 import inspect
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -22,6 +21,7 @@ from actorgraph.codec.library_types import library_type
 from actorgraph.codec.stored_types import builtin_of, extension_of
 from actorgraph.codec.subclasses import plain_value
 from actorgraph.plan.schema import is_schema
+from actorgraph.plan.state_objects import fields_in
 
 DEPTH_MAX = 12
 """Types or values inside one another that are looked into."""
@@ -74,10 +74,8 @@ def _fields(kind: type) -> Mapping[str, Any]:
         hints = get_type_hints(kind, include_extras=True)
     except Exception:  # noqa: BLE001 - a program's annotations may raise anything
         return {}
-    if dataclasses.is_dataclass(kind):  # values have no class variables
-        return {f.name: hints.get(f.name, Any) for f in dataclasses.fields(kind)}
-    named = getattr(kind, "model_fields", None) or getattr(kind, "__struct_fields__", None)
-    return hints if named is None else {n: hints[n] for n in named if n in hints}
+    known = fields_in(kind)  # values have no class variables
+    return hints if known is None else {name: hints.get(name, Any) for name in known.names}
 
 
 def _refused(kind: type) -> bool:
@@ -144,12 +142,8 @@ def _parts(value: Any, kind: type[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _stored_fields(kind: type[Any]) -> tuple[str, ...]:
-    if dataclasses.is_dataclass(kind):
-        return tuple(field.name for field in dataclasses.fields(kind))
-    for attribute in ("model_fields", "__struct_fields__", "_fields"):
-        if named := getattr(kind, attribute, ()):
-            return tuple(named)
-    return ()
+    known = fields_in(kind)
+    return tuple(getattr(kind, "_fields", ())) if known is None else known.names
 
 
 def _name(kind: type) -> str:

@@ -5,16 +5,14 @@ through a callback handler; and the messages that a node returns, unless they we
 or have been streamed already.
 """
 
-import dataclasses
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import Context
 from typing import Any, cast
 
-import msgspec
-
 from actorgraph.errors import OutsideRunError
 from actorgraph.plan.plan import NodePlan, Plan
+from actorgraph.plan.state_objects import fields_in
 from actorgraph.runtime.task.live import (
     LiveStream,
     MessageTap,
@@ -94,12 +92,8 @@ def _messages_of(state: Any) -> Iterator[Any]:
     """The messages of a node's input, one level deep."""
     if isinstance(state, Mapping):
         values: Iterable[Any] = cast("Mapping[str, Any]", state).values()
-    elif dataclasses.is_dataclass(state) and not isinstance(state, type):
-        values = [getattr(state, field.name) for field in dataclasses.fields(state)]
-    elif isinstance(state, msgspec.Struct):
-        values = [getattr(state, name) for name in state.__struct_fields__]
-    elif fields := getattr(type(state), "model_fields", None):
-        values = [getattr(state, name) for name in fields]
+    elif (known := fields_in(type(state))) is not None:
+        values = [getattr(state, name, None) for name in known.names]
     else:
         values = [state]
     for value in values:

@@ -102,6 +102,9 @@ def _parts_of(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)  # pydantic's models, LangChain's messages among them
     if callable(dump) and not isinstance(value, type):
         return dump()
+    attributes: Any = getattr(type(value), "__attrs_attrs__", None)
+    if attributes is not None:
+        return {a.name: getattr(value, a.name, None) for a in attributes}
     tolist = getattr(value, "tolist", None)  # numpy's arrays and numbers
     if callable(tolist) and not isinstance(value, type):
         return tolist()
