@@ -49,6 +49,12 @@ ECOSYSTEM := .venv-ecosystem
 ECOSYSTEM_DONE := $(ECOSYSTEM)/.done
 ECOSYSTEM_PIP := $(ECOSYSTEM)/bin/python -m pip install --quiet --disable-pip-version-check
 
+# Savers of other packages, in another one: they need other versions of the same packages. Two
+# were made for an older LangGraph, and are installed without what they require.
+SAVERS := .venv-savers
+SAVERS_DONE := $(SAVERS)/.done
+SAVERS_PIP := $(SAVERS)/bin/python -m pip install --quiet --disable-pip-version-check
+
 NODE := tests/web/node
 NODE_DONE := $(NODE)/node_modules/.done
 
@@ -146,8 +152,13 @@ counts: $(DEV)
 differential: $(DEV)
 	$(BIN)/python -m tests.differential $(ARGS)
 
-ecosystem: $(DEV) $(ECOSYSTEM_DONE)
-	$(BIN)/python -m tests.ecosystem --python $(ECOSYSTEM)/bin/python $(ARGS)
+# MariaDB and Redis are installed if apt has them; without them MySQL is left out, and Redis is a
+# server in Python.
+ecosystem: $(DEV) $(ECOSYSTEM_DONE) $(SAVERS_DONE)
+	@command -v mariadbd >/dev/null && command -v redis-server >/dev/null || \
+		apt-get install -y -qq mariadb-server redis-server >/dev/null 2>&1 || true
+	$(BIN)/python -m tests.ecosystem --python $(ECOSYSTEM)/bin/python \
+		--savers $(SAVERS)/bin/python $(ARGS)
 
 behaviour: $(DEV)
 	$(BIN)/python -m pytest -p tests.support.blocking_plugin tests/api tests/runtime \
@@ -181,7 +192,7 @@ house: $(DEV)
 	$(BIN)/python -m tests.support.house
 
 clean:
-	rm -rf .venv .venv-3.* $(ECOSYSTEM) $(NODE)/node_modules .hypothesis .pytest_cache .ruff_cache .coverage*
+	rm -rf .venv .venv-3.* $(ECOSYSTEM) $(SAVERS) $(NODE)/node_modules .hypothesis .pytest_cache .ruff_cache .coverage*
 
 # `--clear` because an interrupted first try can leave half an environment behind.
 $(BIN)/pip:
@@ -214,4 +225,11 @@ $(ECOSYSTEM_DONE): pyproject.toml tests/ecosystem/requirements.txt
 	$(PYTHON) -m venv --clear $(ECOSYSTEM)
 	$(ECOSYSTEM_PIP) '.[trio,postgres,langchain]' -r tests/ecosystem/requirements.txt
 	$(ECOSYSTEM)/bin/python -m pip uninstall --quiet --yes actorgraph
+	@touch $@
+
+$(SAVERS_DONE): pyproject.toml tests/ecosystem/savers/requirements.txt tests/ecosystem/savers/alone.txt
+	$(PYTHON) -m venv --clear $(SAVERS)
+	$(SAVERS_PIP) '.[trio,postgres,langchain]' -r tests/ecosystem/savers/requirements.txt
+	$(SAVERS_PIP) --no-deps -r tests/ecosystem/savers/alone.txt
+	$(SAVERS)/bin/python -m pip uninstall --quiet --yes actorgraph
 	@touch $@

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from actorgraph.codec import Codec
 from actorgraph.codec.encryption import entry_at
+from actorgraph.codec.serializers import SerializerProtocol, codec_of
 from actorgraph.loops import in_thread
 
 ValueT = TypeVar("ValueT")
@@ -26,14 +27,25 @@ class BaseCache(ABC, Generic[ValueT]):
     Args:
         codec: encodes values; default one for plain data. Values of graphs are bytes.
         clock: returns seconds since 1970, for the time to live.
+        serde: LangGraph's name for `codec`, which caches of other packages pass and call.
+    Raises:
+        InvalidConfigError: both `codec` and `serde` are given.
     """
 
     def __repr__(self) -> str:
         place = getattr(self, "path", None)
         return f"<{type(self).__name__}{f' {place!r}' if place else ''}>"
 
-    def __init__(self, *, codec: Codec | None = None, clock: Callable[[], float] = time) -> None:
-        self.codec = codec or Codec().for_this_process()
+    def __init__(
+        self,
+        *,
+        codec: Codec | None = None,
+        clock: Callable[[], float] = time,
+        serde: SerializerProtocol | None = None,
+    ) -> None:
+        given = codec is not None or serde is not None
+        self.codec = codec_of(codec, serde) if given else Codec().for_this_process()
+        self.serde: SerializerProtocol = serde or self.codec
         self.clock = clock
 
     @abstractmethod

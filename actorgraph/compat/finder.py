@@ -176,7 +176,10 @@ def _missing(module: str, name: str) -> str:
     """The error's text: the missing name, whether it is private, and the place of the table."""
     where = f"module {module!r}" if not name else f"name {name!r} of {module!r}"
     text = f"actorgraph has no {where}"
+    way_out = ABSENT.get(f"{module}.{name}" if name else module) or ABSENT.get(module)
     private = any(part.startswith("_") and not part.startswith("__") for part in module.split("."))
+    if way_out and private:
+        return f"{text}: it is private to LangGraph\n  Do this: {way_out}"
     if private or name.startswith("_"):
         known = ", ".join(sorted({row.module for row in PRIVATE}))
         return (
@@ -185,7 +188,6 @@ def _missing(module: str, name: str) -> str:
     if not name and is_foreign(module) and module.count(".") > 1:
         package = "-".join(module.split(".")[:3])
         return f"{text}\n  Do this: install the package that has it, such as {package}"
-    way_out = ABSENT.get(f"{module}.{name}" if name else module) or ABSENT.get(module)
     if way_out:
         return f"{text}\n  Do this: {way_out}"
     hint = did_you_mean(name or module, [*(MODULES.get(module) or MODULES)])

@@ -219,11 +219,13 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
     "langgraph.store.sqlite.base": _at("actorgraph.stores", "SqliteStore"),
     "langgraph.graph": _at(f"{_PARTS}.deprecated_graphs", "MessageGraph"),
     "langgraph.graph.message": _at(f"{_PARTS}.deprecated_graphs", "MessageGraph")
-    | _at(f"{_PARTS}.graph_names", "Messages"),
+    | _at(f"{_PARTS}.graph_names", "Messages")
+    | _at("langchain_core.messages", "AnyMessage"),
     "langgraph.graph.state": _at(f"{_PARTS}.graph_names", "StateNode"),
     "langgraph.pregel": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
     "langgraph.pregel.main": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
     "langgraph.pregel.protocol": _at("actorgraph.api.graph.setup", "PregelProtocol=CompiledBase"),
+    "langgraph.pregel.debug": _at("actorgraph", "CheckpointPayload TaskPayload TaskResultPayload"),
     "langgraph.pregel.remote": _at(f"{_PARTS}.remote", "RemoteGraph RemoteException"),
     "langgraph.prebuilt": _TOOL_NODE,
     "langgraph.prebuilt.tool_node": _TOOL_NODE,
@@ -248,12 +250,17 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 _LOOP = "it belongs to LangGraph's own loop; read states by get_state() and stream_mode='debug'"
+_SERVER = "LangGraph's server needs it for LangGraph's own loop; serve graphs by docs/web.md"
 _SAVER = "it is for authors of LangGraph's savers; docs/own-savers.md shows how to write one here"
 _SHALLOW = "use PostgresSaver, and keep few checkpoints: docs/operations.md, retention"
 _SETTINGS = "search here needs no such settings; see docs/stores.md"
 _TYPE_VARIABLE = "it is a type variable of LangGraph's own code; make one"
 
 ABSENT: Final[Mapping[str, str]] = {
+    "langgraph._internal._config.patch_config": _SERVER,
+    "langgraph._internal._constants": _LOOP,
+    "langgraph._internal._constants.CONFIG_KEY_SCRATCHPAD": "call interrupt(), which counts itself",
+    "langgraph._internal._scratchpad": _SERVER,
     "langgraph.cache.redis": "pass an InMemoryCache, a SqliteCache, or a BaseCache of your own",
     "langgraph.callbacks.GraphLifecycleStatus": "compare with the text itself",
     "langgraph.callbacks.get_async_graph_callback_manager_for_config": _LOOP,
@@ -266,14 +273,22 @@ ABSENT: Final[Mapping[str, str]] = {
     "langgraph.checkpoint.postgres.aio.AsyncShallowPostgresSaver": _SHALLOW,
     "langgraph.checkpoint.postgres.shallow": _SHALLOW,
     "langgraph.checkpoint.serde.event_hooks.emit_serde_event": "the codec emits them itself",
+    "langgraph.checkpoint.serde.jsonplus.EXT_DELTA_SNAPSHOT": _SERVER,
+    "langgraph.checkpoint.serde.jsonplus._msgpack_ext_hook_to_json": _SERVER,
     "langgraph.checkpoint.sqlite.aio.T": _TYPE_VARIABLE,
     "langgraph.checkpoint.sqlite.utils": _SAVER,
     "langgraph.constants.CONFIG_KEY_CHECKPOINTER": _LOOP,
+    "langgraph.constants.CONFIG_KEY_STORE": "call get_store(), or declare `runtime` in the node",
     "langgraph.errors.TaskNotFound": "LangGraph's server raises it; here it is RunNotFoundError",
     "langgraph.prebuilt.tool_node.StateT": _TYPE_VARIABLE,
     "langgraph.prebuilt.tool_node.ContextT": _TYPE_VARIABLE,
+    "langgraph.pregel._algo": _SERVER,
+    "langgraph.pregel._call": _SERVER,
+    "langgraph.pregel._write.ChannelWrite": "return the writes from the node",
+    "langgraph.pregel.algo": _SERVER,
     "langgraph.pregel.debug": _LOOP,
     "langgraph.pregel.protocol.StreamProtocol": _LOOP,
+    "langgraph.pregel.read": _SERVER,
     "langgraph.pregel.types.PregelExecutableTask": _LOOP,
     "langgraph.types.PregelExecutableTask": _LOOP,
     "langgraph.types.CheckpointTask": _LOOP,
@@ -283,8 +298,8 @@ ABSENT: Final[Mapping[str, str]] = {
     "langgraph.store.sqlite.base": _SETTINGS,
     "langgraph.stream.stream_channel.T": _TYPE_VARIABLE,
 }
-"""Public modules and names that the layer lacks -> the way out. A module's entry is for all of
-its names that aren't in the table."""
+"""Modules and names that the layer lacks -> the way out. A module's entry is for all of its names
+that aren't in the table."""
 
 
 def _table() -> dict[str, dict[str, str]]:

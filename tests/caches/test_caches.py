@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from actorgraph.caches import BaseCache, InMemoryCache, SqliteCache
+from actorgraph.codec import Codec
 from actorgraph.errors import InvalidConfigError, StorageError
 
 SPACE, OTHER = ("a", "b"), ("a,b",)
@@ -159,3 +160,30 @@ class TestSqlite:
             SqliteCache(path)
 
         assert path.read_text().startswith("not a database")
+
+
+class TestOfOthers:
+    def test_it_has_the_serializer_that_packages_pass_and_call(self):
+        """
+        A cache that encodes by `self.serde` gets the given one, or the codec; both at once are
+        refused.
+        """
+
+        class Other(BaseCache[Any]):
+            def get(self, keys):
+                return {}
+
+            def set(self, pairs):
+                del pairs
+
+            def clear(self, namespaces=None):
+                del namespaces
+
+        own = Codec()
+
+        assert Other(serde=own).codec is own
+        assert Other(serde=own).serde is own
+        default = Other().serde
+        assert default.loads_typed(default.dumps_typed(b"x")) == b"x"
+        with pytest.raises(InvalidConfigError, match="both codec= and serde="):
+            Other(codec=own, serde=own)

@@ -1,8 +1,10 @@
 """The packages that import `langgraph`, over LangGraph and over actorgraph.
 
-    python -m tests.ecosystem --python .venv-ecosystem/bin/python [PART ...]
+    python -m tests.ecosystem --python .venv-ecosystem/bin/python \
+        --savers .venv-savers/bin/python [PART ...]
 
-PART: suite (LangChain's own tests), programs, kills, speed; default all. Ends with 1 if one of
+PART: suite (LangChain's own tests), programs, kills, savers (of other packages), speed; default
+all. Ends with 1 if one of
 them fails, and says what it has not run.
 """
 
@@ -14,6 +16,7 @@ from pathlib import Path
 
 from tests.ecosystem.kill_runs import kill_all
 from tests.ecosystem.run import compare
+from tests.ecosystem.savers.compare import compare_savers
 from tests.ecosystem.speeds import compare_speeds
 from tests.ecosystem.suite import run_suite
 
@@ -25,19 +28,21 @@ MINUTES_MAX = 15.0
 def main() -> int:
     """Run the parts; returns the exit code."""
     arguments = argparse.ArgumentParser(prog="python -m tests.ecosystem")
-    arguments.add_argument("parts", nargs="*", help="suite, programs, kills, speed; default all")
+    arguments.add_argument("parts", nargs="*", help="suite, programs, kills, savers, speed")
     arguments.add_argument("--python", default=sys.executable, help="has the packages")
+    arguments.add_argument("--savers", default=sys.executable, help="has packages of savers")
     arguments.add_argument("--kills", type=int, default=KILLS, help="per program and database")
     arguments.add_argument("--seed", type=int, default=SEED, help="of the moments of the kills")
     arguments.add_argument("--sdist", type=Path, help="LangChain's sources, unpacked")
     given = arguments.parse_args()
     # Not resolved: a virtual environment's interpreter is found by the name it is called with. But
     # absolute, since the processes begin in other folders.
-    python = str(Path(given.python).absolute())
+    python, savers = (str(Path(name).absolute()) for name in (given.python, given.savers))
     parts: dict[str, Callable[[], bool]] = {
         "suite": lambda: run_suite(python, given.sdist),
         "programs": lambda: compare(python),
         "kills": lambda: kill_all(python, given.kills, given.seed),
+        "savers": lambda: compare_savers(savers),
         "speed": lambda: compare_speeds(python),
     }
     wanted = given.parts or list(parts)

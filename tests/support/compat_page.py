@@ -4,6 +4,7 @@ python -m tests.support.compat_page
 """
 
 from actorgraph.compat.modules import ABSENT, MODULES, PRIVATE
+from tests.ecosystem.names import decision, missing, stored
 from tests.support.source_files import ROOT
 
 PAGE = ROOT / "docs" / "ecosystem.md"
@@ -29,13 +30,34 @@ def tables() -> str:
         lines.append(f"| `{row.module}` | {names} | {row.needed_by} |")
     lines += [
         "",
-        "Public names that are absent raise ImportError, which says what to do:",
+        "Names that are absent raise ImportError, which says what to do:",
         "",
         "| name | instead |",
         "|---|---|",
         *(f"| `{name}` | {way_out} |" for name, way_out in sorted(ABSENT.items())),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *packages()]) + "\n"
+
+
+def packages() -> list[str]:
+    """Return the table of published packages and the names that they lack, as lines."""
+    found = stored()
+    lacking = missing(found)
+    lines = [
+        "",
+        f"{len(found)} published packages were read for the names of `langgraph` that they import,",
+        "without modules that packages put there themselves:",
+        "",
+        "| package | names | absent | why |",
+        "|---|---|---|---|",
+    ]
+    for package, modules in found.items():
+        own = [place for place, packages in lacking.items() if package in packages]
+        shown = ", ".join(f"`{'.'.join(filter(None, place))}`" for place in own)
+        why = "; ".join(sorted({str(decision(*place)) for place in own}))
+        count = sum(map(len, modules.values()))
+        lines.append(f"| {package} | {count} | {shown or '-'} | {why or '-'} |")
+    return lines
 
 
 def current() -> str:

@@ -6,8 +6,8 @@ blocking method runs in a worker thread, one call at a time.
 """
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -64,6 +64,7 @@ class SaverMethods:
         self.saver = saver
         self.blocking_first: frozenset[str] = frozenset()
         self._blocking: set[str] = set()
+        self._takes_path: dict[str, bool] = {}
         self._created_in = _running()
         self._limiter: anyio.CapacityLimiter | None = None
 
@@ -87,11 +88,20 @@ class SaverMethods:
         twin = f"a{name}"
 
         async def call_async() -> Any:
-            return await getattr(self.saver, twin)(*args, **more)
+            return await getattr(self.saver, twin)(*self._taken(twin, args), **more)
 
-        return await self._either(
-            name, call_async, partial(lambda: getattr(self.saver, name)(*args, **more))
-        )
+        def call_blocking() -> Any:
+            return getattr(self.saver, name)(*self._taken(name, args), **more)
+
+        return await self._either(name, call_async, call_blocking)
+
+    def _taken(self, name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Leave out the task path of writes if the saver is older than these."""
+        if not name.endswith("put_writes"):
+            return args
+        if name not in self._takes_path:
+            self._takes_path[name] = _can_take(getattr(self.saver, name), args)
+        return args if self._takes_path[name] else args[:-1]
 
     async def listed(
         self, keep: Callable[[Any], bool], most: int | None, **asked: Any
@@ -173,6 +183,17 @@ class SaverMethods:
             f"{type(self.saver).__name__} doesn't support this: it has no {name}()",
             do=f"add {name}() or a{name}() to the class, or use one of actorgraph's savers",
         )
+
+
+def _can_take(method: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Whether a method can be called with these arguments; True without a signature."""
+    try:
+        inspect.signature(method).bind(*args)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 def _running() -> asyncio.AbstractEventLoop | None:

@@ -25,7 +25,7 @@ from actorgraph import (
     interrupt,
 )
 from actorgraph.api.savers.adapt import adapt_checkpointer
-from tests.savers.foreign.plain import DictSaver, quietly, shut
+from tests.savers.foreign.plain import AsyncDictSaver, DictSaver, quietly, shut
 from tests.support.graphs import ab, at, history, in_a_row
 
 
@@ -247,6 +247,30 @@ class TestLimits:
 
         with pytest.raises(GraphBuildError, match="no get_tuple, list, put_writes"):
             ab(Half())
+
+    @pytest.mark.parametrize("kind", ["blocking", "async"])
+    async def test_writes_without_a_task_path_are_stored(self, kind):
+        """
+        A saver for an older LangGraph, whose writes have no path, keeps answers and questions.
+        """
+
+        class Older(DictSaver if kind == "blocking" else AsyncDictSaver):
+            if kind == "blocking":
+
+                def put_writes(self, config, writes, task_id):
+                    super().put_writes(config, writes, task_id)
+
+            else:
+
+                async def aput_writes(self, config, writes, task_id):
+                    await super().aput_writes(config, writes, task_id)
+
+        with quietly():
+            graph = program(StateGraph, Send, interrupt, Older())
+        await graph.ainvoke({"log": []}, at())
+        done = await graph.ainvoke(Command(resume="yes"), at())
+
+        assert done["log"] == ["plan", 0, 1, "yes", "end"]
 
     async def test_unsupported_removals_are_refused(self):
         """
