@@ -5,6 +5,7 @@ from inspect import signature
 from typing import Any, Generic, Literal, Required, TypedDict, cast
 
 from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.plan.annotations import declared_names
 from actorgraph.ports import Saver, Store
 from actorgraph.values.commands import RunControl
 from actorgraph.values.configs import Config
@@ -226,9 +227,9 @@ class HistoryOptions(TimelineOptions, total=False):
     lineage: bool
 
 
-_CALL = tuple(CallOptions.__annotations__)
+_CALL = declared_names(CallOptions)
 CALL_NAMES = frozenset(_CALL)
-_READING = tuple(ReadingOptions.__annotations__)
+_READING = declared_names(ReadingOptions)
 _OLD_DURABILITY = "checkpoint_during"
 """LangGraph's argument before `durability`: True is "async", False is "exit"."""
 

@@ -211,4 +211,6 @@ def _takes_value(method: object) -> bool:
         inspect.signature(method).bind(None, None)
     except TypeError:
         return False
+    except NameError:  # of an annotation, which Python 3.14 evaluates here
+        return True
     return True

@@ -5,14 +5,15 @@ a subscript that this one doesn't have is reported.
 """
 
 import ast
-import inspect
 from collections.abc import Callable, Container, Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args
 
 from actorgraph.cli.findings import COMPAT, PACKAGES, Remark
 from actorgraph.cli.objects import Objects, own_nodes
+from actorgraph.plan.annotation_forms import class_of
+from actorgraph.plan.annotations import declared_names, function_annotations, signature_of
 
 _SCHEMAS = {"config_schema": "context_schema", "input": "input_schema", "output": "output_schema"}
 _RETRY = {"retry": "retry_policy"}
@@ -158,12 +159,13 @@ def _attribute(
 
 
 def _is_field(home: str, name: str) -> bool:
-    return name in getattr(_resolved(home), "__annotations__", {})
+    kind = _resolved(home)
+    return isinstance(kind, type) and name in declared_names(kind)
 
 
 def _refused(function: Any, keywords: list[str]) -> list[str]:
     try:
-        parameters = inspect.signature(function).parameters
+        parameters = signature_of(function).parameters
     except (TypeError, ValueError):
         return []
     if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
@@ -174,10 +176,8 @@ def _refused(function: Any, keywords: list[str]) -> list[str]:
 
 def _options(function: Any) -> frozenset[str]:
     """The keywords of `**options: Unpack[...]`; none if they aren't declared."""
-    hint = getattr(function, "__annotations__", {}).get("options")
-    arguments = getattr(hint, "__args__", ())
-    keys = getattr(arguments[0], "__annotations__", {}) if arguments else {}
-    return frozenset(keys)
+    options = get_args(function_annotations(function).get("options"))
+    return frozenset(declared_names(class_of(options[0]))) if options else frozenset()
 
 
 @lru_cache(maxsize=512)

@@ -93,6 +93,7 @@ from actorgraph.errors.warnings import (
     UndeclaredTypeWarning,
     UnknownChannelWarning,
     UnreachableNodeWarning,
+    UnresolvedAnnotationWarning,
     UnsafeSettingWarning,
 )
 
@@ -178,6 +179,7 @@ __all__ = [
     "UnknownTargetError",
     "UnknownTypeError",
     "UnreachableNodeWarning",
+    "UnresolvedAnnotationWarning",
     "UnsafeSettingWarning",
     "did_you_mean",
 ]

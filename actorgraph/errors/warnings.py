@@ -55,3 +55,7 @@ class ForeignSaverWarning(ActorGraphWarning):
 
 class UndeclaredTypeWarning(ActorGraphWarning):
     """A value was stored whose type nothing declares: only this process can read it."""
+
+
+class UnresolvedAnnotationWarning(ActorGraphWarning):
+    """A node's or router's own state is annotated by a name that doesn't exist at run time."""

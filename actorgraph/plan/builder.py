@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, Self, Unpack, overload
 
 from actorgraph.channels import Channel
-from actorgraph.errors import CompiledGraphWarning, GraphBuildError
+from actorgraph.errors import CompiledGraphWarning, GraphBuildError, UnresolvedAnnotationWarning
 from actorgraph.errors.excerpts import count_text, names_text, shown
 from actorgraph.errors.texts import plain
 from actorgraph.plan import callables as calls
@@ -262,7 +262,7 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
         node_names.check_new(name, self.nodes)
         function = _function(name, action)
         handler = None if handler is None else _function(name, handler)
-        own = self._own_schema(input_schema or calls.first_schema(function))
+        own = self._own_schema(input_schema or self._annotated(f"node {name!r}", function, 5))
         ends = _destinations(destinations or _command_ends(function, handler))
         return NodeSpec(name, function, own, None, None, {}, ends, handler=handler)
 
@@ -353,7 +353,7 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
                 f"got {inline!r}",
                 do="leave it out to have the router's code judged",
             )
-        hint = calls.first_schema(path)
+        hint = self._annotated(f"the router {name!r} behind node {source!r}", path, 3)
         schema = self._schema_of(hint) if hint is not None else None
         made = BranchSpec(name, path, _ends(path, path_map), schema, inline)
         self.branches.setdefault(source, {})[name] = made
@@ -428,6 +428,26 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
                 CompiledGraphWarning,
                 stacklevel=4 if what == "node" else 3,  # `add_node` is wrapped
             )
+
+    def _annotated(self, owner: str, function: Callable[..., Any], stacklevel: int) -> Any:
+        """Return the schema that annotates a function's first parameter; None for none.
+
+        A name that exists for type checkers only is that of a schema of this graph, if one has it.
+        """
+        if (unknown := calls.first_unknown(function)) is None:
+            return calls.first_schema(function)
+        for known in self.read_schemas:
+            if getattr(known.source, "__name__", None) == unknown.text.rpartition(".")[2]:
+                return known.source
+        warnings.warn(
+            f"{owner} takes a state of type {unknown}, which can't be resolved: {unknown.why}. It "
+            "gets the state of the graph\n"
+            f"  Do this: import {unknown} at run time, not for type checkers only, or name the "
+            "class in add_node(input_schema=)",
+            UnresolvedAnnotationWarning,
+            stacklevel=stacklevel,
+        )
+        return None
 
     def _own_schema(self, hint: Any) -> Schema | None:
         """Read a node's own schema and add its keys to the state; None for other annotations."""

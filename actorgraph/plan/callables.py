@@ -3,13 +3,14 @@
 import functools
 import inspect
 import sys
-import types
 from collections.abc import Callable, Mapping
-from types import UnionType
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from types import NoneType
+from typing import Any, cast, get_args, get_origin
 
 from actorgraph.errors.excerpts import shown
 from actorgraph.errors.overrides import overrides_sync
+from actorgraph.plan.annotation_forms import Unknown, form_of, literals_of, members_of
+from actorgraph.plan.annotations import function_annotations, signature_of
 from actorgraph.plan.schema import is_schema
 from actorgraph.values.commands import Command
 from actorgraph.values.from_langgraph import is_langgraph_command
@@ -66,24 +67,35 @@ def is_generator(action: Callable[..., Any]) -> bool:
 
 def first_schema(action: Callable[..., Any]) -> Any | None:
     """Return the annotation of the first parameter if it is a state schema; else None."""
+    found = _first_annotation(action)
+    return found if is_schema(found) else None
+
+
+def first_unknown(action: Callable[..., Any]) -> Unknown | None:
+    """Return the name that annotates the first parameter if it can't be resolved; else None."""
+    found = _first_annotation(action)
+    is_name = isinstance(found, Unknown) and found.text.replace(".", "").isidentifier()
+    return found if is_name else None
+
+
+def _first_annotation(action: Callable[..., Any]) -> Any:
+    """Return the type of the first parameter without its wrapping; None if it has none."""
     parameters = parameters_of(action)
-    hint = _hints_of(action).get(parameters[0].name) if parameters else None
-    return hint if is_schema(hint) else None
+    if not parameters or parameters[0].annotation is inspect.Parameter.empty:
+        return None
+    return form_of(function_annotations(action).get(parameters[0].name)).typ
 
 
 def literal_returns(action: Callable[..., Any]) -> tuple[Any, ...]:
     """List the values of a `-> Literal[...]` annotation."""
-    hint = _hints_of(action).get("return")
-    return get_args(hint) if get_origin(hint) is Literal else ()
+    return literals_of(function_annotations(action).get("return"))
 
 
 def command_destinations(action: Callable[..., Any]) -> tuple[str, ...]:
     """List the nodes in a return annotation's `Command[Literal[...]]`, also inside a Union."""
-    hint = _hints_of(action).get("return")
-    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    commands = [get_args(o)[0] for o in options if _is_command(get_origin(o)) and get_args(o)]
-    named = [get_args(literal) for literal in commands if get_origin(literal) is Literal]
-    return tuple(dict.fromkeys(name for names in named for name in names))
+    members = members_of(function_annotations(action).get("return"))
+    commands = [get_args(one)[0] for one in members if _is_command(get_origin(one))]
+    return tuple(dict.fromkeys(name for to in commands for name in literals_of(to)))
 
 
 def _is_command(kind: Any) -> bool:
@@ -101,17 +113,6 @@ def name_of(action: Any) -> str | None:
     return type(action).__name__
 
 
-def _hints_of(action: Any) -> dict[str, Any]:
-    while isinstance(action, functools.partial):
-        action = action.func
-    if not inspect.isroutine(action) and not isinstance(action, type):
-        action = getattr(type(action), "__call__", action)  # noqa: B004 - not a test
-    try:
-        return get_type_hints(action)
-    except Exception:  # noqa: BLE001 - a user's annotations may raise anything; hints are optional
-        return {}
-
-
 INJECTABLE = ("config", "error", "previous", "runtime", "store", "writer")
 
 _ANY_TYPE = ("previous", "runtime")
@@ -127,7 +128,9 @@ def injected(action: Callable[..., Any]) -> tuple[str, ...]:
     """List the injectable parameters that it declares after its first one."""
     declared = parameters_of(action)[1:]
     bound = _bound(action)
-    return tuple(sorted(p.name for p in declared if p.name not in bound and _is_filled(p)))
+    hints = _injectable_hints(action, declared)
+    filled = (p.name for p in declared if p.name not in bound and _is_filled(p, hints))
+    return tuple(sorted(filled))
 
 
 def fillable(action: Callable[..., Any]) -> dict[str, int | None]:
@@ -136,27 +139,35 @@ def fillable(action: Callable[..., Any]) -> dict[str, int | None]:
     A step is called with arguments of the program's own, which may fill in any of these.
     """
     bound = _bound(action)
+    declared = parameters_of(action)
+    hints = _injectable_hints(action, declared)
     return {
         p.name: None if p.kind is p.KEYWORD_ONLY else place
-        for place, p in enumerate(parameters_of(action))
-        if p.name != "error" and p.name not in bound and _is_filled(p)
+        for place, p in enumerate(declared)
+        if p.name != "error" and p.name not in bound and _is_filled(p, hints)
     }
 
 
 def needs_store(action: Callable[..., Any]) -> bool:
     """Whether it requires a store: its `store` is neither optional nor has a default."""
     bound = _bound(action)
-    return any(
-        p.name == "store" and p.default is p.empty and not _is_optional(p.annotation)
-        for p in parameters_of(action)[1:]
-        if p.name not in bound
-    )
+    stores = [p for p in parameters_of(action)[1:] if p.name == "store" and p.name not in bound]
+    hints = _injectable_hints(action, stores)
+    return any(p.default is p.empty and not _is_optional(hints.get("store")) for p in stores)
+
+
+def _injectable_hints(
+    action: Callable[..., Any], declared: list[inspect.Parameter]
+) -> Mapping[str, Any]:
+    """Return the annotations of a callable if it annotates a parameter that may be filled in."""
+    annotated = (p.name in INJECTABLE and p.annotation is not p.empty for p in declared)
+    return function_annotations(action) if any(annotated) else {}
 
 
 def parameters_of(action: Callable[..., Any]) -> list[inspect.Parameter]:
     """List the parameters of a callable; [] if Python can't read its signature."""
     try:
-        return list(inspect.signature(action).parameters.values())
+        return list(signature_of(action).parameters.values())
     except (TypeError, ValueError):
         return []
 
@@ -169,7 +180,7 @@ def _bound(action: Any) -> frozenset[str]:
     return frozenset(names)
 
 
-def _is_filled(parameter: inspect.Parameter) -> bool:
+def _is_filled(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> bool:
     name, empty = parameter.name, inspect.Parameter.empty
     if name not in INJECTABLE or parameter.kind in (
         parameter.POSITIONAL_ONLY,
@@ -179,14 +190,17 @@ def _is_filled(parameter: inspect.Parameter) -> bool:
         return False
     if name in _ANY_TYPE or parameter.annotation is empty or parameter.default is empty:
         return True
-    return any(kind in _text(parameter.annotation) for kind in _TYPE_NAMES[name])
+    members = members_of(hints.get(name))
+    texts = [_text(one) for one in (*members, *map(get_origin, members))]
+    return any(kind in text for kind in _TYPE_NAMES[name] for text in texts)
 
 
 def _is_optional(annotation: Any) -> bool:
-    if isinstance(annotation, str):
-        return "Optional" in annotation or "None" in annotation
-    union = get_origin(annotation) in (Union, types.UnionType)
-    return union and type(None) in get_args(annotation)
+    """Whether None fits; of an annotation that can't be resolved, by its text."""
+    members = members_of(annotation)
+    if NoneType in members:
+        return True
+    return any(isinstance(m, Unknown) and "Optional" in m.text for m in members)
 
 
 def _text(annotation: Any) -> str:

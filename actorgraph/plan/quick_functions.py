@@ -19,6 +19,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
+from actorgraph.plan.annotations import class_annotations, function_annotations
 from actorgraph.plan.function_source import syntax_of
 from actorgraph.plan.quick_bodies import Body
 from actorgraph.plan.quick_calls import (
@@ -48,7 +49,6 @@ from actorgraph.plan.quick_values import (
     data,
     describe,
     has_plain_metaclass,
-    hints_of,
     is_data_class,
     is_function,
     lift,
@@ -189,7 +189,7 @@ class _Proof:
             raise NotQuickError(_RECURSIVE)
         if len(self._running) >= _CALLS_DEEP_MAX:
             raise NotQuickError("calls functions too deeply")
-        hints = _hints(function) if function is not None else {}
+        hints = function_annotations(function) if function is not None else {}
         bound = _bind(node, defaults, arguments, hints)
         self._running.append(node)
         try:
@@ -233,7 +233,7 @@ class _Proof:
             return ANY
         if name.startswith("__"):
             return ANY
-        hint = hints_of(cls).get(name)
+        hint = class_annotations(cls).get(name)
         found = inspect.getattr_static(cls, name, None)
         owner = Data(kind)
         if type(found) in (property, types.FunctionType, staticmethod, classmethod):
@@ -307,13 +307,6 @@ def _name_of(callee: Any) -> str:
     home = getattr(callee, "__module__", None)
     name = name.replace("<locals>.", "").split(".<")[0]
     return name if home in (None, "builtins", "__main__") else f"{home}.{name}"
-
-
-def _hints(function: types.FunctionType) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(function)
-    except Exception:  # noqa: BLE001 - a user's annotations may raise anything
-        return {}
 
 
 def _defaults(function: types.FunctionType, node: ast.FunctionDef | ast.Lambda) -> dict[str, Value]:

@@ -24,7 +24,8 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from actorgraph.plan.annotation_forms import is_typed_dict
+from actorgraph.plan.annotation_forms import is_typed_dict, members_of
+from actorgraph.plan.annotations import class_annotations
 
 _ELEMENTS_MAX = 1000
 """Elements of a global container that are looked at."""
@@ -215,31 +216,18 @@ def is_written(entry: Any) -> bool:
     return not entry.__code__.co_filename.startswith("<")
 
 
-def kinds_of(annotation: Any, depth: int = 0) -> list[Any]:
+def kinds_of(annotation: Any) -> list[Any]:
     """List the classes and generic aliases of an annotation; Any for what says nothing."""
+    return [_kind_of(member) for member in members_of(annotation)]
+
+
+def _kind_of(annotation: Any) -> Any:
     origin = typing.get_origin(annotation)
-    if depth > _DEPTH_MAX:
-        return [Any]
-    if origin in (typing.Union, types.UnionType):
-        parts = typing.get_args(annotation)
-        return [kind for part in parts for kind in kinds_of(part, depth + 1)]
-    if origin is typing.Annotated or getattr(origin, "__name__", "") in _WRAPPERS:
-        return kinds_of(typing.get_args(annotation)[0], depth + 1)
-    if type(annotation).__name__ == "TypeAliasType":
-        return kinds_of(annotation.__value__, depth + 1)
-    if type(annotation).__name__ == "NewType":
-        return kinds_of(annotation.__supertype__, depth + 1)
     if isinstance(origin, type):
-        return [annotation if is_data_class(origin) else origin]
-    if origin is typing.Literal:
-        return [Any]
-    if isinstance(annotation, type):
-        says_nothing = annotation in (object, Any) or is_trusted(annotation)
-        return [Any if says_nothing else annotation]
-    return [Any]
-
-
-_WRAPPERS = ("Required", "NotRequired", "ReadOnly", "Final", "ClassVar")
+        return annotation if is_data_class(origin) else origin
+    if not isinstance(annotation, type) or annotation in (object, Any) or is_trusted(annotation):
+        return Any
+    return annotation
 
 
 def data(annotation: Any) -> Value:
@@ -254,19 +242,11 @@ def class_of(kind: Any) -> type | None:
     return found if isinstance(found, type) and found not in (object, Any) else None
 
 
-def hints_of(cls: type) -> dict[str, Any]:
-    """Return field -> annotation of a class; {} if they can't be resolved."""
-    try:
-        return typing.get_type_hints(cls)
-    except Exception:  # noqa: BLE001 - a user's annotations may raise anything
-        return {}
-
-
 def element_of(kind: Any, *, of_key: bool) -> Value:
     """Return what iteration (`of_key`), or an item of a container of this kind gives."""
     args, cls = typing.get_args(kind), class_of(kind)
     if cls is not None and is_typed_dict(cls) and not of_key:
-        parts = [data(hint) for hint in hints_of(cls).values()]
+        parts = [data(hint) for hint in class_annotations(cls).values()]
         return NOTHING.union(*parts) or ANY
     if cls is type(None):
         return NOTHING  # raises a TypeError
@@ -376,7 +356,7 @@ def _is_simple(kind: Any, depth: int = 0) -> bool:
         return True
     if depth > _DEPTH_MAX or not is_data_class(cls):
         return False
-    parts = [*args, *(hints_of(cls).values() if cls not in PLAIN else ())]
+    parts = [*args, *(class_annotations(cls).values() if cls not in PLAIN else ())]
     own = [c for c in inspect.getmro(cls) if not class_home(c)[0].startswith(_RECORD_BASES)]
     has_code = any(
         isinstance(entry, (property, staticmethod, classmethod)) or is_written(entry)
@@ -447,5 +427,5 @@ def field_of(atom: Atom, key: str) -> Value | None:
     cls = class_of(atom.kind) if isinstance(atom, Data) else None
     if cls is None or not is_typed_dict(cls):
         return None
-    hint = hints_of(cls).get(key)
+    hint = class_annotations(cls).get(key)
     return ANY if hint is None else data(hint)

@@ -7,7 +7,8 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.prebuilt.chat_messages import kind_of, tool_calls_of
-from actorgraph.prebuilt.tools import ForeignTool, Tool, tool_of
+from actorgraph.prebuilt.shown_tools import arguments_schema
+from actorgraph.prebuilt.tools import ForeignTool, tool_of
 
 ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
 
@@ -45,22 +46,10 @@ def tool_json(given: Any) -> dict[str, Any]:
         return cast("dict[str, Any]", given)
     tool = tool_of(given)
     described = tool.given if isinstance(tool, ForeignTool) else tool
-    function = {"name": tool.name, "parameters": _arguments_of(tool)}
+    function = {"name": tool.name, "parameters": arguments_schema(tool)}
     if described.description:
         function["description"] = described.description
     return {"type": "function", "function": function}
-
-
-def _arguments_of(tool: Tool | ForeignTool) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments, without those that the graph injects."""
-    if isinstance(tool, Tool):
-        return tool.args_schema
-    names = ("tool_call_schema", "args_schema")
-    found = (getattr(tool.given, name, None) for name in names)
-    schema: Any = next((one for one in found if one is not None), None)
-    if hasattr(schema, "model_json_schema"):
-        return schema.model_json_schema()
-    return dict(schema or {"type": "object", "properties": {}})
 
 
 @dataclass(slots=True)

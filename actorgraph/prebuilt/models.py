@@ -10,7 +10,9 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError, MissingExtraError
+from actorgraph.plan.annotations import signature_of
 from actorgraph.prebuilt.chat_messages import kind_of, message_module, messages_of
+from actorgraph.prebuilt.shown_tools import shown_tool
 from actorgraph.runtime.task.calling import call_plain
 from actorgraph.runtime.task.operation_spans import OperationSpan
 
@@ -74,7 +76,7 @@ def is_dynamic(model: Any) -> bool:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     required = [
         p
-        for p in inspect.signature(model).parameters.values()
+        for p in signature_of(model).parameters.values()
         if p.kind in kinds and p.default is p.empty
     ]
     return len(required) >= 2
@@ -103,7 +105,7 @@ def with_tools(model: Any, tools: Sequence[Any]) -> Any:
     """
     if not needs_tools(model, tools) or not tools or not hasattr(model, "bind_tools"):
         return model
-    return model.bind_tools([getattr(tool, "function", tool) for tool in tools])
+    return model.bind_tools([shown_tool(tool) for tool in tools])
 
 
 def needs_tools(model: Any, tools: Sequence[Any]) -> bool:

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast, get_type_hints
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, cast
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.state_graph import StateGraph
 from actorgraph.errors import ActorGraphError, ErrorCode, GraphBuildError, InvalidUpdateError
 from actorgraph.messages import add_messages, answer_open_calls
+from actorgraph.plan.annotations import class_annotations
 from actorgraph.plan.old_names import old_names
 from actorgraph.plan.schema import RemainingSteps
 from actorgraph.ports import Checkpointer, Store
@@ -82,7 +83,7 @@ def state_for(given: Any, response_format: Any, *, answers: bool = False) -> Any
     needed = {"messages", "remaining_steps"}
     if response_format is not None:
         needed.add("structured_response")
-    if missing := needed - get_type_hints(given).keys():
+    if missing := needed - class_annotations(given).keys():
         raise GraphBuildError(
             f"Missing required key(s) {sorted(missing)} in state_schema",
             do="add them, or derive the schema from actorgraph.prebuilt.AgentState",
@@ -92,7 +93,7 @@ def state_for(given: Any, response_format: Any, *, answers: bool = False) -> Any
 
 def _own_state(response_format: Any, *, answers: bool) -> Any:
     """Make a schema with the type of the response, so that savers may store it."""
-    fields = get_type_hints(AgentState, include_extras=True)
+    fields = class_annotations(AgentState)
     if answers:
         fields["messages"] = Annotated[Sequence[Any], add_messages(open_calls="answer")]
     if response_format is not None:
@@ -106,7 +107,7 @@ def input_for(state: Any) -> Any:
     if hasattr(state, "model_fields"):
         create_model = import_module("pydantic").create_model
         return create_model("ModelInput", __base__=state, llm_input_messages=(Any, None))
-    hints = get_type_hints(state, include_extras=True)
+    hints = class_annotations(state)
     return _typed_dict("ModelInput", {**hints, "llm_input_messages": list[Any]})
 
 

@@ -1,13 +1,13 @@
 """Results of tools: failures as messages to the model, and the update of the node."""
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import UnionType
-from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, cast
 
 from actorgraph.errors import ActorGraphError, GraphBuildError, InvalidUpdateError
 from actorgraph.messages import REMOVE_ALL_MESSAGES
+from actorgraph.plan.annotation_forms import members_of, unknown_in
+from actorgraph.plan.annotations import function_annotations, signature_of
 from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, kind_of, replace_fields
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.from_langgraph import from_langgraph
@@ -108,7 +108,8 @@ def handled_types(handling: Handling) -> tuple[type[BaseException], ...]:
     """Return the exceptions that a setting handles.
 
     Raises:
-        GraphBuildError: a handler's parameter is annotated with something else than exceptions.
+        GraphBuildError: a handler's parameter is annotated with something else than exceptions, or
+            with a name that can't be resolved.
     """
     if isinstance(handling, tuple):
         return handling
@@ -119,20 +120,22 @@ def handled_types(handling: Handling) -> tuple[type[BaseException], ...]:
 
 def _annotated(handler: Callable[..., str]) -> tuple[type[BaseException], ...]:
     """Return the exceptions in the annotation of a handler's parameter; all without one."""
-    parameters = list(inspect.signature(handler).parameters)
-    try:
-        hint = get_type_hints(handler).get(parameters[0]) if parameters else None
-    except (NameError, TypeError):
-        hint = None
+    parameters = list(signature_of(handler).parameters)
+    hint = function_annotations(handler).get(parameters[0]) if parameters else None
     if hint is None or hint is Any:
         return (Exception,)
-    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if (unknown := unknown_in(hint)) is not None:
+        raise GraphBuildError(
+            f"the handler of tool errors has an annotation that can't be resolved: {unknown.why}",
+            do=f"import {unknown} at run time, not for type checkers only",
+        )
+    kinds = members_of(hint)
     if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
         raise GraphBuildError(
             f"the handler of tool errors must take an exception, got the annotation {hint!r}",
             do="annotate its parameter with an exception, or a union of exceptions",
         )
-    return tuple(kinds)
+    return kinds
 
 
 def check_output(response: Any, call: Mapping[str, Any], *, key: str, listed: bool) -> Any:

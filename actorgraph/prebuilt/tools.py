@@ -10,12 +10,13 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar, Union, cast, get_origin
 
 import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
-from actorgraph.plan.annotations import function_annotations
+from actorgraph.plan.annotation_forms import form_of, members_of, unknown_in, walked
+from actorgraph.plan.annotations import class_annotations, function_annotations, signature_of
 from actorgraph.plan.forms import has_sync_form
 from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, tool_message
 from actorgraph.prebuilt.tool_results import InvalidArguments
@@ -95,6 +96,7 @@ class InjectedParameters:
         store: names of parameters for the store.
         runtime: names of parameters for the `ToolRuntime`.
         call_id: names of parameters for the id of the call.
+        config: names of parameters for the config of the call's task.
         hidden: all of these names.
         optional: parameters with a default, for state keys that may be missing.
         langgraph_runtime: those of `runtime` that must be LangGraph's own class.
@@ -104,6 +106,7 @@ class InjectedParameters:
     store: tuple[str, ...] = ()
     runtime: tuple[str, ...] = ()
     call_id: tuple[str, ...] = ()
+    config: tuple[str, ...] = ()
     hidden: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
     langgraph_runtime: tuple[str, ...] = ()
@@ -112,8 +115,9 @@ class InjectedParameters:
 def find_injected(hints: Mapping[str, Any], optional: frozenset[str]) -> InjectedParameters:
     """Read the marks in a tool's annotations.
 
-    A parameter named `runtime` is a `ToolRuntime` regardless of its annotation. Marks of LangGraph
-    and LangChain are recognized by name: tools written for them work without importing them.
+    A parameter named `runtime` is a `ToolRuntime` regardless of its annotation, and one of the type
+    `RunnableConfig` gets the config. Marks of LangGraph and LangChain are recognized by name: tools
+    written for them work without importing them.
     """
     found: dict[str, tuple[str, Any]] = {}
     for name, hint in hints.items():
@@ -131,32 +135,45 @@ def find_injected(hints: Mapping[str, Any], optional: frozenset[str]) -> Injecte
         store=named("InjectedStore"),
         runtime=named("ToolRuntime"),
         call_id=named("InjectedToolCallId"),
+        config=named("RunnableConfig"),
         hidden=frozenset(found),
         optional=optional,
     )
 
 
-_MARKS = ("InjectedState", "InjectedStore", "InjectedToolCallId", "ToolRuntime", "InjectedToolArg")
+_MARKS = (
+    *("InjectedState", "InjectedStore", "InjectedToolCallId", "ToolRuntime", "RunnableConfig"),
+    "InjectedToolArg",
+)
+"""The last hides a parameter only, and is a base of others."""
 
 
 def _mark(hint: Any) -> tuple[str, Any] | None:
     """Return the name of the mark in an annotation, and the state key that it names."""
-    options = [hint, get_origin(hint)]
-    options += get_args(hint) if get_origin(hint) is not Annotated else get_args(hint)[1:]
-    for option in options:
+    members = members_of(hint)
+    found: dict[str, Any] = {}
+    for option in (*form_of(hint).extras, *members, *map(get_origin, members)):
         kind = option if isinstance(option, type) else type(option)
         for base in kind.__mro__:
             if base.__name__ in _MARKS:
-                return base.__name__, getattr(option, "field", None)
-    return None
+                found.setdefault(base.__name__, getattr(option, "field", None))
+                break
+    return next(((name, found[name]) for name in _MARKS if name in found), None)
 
 
-def hints_of(function: Any) -> dict[str, Any]:
-    """Return a function's annotations with marks; unresolved ones if resolving fails."""
-    try:
-        return get_type_hints(function, include_extras=True)
-    except Exception:  # noqa: BLE001 - evaluating a program's annotation may raise anything
-        return dict(getattr(function, "__annotations__", {}))
+def _check_known(tool: str, parameter: str, hint: Any) -> None:
+    """Refuse a parameter that may be injected or not, because its annotation can't be read.
+
+    Raises:
+        GraphBuildError: it can't; the model would see and set the parameter.
+    """
+    if (unknown := unknown_in(hint)) is not None:
+        raise GraphBuildError(
+            f"tool {tool!r} has the parameter {parameter!r}, whose annotation can't be resolved: "
+            f"{unknown.why}",
+            do=f"import {unknown} at run time, not for type checkers only, or define it at "
+            "module level",
+        )
 
 
 _BASES: tuple[tuple[str, str, tuple[type, ...]], ...] = (
@@ -304,13 +321,14 @@ def tool_of(given: Any) -> Tool | ForeignTool:
     """Make a tool of a function or a tool object.
 
     Raises:
-        GraphBuildError: it is neither a function nor a tool object.
+        GraphBuildError: it is neither a function nor a tool object, or has a parameter whose
+            annotation can't be resolved.
     """
     if isinstance(given, (Tool, ForeignTool)):
         return given
     name = getattr(given, "name", None)
     if isinstance(name, str) and (hasattr(given, "ainvoke") or hasattr(given, "invoke")):
-        return ForeignTool(name, given, _foreign_needs(given))
+        return ForeignTool(name, given, _foreign_needs(name, given))
     if not callable(given):
         raise GraphBuildError(
             f"a tool must be a function or a tool object, got {given!r}",
@@ -325,13 +343,11 @@ def _from_function(function: Callable[..., Any]) -> Tool:
         raise GraphBuildError(
             "a tool needs a name, and a lambda has none", do="write it as a function with `def`"
         )
-    hints = hints_of(function)
-    parameters = inspect.signature(function).parameters
-    for bare in parameters.keys() - hints.keys():
-        hints[bare] = Any
+    parameters = signature_of(function).parameters
+    read = function_annotations(function)
+    hints = {parameter: read.get(parameter, Any) for parameter in parameters}
     injected = find_injected(
-        {n: h for n, h in hints.items() if n in parameters},
-        frozenset(n for n, p in parameters.items() if p.default is not p.empty),
+        hints, frozenset(n for n, p in parameters.items() if p.default is not p.empty)
     )
     fields: list[Any] = []
     for parameter in parameters.values():
@@ -340,11 +356,13 @@ def _from_function(function: Callable[..., Any]) -> Tool:
             parameter.VAR_POSITIONAL,
         ):
             continue
+        _check_known(name, parameter.name, hints[parameter.name])
         hint = _with_description(hints[parameter.name])
         if parameter.default is parameter.empty:
             fields.append((parameter.name, hint))
         else:  # UNSET means not given: the function's own default applies
-            fields.append((parameter.name, hint | msgspec.UnsetType, msgspec.UNSET))
+            with_unset: Any = Union[hint, msgspec.UnsetType]  # noqa: UP007 - it may be any form
+            fields.append((parameter.name, with_unset, msgspec.UNSET))
     arguments = msgspec.defstruct(name, fields, kw_only=True)
     return Tool(
         name,
@@ -358,11 +376,11 @@ def _from_function(function: Callable[..., Any]) -> Tool:
 
 def _with_description(hint: Any) -> Any:
     """Turn a text in an annotation into the parameter's description."""
-    if get_origin(hint) is not Annotated:
-        return hint
-    typ, *extras = get_args(hint)
-    texts = [extra for extra in extras if isinstance(extra, str)]
-    metas = [extra for extra in extras if isinstance(extra, msgspec.Meta)]
+    form = form_of(hint)
+    is_union = len(members_of(form.typ)) > 1
+    typ: Any = hint if is_union else form.typ  # what limits a member doesn't limit the others
+    texts = [extra for extra in form.extras if isinstance(extra, str)]
+    metas = [e for e in form.extras if isinstance(e, msgspec.Meta) and not is_union]
     if texts:
         metas.append(msgspec.Meta(description=texts[0]))
     for meta in metas:
@@ -397,37 +415,59 @@ def _foreign_schema(kind: type) -> dict[str, Any]:
     return getattr(kind, "model_json_schema", dict)()
 
 
-def _foreign_needs(given: Any) -> InjectedParameters:
-    """Find a LangChain tool's injected parameters in its schema's and function's annotations."""
+def _foreign_needs(name: str, given: Any) -> InjectedParameters:
+    """Find a LangChain tool's injected parameters in its schema's and functions' annotations.
+
+    A mark in either counts. Where the tool has a schema, that says what the model may set.
+
+    Raises:
+        GraphBuildError: an annotation can't be resolved.
+    """
     schema = getattr(given, "args_schema", None)
-    function = getattr(given, "func", None) or getattr(given, "coroutine", None)
-    hints = hints_of(function) if function else {}
-    fields = getattr(schema, "model_fields", {})
+    hints: dict[str, Any] = {}
+    optional: set[str] = set()
+    for function in _functions_of(given):
+        hints |= {n: hint for n, hint in function_annotations(function).items() if n != "return"}
+        parameters = signature_of(function).parameters.values()
+        optional |= {p.name for p in parameters if p.default is not p.empty}
+    fields = getattr(schema, "model_fields", None)
+    seen = dict(hints) if schema is None else {}
     if isinstance(schema, type):
-        hints |= hints_of(schema)
-    optional = frozenset(name for name, info in fields.items() if not info.is_required())
-    found = find_injected(hints, optional)
-    theirs = tuple(name for name in found.runtime if _is_langgraph_runtime(hints[name]))
-    return replace(found, langgraph_runtime=theirs)
+        found = class_annotations(schema)
+        seen = {n: h for n, h in found.items() if fields is None or n in fields}
+        optional = {n for n, info in (fields or {}).items() if not info.is_required()}
+    hints |= {n: hint for n, hint in seen.items() if n not in hints or _mark(hints[n]) is None}
+    needs = find_injected(hints, frozenset(optional))
+    for parameter in seen.keys() - needs.hidden:
+        _check_known(name, parameter, seen[parameter])
+    theirs = tuple(name for name in needs.runtime if _is_langgraph_runtime(hints[name]))
+    return replace(needs, langgraph_runtime=theirs, config=())  # LangChain passes the config
+
+
+def _functions_of(given: Any) -> list[Any]:
+    """Return the functions that a LangChain tool calls: its `func`, or methods of its own class."""
+    held = [getattr(given, name, None) for name in ("func", "coroutine")]
+    methods = [getattr(given, name, None) for name in ("_run", "_arun")]
+    own = [m for m in methods if not _is_langchain(m)]
+    return [function for function in (*held, *own) if callable(function)]
+
+
+def _is_langchain(method: Any) -> bool:
+    return str(getattr(method, "__module__", "")).startswith("langchain_core.tools.")
 
 
 def types_of_tool(tool: Tool | ForeignTool) -> list[Any]:
     """List the annotations of a tool's arguments and result, but for those that are injected."""
-    function: Any = None
-    if isinstance(tool, Tool):
-        function = tool.function
-    else:
-        function = getattr(tool.given, "func", None) or getattr(tool.given, "coroutine", None)
-    hints = {} if function is None else function_annotations(function)
-    return [hint for name, hint in hints.items() if name not in tool.injected.hidden]
+    functions = [tool.function] if isinstance(tool, Tool) else _functions_of(tool.given)
+    hints = [item for function in functions for item in function_annotations(function).items()]
+    return [hint for name, hint in hints if name not in tool.injected.hidden]
 
 
 def _is_langgraph_runtime(hint: Any) -> bool:
     """Whether an annotation has the ToolRuntime of the real LangGraph, which pydantic demands."""
     module = langgraph_module("langgraph.prebuilt.tool_node")
     kind = getattr(module, "ToolRuntime", None)
-    parts = (hint, get_origin(hint), *get_args(hint), *map(get_origin, get_args(hint)))
-    return kind is not None and any(part is kind for part in parts)
+    return kind is not None and any(part is kind for part in walked(hint))
 
 
 def fill_injected(
@@ -454,6 +494,7 @@ def fill_injected(
         )
     filled |= dict.fromkeys(injected.store, runtime.store)
     filled |= dict.fromkeys(injected.runtime, runtime)
+    filled |= dict.fromkeys(injected.config, runtime.config)
     if injected.langgraph_runtime:
         from actorgraph.runtime.task.langgraph import tool_runtime_from
 

@@ -5,7 +5,6 @@ key is dropped and reported, because programs written for LangGraph often have s
 it fails the task too.
 """
 
-import inspect
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
@@ -21,6 +20,7 @@ from actorgraph.errors import (
 )
 from actorgraph.errors.excerpts import shown
 from actorgraph.errors.texts import plain
+from actorgraph.plan.annotations import declared_names
 from actorgraph.plan.plan import BranchPlan, NodePlan, Plan
 from actorgraph.plan.state_objects import written_by
 from actorgraph.superstep.tasks import edge_to, view
@@ -207,8 +207,7 @@ def fields_of(update: Any, folds: frozenset[str] = frozenset()) -> list[tuple[st
     fields = written_by(update, folds)
     if fields is not None or isinstance(update, type):
         return fields
-    bases = reversed(type(update).__mro__)
-    declared = dict.fromkeys(key for cls in bases for key in inspect.get_annotations(cls))
+    declared = declared_names(type(update))
     return [(k, getattr(update, k)) for k in declared if hasattr(update, k)] if declared else None
 
 

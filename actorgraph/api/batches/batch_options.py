@@ -8,6 +8,7 @@ import msgspec
 from actorgraph.api.config import THREAD_ID_BYTES_MAX, is_thread_id
 from actorgraph.api.options import CallOptions
 from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.plan.annotations import declared_names
 from actorgraph.superstep.thread_batches import (
     BatchCounts,
     BatchRules,
@@ -121,8 +122,8 @@ class BatchPlan(msgspec.Struct, frozen=True):
         return str(key)
 
 
-_CALL = frozenset(CallOptions.__annotations__)
-_OWN = (frozenset(BatchOptions.__annotations__) - _CALL) | {"progress"}
+_CALL = frozenset(declared_names(CallOptions))
+_OWN = (frozenset(declared_names(BatchOptions)) - _CALL) | {"progress"}
 _BREAKPOINTS = ("interrupt_before", "interrupt_after")
 
 

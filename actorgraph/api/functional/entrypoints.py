@@ -13,7 +13,6 @@ from typing import (
     TypeVar,
     get_args,
     get_origin,
-    get_type_hints,
     overload,
 )
 
@@ -23,6 +22,8 @@ from actorgraph.channels import EphemeralValue, LastValue
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_policies
+from actorgraph.plan.annotation_forms import Unknown, form_of
+from actorgraph.plan.annotations import function_annotations
 from actorgraph.plan.callables import injected, needs_store, parameters_of
 from actorgraph.plan.old_names import old_names
 from actorgraph.plan.plan import NodePlan, Plan, Sources
@@ -219,13 +220,16 @@ def _plan(name: str, function: Callable[..., Any], node: NodePlan, context: Any)
 
 def _hints(function: Callable[..., Any]) -> tuple[Any, Any, Any]:
     """Return the types of the input, the saved value and the returned value."""
-    try:
-        hints = get_type_hints(function)
-    except Exception:  # noqa: BLE001 - hints are optional; evaluating the user's may raise anything
-        hints = {}
+    hints = function_annotations(function)
     first = parameters_of(function)[0].name
-    returned = hints.get("return", Any)
+    returned = form_of(hints.get("return", Any)).typ
     saved = returned
     if get_origin(returned) is Final:
         returned, saved = get_args(returned)
-    return hints.get(first, Any), saved, returned
+    return tuple(_known(hint) for hint in (hints.get(first, Any), saved, returned))
+
+
+def _known(annotation: Any) -> Any:
+    """Return the type without its wrapping; Any for one that can't be resolved."""
+    typ = form_of(annotation).typ
+    return Any if isinstance(typ, Unknown) else typ

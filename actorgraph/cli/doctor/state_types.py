@@ -3,23 +3,15 @@
 import inspect
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    NotRequired,
-    Required,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from types import NoneType
+from typing import Any, cast, get_args, get_origin
 
 from actorgraph.cli.doctor.facts import TypeFact
 from actorgraph.codec.library_types import library_type
 from actorgraph.codec.stored_types import builtin_of, extension_of
 from actorgraph.codec.subclasses import plain_value
+from actorgraph.plan.annotation_forms import members_of
+from actorgraph.plan.annotations import class_annotations
 from actorgraph.plan.schema import is_schema
 from actorgraph.plan.state_objects import fields_in
 
@@ -52,13 +44,13 @@ def _types(annotation: Any, path: str, above: tuple[Any, ...], depth: int) -> It
     if depth > DEPTH_MAX or any(annotation is one for one in above):
         return
     above, depth = (*above, annotation), depth + 1
+    members = members_of(annotation)
+    if members != (annotation,):
+        for member in members:
+            yield from _types(member, path, above, depth)
+        return
     origin, parts = get_origin(annotation), get_args(annotation)
-    if origin in (Annotated, Required, NotRequired):
-        yield from _types(parts[0], path, above, depth)
-    elif origin in (Union, UnionType):
-        for part in parts:
-            yield from _types(part, path, above, depth)
-    elif origin in _ITEMS:
+    if origin in _ITEMS:
         for part in parts:
             yield from _types(part, path + _ITEMS[origin], above, depth)
     elif isinstance(kind := origin or annotation, type):
@@ -70,11 +62,7 @@ def _types(annotation: Any, path: str, above: tuple[Any, ...], depth: int) -> It
 
 
 def _fields(kind: type) -> Mapping[str, Any]:
-    try:
-        hints = get_type_hints(kind, include_extras=True)
-    except Exception:  # noqa: BLE001 - a program's annotations may raise anything
-        return {}
-    known = fields_in(kind)  # values have no class variables
+    hints, known = class_annotations(kind), fields_in(kind)  # values have no class variables
     return hints if known is None else {name: hints.get(name, Any) for name in known.names}
 
 

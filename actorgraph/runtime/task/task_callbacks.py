@@ -25,6 +25,7 @@ from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.langchain import LangChainTracer
 
 from actorgraph.loops import in_event_loop
+from actorgraph.plan.annotations import signature_of
 from actorgraph.plan.plan import BranchPlan, NodePlan
 from actorgraph.runtime.task.calling import wait_for
 from actorgraph.runtime.task.langchain_pieces import MessagePieces
@@ -254,7 +255,7 @@ def _arguments(node: NodePlan, given: Any) -> Any:
     """Make parameter -> argument of a `@task` call."""
     args, kwargs = given
     try:
-        bound = inspect.signature(node.call).bind_partial(*args, **kwargs)
+        bound = signature_of(node.call).bind_partial(*args, **kwargs)
     except (TypeError, ValueError):
         return {"args": args, **kwargs}
     bound.apply_defaults()
