@@ -1,4 +1,4 @@
-"""What a model sees of a tool: never a parameter that the graph injects."""
+"""Tools as a model sees them: without the parameters that the graph injects."""
 
 import functools
 from collections.abc import Callable, Mapping

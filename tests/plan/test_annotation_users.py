@@ -1,4 +1,4 @@
-"""Whoever reads an annotation of a function reads it in every form, whatever stands beside it."""
+"""Nodes, routers, tasks and entrypoints read annotations in every form, beside unknown names."""
 
 import ast
 import functools
@@ -98,7 +98,8 @@ class TestNodes:
             "writer": lambda state, writer=None, other=None: None,
             "runtime": lambda state, runtime=None, other=None: None,
         }
-        forms = [*forms_of(text, kind), Optional[kind], f"Optional[{text}]", f"{text} | None"]  # noqa: UP045
+        optional = Optional[kind]  # noqa: UP045 - a form of its own
+        forms = [*forms_of(text, kind), optional, f"Optional[{text}]", f"{text} | None"]
         for form in forms:
             for action in written(functions[name], **{name: form}, **UNKNOWN):
                 assert injected(action) == (name,), form
@@ -119,7 +120,7 @@ class TestNodes:
         ("form", "needed"),
         [
             *((form, True) for form in forms_of("BaseStore", BaseStore)),
-            *((form, False) for form in forms_of("Optional[BaseStore]", Optional[BaseStore])[:6]),  # noqa: UP045
+            *((form, False) for form in forms_of("BaseStore | None", BaseStore | None)),
             ("Nowhere | None", False),
         ],
         ids=str,
@@ -155,9 +156,9 @@ class TestNodes:
 
         assert await graph.ainvoke({"a": 0}) == {"a": 3}
 
-    def test_any_other_unknown_state_is_told(self):
+    def test_any_other_unknown_state_is_warned_about(self):
         """
-        A warning names the node, the name, and says what to do; texts that are no names pass.
+        A warning names the node, the name, and says what to do; a text that isn't a name passes.
         """
 
         def node(state): ...
@@ -236,7 +237,7 @@ class TestRoutes:
 class TestFunctions:
     def test_the_types_of_an_entrypoint(self):
         """
-        What it takes, saves and returns may be stored although a parameter can't be resolved.
+        Its input, saved value and result may be stored although a parameter can't be resolved.
         """
 
         def program(order, other=None): ...
