@@ -15,7 +15,6 @@ from actorgraph.studio.shown import part
 from actorgraph.studio.studio_reader import ThreadEntry
 from actorgraph.studio.thread_pages import TITLE, admitted
 from actorgraph.studio.thread_views import questions_of
-from actorgraph.values.commands import Command
 from actorgraph.web.requests.problems import HttpProblem, NotFound
 from actorgraph.web.run_start import graph_errors_as_problems
 
@@ -67,7 +66,7 @@ async def answer_question(call: StudioCall) -> Response:
         answer = answer_of(asked[0].form, call.form)
     except FormError as error:
         return _back(call, entry, str(error))
-    return await _run(call, entry, Command(resume={asked[0].id: answer}))
+    return await _run(call, entry, None, answers={asked[0].id: answer})
 
 
 async def edit(call: StudioCall) -> Response:
@@ -180,9 +179,9 @@ async def start_run(
 ) -> None:
     """Start a run with the events that pages show; they are stored if the saver keeps runs."""
     keeps = getattr(call.source.saver, "keeps_runs", False)
-    await call.must_write().start(
-        graph, thread_id, given, stream_mode=MODES, resumable=keeps, **options
-    )
+    system = call.must_write()
+    begin = system.resume if "answers" in options else system.start
+    await begin(graph, thread_id, given, stream_mode=MODES, resumable=keeps, **options)
 
 
 def _place(entry: ThreadEntry, checkpoint: str) -> dict[str, Any]:

@@ -10,10 +10,17 @@ of the row that brought it, and the question waits again. The task counts as pau
 siblings run to their ends; then the run fails with the error.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
-from actorgraph.errors import AlreadyResumedError, UnknownInterruptError
+from actorgraph.errors import (
+    AlreadyResumedError,
+    InvalidConfigError,
+    InvalidResumeError,
+    UnknownInterruptError,
+)
 from actorgraph.superstep import chunks
 from actorgraph.superstep import pending_writes as pending
 from actorgraph.superstep.pending_writes import Attempt
@@ -22,9 +29,10 @@ from actorgraph.superstep.saves import control_entry
 from actorgraph.superstep.task_failures import with_handlers
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.checkpoint import Restored
-from actorgraph.values.commands import Interrupt
+from actorgraph.values.commands import Command, Interrupt, mark_invalid_resume
 from actorgraph.values.constants import INTERRUPT, RESUME, ROUTED
 from actorgraph.values.ids import is_interrupt_id
+from actorgraph.values.response_schemas import misfit
 from actorgraph.values.run import Failed, LedgerEntry, Task
 
 Asking = dict[str, tuple[Task, Attempt]]
@@ -44,7 +52,10 @@ def answers(state: RunState, restored: Restored, resume: Any) -> AnswerRows:
     known = pending.attempts(restored.ledger)
     tasks = with_handlers(state, due_tasks(state, None), known)
     asking = _asking(tasks, known)
-    if isinstance(resume, dict) and all(map(is_interrupt_id, resume)):
+    by_id = isinstance(resume, dict) and all(map(is_interrupt_id, resume))
+    if state.policy.strict_resume and not by_id and _seems_by_id(resume):
+        _check_all_wait(state, resume, asking)
+    if by_id:
         if state.policy.strict_resume:
             _check_all_wait(state, resume, asking)
         return _by_id(state, asking, resume) if resume else ([], ())
@@ -58,6 +69,63 @@ def answers(state: RunState, restored: Restored, resume: Any) -> AnswerRows:
     return [control_entry(state, None, RESUME, [resume])], ()
 
 
+def check_answers(given: Mapping[str, Any], asked: Iterable[Interrupt], thread_id: str) -> None:
+    """Check answers before a run is accepted that brings them.
+
+    Args:
+        given: interrupt id -> answer.
+        asked: the questions of the thread that wait.
+    Raises:
+        UnknownInterruptError: `given` is empty, or a key isn't the id of a question.
+        AlreadyResumedError: a question doesn't wait any more: it was answered, or the thread went
+            on without it.
+        InvalidResumeError: an answer doesn't fit its question's `response_schema`.
+    """
+    waiting = {question.id: question for question in asked}
+    do = "take the ids from get_state(config).interrupts"
+    if not given:
+        raise UnknownInterruptError(
+            "the answers name no interrupt", do=do, reason="empty_map", pending_ids=tuple(waiting)
+        )
+    for identifier, answer in given.items():
+        if not is_interrupt_id(identifier):
+            raise UnknownInterruptError(
+                f"{identifier!r} is not the id of an interrupt; thread {thread_id!r} waits for "
+                f"{', '.join(waiting) or 'none'}",
+                do=do,
+                reason="not_pending",
+                interrupt_ids=[str(identifier)],
+                pending_ids=tuple(waiting),
+            )
+        question = waiting.get(identifier)
+        if question is None:
+            raise not_waiting(thread_id, [identifier], sorted(waiting))
+        wrong = misfit(answer, question.response_schema)
+        if wrong is not None:
+            refused = InvalidResumeError(
+                f"the answer to {identifier} doesn't fit its schema: {wrong}",
+                do="answer again as interrupt.response_schema says; the question stays open",
+            )
+            mark_invalid_resume(refused, question)
+            raise refused
+
+
+def with_answers(command: Any, given: Mapping[str, Any]) -> Command[Any]:
+    """Add answers by id to a Command, or make one.
+
+    Raises:
+        InvalidConfigError: it has an answer already, or isn't a Command.
+    """
+    if command is None:
+        return Command(resume=dict(given))
+    if not isinstance(command, Command) or cast("Command[Any]", command).resume is not None:
+        raise InvalidConfigError(
+            "an answer is given twice: by answers= and without an id",
+            do="pass answers={id: answer}, and a Command for an update or a goto only",
+        )
+    return replace(cast("Command[Any]", command), resume=dict(given))
+
+
 def routed_answers(state: RunState, restored: Restored, routed: Mapping[str, Any]) -> AnswerRows:
     """Make the rows of a subgraph's run that goes on, from the answers that its parent got.
 
@@ -68,6 +136,17 @@ def routed_answers(state: RunState, restored: Restored, routed: Mapping[str, Any
     asking = _asking(with_handlers(state, due_tasks(state, None), known), known)
     fitting = {identifier: routed[identifier] for identifier in asking if identifier in routed}
     return _by_id(state, asking, fitting) if fitting else ([], ())
+
+
+def _seems_by_id(resume: Any) -> bool:
+    """Whether a dict is more likely a map of answers with a wrong id than an answer itself."""
+    if not isinstance(resume, dict):
+        return False
+    return any(isinstance(key, str) and _ID_LIKE.fullmatch(key) for key in resume)
+
+
+_ID_LIKE = re.compile("[0-9a-fA-F-]{16,}")
+"""Ids of interrupts, of tasks and runs, and parts of them."""
 
 
 def _asking(tasks: list[Task], known: dict[str, Attempt]) -> Asking:
@@ -155,7 +234,14 @@ def already_resumed(
         given: the ids that the answer names.
         asking: those of the open questions.
     """
-    what = f"no question of thread {state.thread_id!r} waits for this answer"
+    return not_waiting(state.thread_id, given, asking)
+
+
+def not_waiting(
+    thread_id: str, given: Sequence[str] = (), asking: Sequence[str] = ()
+) -> AlreadyResumedError:
+    """As `already_resumed`, of a thread by its id."""
+    what = f"no question of thread {thread_id!r} waits for this answer"
     do = "read get_state(config).interrupts to see what waits; None goes on without an answer"
     if asking:
         what += f": no open question has the id {given[0]!r}; it was answered, or is not of this "

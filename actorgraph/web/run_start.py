@@ -1,5 +1,6 @@
 """Start runs and apply updates: convert the requests of clients to what a system and graph take."""
 
+import dataclasses
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -67,8 +68,12 @@ def _update(said: bodies.SuperstepUpdate) -> StateUpdate:
 def command_of(command: bodies.CommandBody) -> Command[Any]:
     """Convert a client's command."""
     said: dict[str, Any] = {}
-    if command.answers:
+    if command.answers is not None and command.resumes:
+        raise Unprocessable("answers and resume can't be combined; send one of them")
+    if command.resumes:
         said["resume"] = command.resume
+    if command.answers is not None:
+        said["resume"] = command.answers
     if command.update is not None:
         said["update"] = command.update
     if command.goto is not None:
@@ -97,7 +102,7 @@ async def start_run(call: ApiCall) -> Run:
 
     async def start(thread: StoredThread) -> None:
         async with call.server.webhooks.armed(thread_id, options["metadata"]) as armed:
-            run = await call.server.system.start(name, thread_id, given, **options)
+            run = await _started(call, name, thread_id, given, options)
             armed(run)
         started.append(run)
         if thread.temporary:
@@ -115,6 +120,17 @@ async def start_run(call: ApiCall) -> Run:
         await shielded(lambda: _clean_up(call, thread_id, started))
         raise
     return run
+
+
+async def _started(
+    call: ApiCall, graph: str, thread_id: str, given: Any, options: dict[str, Any]
+) -> Run:
+    """Start a run; answers by id are checked first."""
+    system, command = call.server.system, call.body.command
+    if command is None or command.answers is None:
+        return await system.start(graph, thread_id, given, **options)
+    rest = dataclasses.replace(given, resume=None)
+    return await system.resume(graph, thread_id, rest, answers=command.answers, **options)
 
 
 async def _check_thread(call: ApiCall, thread: StoredThread, run: Run) -> None:

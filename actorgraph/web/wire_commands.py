@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from actorgraph.errors import (
+    AlreadyResumedError,
     CheckpointNotFoundError,
     EmptyInputError,
     InvalidConfigError,
@@ -191,7 +192,7 @@ async def execute(call: ApiCall, said: WireCommand) -> WireResult | WireError:
         result, meta = await handle(call, params)
     except CommandRefused as refused:
         return WireError(said.id, refused.code, str(refused))
-    except UnknownInterruptError as error:
+    except (AlreadyResumedError, UnknownInterruptError) as error:
         return WireError(said.id, "no_such_interrupt", str(error))
     except CheckpointNotFoundError as error:
         return WireError(said.id, "no_such_checkpoint", str(error))
@@ -226,8 +227,8 @@ async def _respond(call: ApiCall, said: RespondParams) -> tuple[Json, Json]:
     answers = said.answers
     await _check_answers(call, answers)
     body = _run_body(await _graph(call), said.config)
-    body.command = bodies.CommandBody(resume=answers, update=said.update, goto=said.goto)
-    body.metadata, body.strict_resume = said.metadata, True
+    body.command = bodies.CommandBody(answers=answers, update=said.update, goto=said.goto)
+    body.metadata = said.metadata
     return await _started(call, body)
 
 

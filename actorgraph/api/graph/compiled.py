@@ -253,11 +253,12 @@ class CompiledStateGraph(
         self,
         thread: Config | str,
         command: Command[Any] | None = None,
+        answers: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions[ContextT]],
     ) -> ResultT:
         """Blocking version of `aresume`, with the same options."""
         check_names("resume", options)
-        return self.block_on("aresume", lambda: self.aresume(thread, command, **options))
+        return self.block_on("aresume", lambda: self.aresume(thread, command, answers, **options))
 
     def retry(self, thread: Config | str, **options: Unpack[CallOptions[ContextT]]) -> ResultT:
         """Blocking version of `aretry`, with the same options."""

@@ -10,6 +10,7 @@ from typing import Any, Unpack, cast, overload
 
 from actorgraph.api import config as configs
 from actorgraph.api.config import config_of
+from actorgraph.api.graph.checked_answers import checked_command
 from actorgraph.api.graph.editing import (
     ForkTarget,
     UpdateAuthor,
@@ -298,10 +299,13 @@ class StateMethods(RunMethods[StateT, ContextT, InputT, OutputT, ValuesT, Result
         self,
         thread: Config | str,
         command: Command[Any] | None = None,
+        answers: Mapping[str, Any] | None = None,
         **options: Unpack[CallOptions[ContextT]],
     ) -> ResultT:
-        """Resume a thread from its newest checkpoint; see `aresume_from`."""
+        """Resume a thread's newest checkpoint as `aresume_from`; `answers` by id are checked."""
         check_names("aresume", options)
+        if answers is not None:
+            command = await checked_command(self.aget_state, thread, command, answers, options)
         return await self.aresume_from(thread, Latest, command, **options)
 
     async def aretry(
@@ -321,8 +325,7 @@ class StateMethods(RunMethods[StateT, ContextT, InputT, OutputT, ValuesT, Result
             Exception: as `ainvoke`.
         """
         check_names("aretry", options)
-        config = config_of(thread)
-        found = await self.aget_state(config)
+        found = await self.aget_state(config := config_of(thread))
         if not found.next:
             raise EmptyInputError(
                 "there is nothing to retry: the thread has no pending task",

@@ -173,15 +173,18 @@ class ShardedSystem:
         self,
         graph: str,
         thread_id: str,
-        command: Any,
+        command: Any = None,
         *,
+        answers: Mapping[str, Any] | None = None,
         if_busy: IfBusy = "reject",
         **rest: Unpack[StartOptions],
     ) -> Run:
         """Start a run that answers the interrupts of a thread; see `ActorSystem.resume`."""
 
         async def resume(system: ActorSystem) -> Run:
-            return await system.resume(graph, thread_id, command, if_busy=if_busy, **rest)
+            return await system.resume(
+                graph, thread_id, command, answers=answers, if_busy=if_busy, **rest
+            )
 
         return self._following(await self._at(thread_id, resume))
 

@@ -30,9 +30,10 @@ from actorgraph.api.batches.batch_options import (
 from actorgraph.api.batches.thread_batch import ThreadBatch
 from actorgraph.api.config import check_thread_id
 from actorgraph.api.graph.graph_threads import BatchCall
+from actorgraph.api.system.acceptance import Answering
 from actorgraph.api.system.base import checked_loop_limit, policy_of
 from actorgraph.api.system.lifecycle import CLOSING
-from actorgraph.api.system.run_arguments import StartOptions, checked_call
+from actorgraph.api.system.run_arguments import StartOptions, checked_call, config_with_thread
 from actorgraph.api.system.run_handle import Run, RunFeed
 from actorgraph.api.system.stored_runs import StoredRunMethods
 from actorgraph.api.system.system_threads import SystemAccess, SystemThreads
@@ -50,6 +51,7 @@ from actorgraph.runtime.system.capacity import SystemLimits, unopened_system
 from actorgraph.runtime.system.dispatch_actor import DispatchStatistics
 from actorgraph.runtime.system.journal import RING_EVENTS
 from actorgraph.runtime.system.stored_events import EventRetention
+from actorgraph.superstep.answers import with_answers
 from actorgraph.values.commands import Command
 from actorgraph.values.dispatch import Role
 from actorgraph.values.from_langgraph import from_langgraph
@@ -152,17 +154,17 @@ class ActorSystem(StoredRunMethods):
             lease_s=lease_s,
             attempts_max=attempts_max,
         )
-        kept = EventRetention(keep_events, keep_events_s)
         self._set_up(
             *(graphs, saver, store, limits),
             max_threads=max_threads,
-            kept=kept,
+            kept=EventRetention(keep_events, keep_events_s),
             ring=keep_events_in_memory,
             gc_threshold=gc_threshold,
             dispatcher=dispatcher,
             policy=policy_of(role, build, builds, reserve, max_runs_of),
         )
         self._loop_limit_s = checked_loop_limit(loop_limit_s)
+        self._answering = Answering(self._open_runs)
 
     def __repr__(self) -> str:
         state = "closed" if self._stack is None else f"open, {self._actor.active} active runs"
@@ -242,8 +244,9 @@ class ActorSystem(StoredRunMethods):
         self,
         graph: str,
         thread_id: str,
-        command: Any,
+        command: Any = None,
         *,
+        answers: Mapping[str, Any] | None = None,
         if_busy: IfBusy = "reject",
         **rest: Unpack[StartOptions],
     ) -> Run:
@@ -253,13 +256,28 @@ class ActorSystem(StoredRunMethods):
             graph: as for `start`.
             thread_id: as for `start`.
             command: a Command, or the answer itself.
+            answers: interrupt id -> answer, checked before the run is accepted; `command` may add
+                an update or a goto.
             if_busy: as for `start`.
             rest: options as for `start`.
-        Raises: as `start`.
+        Raises:
+            UnknownInterruptError: `answers` is empty, or a key of it isn't an interrupt's id.
+            AlreadyResumedError: a question of `answers` doesn't wait any more.
+            InvalidResumeError: an answer of `answers` doesn't fit its `response_schema`.
+            Exception: as `start`.
         """
         command = from_langgraph(command)
-        given = command if isinstance(command, Command) else Command(resume=command)
-        return await self.start(graph, thread_id, given, if_busy=if_busy, **rest)
+        if answers is None:
+            given = command if isinstance(command, Command) else Command(resume=command)
+            return await self.start(graph, thread_id, given, if_busy=if_busy, **rest)
+        given = with_answers(command, answers)
+        compiled, config = self._graph(graph), config_with_thread(rest.get("config"), thread_id)
+        rest["strict_resume"] = True
+        async with self._answering.accepting(compiled, config, answers):
+            return await self.start(graph, thread_id, given, if_busy=if_busy, **rest)
+
+    async def _open_runs(self, thread_id: str) -> list[Run]:
+        return await self.runs(thread_id=thread_id, statuses=OPEN_STATUSES)
 
     def map(
         self,

@@ -33,7 +33,7 @@ from actorgraph.runtime.task.scope import Lineage
 from actorgraph.superstep.begin import begin, begin_named
 from actorgraph.superstep.begin import restore as restore_state
 from actorgraph.superstep.changes.change import check_fits
-from actorgraph.superstep.edited import go_on_edited, is_edited, only_edits
+from actorgraph.superstep.changes.edited import go_on_edited, is_edited, only_edits
 from actorgraph.superstep.nesting import continues_stored, fixed_id, stable_namespace
 from actorgraph.superstep.playback import play_back
 from actorgraph.superstep.replay import is_replay, transplant

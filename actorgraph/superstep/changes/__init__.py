@@ -1,1 +1,1 @@
-"""Stored threads under a graph that has changed."""
+"""Stored threads whose graph has changed, or whose state was edited from outside."""

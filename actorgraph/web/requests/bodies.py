@@ -70,14 +70,19 @@ class SendBody(Struct):
 
 
 class CommandBody(Struct):
-    """Continue a paused run: resume values, a state update, and nodes to go to."""
+    """Continue a paused run: resume values, a state update, and nodes to go to.
+
+    `answers` maps interrupt ids to answers, and is checked before the run is accepted: 409 if a
+    question doesn't wait any more, 422 if an answer doesn't fit its `response_schema`.
+    """
 
     resume: Any = UNSET
+    answers: Json | None = None
     update: Json | list[tuple[str, Any]] | None = None
     goto: SendBody | str | list[SendBody | str] | None = None
 
     @property
-    def answers(self) -> bool:
+    def resumes(self) -> bool:
         """Whether it has a resume value; None is one too."""
         return not isinstance(self.resume, UnsetType)
 
