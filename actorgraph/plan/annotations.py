@@ -61,10 +61,15 @@ def function_annotations(function: Any) -> dict[str, Any]:
     Returns: what could be resolved, with an `Unknown` for each name that couldn't.
     """
     outer, inner, owner = _functions(function)
+    if function is inner and "__signature__" not in function.__dict__:
+        raws = dict(_declared(function))  # the signature says the same, and takes longer
+    else:
+        raws = _signature_annotations(function)
+        if outer is not None and (outer is not inner or not raws):
+            raws |= _declared(outer)  # a decorator may have written others
+    if not raws:
+        return {}
     names = _Scopes.of_function(inner, owner)
-    raws = dict(_signature_annotations(function))
-    if outer is not None and (outer is not inner or not raws):
-        raws |= _declared(outer)  # a decorator may have written others
     return {name: _resolved(raw, names) for name, raw in raws.items()}
 
 

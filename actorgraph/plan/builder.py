@@ -16,6 +16,7 @@ from actorgraph.errors.excerpts import count_text, names_text, shown
 from actorgraph.errors.texts import plain
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_names, node_policies
+from actorgraph.plan.annotation_forms import Unknown
 from actorgraph.plan.langgraph_nodes import check_langgraph_node
 from actorgraph.plan.node_options import NodeOptions
 from actorgraph.plan.old_names import old_names
@@ -434,8 +435,11 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
 
         A name that exists for type checkers only is that of a schema of this graph, if one has it.
         """
-        if (unknown := calls.first_unknown(function)) is None:
-            return calls.first_schema(function)
+        if (schema := calls.first_schema(function)) is not None:
+            return schema
+        unknown = calls.first_annotation(function)
+        if not isinstance(unknown, Unknown) or not unknown.text.replace(".", "").isidentifier():
+            return None  # a text may describe the state
         for known in self.read_schemas:
             if getattr(known.source, "__name__", None) == unknown.text.rpartition(".")[2]:
                 return known.source

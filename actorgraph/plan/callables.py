@@ -67,18 +67,11 @@ def is_generator(action: Callable[..., Any]) -> bool:
 
 def first_schema(action: Callable[..., Any]) -> Any | None:
     """Return the annotation of the first parameter if it is a state schema; else None."""
-    found = _first_annotation(action)
+    found = first_annotation(action)
     return found if is_schema(found) else None
 
 
-def first_unknown(action: Callable[..., Any]) -> Unknown | None:
-    """Return the name that annotates the first parameter if it can't be resolved; else None."""
-    found = _first_annotation(action)
-    is_name = isinstance(found, Unknown) and found.text.replace(".", "").isidentifier()
-    return found if is_name else None
-
-
-def _first_annotation(action: Callable[..., Any]) -> Any:
+def first_annotation(action: Callable[..., Any]) -> Any:
     """Return the type of the first parameter without its wrapping; None if it has none."""
     parameters = parameters_of(action)
     if not parameters or parameters[0].annotation is inspect.Parameter.empty:
