@@ -67,7 +67,7 @@ class GraphRecursionError(ActorGraphError, RecursionError):
 class NodeTimeoutError(ActorGraphError):
     """An attempt of a node took longer than its `timeout`, or made no progress for too long.
 
-    Not a `TimeoutError`: that is an `OSError`, which retry policies don't retry by default.
+    Not a `TimeoutError`: so a node can catch those of its own calls.
 
     Attributes:
         node: name of the node.

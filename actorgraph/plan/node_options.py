@@ -18,7 +18,8 @@ class NodeOptions(TypedDict, total=False):
         error_handler: a function like a node's, called with the same input when the node's last
             attempt has failed. Its parameter `error` gets the `NodeError`.
         timeout: seconds, a timedelta or a TimeoutPolicy for one attempt; async nodes only.
-        max_concurrency: calls of this node that may run at once. Default no limit.
+        max_concurrency: calls of this node that may run at once within one run; other runs are
+            not counted. Default no limit.
         metadata: added to the payloads of the `tasks` stream.
         destinations: nodes to which its Commands may go, for checks; or each with a label.
         defer: run it only when no other node would run next and no Send is pending.

@@ -13,6 +13,12 @@ from actorgraph.codec.known_types import declare
 from actorgraph.errors import GraphInterrupt, InvalidUpdateError
 from actorgraph.plan.schema import types_in
 from actorgraph.prebuilt.chat_messages import last_ai, messages_of, tool_calls_of, tool_message
+from actorgraph.prebuilt.tool_attempts import (
+    ToolPolicies,
+    ToolRetries,
+    ToolTimeouts,
+    kept_result,
+)
 from actorgraph.prebuilt.tool_events import current_state, events_of, tool_runtime_of
 from actorgraph.prebuilt.tool_results import (
     Handling,
@@ -47,7 +53,9 @@ Work = Callable[[], Coroutine[Any, Any, Any]]
 async def run_concurrently(works: Sequence[Work], calls: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Run tool calls concurrently, each as a part of the task; returns results in call order.
 
-    An interrupt in one call doesn't cancel the others: they would have to run again on resume.
+    The result of a call that has ended is kept while others go on: when the task runs again, after
+    a question, an error or a crash, that call doesn't. An interrupt in one call doesn't cancel the
+    others.
 
     Args:
         works: one per call.
@@ -60,12 +68,15 @@ async def run_concurrently(works: Sequence[Work], calls: Sequence[Mapping[str, A
     parts: list[TaskScope] = [] if whole is None else whole.split([str(c["id"]) for c in calls])
     results: list[Any] = [None] * len(works)
     questions: dict[int, Any] = {}
+    returned: set[int] = set()
 
     async def one(index: int) -> None:
         if parts:
             CURRENT.set(parts[index])
         try:
-            results[index] = await works[index]()
+            is_last = partial(_is_last, returned, index, len(works))
+            results[index] = await kept_result(index, calls[index], works[index], is_last)
+            returned.add(index)
         except (GraphInterrupt, Exception) as error:
             asked = translated(error)
             if not isinstance(asked, GraphInterrupt):
@@ -88,6 +99,10 @@ async def run_concurrently(works: Sequence[Work], calls: Sequence[Mapping[str, A
             [i for _, asked in sorted(questions.items()) for i in asked.interrupts]
         )
     return results
+
+
+def _is_last(returned: set[int], index: int, count: int) -> bool:
+    return len(returned | {index}) == count
 
 
 WITH_CONTEXT = "tool_call_with_context"
@@ -148,8 +163,12 @@ class ToolNode:
         wrap_tool_call: `wrap(request, execute)`, called instead of each call; `execute` may be
             called any number of times.
         awrap_tool_call: the same, async; preferred to the sync one.
+        timeout: seconds, or a timedelta, that an attempt of a call may take, or a dict of tools'
+            names with these; only for async tools. Default: no limit.
+        retry_policy: when a call that failed is made again, or a dict of tools' names with these;
+            `handle_tool_errors` gets the last error. Default: never.
     Raises:
-        GraphBuildError: one of `tools` is not a tool.
+        GraphBuildError: one of `tools` is not a tool, or a policy doesn't fit one.
     """
 
     def __init__(
@@ -162,6 +181,8 @@ class ToolNode:
         messages_key: str = "messages",
         wrap_tool_call: Wrap | None = None,
         awrap_tool_call: AsyncWrap | None = None,
+        timeout: ToolTimeouts = None,
+        retry_policy: ToolRetries = None,
     ) -> None:
         register_with_langchain()
         handled_types(handle_tool_errors)
@@ -176,6 +197,8 @@ class ToolNode:
         self._key = messages_key
         self._wrap = wrap_tool_call
         self._awrap = awrap_tool_call
+        stops = {tool.name: not tool.is_plain(blocking=False) for tool in made}
+        self._policies = ToolPolicies(f"node {name!r}", stops, timeout, retry_policy)
 
     @property
     def tools_by_name(self) -> dict[str, Any]:
@@ -195,8 +218,12 @@ class ToolNode:
     def invoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
         """Run the called tools; the sync form of `ainvoke`, which prefers `wrap_tool_call`."""
         plain = self._awrap is None or self._wrap is not None
-        plain = plain and all(tool.is_plain(blocking=True) for tool in self._tools.values())
+        plain = plain and all(self._is_plain(tool) for tool in self._tools.values())
         return block_on("ainvoke", partial(self._run, input, config, blocking=True), plain=plain)
+
+    def _is_plain(self, tool: Any) -> bool:
+        """Whether a blocking call of a tool runs no async code."""
+        return tool.is_plain(blocking=True) and not self._policies.limit_s(tool.name)
 
     async def ainvoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
         """Run the called tools concurrently.
@@ -295,7 +322,10 @@ class ToolNode:
         filled = fill_injected(tool.injected, call, request.state, request.runtime, self._key)
         try:
             around = like if isinstance(tool, Tool) else request.runtime.config
-            response = await tool.call(call, filled, around, blocking=blocking)
+            # Its async form, where there is a choice: that can be stopped.
+            blocking = blocking and not self._policies.limit_s(tool.name)
+            work = partial(tool.call, call, filled, around, blocking=blocking)
+            response = await self._policies.call(tool.name, work)
         except Exception as error:
             if not _is_validation(error):
                 raise

@@ -117,6 +117,14 @@ def test_a_subclass_of_a_program_counts_as_its_base(name):
     assert default_retry_on(type("Mine", (base,), {})()) is default_retry_on(base())
 
 
+def test_a_passing_kind_counts_beside_a_mistake():
+    """
+    An error that is a `ConnectionError` besides is tried again, in whichever order its bases are.
+    """
+    assert default_retry_on(type("Mine", (RuntimeError, ConnectionError), {})())
+    assert default_retry_on(type("Mine", (TimeoutError, ValueError), {})())
+
+
 @contextmanager
 def closing_server() -> Iterator[int]:
     """A server that hangs up on each connection; its port."""

@@ -243,22 +243,36 @@ async def astep(key: str, function: Callable[[], Awaitable[ResultT] | ResultT]) 
         OutsideRunError: not called in a node.
         InvalidConfigError: the key is not a str, or is empty.
     """
+    return await kept_step(key, function, None)
+
+
+async def kept_step(
+    key: str,
+    function: Callable[[], Awaitable[ResultT] | ResultT],
+    keeps: Callable[[ResultT], bool] | None,
+) -> ResultT:
+    """As `astep`, for results that need not be stored.
+
+    Args:
+        keeps: whether to store a result; None stores each.
+    """
     scope, calls, identifier = _task_and_step("astep()", key)
     # Concurrent code of the same node may be performing this step: its result is ours too.
     while (gate := calls.running_steps.get(identifier)) is not None:
         await gate.wait()
     known = calls.step_result(identifier)
     if known is not EMPTY:
-        return known
+        return cast("ResultT", known)
     gate = calls.running_steps[identifier] = Gate()
     try:
         value = function()
-        made = await value if inspect.isawaitable(value) else value
-        await calls.store_step(scope, identifier, key, made)
+        made = cast("ResultT", await value if inspect.isawaitable(value) else value)
+        if keeps is None or keeps(made):
+            await calls.store_step(scope, identifier, key, made)
     finally:
         del calls.running_steps[identifier]
         gate.open()
-    return cast("ResultT", made)
+    return made
 
 
 def step(key: str, function: Callable[[], ResultT]) -> ResultT:
