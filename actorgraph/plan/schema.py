@@ -127,7 +127,7 @@ def read_schema(source: Any) -> Schema:
             f"schema {source.__name__} has no annotated keys",
             do="annotate each key of the state, e.g. `count: int`",
         )
-    kinds = ((key, _managed_kind(hint)) for key, hint in hints.items())
+    kinds = ((key, _managed_kind(key, hint)) for key, hint in hints.items())
     managed = {key: kind for key, kind in kinds if kind is not None}
     for key in hints:
         check_channel_name(key)
@@ -136,11 +136,21 @@ def read_schema(source: Any) -> Schema:
     return Schema(source, channels, make, managed, fields)
 
 
-def _managed_kind(annotation: Any) -> type[Managed] | None:
-    """Return the rule of a managed value; None for a channel."""
+def _managed_kind(key: str, annotation: Any) -> type[Managed] | None:
+    """Return the rule of a managed value; None for a channel.
+
+    Raises:
+        SchemaError: the key has a reducer or a channel too.
+    """
     extras = form_of(annotation).extras
     marks = [_our_manager(extra) for extra in extras if isinstance(extra, type)]
     kinds = [mark for mark in marks if issubclass(mark, Managed)]
+    if kinds and type(channel_of(key, annotation)) is not LastValue:
+        raise SchemaError(
+            f"state key {key!r} has more than one rule: {kinds[-1].__name__} and a reducer or "
+            "channel",
+            do="keep one: nothing is written to a managed value",
+        )
     return kinds[-1] if kinds else None
 
 

@@ -144,6 +144,7 @@ class TestRefused:
             ((ADD, operator.or_), "add and or_"),
             ((ADD, EphemeralValue), "add and EphemeralValue"),
             ((Topic(str), "x", ADD), "Topic.* and add"),
+            ((IsLastStepManager, ADD), "IsLastStepManager and a reducer"),
         ],
     )
     def test_two_rules_for_a_key(self, extras, names):
