@@ -73,15 +73,16 @@ def make_plan(
         handlers=handlers,
         defaults={key: parts.defaults[key] for key in parts.defaults if key in parts.folds},
         outside=_outside(builder.input),
+        forbids=builder.input.fields is not None and builder.input.fields.forbids,
         make_output=builder.output.make,
         make_state=builder.state.make,
-        sources=Sources(
-            builder.state.source,
-            builder.input.source,
-            builder.output.source,
-            builder.context_schema,
-        ),
+        sources=_sources(builder),
     )
+
+
+def _sources(builder: GraphBuilder) -> Sources:
+    own = builder.state.source, builder.input.source, builder.output.source
+    return Sources(*own, builder.context_schema)
 
 
 class _Parts:

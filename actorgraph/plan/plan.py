@@ -185,6 +185,7 @@ class Plan:
         order: node -> its place in definition order.
         firsts: the channels that may have a value before their first write.
         defaults: key -> the declared default with which its cell begins; of channels that fold.
+        forbids: whether the input's class refuses keys that it doesn't have.
         outside: the fields of the input's class, whose aliases callers may use; None without any.
     """
 
@@ -211,6 +212,7 @@ class Plan:
     migrations: tuple[Migration, ...] = ()
     defaults: Mapping[str, Default] = field(default_factory=dict[str, Default])
     outside: Fields | None = None
+    forbids: bool = False
     subscribers: Mapping[str, tuple[str, ...]] = field(init=False)
     clearing: Mapping[str, int] = field(init=False)
     finishing: tuple[str, ...] = field(init=False)

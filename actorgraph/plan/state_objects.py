@@ -95,6 +95,7 @@ class Fields:
         derived: those of them that the class computes of the others.
         records: whether an object knows which of its fields were set.
         types: of attrs' fields that have one and no annotation.
+        forbids: whether the class refuses keys that it doesn't have.
         missing: an argument that the constructor needs besides the fields; "" for none.
     """
 
@@ -109,6 +110,7 @@ class Fields:
     derived: frozenset[str] = frozenset()
     records: bool = False
     types: Mapping[str, Any] = dataclasses.field(default_factory=dict[str, Any])
+    forbids: bool = False
     missing: str = ""
 
 
@@ -161,7 +163,9 @@ def _of_struct(kind: Any) -> Fields:
             defaults[name] = Default(factory=factory)
         elif default is not msgspec.NODEFAULT:
             defaults[name] = Default(default)
-    return Fields(names, defaults, {encoded: n for n, encoded in renamed if encoded != n})
+    aliases = {encoded: n for n, encoded in renamed if encoded != n}
+    forbids = bool(kind.__struct_config__.forbid_unknown_fields)
+    return Fields(names, defaults, aliases, forbids=forbids)
 
 
 def _of_dataclass(kind: Any, model: Fields | None) -> Fields:
@@ -254,6 +258,7 @@ def _of_model(fields: Mapping[str, Any], config: Mapping[str, Any], *, records: 
         paths,
         {k: v for k, v in inputs.items() if v != k},
         records=records,
+        forbids=config.get("extra") == "forbid",
     )
 
 
@@ -432,9 +437,9 @@ def written_by(thing: Any, folds: frozenset[str] = frozenset()) -> list[tuple[st
     if known.records:
         given: Any = thing.model_fields_set
         return [
-            (name, getattr(thing, name))
-            for name in known.names
-            if name in given or _has_changed(thing, name, known.defaults.get(name))
+            (name, value)
+            for name, value in _values(thing, known)
+            if name in given or _has_changed(value, known.defaults.get(name))
         ]
     return [
         (name, value)
@@ -455,14 +460,15 @@ def _values(thing: Any, known: Fields) -> Iterator[tuple[str, Any]]:
             value = getattr(thing, name, _NOTHING)
             if value is not _NOTHING:  # an attribute that was never set
                 yield name, value
+    # A key that the state doesn't have is reported where the update is taken.
+    yield from (getattr(thing, "__pydantic_extra__", None) or {}).items()
 
 
-def _has_changed(model: Any, name: str, default: Default | None) -> bool:
+def _has_changed(value: Any, default: Default | None) -> bool:
     """Whether a pydantic field that was never set has been changed in place.
 
     Only a mutable value can be; for others the default isn't made again to compare.
     """
-    value = getattr(model, name, None)
     if value is None or isinstance(value, IMMUTABLE):
         return False
     if default is None or default.needs:

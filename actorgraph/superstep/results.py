@@ -59,6 +59,8 @@ def writes_of(
             returned = overwrites_from_langgraph(returned)
         return [*returned.items(), *node.targets], []  # fast path: a dict of known keys
     writes, dropped = writes_and_dropped(plan, node, returned, nested=nested)
+    if dropped and plan.forbids and node.name == START:
+        raise InvalidUpdateError(dropped[0], do="give only known keys: the class forbids others")
     if dropped and plan.strict:
         raise InvalidUpdateError(dropped[0], do="give only known keys, or leave strict=True out")
     return writes, dropped

@@ -1,9 +1,12 @@
 """The arguments of a run: they reach the graph, and are shown to clients."""
 
+import operator
 from collections.abc import AsyncIterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import httpx
+import msgspec
 import pytest
 from typing_extensions import TypedDict
 
@@ -20,6 +23,30 @@ class Context(TypedDict, total=False):
     temperature: float
 
 
+@dataclass
+class Limits:
+    most: int
+
+
+@dataclass
+class Settings:
+    """The context of the graph `named`."""
+
+    limits: Limits
+
+
+class Person(msgspec.Struct, rename="camel"):
+    """The state of the graph `named`."""
+
+    user_name: str
+    log: Annotated[list[str], operator.add] = msgspec.field(default_factory=lambda: ["begin"])
+
+
+async def name(person: Person, runtime: Runtime[Settings]) -> dict[str, Any]:
+    """Write what the node sees."""
+    return {"log": [f"{person.user_name} {person.log} {runtime.context.limits.most}"]}
+
+
 async def tell(state: Log, runtime: Runtime[Context]) -> dict[str, Any]:
     """Write the context."""
     return {"log": [repr(runtime.context)]}
@@ -29,7 +56,8 @@ async def tell(state: Log, runtime: Runtime[Context]) -> dict[str, Any]:
 async def client(tmp_path) -> AsyncIterator[httpx.AsyncClient]:
     saver = SqliteSaver(tmp_path / "runs.db")
     told = StateGraph(Log, context_schema=Context).add_node(tell).set_entry_point("tell")
-    builders = {"told": told, "log": chain(first, second), "ask": chain(first, ask)}
+    named = StateGraph(Person, Settings).add_node(name).set_entry_point("name")
+    builders = {"told": told, "named": named, "log": chain(first, second), "ask": chain(first, ask)}
     graphs = {name: graph.compile(checkpointer=saver) for name, graph in builders.items()}
     async with ActorSystem(graphs, saver=saver, store=InMemoryStore()) as system:
         transport = httpx.ASGITransport(GraphRoutes(system))
@@ -41,6 +69,19 @@ async def post(client: httpx.AsyncClient, path: str, body: Any) -> Any:
     answer = await client.post(path, json=body)
     assert answer.status_code == 200, answer.text
     return answer.json()
+
+
+async def test_json_becomes_objects_of_the_declared_classes(client):
+    """
+    An input by aliases and a context with nested objects reach the node; the output has names.
+    """
+    body = {"input": {"userName": "Ada"}, "context": {"limits": {"most": 3}}}
+    output = await post(client, "/runs/wait", {"assistant_id": "named", **body})
+    schemas = (await client.get("/assistants/named/schemas")).json()
+
+    assert output == {"user_name": "Ada", "log": ["begin", "Ada ['begin'] 3"]}
+    assert "userName" in schemas["input_schema"]["properties"]
+    assert "user_name" in schemas["output_schema"]["properties"]
 
 
 class TestContext:
