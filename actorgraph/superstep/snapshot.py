@@ -3,6 +3,7 @@
 The live view (no checkpoint id given) counts finished tasks of the unfinished superstep as
 done: their writes are in the values, and `next` names the others. The view of a given checkpoint
 shows the values at the start of the superstep, all its tasks, and every question that was asked.
+The timeline of a superstep has the attempts of its tasks, their times and errors.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,13 +20,14 @@ from actorgraph.superstep.deltas import counters_of
 from actorgraph.superstep.pending_writes import Attempt, attempts, fold_error, open_questions
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.task_failures import handler_task, is_handled, with_handlers
-from actorgraph.superstep.tasks import as_shown, due_tasks, in_path_order, next_nodes
+from actorgraph.superstep.tasks import as_shown, due_tasks, in_path_order, next_nodes, path_key
 from actorgraph.values.checkpoint import Restored, StoredWrite
-from actorgraph.values.constants import START
+from actorgraph.values.constants import CALL, CONTROL_INDEX, ERROR, INTERRUPT, NULL_TASK, START
 from actorgraph.values.ids import CheckpointId, TaskId, as_text
 from actorgraph.values.policies import RunPolicy
-from actorgraph.values.run import Task
+from actorgraph.values.run import Task, TaskPath
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
+from actorgraph.values.timeline import TaskAttempt, TaskStatus, TimelineTask
 
 
 def empty_snapshot(config: dict[str, Any]) -> StateSnapshot:
@@ -186,3 +188,63 @@ def _apply_finished(state: RunState, tasks: list[Task], known: dict[str, Attempt
         apply(state, ran)
     except Exception:  # noqa: BLE001 - a user's reducer may raise anything
         return
+
+
+_TASK_ENDS: dict[int, TaskStatus] = {
+    CONTROL_INDEX[ERROR]: "failed",
+    CONTROL_INDEX[INTERRUPT]: "waiting",
+}
+
+
+def timeline_tasks(ledger: Iterable[StoredWrite]) -> tuple[TimelineTask, ...]:
+    """Read the tasks that have ended at least once from the pending writes of one checkpoint.
+
+    Every end of a task is a row: its result, an error, or questions. Errors and questions of each
+    run are kept beside the result of a later one, so the rows show all attempts.
+
+    Args:
+        ledger: all rows, those of earlier runs too, in any order.
+    Returns: the tasks in path order; calls are behind the tasks of nodes.
+    """
+    rows: dict[str, list[StoredWrite]] = {}
+    for row in ledger:
+        if row.task != NULL_TASK and (row.index >= 0 or row.index in _TASK_ENDS):
+            rows.setdefault(row.task, []).append(row)
+    found = [_timeline_task(task, ends) for task, ends in rows.items()]
+    return tuple(sorted(found, key=lambda task: (task.is_call, path_key(task.path), task.id)))
+
+
+def _timeline_task(identifier: str, rows: list[StoredWrite]) -> TimelineTask:
+    # A later attempt has a higher generation; a result is the last of all.
+    rows = sorted(rows, key=lambda row: (row.index >= 0, row.generation, -row.index))
+    attempts = [attempt for row in rows for attempt in _timeline_attempts(row)]
+    attempts.sort(key=lambda attempt: attempt.start or 0)
+    last = rows[-1]
+    errors = [row.writes[0][1] for row in rows if row.index == CONTROL_INDEX[ERROR]]
+    name, is_call = _timeline_name(last.path)
+    return TimelineTask(
+        id=identifier,
+        name=name,
+        path=last.path,
+        status=_TASK_ENDS.get(last.index, "done"),
+        attempts=tuple(attempts),
+        error=str(errors[-1]) if errors else None,
+        is_call=is_call,
+    )
+
+
+def _timeline_name(path: TaskPath) -> tuple[str, bool]:
+    """Read the name of a task, and whether it is a call; a stored path of a call is one text."""
+    text = path_key(path)
+    if not text.endswith(f", {CALL}"):
+        return (str(path[-1]) if path else ""), False
+    return text.removesuffix(f", {CALL}").rpartition(", ")[2], True
+
+
+def _timeline_attempts(row: StoredWrite) -> Iterable[TaskAttempt]:
+    times, status = row.times, _TASK_ENDS.get(row.index, "done")
+    for failed in times.failed if times is not None else ():
+        yield TaskAttempt(failed.start, failed.end, "failed", failed.error)
+    error = str(row.writes[0][1]) if status == "failed" else None
+    start, end = (None, None) if times is None else (times.start, times.end)
+    yield TaskAttempt(start, end, status, error)

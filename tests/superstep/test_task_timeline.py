@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actorgraph.superstep.task_timeline import timeline_tasks
+from actorgraph.superstep.snapshot import timeline_tasks
 from actorgraph.values.checkpoint import StoredWrite
 from actorgraph.values.constants import ERROR, INTERRUPT, NO_WRITES, NULL_TASK, RESUME
 from actorgraph.values.run import FailedAttempt, TaskTimes

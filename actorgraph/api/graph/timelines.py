@@ -3,7 +3,7 @@
 from actorgraph.api.graph.setup import AddressedGraph
 from actorgraph.codec.records import decode_names
 from actorgraph.codec.restore import stored_write
-from actorgraph.superstep.task_timeline import timeline_tasks
+from actorgraph.superstep.snapshot import timeline_tasks
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, StoredCheckpoint
 from actorgraph.values.ids import as_text
 from actorgraph.values.timeline import TimelineStep
