@@ -7,6 +7,7 @@ import enum
 import uuid
 from collections import deque
 from pathlib import Path
+from typing import Any, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
@@ -14,8 +15,9 @@ from langgraph.checkpoint.base import get_checkpoint_metadata as their_metadata
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer as Theirs
 from langgraph.types import Interrupt as TheirInterrupt
 from langgraph.types import Send as TheirSend
+from pydantic import BaseModel
 
-from actorgraph import InMemorySaver, Interrupt, Send
+from actorgraph import START, BaseCheckpointSaver, InMemorySaver, Interrupt, Send, StateGraph
 from actorgraph.codec import Codec
 from actorgraph.codec.serializers import SerializerCodec, codec_of
 from actorgraph.compat.parts.json_plus import JsonPlusSerializer, maybe_add_typed_methods
@@ -32,6 +34,10 @@ class Order:
 
 class Colour(enum.Enum):
     RED = 1
+
+
+class Shade(enum.Enum):
+    DARK = 1
 
 
 VALUES = [
@@ -87,6 +93,19 @@ class TestJsonPlusSerializer:
         stored = Theirs().dumps_typed([TheirSend("n", 1), TheirInterrupt("ask", id="i")])
 
         assert JsonPlusSerializer().loads_typed(stored) == [Send("n", 1), Interrupt("ask", "i")]
+
+    def test_a_type_that_a_graph_declares_is_read_by_each(self):
+        """
+        A serializer that a package keeps for itself reads the types of the program's graphs, too.
+        """
+
+        class State(TypedDict):
+            colour: Shade
+
+        graph = StateGraph(State).add_node("n", lambda s: s).add_edge(START, "n").compile()
+
+        assert graph is not None
+        assert JsonPlusSerializer().loads_typed(Theirs().dumps_typed(Shade.DARK)) is Shade.DARK
 
     def test_a_type_that_is_not_declared_is_named(self):
         """
@@ -335,6 +354,20 @@ class TestNames:
 
 
 class TestSavers:
+    def test_ours_are_of_the_base_class(self):
+        """
+        `isinstance` and a pydantic field of LangGraph's base class take a saver of actorgraph.
+        """
+
+        class Settings(BaseModel, arbitrary_types_allowed=True):
+            checkpointer: BaseCheckpointSaver[Any]
+
+        saver = InMemorySaver()
+
+        assert isinstance(saver, BaseCheckpointSaver)
+        assert Settings(checkpointer=saver).checkpointer is saver
+        assert not isinstance(object(), BaseCheckpointSaver)
+
     def test_ours_let_more_classes_in(self):
         """
         `with_allowlist` of a saver of actorgraph adds classes to its codec.

@@ -5,6 +5,7 @@ see `savers/foreign`.
 """
 
 import datetime as dt
+from abc import ABCMeta
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
@@ -31,11 +32,12 @@ from actorgraph.values.from_langgraph import layer_module
 V = TypeVar("V", int, float, str)
 
 
-class BaseCheckpointSaver(Generic[V]):
+class BaseCheckpointSaver(Generic[V], metaclass=ABCMeta):
     """The base class of custom savers: implement `put`, `put_writes`, `list` and `get_tuple`.
 
     `get` may be implemented instead of `get_tuple`. Pass an instance as `checkpointer`. A graph
     calls blocking methods in a worker thread; implement the async ones to avoid that.
+    `isinstance` is true of actorgraph's own savers, too.
 
     Args:
         serde: serializes values, for methods that need bytes; default that of the class, a `Codec`.

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from actorgraph.api.blocking import may_block
+from actorgraph.api.savers.base_saver import BaseCheckpointSaver
 from actorgraph.api.savers.checkpoint_methods import CheckpointMethods
 from actorgraph.api.savers.maintenance import MaintenanceMethods
 from actorgraph.api.savers.thread_methods import ThreadMethods
@@ -169,6 +170,10 @@ class HostedSaver(CheckpointMethods, ThreadMethods, MaintenanceMethods):
     def statistics(self) -> PersistenceStatistics:
         """Return the statistics of the saver's persistence actor."""
         return self._host().writer.statistics()
+
+
+# A program may ask for the class whose methods these savers have.
+BaseCheckpointSaver.register(HostedSaver)
 
 
 class InMemorySaver(HostedSaver, MemoryBackend):

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Protocol, Self
 
 from actorgraph.codec import Codec
+from actorgraph.codec.known_types import declared
 from actorgraph.codec.serializers import (
     Named,
     SerializerProtocol,
@@ -94,7 +95,7 @@ class JsonPlusSerializer:
             return self.codec.loads_typed((form, bytes(payload)))
         if form not in (*_THEIRS, "null", "empty", "bytes", "bytearray"):
             return self.codec.loads_typed((form, b""))
-        decoder = Decoder(self.codec.types, _langchain_messages())
+        decoder = _Decoder(self.codec.types, _langchain_messages())
         value = decoder.read(form, payload, "value")
         if decoder.unknown:
             raise SerializationError(
@@ -120,7 +121,7 @@ class JsonPlusSerializer:
         """
         if value.get("lc") not in (1, 2) or value.get("type") != "constructor":
             return value
-        decoder = Decoder(self.codec.types, _langchain_messages())
+        decoder = _Decoder(self.codec.types, _langchain_messages())
         made = decoder.revive(value, "value")
         if decoder.unknown:
             raise SerializationError(
@@ -165,6 +166,20 @@ class SerializerCompat:
 def maybe_add_typed_methods(serde: Any) -> SerializerProtocol:
     """Return a serializer that has `dumps_typed` and `loads_typed`: itself, or one around it."""
     return serde if isinstance(serde, SerializerProtocol) else SerializerCompat(serde)
+
+
+class _Decoder(Decoder):
+    """Also knows the types that any graph of this process declares, as a codec does.
+
+    A package may keep a serializer that no saver has, and that learns nothing.
+    """
+
+    def build(self, full: str, given: Any, path: str, *, model: bool = False) -> Any:
+        """See `Decoder.build`."""
+        kind = declared(":".join(full.rsplit(".", 1)))
+        if kind is not None:
+            self._types.setdefault(full, kind)
+        return super().build(full, given, path, model=model)
 
 
 def _langchain_messages() -> Any:

@@ -128,7 +128,9 @@ class Programs:
             for library in (NATIVE, LAYER)
         ]
         print(f"store {store}: {sum(map(len, layer.values()))} outputs", flush=True)
-        return [*compared(f"store {store}", native, layer, LAYER)]
+        wrong = [way for way in layer if way == "ended" or way.endswith(": failed")]
+        found = [Difference(store, f"store {store}, {way}", None, layer[way]) for way in wrong]
+        return [*found, *compared(f"store {store}", native, layer, LAYER)]
 
     def graphs(self, library: str, saver: str) -> Lines:
         """Run the graphs over a library."""
