@@ -11,6 +11,14 @@ from actorgraph.channels.base import EMPTY, UNCHANGED, Channel, T
 from actorgraph.errors import InvalidUpdateError
 
 
+def _is_pair(stored: Any) -> bool:
+    """Whether the cell of a barrier is one of a deferred node: its names, and whether it is open.
+
+    Names are text, so the two forms can't be mistaken for one another.
+    """
+    return isinstance(stored, list | tuple) and len(stored) == 2 and isinstance(stored[1], bool)
+
+
 class NamedBarrierValue(Channel[str]):
     """Available once all names were written, over any number of supersteps.
 
@@ -53,7 +61,8 @@ class NamedBarrierValue(Channel[str]):
 
     def load(self, stored: Any) -> Any:
         """Restore the frozenset; a serializer may have made a list of it."""
-        return frozenset(stored)
+        # A pair was stored while the node was deferred.
+        return frozenset(stored[0] if _is_pair(stored) else stored)
 
     def same_rule(self, other: Channel[Any]) -> bool:
         """Whether the other channel waits for the same names."""
@@ -84,6 +93,8 @@ class LastValueAfterFinish(Channel[T]):
 
     def load(self, stored: Any) -> Any:
         """Restore the pair; a serializer may have made a list of it."""
+        if not isinstance(stored, list | tuple) or len(stored) != 2:
+            return (stored, True)  # stored before the node was deferred, when it was due
         return tuple(stored)
 
     def consume(self, value: Any) -> Any:
@@ -120,5 +131,7 @@ class NamedBarrierValueAfterFinish(NamedBarrierValue):
 
     def load(self, stored: Any) -> Any:
         """Restore the pair; a serializer may have made a list of it."""
+        if not _is_pair(stored):  # stored before the node was deferred; it is due once complete
+            return (frozenset(stored), self.names == frozenset(stored))
         seen, is_open = stored
         return (frozenset(seen), is_open)

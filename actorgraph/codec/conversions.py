@@ -7,13 +7,15 @@ without a name is known by its key alone; the digest then shows whether the func
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from actorgraph.errors import SchemaMismatchError
 from actorgraph.plan.plan import Plan
 from actorgraph.plan.renames import Conversion
-from actorgraph.values.checkpoint import Converted
-from actorgraph.values.commands import Overwrite, overwritten
+from actorgraph.values.checkpoint import NOTHING_CONVERTED, Converted
+from actorgraph.values.commands import Command, Overwrite, Send, overwritten
+from actorgraph.values.constants import CONVERTED
 
 
 class Conversions:
@@ -53,6 +55,22 @@ class Conversions:
         made = self.value(channel, inner if whole else value, converted)
         return Overwrite(made) if whole and made is not inner else value if whole else made
 
+    def given(self, given: Any, converted: Converted) -> Any:
+        """Bring a run's stored input up to date: a dict of state keys, or a Command."""
+        if not isinstance(given, Command):
+            return self.fields(given, converted)
+        update = self.fields(given.update, converted)
+        goto = [self._led(one, converted) for one in _listed(given.goto)]
+        if update is given.update and goto == _listed(given.goto):
+            return given
+        return replace(given, update=update, goto=[one for one in goto if one is not None])
+
+    def _led(self, to: Any, converted: Converted) -> Any:
+        if isinstance(to, Send):
+            node, arg = self._plan.renames.node(to.node), self.fields(to.arg, converted)
+            return None if node is None else Send(node, arg, timeout=to.timeout)
+        return self._plan.renames.node(to) if isinstance(to, str) else to
+
     def fields(self, given: Any, converted: Converted) -> Any:
         """Rename and convert the state keys of an input or of a Send's argument, if it is one."""
         if type(given) is not dict:
@@ -64,6 +82,36 @@ class Conversions:
                 made[now] = self.value(now, value, converted) if now in self._of else value
         same = list(made) == list(given) and all(made[key] is given[key] for key in made)
         return given if same else made
+
+
+def _listed(goto: Any) -> list[Any]:
+    return list(goto) if isinstance(goto, list | tuple) else [goto]
+
+
+def migrated_input(plan: Plan, given: Any, converted: Converted = NOTHING_CONVERTED) -> Any:
+    """Bring the stored input of a run that has not begun up to date.
+
+    Args:
+        converted: the conversions that it was stored with.
+    """
+    if not plan.migrations:
+        return given
+    conversions = Conversions(plan)
+    return conversions.given(given, conversions.now(converted))
+
+
+def with_note(plan: Plan, given: Any) -> Any:
+    """Return an input to store beside no checkpoint, with the conversions that it needs no more."""
+    if not plan.renames.conversions:
+        return given
+    return {CONVERTED: noted(plan, {}), "input": given}
+
+
+def without_note(given: Any) -> tuple[Any, Converted]:
+    """Return a stored input, and its note."""
+    if type(given) is dict and CONVERTED in given:
+        return given["input"], given[CONVERTED]
+    return given, NOTHING_CONVERTED
 
 
 def _called(one: Conversion, value: Any) -> Any:

@@ -16,7 +16,7 @@ import msgspec
 
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
-from actorgraph.codec.conversions import noted
+from actorgraph.codec.conversions import noted, with_note
 from actorgraph.codec.encryption import NOWHERE, Place, input_of, items_at, value_at, writes_at
 from actorgraph.codec.packed_times import pack_times
 from actorgraph.codec.records import (
@@ -254,7 +254,9 @@ class HandOff:
     def _encode_claim(self, claim: ClaimIntent) -> Claim:
         given: bytes | None = None
         if claim.has_input:
-            given = self._codec.encode(claim.input, "input", input_of(self._thread_id, self._run))
+            given = self._codec.encode(
+                with_note(self._plan, claim.input), "input", input_of(self._thread_id, self._run)
+            )
         return Claim(claim.head, claim.mode, given, ",".join(claim.resumes), self._holder)
 
     def _ledger_row(self, entry: LedgerEntry) -> LedgerRow:
@@ -271,7 +273,7 @@ class HandOff:
             known = self._shared_input.rows
             named = self._shared_input.writes(entry.base, entry.writes) if known else None
             writes = named or list(map(list, entry.writes))
-            if entry.base == self._unlike:
+            if entry.base == self._unlike and entry.index >= 0:
                 writes = [*writes, [CONVERTED, self._converted]]
             if entry.times is not None:
                 writes = [*writes, [TIMES, pack_times(entry.times)]]

@@ -13,6 +13,7 @@ import msgspec
 
 from actorgraph.channels import EMPTY, Channel
 from actorgraph.codec.codec import Codec
+from actorgraph.codec.conversions import migrated_input, without_note
 from actorgraph.codec.decode_errors import checkpoint_label, raise_located
 from actorgraph.codec.encryption import NOWHERE, input_of, items_at, value_at, writes_of
 from actorgraph.codec.list_cache import are_contiguous
@@ -93,7 +94,7 @@ def _read(
         ledger=_decoded(codec, stored),
         version_floor=max(loaded.version_floor, record.floor),
         head=loaded.head or row.id,
-        claim=open_claim(codec, loaded, stored.thread_id),
+        claim=open_claim(codec, loaded, stored.thread_id, plan),
         deltas=record.deltas,
         converted=record.converted,
     )
@@ -113,8 +114,14 @@ def _check_parts(record: Record, stored: StoredCheckpoint) -> None:
         )
 
 
-def open_claim(codec: Codec, loaded: Loaded, thread_id: str) -> OpenClaim | None:
-    """Return the claim of a run whose process died on the thread's head, if there is one."""
+def open_claim(
+    codec: Codec, loaded: Loaded, thread_id: str, plan: Plan | None = None
+) -> OpenClaim | None:
+    """Return the claim of a run whose process died on the thread's head, if there is one.
+
+    Args:
+        plan: of the graph that goes on with its input; None leaves that as it is stored.
+    """
     run = loaded.open_run
     if run is None or run.head != loaded.head:
         return None
@@ -122,6 +129,8 @@ def open_claim(codec: Codec, loaded: Loaded, thread_id: str) -> OpenClaim | None
     if run.input is not None:
         try:
             given = codec.decode(run.input, input_of(thread_id, run.run))
+            given, converted = without_note(given)
+            given = given if plan is None else migrated_input(plan, given, converted)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - as above

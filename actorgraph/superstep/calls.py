@@ -15,15 +15,18 @@ done again.
 
 from collections import deque
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
 import msgspec
 
+from actorgraph.errors import SchemaMismatchError
 from actorgraph.superstep import chunks
 from actorgraph.superstep.answers import consumed
 from actorgraph.superstep.pending_writes import Attempt, own_ids
 from actorgraph.superstep.run_state import OpenCalls, RunState
 from actorgraph.superstep.saves import result_entry, rows_to_send, save
+from actorgraph.superstep.tasks import path_key
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import CALL, PUSH, RETURN
 from actorgraph.values.ids import TaskId, task_id
@@ -34,6 +37,7 @@ from actorgraph.values.run import (
     LedgerEntry,
     StartTask,
     StepKept,
+    StoredPlace,
     Task,
     TaskCalled,
     TaskCancelled,
@@ -50,6 +54,84 @@ Ending = TaskSucceeded | TaskInterrupted | TaskFailed | TaskEscaped | TaskDraine
 
 Settled = tuple[list[Effect], Ending | None]
 """Effects, and the end of a node's task that `advance` must handle, if there is one."""
+
+
+def call_place(
+    state: RunState, base: bytes, caller: Task, place: tuple[str, int], name: str
+) -> tuple[TaskId, StoredPlace | None]:
+    """Return the id of a call, and its place as it was stored, if that has other names.
+
+    The number of the call is part of the id: in the next attempt of the caller the n-th call has
+    the same id, and so finds the stored result of this one.
+
+    Args:
+        base: the checkpoint of the superstep.
+        place: the key of the caller's attempt, and the number of the call.
+        name: of the function.
+    """
+    above = caller.path if caller.stored is None else caller.stored.path
+    names = [name]
+    if state.stored_ids:
+        names += [old for old, new in state.plan.renames.tasks.items() if new == name]
+    made: list[StoredPlace] = []
+    for one in names:
+        path = (PUSH, *above, place[1], one, CALL)
+        where = (state.namespace, caller.id, place[0], path_key(path))
+        made.append(StoredPlace(task_id(base, *where), one, path))
+    found = next((p for p in made if _is_stored(state, caller, p)), made[0])
+    renamed = found.name != name or caller.stored is not None
+    return TaskId(found.id), found if renamed else None
+
+
+def _is_stored(state: RunState, caller: Task, place: StoredPlace) -> bool:
+    """Whether a call, or its first question, is in the pending writes."""
+    if not state.stored_ids or place.id in state.stored_ids:
+        return bool(state.stored_ids)
+    call = Task(TaskId(place.id), place.name, place.path, (), None, within=caller.namespace)
+    return not state.stored_ids.isdisjoint(own_ids(call, 1))
+
+
+def check_call(
+    state: RunState,
+    caller: Task,
+    call: tuple[int, str],
+    identifier: str,
+    defined: AbstractSet[str],
+) -> None:
+    """Refuse to run a call again whose result is stored under a name that is gone.
+
+    Args:
+        call: its number, and the name of the function.
+        defined: the names of this process's `@task`s.
+    Raises:
+        SchemaMismatchError: the stored name is none of them.
+    """
+    if not state.stored_calls or identifier in state.returned:
+        return
+    number, name = call
+    above = caller.path if caller.stored is None else caller.stored.path
+    stored = state.stored_calls.get(path_key((PUSH, *above, number)), name)
+    if stored == name or stored in defined:
+        return
+    raise SchemaMismatchError(
+        f"call {number} of {caller.name!r} is to {name!r}, but thread {state.thread_id!r} has the "
+        f"result of that call under the name {stored!r}, which no @task has",
+        do=f"@entrypoint(migrations=[Migration(tasks={{{stored!r}: {name!r}}})]), or the same in "
+        "compile(), if it was renamed; or go on with the program that stored it",
+    )
+
+
+def _stored_calls(known: Mapping[str, Attempt]) -> dict[str, str]:
+    """Map the path of each caller, with the number of its call, to the function's name."""
+    found: dict[str, str] = {}
+    for attempt in known.values():
+        path = attempt.path
+        if not path or (path[-1] != CALL and not str(path[-1]).endswith(f", {CALL}")):
+            continue
+        parts = path_key(path).split(", ")
+        if parts[-3].isdigit() and attempt.writes:
+            found[", ".join(parts[:-2])] = parts[-2]
+    return found
 
 
 def is_call(path: TaskPath) -> bool:
@@ -77,6 +159,7 @@ def take_back(state: RunState, known: Mapping[str, Attempt]) -> None:
         for channel, value in attempt.writes or ()
         if channel == RETURN
     }
+    state.stored_calls = _stored_calls(others) if others else {}
     answers = {i: attempt.answers for i, attempt in others.items() if attempt.answers}
     waiting = _unanswered(state, known) if state.answering else {}
     state.calls = OpenCalls(answers=answers, waiting=waiting) if answers or waiting else None

@@ -78,6 +78,8 @@ class RunState:
             differ; of the tasks that the run starts with.
         left: the finished tasks of removed nodes, whose writes are folded with the others.
         stored_ids: of tasks and questions that were stored, in a run under renamed `@task`s.
+        stored_calls: path of a caller and number of its call -> the function, of calls with a
+            stored result.
         dropped: a sentence for each unknown key of its input.
         sent: number of the newest save sent.
         durable: number of the newest save acknowledged.
@@ -145,6 +147,7 @@ class RunState:
         "steps",
         "steps_left",
         "stopping",
+        "stored_calls",
         "stored_ids",
         "tasks",
         "thread_id",
@@ -161,6 +164,8 @@ class RunState:
     left: tuple[LeftTask, ...]
     stored_ids: AbstractSet[str]
     preview: Any
+    returned: dict[str, Any]
+    stored_calls: Mapping[str, str]
 
     def __init__(self, plan: Plan, policy: RunPolicy, mint: Mint, *, has_saver: bool) -> None:
         self.plan = plan
@@ -187,11 +192,11 @@ class RunState:
         self.results: dict[str, TaskResult] = {}
         self.interrupted: dict[str, Any] = {}
         self.calls: OpenCalls | None = None
-        self.returned: dict[str, Any] = {}
         self.generation = 1
         self.left_waiting: tuple[str, ...] = ()
         self.bare_answer: list[Any] = []
         self.places, self.left, self.stored_ids, self.preview = NO_PLACES, (), NO_CHANNELS, None
+        self.returned, self.stored_calls = {}, {}
         self.pause: Literal["interrupt_before", "interrupt_after"] = "interrupt_after"
         self.stopping: Callable[[], str | None] | None = None
         self.refused: BaseException | None = None

@@ -83,6 +83,24 @@ class TestEdges:
         waits = [plan.channels[t] for t in plan.nodes["end"].triggers[1:]]
         assert [w.names for w in waits] == [{"a+b", "c"}, {"a", "b+c"}]
 
+    def test_the_order_of_declarations_is_in_no_stored_name(self):
+        """
+        The id of a graph and the names of its joins and triggers don't depend on it.
+        """
+        plans: list[Plan] = []
+        for names in ("abc", "cba"):
+            builder = GraphBuilder(State)
+            for name in names:
+                builder.add_node(name, node).add_edge(START, name)
+            builder.add_node("end", node)
+            for joins in (names[:2], names[1:]):
+                builder.add_edge(list(joins), "end")
+            plans.append(make_plan(builder, name="g"))
+
+        first, second = plans
+        assert first.graph_id == second.graph_id
+        assert first.nodes["end"].triggers == second.nodes["end"].triggers
+
     def test_repeated_edges_count_once(self):
         """
         An edge or a join that is declared twice is one edge or one join.

@@ -273,6 +273,7 @@ FIRST: dict[str, Any] = {
     "left": (),
     "places": {},
     "stored_ids": set(),
+    "stored_calls": {},
 }
 
 

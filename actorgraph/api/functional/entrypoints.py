@@ -3,7 +3,7 @@
 import hashlib
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import (
     TYPE_CHECKING,
@@ -25,10 +25,12 @@ from actorgraph.plan import node_policies
 from actorgraph.plan.annotation_forms import Unknown, form_of
 from actorgraph.plan.annotations import function_annotations
 from actorgraph.plan.callables import injected, needs_store, parameters_of
+from actorgraph.plan.compatibility import check_migrations
 from actorgraph.plan.old_names import old_names
 from actorgraph.plan.plan import NodePlan, Plan, Sources
 from actorgraph.plan.schema import types_in
 from actorgraph.ports import Cache, Checkpointer, Store
+from actorgraph.values.checkpoint import Migration
 from actorgraph.values.constants import END, PREVIOUS, START
 from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from actorgraph.values.schema_types import ContextT, OwnInputT
@@ -67,6 +69,7 @@ class entrypoint(Generic[ContextT]):  # noqa: N801 - a decorator
         cache_policy: as in `StateGraph.add_node`.
         retry_policy: as in `StateGraph.add_node`.
         timeout: as in `StateGraph.add_node`.
+        migrations: as in `StateGraph.compile`.
     Raises:
         GraphBuildError: the function takes no input, or is a generator; or an argument is
             invalid.
@@ -92,6 +95,7 @@ class entrypoint(Generic[ContextT]):  # noqa: N801 - a decorator
         timeout: float | timedelta | TimeoutPolicy | None = None,
         *,
         stores: Mapping[str, Store] | None = None,
+        migrations: Sequence[Migration] = (),
     ) -> None:
         if inspect.isroutine(checkpointer):
             raise GraphBuildError(
@@ -106,6 +110,7 @@ class entrypoint(Generic[ContextT]):  # noqa: N801 - a decorator
         self._stores = stores_of(stores)
         self._cache = cache
         self._context_schema = context_schema
+        self._migrations = tuple(migrations)
         self._policies: dict[str, Any] = {
             "cache": cache_policy,
             "retry": retry_policy,
@@ -134,6 +139,9 @@ class entrypoint(Generic[ContextT]):  # noqa: N801 - a decorator
         _check(name, function)
         node = self._node(name, function)
         plan = _plan(name, function, node, self._context_schema)
+        if self._migrations:
+            plan = replace(plan, migrations=self._migrations)
+            check_migrations(plan)
         supplied: Any = {"store": self._store, "stores": self._stores, "cache": self._cache}
         graph: CompiledStateGraph = CompiledStateGraph(plan, self._checkpointer, **supplied)
         return graph

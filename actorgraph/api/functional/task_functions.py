@@ -18,7 +18,7 @@ from actorgraph.plan.schema import types_in
 from actorgraph.ports import Cache
 from actorgraph.runtime.task.futures import TaskFuture
 from actorgraph.runtime.task.result_cache import cache_namespace
-from actorgraph.runtime.task.scope import CURRENT
+from actorgraph.runtime.task.scope import CURRENT, DEFINED_TASKS
 from actorgraph.values.constants import PUSH, RETURN
 from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
@@ -50,6 +50,7 @@ class TaskFunction(Generic[P, T]):
         functools.update_wrapper(self, function)
         self.func = function
         self.name: str = name or calls.name_of(function) or "task"
+        DEFINED_TASKS.add(self.name)
         owner = f"task {self.name!r}"
         is_async = calls.is_async(function)
         filled = fillable(function)

@@ -55,7 +55,10 @@ def graph_at(graph: Subgraph, nodes: Sequence[str]) -> Subgraph | None:
     """Return the subgraph on a path of nodes, outermost first; None if a node runs none."""
     found: Subgraph | None = graph
     for name in nodes:
-        found = found.subgraphs.get(name) if found is not None else None
+        if found is None:
+            return None
+        now = found.plan.renames.node(name)
+        found = found.subgraphs.get(name) or found.subgraphs.get(now or name)
     return found
 
 

@@ -18,6 +18,7 @@ from actorgraph.api.options import CallOptions, call_options
 from actorgraph.api.streams import formats as results
 from actorgraph.codec import Codec
 from actorgraph.codec import encryption as places
+from actorgraph.codec.conversions import migrated_input, noted
 from actorgraph.codec.decode_errors import raise_located
 from actorgraph.codec.records import encode_json
 from actorgraph.errors import InvalidConfigError, RunCancelledError, SerializationError
@@ -304,6 +305,8 @@ def payload_of(graph: CompiledStateGraph, call: StartCall, run: bytes) -> bytes:
         "subgraphs": call.subgraphs,
         "resumable": call.resumable,
     }
+    if graph.plan.renames.conversions:
+        stored["converted"] = noted(graph.plan, {})
     if call.if_busy in ("interrupt", "rollback"):  # a process that takes the run over needs it
         stored["if_busy"] = call.if_busy
     options = {k: v for k, v in call.options.items() if k in STORED_OPTIONS and v is not None}
@@ -355,10 +358,11 @@ def stored_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tup
 
 def _decode_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:
     stored = graph.codec.decode(row.payload, places.call_of(row.run))
+    given = migrated_input(graph.plan, stored["input"], stored.get("converted", {}))
     call = StartCall(
         name=row.graph,
         thread_id=row.thread_id,
-        given=None if claimed else stored["input"],
+        given=None if claimed else given,
         config=stored["config"],
         options=stored["options"],
         modes=tuple(stored["modes"]),

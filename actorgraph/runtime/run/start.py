@@ -16,6 +16,7 @@ from actorgraph.plan.plan import Plan
 from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.log import imported_module
+from actorgraph.runtime.run.below import at_stored_namespace, check_below
 from actorgraph.runtime.run.callbacks import lifecycle_of
 from actorgraph.runtime.run.launch import Address, Launch, RunCallbacks, RunSpans
 from actorgraph.runtime.run.node_warnings import warn_of_node
@@ -104,9 +105,11 @@ async def load(
                 do="take an id from get_state_history()",
             )
         # A nested run finds the claim of its own root run: that run has not died.
-        unsaved = None if nested or holder is None else _unsaved(codec, loaded, address)
+        unsaved = None if nested or holder is None else _unsaved(codec, plan, loaded, address)
         return LoadedThread(loaded.epoch, unsaved, None, holder=holder)
     check_fits(plan, found[0], address.thread_id)
+    if not nested and plan.subgraphs and (plan.migrations or found[0].graph != plan.graph_id):
+        await check_below(host, plan, found[0], address.thread_id)
     strange = other_graph(plan, found[0], address.thread_id)
     if strange is not None:
         warnings.warn(strange, OtherGraphWarning, stacklevel=2)
@@ -114,12 +117,12 @@ async def load(
     return LoadedThread(loaded.epoch, *found, holder=holder, parents=writes)
 
 
-def _unsaved(codec: Codec, loaded: Any, address: Address) -> Restored | None:
+def _unsaved(codec: Codec, plan: Plan, loaded: Any, address: Address) -> Restored | None:
     """The input of a thread whose first run claimed it, with durability "exit", and died.
 
     Returns: a state made from the claim, for want of a checkpoint; None without a claim.
     """
-    claim = open_claim(codec, loaded, address.thread_id)
+    claim = open_claim(codec, loaded, address.thread_id, plan)
     if claim is None:
         return None
     return Restored(
@@ -156,12 +159,13 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
         reported = await begin_callbacks(launch)
         if reported is not None:
             return await _prepare_reported(reported)
+    if launch.place is not None and launch.place.earlier:
+        launch = await at_stored_namespace(launch)
     host, address, place, plan = launch.host, launch.address, launch.place, launch.template.plan
     policy = launch.policy if place is None and launch.broadcast is None else _policy(launch)
     mint = IDS.checkpoint if place is None else _mint(place)
     state = RunState(plan, policy, mint, has_saver=host is not None)
-    state.thread_id = address.thread_id
-    state.namespace = address.namespace
+    state.thread_id, state.namespace = address.thread_id, address.namespace
     state.nested = None if place is None else place.nested
     state.stopping = launch.stopping.reason
     time_travel: TimeTravel | None = None

@@ -1,6 +1,7 @@
 """The place of a subgraph that is run in a node: its thread, saver, namespace and answers."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice, product
 from typing import Any, Never
 
 import msgspec
@@ -14,7 +15,7 @@ from actorgraph.superstep.limits import check_depth
 from actorgraph.superstep.nesting import Nested, nested_namespace
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.configs import nested_config
-from actorgraph.values.constants import LANGGRAPH_KEYS
+from actorgraph.values.constants import LANGGRAPH_KEYS, NAMESPACE_SEPARATOR
 
 Config = Mapping[str, Any]
 _PLACE = (
@@ -32,6 +33,7 @@ class NestedPlace(msgspec.Struct, frozen=True):
         host: of its saver; None if it is not stored.
         namespace: in the parent's thread.
         nested: what the core needs to know of the parent.
+        earlier: the namespaces that a stateful one may have had, under old names of its nodes.
         fresh: whether its namespace can't hold a checkpoint yet, so that it need not be read.
     """
 
@@ -40,6 +42,7 @@ class NestedPlace(msgspec.Struct, frozen=True):
     namespace: str
     nested: Nested
     fresh: bool
+    earlier: tuple[str, ...] = ()
 
 
 def belongs(scope: TaskScope | None, config: Config | None) -> bool:
@@ -71,14 +74,36 @@ def nested_place(scope: TaskScope, saver: Saver | bool | None) -> NestedPlace:
     elif saver is not None and saver is not True and not (host and host.saver is saver):
         host, claims = host_of(saver), True
     stateful = saver is True
-    namespace = nested_namespace(scope.task.namespace, scope.next_graph(), stateful=stateful)
+    count = scope.next_graph()
+    namespace = nested_namespace(scope.task.namespace, count, stateful=stateful)
+    earlier = _earlier(scope, namespace, count) if stateful else ()
     nested = Nested(
         lineage.parents(), scope.routed, stateful, claims, scope.task.id, lineage.state.answering
     )
     # The namespace contains the task's id, which depends on the checkpoint that the task builds
     # on. If this run has made that one itself, only an earlier attempt can have stored anything.
     fresh = _is_first(scope) and lineage.base() != lineage.loaded
-    return NestedPlace(scope, host, namespace, nested, fresh and not (stateful or claims))
+    return NestedPlace(scope, host, namespace, nested, fresh and not (stateful or claims), earlier)
+
+
+def _earlier(scope: TaskScope, namespace: str, count: int) -> tuple[str, ...]:
+    """The namespaces of a stateful subgraph under old names of the nodes on the way to it."""
+    levels: list[tuple[str, ...]] = []
+    above: TaskScope | None = scope
+    while above is not None:
+        name = above.task.name
+        levels.append((name, *above.lineage.state.plan.renames.before.get(name, ())))
+        above = above.lineage.above
+    if all(len(names) == 1 for names in levels):
+        return ()
+    ways = islice(product(*reversed(levels)), EARLIER_MAX)
+    bases = (NAMESPACE_SEPARATOR.join(names) for names in ways)
+    found = [f"{base}{NAMESPACE_SEPARATOR}{count}" if count else base for base in bases]
+    return tuple(one for one in found if one != namespace)
+
+
+EARLIER_MAX = 32
+"""Old namespaces of a stateful subgraph that are looked for."""
 
 
 def _is_first(scope: TaskScope) -> bool:

@@ -42,12 +42,11 @@ from actorgraph.runtime.task.live import MessageTap, Writer
 from actorgraph.runtime.task.observer import CallObserver
 from actorgraph.runtime.task.result_cache import ResultCache
 from actorgraph.runtime.task.runtime import NO_RESOURCES, RunResources, Runtime, Stopping
-from actorgraph.superstep.calls import shown_path
+from actorgraph.superstep.calls import call_place, check_call, shown_path
 from actorgraph.superstep.run_state import RunState
-from actorgraph.superstep.tasks import path_key
 from actorgraph.values.commands import Interrupt, RunControl
 from actorgraph.values.constants import CALL, PUSH
-from actorgraph.values.ids import TaskId, as_text, interrupt_id, is_interrupt_id, task_id
+from actorgraph.values.ids import TaskId, as_text, interrupt_id, is_interrupt_id
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import AnswerCall, CallDropped, Event, StepKept, Task, TaskCalled, Write
 
@@ -392,6 +391,7 @@ def task_metadata(task: Task, step: int) -> dict[str, Any]:
 
 
 CURRENT: ContextVar[TaskScope] = ContextVar("actorgraph_task")
+DEFINED_TASKS: set[str] = set()  # the names of this process's `@task`s
 
 
 def current(what: str) -> TaskScope:
@@ -489,20 +489,20 @@ class TaskCalls:
         Raises:
             OutsideRunError: the caller's attempt is over.
         """
-        # The number of the call is part of the id: in the next attempt of the caller the n-th
-        # call has the same id, and so finds the stored result of this one.
-        path = (PUSH, *caller.task.path, caller.next_call(), node.name, CALL)
-        place = (self._state.namespace, caller.task.id, caller.key, path_key(path))
-        identifier = task_id(caller.lineage.base(), *place)
+        number, base = caller.next_call(), caller.lineage.base()
+        place = caller.key, number
+        identifier, stored = call_place(self._state, base, caller.task, place, node.name)
+        check_call(self._state, caller.task, (number, node.name), identifier, DEFINED_TASKS)
         task = Task(
             id=identifier,
             name=node.name,
-            path=path,
+            path=(PUSH, *caller.task.path, number, node.name, CALL),
             triggers=(PUSH,),
             input=given,
             timeout=node.timeout,
             within=caller.task.namespace,
             routed=caller.routed,
+            stored=stored,
         )
         drop = partial(self._drop, identifier)
         future: TaskFuture[Any] = TaskFuture(node.name, caller, drop, self.limiter)

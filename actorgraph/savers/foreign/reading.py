@@ -50,6 +50,7 @@ def record_of(found: Any) -> Record:
         deltas={c: (n, points) for c, (n, points) in counters.items() if c not in values},
         folds=extra.get("folds", True),
         shape=checkpoint.get("v", CHECKPOINT_FORMAT),
+        converted=extra.get("converted", {}),
     )
 
 

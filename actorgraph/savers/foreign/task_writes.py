@@ -17,7 +17,7 @@ from actorgraph.savers.foreign.payloads import (
     value_of,
 )
 from actorgraph.values.commits import LedgerRow
-from actorgraph.values.constants import CONTROL_INDEX, INTERRUPT, NO_WRITES, TIMES
+from actorgraph.values.constants import CONTROL_INDEX, CONVERTED, INTERRUPT, NO_WRITES, TIMES
 from actorgraph.values.ids import as_bytes, as_text
 
 NOTE_CHANNEL = "__actorgraph__"
@@ -36,6 +36,8 @@ def put_writes_calls(
     held: list[tuple[str, Any]] = list(value_of(row.payload))
     if held and held[-1][0] == TIMES:  # LangGraph's readers would take it for a write
         mark["times"] = held.pop()[1]
+    if held and held[-1][0] == CONVERTED:
+        mark["converted"] = held.pop()[1]
     writes = [(channel, style.shown(value)) for channel, value in held]
     if row.index >= 0:
         return [(task, [*writes, (NO_WRITES, mark)], row.path)]
@@ -82,6 +84,8 @@ def _finished(base: bytes, task: str, writes: list[tuple[str, Any]]) -> list[Led
             begun.append((channel, value))
             continue
         mark = cast("dict[str, Any]", value)
+        if "converted" in mark:
+            begun.append((CONVERTED, mark["converted"]))
         key = (int(mark["index"]), int(mark["generation"]))
         found.setdefault(key, _row(base, task, (mark["path"], *key), begun, mark.get("times")))
         begun = []

@@ -127,6 +127,8 @@ def _metadata(row: CheckpointRow, record: Record) -> dict[str, Any]:
     extra: dict[str, Any] = {"graph": record.graph, "next": decode_names(row.next)}
     if record.highest:
         extra["highest"] = record.highest
+    if record.converted:
+        extra["converted"] = record.converted
     if record.deltas:
         extra["folds"] = record.folds
     metadata = {"parents": {}, **decode_metadata(row.metadata)}

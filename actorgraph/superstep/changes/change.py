@@ -11,6 +11,7 @@ from actorgraph.errors import SchemaMismatchError, did_you_mean
 from actorgraph.plan.plan import Plan
 from actorgraph.plan.renames import JOIN, join_parts
 from actorgraph.superstep.changes.stored_tasks import bare_state, stages_of
+from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.superstep.pending_writes import attempts, own_ids
 from actorgraph.superstep.task_failures import with_handlers
 from actorgraph.values.checkpoint import Restored, StoredWrite
@@ -83,10 +84,33 @@ def _findings(plan: Plan, restored: Restored) -> Iterator[Finding]:
     for channel in (*restored.values, *restored.deltas):
         if channel not in plan.channels:
             yield _unknown(plan, channel, "", where)
+    if restored.converted:
+        yield from _newer_values(plan, restored)
     same_graph = restored.graph == plan.graph_id and not plan.migrations
     # A run from another checkpoint than the head is a replay, which runs all of its tasks again.
     if not same_graph and restored.ledger and restored.id == (restored.head or restored.id):
         yield from _pending(plan, restored)
+
+
+def _newer_values(plan: Plan, restored: Restored) -> Iterator[Finding]:
+    """Values that a newer version of the graph has converted."""
+    for channel, had in restored.converted.items():
+        own = {one.name for one in plan.renames.conversions if one.channel == channel}
+        names = list(had)
+        known = [place for place, name in enumerate(names) if name in own]
+        newer = names[known[-1] + 1 :] if known else []
+        if newer:
+            which = ", ".join(repr(name) if name else "one without a name" for name in newer)
+            yield Finding(
+                FindingKind.VALUE,
+                channel,
+                f"has a value of {channel!r} that was converted by a later migration ({which})",
+                f"which graph {plan.graph_id!r} doesn't have",
+                f"Migration(name={newer[0]!r}, values={{{channel!r}: None}})",
+                "go on with the newer version of the program; if the migration was removed since, "
+                "list it with None in place of its function",
+                restored.namespace,
+            )
 
 
 def _unknown(plan: Plan, channel: str, of: str, namespace: str) -> Finding:
@@ -200,6 +224,22 @@ def _due(plan: Plan, restored: Restored) -> dict[str, Task]:
     except Exception:  # noqa: BLE001 - a Command's writes to a key that is gone or has changed
         return due
     return due
+
+
+def waiting_subgraphs(plan: Plan, restored: Restored) -> list[tuple[str, tuple[str, str]]]:
+    """List the unfinished tasks of a checkpoint whose nodes are subgraphs.
+
+    Returns: the node, and the namespaces of its state: of this task's own, and of a stateful one.
+    """
+    if not plan.subgraphs:
+        return []
+    known = attempts(restored.ledger)
+    return [
+        (task.name, (task.namespace, stable_namespace(task.namespace)))
+        for task in _due(plan, restored).values()
+        if task.name in plan.subgraphs and task.path[-1] != CALL
+        if task.id not in known or known[task.id].writes is None
+    ]
 
 
 def _by_task(ledger: Iterable[StoredWrite]) -> Mapping[str, list[StoredWrite]]:

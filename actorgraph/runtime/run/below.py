@@ -1,0 +1,86 @@
+"""The subgraphs of waiting tasks, before a run of a changed graph starts.
+
+A subgraph is loaded when its node runs. By then its siblings have run too, so that a subgraph
+whose stored state doesn't fit any more is looked for first: of each waiting task whose node is a
+compiled graph, and of those below.
+"""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from actorgraph.codec import Codec
+from actorgraph.codec.restore import restore
+from actorgraph.plan.plan import Plan
+from actorgraph.runtime.run.launch import Launch
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.superstep.changes.change import change_of, mismatch, waiting_subgraphs
+from actorgraph.values.checkpoint import Restored
+from actorgraph.values.commits import LoadCheckpoint, Loaded
+from actorgraph.values.graph_changes import GraphChange
+
+DEPTH_MAX = 100
+"""Levels of subgraphs that are looked at."""
+
+
+async def changes_below(
+    host: Host, plan: Plan, restored: Restored, thread_id: str, depth: int = 0
+) -> list[GraphChange]:
+    """Decide what becomes of the stored subgraphs of a checkpoint's waiting tasks.
+
+    Args:
+        plan: of the graph that runs them.
+        restored: the checkpoint, by today's names.
+    Returns: one change for each subgraph that has a checkpoint, with its own subgraphs' behind it.
+    Raises: the errors of reading.
+    """
+    found: list[GraphChange] = []
+    for name, namespaces in waiting_subgraphs(plan, restored):
+        graph: Any = getattr(plan.nodes[name].call, "__self__", None)
+        if depth >= DEPTH_MAX or not isinstance(getattr(graph, "plan", None), Plan):
+            continue
+        if graph.checkpointer is False or not isinstance(graph.checkpointer, bool | None):
+            continue  # it is stored nowhere, or under a saver of its own
+        namespace = namespaces[graph.checkpointer is True]
+        query = LoadCheckpoint(thread_id, namespace, None, ancestors=True)
+        loaded: Loaded = await host.reader.ask(query)
+        codec: Codec = graph.codec_for(host.saver)
+        stored = restore(codec, graph.plan, loaded)
+        if stored is not None:
+            found.append(change_of(graph.plan, stored[0], thread_id))
+            found += await changes_below(host, graph.plan, stored[0], thread_id, depth + 1)
+    return found
+
+
+async def at_stored_namespace(launch: Launch) -> Launch:
+    """Return the launch of a stateful subgraph, at the namespace that has its state.
+
+    Under a renamed node the state of earlier tasks is in the namespace of the old name, as long as
+    the new one has none.
+    """
+    host, place, address = launch.host, launch.place, launch.address
+    if host is None or place is None:
+        return launch
+    for namespace in (place.namespace, *place.earlier):
+        query = LoadCheckpoint(address.thread_id, namespace, None)
+        loaded: Loaded = await host.reader.ask(query)
+        if loaded.checkpoint is not None:
+            if namespace == place.namespace:
+                break
+            return replace(
+                launch,
+                address=replace(address, namespace=namespace),
+                place=replace(place, namespace=namespace, earlier=()),
+            )
+    return launch
+
+
+async def check_below(host: Host, plan: Plan, restored: Restored, thread_id: str) -> None:
+    """Refuse a checkpoint below whose waiting tasks a subgraph's state doesn't fit.
+
+    Raises:
+        SchemaMismatchError: the first finding of `changes_below`.
+    """
+    for change in await changes_below(host, plan, restored, thread_id):
+        for finding in change.findings:
+            raise mismatch(finding, thread_id, change.stored_graph)
