@@ -251,14 +251,16 @@ _PASSED_ON = {
 """Methods that pass their options on -> the named arguments among them."""
 
 
-def call_options(method: str, options: Mapping[str, Any]) -> CallOptions:
+def call_options(method: str, options: Mapping[str, Any], own: Sequence[str] = ()) -> CallOptions:
     """Check that a method has these options.
 
+    Args:
+        own: other options of the method, for the error.
     Raises:
         InvalidConfigError: the method has no such argument.
     """
     known: Any = options
-    return known if options.keys() <= CALL_NAMES else _known(method, options, _CALL)
+    return known if options.keys() <= CALL_NAMES else _known(method, options, (*own, *_CALL))
 
 
 def invoke_options(options: Mapping[str, Any]) -> tuple[CallOptions, bool]:

@@ -45,7 +45,9 @@ def did_you_mean(name: object, choices: Sequence[str]) -> str:
     """Return a hint such as `did you mean 'answer'?`, or the choices when none is similar."""
     from difflib import get_close_matches  # here, because few programs need it
 
-    near = get_close_matches(str(name), choices, n=2)
+    choices = [choice for choice in choices if choice != _START]
+    longer = [choice for choice in choices if choice.startswith(f"{name}_")]  # `delay`: `delay_s`
+    near = longer[:2] or get_close_matches(str(name), choices, n=2)
     if near:
         return "did you mean " + " or ".join(repr(n) for n in near) + "?"
     if not choices:
@@ -54,6 +56,9 @@ def did_you_mean(name: object, choices: Sequence[str]) -> str:
     rest = len(choices) - CHOICES_MAX
     return f"the choices are {named}" + (f" and {rest} more" if rest > 0 else "")
 
+
+_START = "__start__"
+"""The name of a graph's input: no program means it."""
 
 CHOICES_MAX = 10
 """The choices that a text names; a longer list hides the message."""

@@ -8,7 +8,7 @@ sets them.
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Generic, TypeVar, Union, cast, get_origin
 
@@ -21,6 +21,7 @@ from actorgraph.plan.forms import has_sync_form
 from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, tool_message
 from actorgraph.prebuilt.tool_results import InvalidArguments
 from actorgraph.runtime.task.calling import call_plain
+from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.values.commands import Command
 from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
 
@@ -513,12 +514,22 @@ def _from_state(
             filled[parameter] = state
         elif _has(state, wanted):
             filled[parameter] = _get(state, wanted)
-        elif parameter not in injected.optional:
+        elif parameter in injected.optional:
+            continue  # its own default
+        elif wanted in _declared_keys():
+            filled[parameter] = None  # a key that nothing has written yet
+        else:
             raise InvalidUpdateError(
                 f"tool {call['name']!r} needs {wanted!r} of the state, which doesn't have it",
                 do="write that key first, give the parameter a default, or correct InjectedState()",
             )
     return filled
+
+
+def _declared_keys() -> Collection[str]:
+    """The keys of the running graph's state; () outside of a run."""
+    scope = CURRENT.get(None)
+    return () if scope is None else scope.lineage.state.plan.state_keys
 
 
 def _has(state: Any, key: str) -> bool:

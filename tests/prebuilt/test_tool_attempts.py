@@ -1,6 +1,6 @@
 """Calls of a ToolNode that are made again: results of ended calls, time limits, retries."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import anyio
 import pytest
@@ -14,9 +14,9 @@ from actorgraph import (
     StateGraph,
     interrupt,
 )
-from actorgraph.errors import GraphBuildError, NodeTimeoutError
+from actorgraph.errors import GraphBuildError, InvalidUpdateError, NodeTimeoutError
 from actorgraph.messages import AIMessage, ToolMessage
-from actorgraph.prebuilt import ToolNode
+from actorgraph.prebuilt import InjectedState, ToolNode
 from tests.support import warm_processes
 from tests.support.graphs import at
 
@@ -145,7 +145,7 @@ KILLED = """
 import os, signal, sys, time
 from actorgraph import START, MessagesState, SqliteSaver, StateGraph
 from actorgraph.messages import AIMessage
-from actorgraph.prebuilt import ToolNode
+from actorgraph.prebuilt import InjectedState, ToolNode
 
 place = sys.argv[1]
 
@@ -277,3 +277,28 @@ class TestPolicies:
 
         with pytest.raises(GraphBuildError, match=message):
             ToolNode([tools.send, tools.write], **options)
+
+
+class TestStates:
+    async def test_a_key_that_nothing_has_written(self):
+        """
+        A declared key of the state without a value is injected as None; an unknown one is an error.
+        """
+
+        class State(MessagesState, total=False):
+            city: str
+
+        def weather(city: Annotated[Any, InjectedState("city")]) -> str:
+            """Look up the weather."""
+            return f"in {city}"
+
+        def lost(town: Annotated[Any, InjectedState("town")]) -> str:
+            """Look up a town."""
+            return f"in {town}"
+
+        builder = StateGraph(State).add_node("tools", ToolNode([weather, lost]))
+        graph = builder.add_edge(START, "tools").compile()
+
+        assert replies(await graph.ainvoke({"messages": [calls("weather")]})) == ["in None"]
+        with pytest.raises(InvalidUpdateError, match="needs 'town' of the state"):
+            await graph.ainvoke({"messages": [calls("lost")]})

@@ -179,7 +179,7 @@ def checked_call(
         thread_id=thread_id,
         given=input_from_langgraph(given),
         config=config,
-        options=call_options("start", cast("Any", rest)),
+        options=call_options("start", cast("Any", rest), sorted(_OWN)),
         modes=event_modes_of(options.get("stream_mode", SHOWN)),
         subgraphs=options.get("subgraphs", False),
         resumable=resumable,

@@ -209,7 +209,7 @@ class ShardedSystem:
         )
 
     async def runs(
-        self, *, thread_id: str | None = None, statuses: Sequence[RunStatus] = ()
+        self, thread_id: str | None = None, *, statuses: Sequence[RunStatus] = ()
     ) -> list[Run]:
         """Return the runs of a thread, or those of all databases, oldest first.
 

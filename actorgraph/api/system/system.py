@@ -350,7 +350,7 @@ class ActorSystem(StoredRunMethods):
         return own or self._stored(row)
 
     async def runs(
-        self, *, thread_id: str | None = None, statuses: Sequence[RunStatus] = ()
+        self, thread_id: str | None = None, *, statuses: Sequence[RunStatus] = ()
     ) -> list[Run]:
         """Return the runs of this system and those stored in its saver, oldest first.
 
