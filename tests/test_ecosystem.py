@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.ecosystem.newest import changes, pins
 from tests.ecosystem.run import Allowed, Difference, differences, lines_of, table
 from tests.ecosystem.suite import judge, known
 
@@ -88,8 +89,22 @@ class TestPrograms:
         """
         An entry names the place and both values; another value isn't allowed by it.
         """
-        entry = Allowed(r".*\.id", '"<absent>"', '"<id>"', "a reason")
+        entry = Allowed(r".*\.id", '"<absent>"', '"<id>"', "a reason", "programs")
 
         assert entry.allows(Difference("p", "updates[0].id", "<absent>", "<id>"))
         assert not entry.allows(Difference("p", "updates[0].id", "<id>", "<absent>"))
         assert not entry.allows(Difference("p", "updates[0].name", "<absent>", "<id>"))
+
+
+class TestNewest:
+    def test_versions_that_are_not_the_pins_are_named(self):
+        """
+        Packages with another version, and missing ones, are listed; the pinned ones are not.
+        """
+        pinned = pins("# a comment\na==1.0\nB[x]==2\nc==3\n")
+
+        assert pinned == {"a": "1.0", "B[x]": "2", "c": "3"}
+        assert changes(pinned, {"a": "1.0", "b": "2.1"}) == [
+            "  B[x]: pinned 2, newest 2.1",
+            "  c: pinned 3, newest not installed",
+        ]

@@ -19,6 +19,7 @@ from actorgraph.compat.modules import ABSENT, MODULES, PRIVATE
 from actorgraph.compat.portions import OWN, ROOT, Portions, find_foreign, is_foreign
 from actorgraph.compat.report import note
 from actorgraph.errors import CompatError, did_you_mean
+from actorgraph.runtime.own_spans import OwnSpans
 
 TABLE = 'docs/ecosystem.md, "Names"'
 
@@ -115,11 +116,14 @@ def installed() -> bool:
     return FINDER in sys.meta_path
 
 
-def install() -> None:
+def install(*, own_spans: bool = False) -> None:
     """Answer every later `import langgraph...` of this process from actorgraph.
 
     A second call does nothing.
 
+    Args:
+        own_spans: whether runs begin OpenTelemetry's spans of this library's own, beside those
+            of the program's tracers; default only the tracers', as over LangGraph.
     Raises:
         CompatError: modules of the real LangGraph were imported before.
     """
@@ -137,6 +141,7 @@ def install() -> None:
             do="call actorgraph.compat.install() first, before anything imports langgraph; "
             "or run the program with `python -m actorgraph.compat PROGRAM.py`",
         )
+    OwnSpans.on = own_spans
     sys.meta_path.insert(0, FINDER)
 
 
@@ -147,6 +152,7 @@ def uninstall() -> None:
     """
     if installed():
         sys.meta_path.remove(FINDER)
+        OwnSpans.on = True
     # Those of other distributions go, too: they have our names.
     for name in [n for n in sys.modules if n == ROOT or n.startswith(f"{ROOT}.")]:
         del sys.modules[name]

@@ -62,8 +62,8 @@ _STORES = _at(
 _CONSTANTS = _at(
     f"{_PARTS}.config_keys",
     """
-    CONF CONFIG_KEY_READ CONFIG_KEY_SEND CONFIG_KEY_RUNTIME CONFIG_KEY_THREAD_ID
-    CONFIG_KEY_CHECKPOINT_ID CONFIG_KEY_CHECKPOINT_NS CONFIG_KEY_CHECKPOINT_MAP
+    CONF CONFIG_KEY_READ CONFIG_KEY_READ_STATE CONFIG_KEY_SEND CONFIG_KEY_RUNTIME
+    CONFIG_KEY_THREAD_ID CONFIG_KEY_CHECKPOINT_ID CONFIG_KEY_CHECKPOINT_NS CONFIG_KEY_CHECKPOINT_MAP
     """,
 ) | _at(
     "actorgraph.values.constants",
@@ -204,7 +204,7 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
     ),
     "langgraph.cache": {},
     "langgraph.cache.base": _at("actorgraph.caches.base", "Namespace ValueT"),
-    "langgraph.func": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
+    "langgraph.func": _at(f"{_PARTS}.wrapped_runs", "Pregel=WrappablePregel"),
     "langgraph.config": _at(f"{_PARTS}.config_functions", "get_config"),
     "langgraph.constants": _at(f"{_PARTS}.config_keys", "CONF")
     | _at("actorgraph.values.constants", "TASKS"),
@@ -222,8 +222,8 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
     | _at(f"{_PARTS}.graph_names", "Messages")
     | _at("langchain_core.messages", "AnyMessage"),
     "langgraph.graph.state": _at(f"{_PARTS}.graph_names", "StateNode"),
-    "langgraph.pregel": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
-    "langgraph.pregel.main": _at("actorgraph.api.graph.setup", "Pregel=CompiledBase"),
+    "langgraph.pregel": _at(f"{_PARTS}.wrapped_runs", "Pregel=WrappablePregel"),
+    "langgraph.pregel.main": _at(f"{_PARTS}.wrapped_runs", "Pregel=WrappablePregel"),
     "langgraph.pregel.protocol": _at("actorgraph.api.graph.setup", "PregelProtocol=CompiledBase"),
     "langgraph.pregel.debug": _at("actorgraph", "CheckpointPayload TaskPayload TaskResultPayload"),
     "langgraph.pregel.remote": _at(f"{_PARTS}.remote", "RemoteGraph RemoteException"),

@@ -210,6 +210,15 @@ def create_react_agent(
     )
 
 
+def _named(message: Any, name: str) -> Any:
+    """Name a message, itself if it can be changed: callbacks and streams have this object too."""
+    try:
+        message.name = name
+    except AttributeError:  # frozen
+        return replace_fields(message, name=name)
+    return message
+
+
 def _choices(prompt: Any, version: str, open_calls: Any) -> dict[str, Any]:
     if version not in ("v1", "v2"):
         raise GraphBuildError(
@@ -286,7 +295,7 @@ class _Agent:
             return builder.add_edge(last, self.finish)
         if self.after is None:
             ways = ["tools", self.finish]
-            builder.add_conditional_edges("agent", self.after_model, ways, inline=True)
+            builder.add_conditional_edges("agent", self.should_continue, ways, inline=True)
         else:
             ways = [self.entry, "tools", self.finish]
             builder.add_conditional_edges("post_model_hook", self.after_hook, ways, inline=True)
@@ -312,7 +321,7 @@ class _Agent:
         conversation = await self.prompt(with_messages(state, messages))
         response = await models.ask_model(model, conversation, get_config())
         if self.name is not None:
-            response = replace_fields(response, name=self.name)
+            response = _named(response, self.name)
         if self._out_of_steps(state, response):
             make = message_module([response]).AIMessage
             response = make(content=OUT_OF_STEPS_TEXT, id=response.id)
@@ -351,7 +360,7 @@ class _Agent:
         ends = all(call["name"] in self._direct() for call in calls)
         return left < (1 if ends else 2)
 
-    def after_model(self, state: Any) -> Any:
+    def should_continue(self, state: Any) -> Any:
         """Route after the model: to the tools that it calls, or to the end."""
         calls = tool_calls_of(value_of(state, "messages")[-1])
         if not calls:

@@ -90,6 +90,26 @@ _SECRET = frozenset(
 )
 
 
+LIBRARY_KEY = "ls_integration"
+"""The key in metadata under which a library that makes calls names itself."""
+
+_PLACED = (
+    "thread_id",
+    "checkpoint_id",
+    "checkpoint_ns",
+    "task_id",
+    "run_id",
+    "assistant_id",
+    "graph_id",
+)
+
+
+def placed_metadata(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keys of `configurable` that callbacks and streams show as metadata."""
+    place = config.get("configurable")
+    return {key: place[key] for key in _PLACED if place.get(key)} if place else {}
+
+
 def stored_metadata(declared: Mapping[str, Any]) -> dict[str, Any]:
     """Make the metadata to store of a call's. The argument is not changed."""
     return {

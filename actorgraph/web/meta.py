@@ -30,7 +30,7 @@ async def ready(call: ApiCall) -> Any:
 
 async def info(_: ApiCall) -> response_types.Info:
     """Return version and features; not the graphs, because this is public."""
-    flags = {"assistants": True, "crons": True, "langsmith": False}
+    flags = {"assistants": True, "crons": True, "langsmith": False, "strict_resume": True}
     return response_types.Info(__version__, __version__, flags, {})
 
 

@@ -34,6 +34,12 @@ class Setting(BaseCallbackHandler):
             self.tokens[run_id] = USER.set("ann")
 
 
+class Apart(Setting):
+    """Its methods may be called in other threads, as those of most handlers."""
+
+    run_inline = False
+
+
 class Resetting(Setting):
     """And takes it back when the run has ended. LangChain ends async runs in another context."""
 
@@ -118,9 +124,9 @@ class TestNodes:
 
     def test_a_blocking_call_and_its_stream_show_it_too(self, make):
         """
-        The same in blocking calls.
+        The same in blocking calls, whatever thread the handler is called in.
         """
-        config = {"callbacks": [Setting()]}
+        config = {"callbacks": [Apart()]}
 
         assert make().invoke({}, config) == SEEN
         chunks = list(make().stream({}, config, stream_mode="values"))
@@ -166,8 +172,9 @@ class TestHandlers:
 
         assert result == {"seen": "nobody in node", "routed": "nobody in last"}
 
+    @pytest.mark.parametrize("kind", ["plain", "waiting"])
     @pytest.mark.parametrize("ending", [None, KeyError("x")])
-    def test_a_handler_can_take_its_variable_back(self, ending):
+    def test_a_handler_can_take_its_variable_back(self, ending, kind):
         """
         The end, and a failure, are reported in the context of the beginning.
         """
@@ -178,7 +185,11 @@ class TestHandlers:
                 raise ending
             return {"seen": USER.get()}
 
-        graph = StateGraph(State).add_node(node).add_edge(START, "node").compile()
+        async def waiting_node(state: State):
+            return node(state)
+
+        function = node if kind == "plain" else waiting_node
+        graph = StateGraph(State).add_node("node", function).add_edge(START, "node").compile()
 
         with pytest.raises(KeyError) if ending else nullcontext():
             assert graph.invoke({}, {"callbacks": [handler]}) == {"seen": "ann"}

@@ -1,11 +1,12 @@
 """The packages that import `langgraph`, over LangGraph and over actorgraph.
 
     python -m tests.ecosystem --python .venv-ecosystem/bin/python \
-        --savers .venv-savers/bin/python [PART ...]
+        --savers .venv-savers/bin/python [--newest] [PART ...]
 
-PART: suite (LangChain's own tests), programs, kills, savers (of other packages), speed; default
-all. Ends with 1 if one of
-them fails, and says what it has not run.
+PART: suite (LangChain's own tests), programs, spans (of tracers), kills, savers (of other
+packages), speed; default all. Ends with 1 if one of them fails, and says what it has not run. With
+--newest, which installs the newest versions of all packages in an environment of its own, it says
+first which versions differ from the pins.
 """
 
 import argparse
@@ -15,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.ecosystem.kill_runs import kill_all
-from tests.ecosystem.run import compare
+from tests.ecosystem.newest import newest
+from tests.ecosystem.run import compare, compare_spans
 from tests.ecosystem.savers.compare import compare_savers
 from tests.ecosystem.speeds import compare_speeds
 from tests.ecosystem.suite import run_suite
@@ -28,19 +30,22 @@ MINUTES_MAX = 15.0
 def main() -> int:
     """Run the parts; returns the exit code."""
     arguments = argparse.ArgumentParser(prog="python -m tests.ecosystem")
-    arguments.add_argument("parts", nargs="*", help="suite, programs, kills, savers, speed")
+    arguments.add_argument("parts", nargs="*", help="suite, programs, spans, kills, savers, speed")
     arguments.add_argument("--python", default=sys.executable, help="has the packages")
     arguments.add_argument("--savers", default=sys.executable, help="has packages of savers")
     arguments.add_argument("--kills", type=int, default=KILLS, help="per program and database")
     arguments.add_argument("--seed", type=int, default=SEED, help="of the moments of the kills")
     arguments.add_argument("--sdist", type=Path, help="LangChain's sources, unpacked")
+    arguments.add_argument("--newest", action="store_true", help="newest versions, not the pins")
     given = arguments.parse_args()
     # Not resolved: a virtual environment's interpreter is found by the name it is called with. But
     # absolute, since the processes begin in other folders.
     python, savers = (str(Path(name).absolute()) for name in (given.python, given.savers))
+    python = newest() if given.newest else python
     parts: dict[str, Callable[[], bool]] = {
         "suite": lambda: run_suite(python, given.sdist),
         "programs": lambda: compare(python),
+        "spans": lambda: compare_spans(python),
         "kills": lambda: kill_all(python, given.kills, given.seed),
         "savers": lambda: compare_savers(savers),
         "speed": lambda: compare_speeds(python),

@@ -14,7 +14,7 @@ IDENTITIES = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(Z|[+-]\d\d:\d\d)?"), "<time>"),
     (re.compile(r" at 0x[0-9a-f]+"), " at <address>"),
 )
-VERSIONS = {"versions", "ls_integration", "lc_versions"}
+VERSIONS = {"versions", "lc_versions"}
 """Metadata that names the versions of packages."""
 
 

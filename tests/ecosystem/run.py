@@ -1,5 +1,7 @@
 """Run each program of `programs/` over both libraries, and compare what they return and stream.
 
+Likewise the spans that packages for tracing make of some of them.
+
 A difference that no entry of `differences.toml` allows is a failure, and so is an entry that
 allows nothing. Chunks of tools that run at the same time may come in any order.
 """
@@ -17,7 +19,9 @@ from tests.ecosystem.processes import LAYER, LIBRARIES, NATIVE, command, output,
 
 HERE = Path(__file__).parent
 PROGRAMS = tuple(sorted(path.stem for path in (HERE / "programs").glob("*.py")))
-CONCURRENT = ("tools", "select_tools")
+TRACERS = ("openinference", "opentelemetry", "langfuse")
+DRIVERS = {"programs": "tests.ecosystem.drive", "spans": "tests.ecosystem.spans"}
+CONCURRENT = ("tools", "select_tools", "look")
 """Nodes of which one superstep runs several."""
 ABSENT = "<absent>"
 SHOWN_MAX = 5
@@ -50,12 +54,14 @@ class Allowed:
     Attributes:
         place: a pattern for the whole of `Difference.place`.
         native: a pattern for LangGraph's value as JSON; likewise layer.
+        part: "programs" or "spans".
     """
 
     place: str
     native: str
     layer: str
     reason: str
+    part: str
 
     def allows(self, one: Difference) -> bool:
         """Whether a difference is this one."""
@@ -70,7 +76,10 @@ def table() -> list[Allowed]:
     """Read the table."""
     entries = tomllib.loads((HERE / "differences.toml").read_text())["allowed"]
     return [
-        Allowed(e["place"], e.get("native", ".*"), e.get("layer", ".*"), e["reason"])
+        Allowed(
+            *(e["place"], e.get("native", ".*"), e.get("layer", ".*"), e["reason"]),
+            part=e.get("part", "programs"),
+        )
         for e in entries
     ]
 
@@ -144,11 +153,20 @@ def _compared(native: Any, layer: Any, at: str) -> Iterator[tuple[str, Any, Any]
         yield at, native, layer
 
 
-def compare(python: str, programs: tuple[str, ...] = PROGRAMS) -> bool:
-    """Run the programs, both libraries side by side; prints and returns whether they agree."""
-    allowed, used, failed = table(), Counter[str](), False
+def compare_spans(python: str) -> bool:
+    """Run some programs under each tracer, as `compare`."""
+    return compare(python, TRACERS, part="spans")
+
+
+def compare(python: str, programs: tuple[str, ...] = PROGRAMS, part: str = "programs") -> bool:
+    """Run the programs, both libraries side by side; prints and returns whether they agree.
+
+    Args:
+        part: "spans" for what tracers make; `programs` are then those tracers.
+    """
+    allowed, used, failed = [one for one in table() if one.part == part], Counter[str](), False
     for program in programs:
-        begun = [start(command(python, one, "tests.ecosystem.drive", program)) for one in LIBRARIES]
+        begun = [start(command(python, one, DRIVERS[part], program)) for one in LIBRARIES]
         native, layer = [lines_of(output(process)) for process in begun]
         found = list(differences(program, native, layer))
         left = []
@@ -170,7 +188,7 @@ def compare(python: str, programs: tuple[str, ...] = PROGRAMS) -> bool:
             print(f"  fails under {NATIVE}: {way}: {native[way]}")
         for one in left[:SHOWN_MAX]:
             print(f"  {one}")
-    if programs == PROGRAMS:
+    if programs in {PROGRAMS, TRACERS}:
         for entry in allowed:
             if not used[entry.reason]:
                 print(f"differences.toml: nothing differs any more: {entry.reason}")

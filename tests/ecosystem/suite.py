@@ -12,10 +12,10 @@ import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+from tests.ecosystem.newest import versions
 from tests.ecosystem.processes import LAYER, LIBRARIES, NATIVE, command, output, start
 
 HERE = Path(__file__).parent
-VERSION = "1.4.7"
 SHARE_REQUIRED = 0.95
 SHARE_WANTED = 0.98
 SHOWN_MAX = 100
@@ -30,13 +30,14 @@ OPTIONS = (
 
 
 def sources(python: str, folder: Path) -> Path:
-    """Download and unpack LangChain's source distribution; returns its folder."""
+    """Unpack the source distribution of the installed LangChain; returns its folder."""
+    version = versions(python)["langchain"]
     words = ["download", "--no-deps", "--no-binary", ":all:", "--quiet"]
-    wanted = f"langchain=={VERSION}"
+    wanted = f"langchain=={version}"
     subprocess.run([python, "-m", "pip", *words, "-d", str(folder), wanted], check=True)
-    with tarfile.open(folder / f"langchain-{VERSION}.tar.gz") as archive:
+    with tarfile.open(folder / f"langchain-{version}.tar.gz") as archive:
         archive.extractall(folder, filter="data")
-    return folder / f"langchain-{VERSION}"
+    return folder / f"langchain-{version}"
 
 
 def passed(report: Path) -> tuple[set[str], set[str]]:

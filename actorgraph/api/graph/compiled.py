@@ -115,12 +115,12 @@ class CompiledStateGraph(
         """Blocking version of `ainvoke`, with the same options. Refused inside an event loop."""
         check_names("invoke", options)
         graph = self.blocking_form()
-        return graph.block_on(
-            "ainvoke",
-            lambda: graph.ainvoke(
-                input, config, stream_mode=stream_mode, version=version, **options
-            ),
-        )
+
+        async def run() -> Any:
+            # Not by `ainvoke`, which a program may have wrapped: it would see the call twice.
+            return await graph.invocation(input, config, stream_mode, version, options)()
+
+        return graph.block_on("ainvoke", run)
 
     def map_threads(
         self,

@@ -127,9 +127,9 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
             CheckpointError: a save failed; no node started after that.
             Exception: the error that a node raised.
         """
-        return await self._invocation(input, config, stream_mode, version, options)()
+        return await self.invocation(input, config, stream_mode, version, options)()
 
-    def _invocation(
+    def invocation(
         self,
         given: Any,
         config: Config | None,
@@ -139,7 +139,8 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
     ) -> Callable[[], Awaitable[Any]]:
         """Validate a call and return a function that runs it.
 
-        In a node the order of calls identifies nested runs, so the run's place is taken here.
+        In a node the order of calls identifies nested runs, so the run's place is taken here. For
+        the package's own use.
         """
         call: CallOptions = options
         subgraphs = False
@@ -274,7 +275,7 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
         # Prepared here, in input order: in a node a nested run is identified by the order of
         # calls, and the tasks below may start in any order.
         calls = [
-            self._invocation(one, own, stream_mode, version, options)
+            self.invocation(one, own, stream_mode, version, options)
             for one, own in zip(inputs, given, strict=True)
         ]
         limit = configs.max_concurrency_of(bound) or len(calls)

@@ -179,7 +179,7 @@ class _Chain:
         return value
 
 
-class _EveryGraph(type):
+class EveryGraph(type):
     """Makes every compiled graph an instance of `Pregel`, which in LangGraph is their base."""
 
     def __instancecheck__(cls, instance: object) -> bool:
@@ -193,7 +193,7 @@ class _EveryGraph(type):
         return super().__subclasscheck__(subclass)
 
 
-class Pregel(CompiledStateGraph[Any], metaclass=_EveryGraph):
+class Pregel(CompiledStateGraph[Any], metaclass=EveryGraph):
     """Nodes that subscribe to channels and write to channels; it runs like a compiled graph.
 
     An input is written to the input channels and triggers their subscribers. The writes of

@@ -496,7 +496,8 @@ class StreamMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT, Res
 def _blocking_stream(
     graph: StreamMethods, input: Any, config: Config | None, options: Any
 ) -> Iterator[Any]:
-    stream: ChunkStream[Any] = graph.astream(input, config, **options)
+    # Not by `graph.astream`, which a program may have wrapped: it would see the call twice.
+    stream: ChunkStream[Any] = StreamMethods.astream(graph, input, config, **options)
     stream.wait_for_reader()
     waiting = StreamWaiting(plain=graph.plan.plain)
     end = object()

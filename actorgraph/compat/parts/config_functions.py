@@ -4,13 +4,14 @@ LangGraph keeps functions and the Runtime of a task in its config's `configurabl
 in the task's scope; `get_config()` of the layer puts those in that published packages read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
 from actorgraph.api.config import checked
 from actorgraph.compat.parts.config_keys import (
     CONFIG_KEY_READ,
+    CONFIG_KEY_READ_STATE,
     CONFIG_KEY_RUNTIME,
     CONFIG_KEY_SEND,
 )
@@ -18,7 +19,9 @@ from actorgraph.errors import InvalidUpdateError
 from actorgraph.runtime.task.functions import injected, runtime_of
 from actorgraph.runtime.task.scope import CURRENT, TaskScope, current
 from actorgraph.superstep.results import fold_writes
+from actorgraph.superstep.tasks import state_for
 from actorgraph.values.configs import merge_configs
+from actorgraph.values.constants import PUSH
 
 RECURSION_LIMIT = 10007
 
@@ -71,10 +74,18 @@ def filled_in(names: Sequence[str], config: Mapping[str, Any]) -> dict[str, Any]
 def _with_functions(scope: TaskScope) -> dict[str, Any]:
     functions = {
         CONFIG_KEY_READ: partial(_read, scope),
+        CONFIG_KEY_READ_STATE: _reading_state(scope),
         CONFIG_KEY_SEND: partial(_send, scope),
         CONFIG_KEY_RUNTIME: runtime_of(scope),
     }
     return patch_configurable(scope.config, functions)
+
+
+def _reading_state(scope: TaskScope) -> Callable[[], Any] | None:
+    """Return a function that makes a Send's task the state of its node; None for other tasks."""
+    state, task = scope.lineage.state, scope.task
+    sent = task.path[0] == PUSH and task.name in state.plan.nodes
+    return partial(state_for, state, task) if sent else None
 
 
 def _read(scope: TaskScope, select: str | Sequence[str], fresh: bool = False) -> Any:

@@ -1,6 +1,6 @@
 """The version of LangGraph whose names the layer answers for, and its warnings."""
 
-__version__ = "1.2.22"
+__version__ = "1.2.24"
 
 
 class LangGraphDeprecationWarning(DeprecationWarning):

@@ -16,25 +16,33 @@ Imported only by programs that have imported LangChain (docs/decisions/0089).
 from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 import anyio
 import msgspec
-from langchain_core.callbacks.manager import AsyncCallbackManager, CallbackManager
+from langchain_core.callbacks.manager import (
+    AsyncCallbackManager,
+    AsyncCallbackManagerForChainRun,
+    CallbackManager,
+)
 
 from actorgraph.errors import GraphInterrupt
 from actorgraph.loops import on_trio
+from actorgraph.runtime import portal
 from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.supervisor import Supervisor
-from actorgraph.runtime.task.calling import InContext
+from actorgraph.runtime.task.calling import InContext, thread_limiter
+from actorgraph.runtime.task.hops import hop
 from actorgraph.runtime.task.interop import Inherit
 from actorgraph.runtime.task.scope import TaskScope
 from actorgraph.runtime.task.task_callbacks import Manager, NodeCallbacks, reported
+from actorgraph.runtime.task.task_places import outermost
 from actorgraph.superstep.handover import raised
 from actorgraph.superstep.run_state import RunState
-from actorgraph.values.configs import names_a_secret
+from actorgraph.values.configs import LIBRARY_KEY, names_a_secret, placed_metadata
 from actorgraph.values.constants import CALL
 from actorgraph.values.run import (
     Cancelled,
@@ -46,9 +54,6 @@ from actorgraph.values.run import (
     Succeeded,
 )
 
-_SHOWN = ("thread_id", "checkpoint_id", "checkpoint_ns", "task_id", "run_id", "assistant_id")
-"""Keys of `configurable` that are metadata of every callback."""
-
 
 async def begin(launch: Launch) -> "GraphCallbacks | None":
     """Report that a run begins; None if nothing listens."""
@@ -58,7 +63,7 @@ async def begin(launch: Launch) -> "GraphCallbacks | None":
     if not callbacks and (launch.place is not None or not CallbackManager.configure().handlers):
         return None
     waits = not (on_trio() or loop_here() is not None)
-    manager = _configured(waits, callbacks, config)
+    manager = _configured(launch, waits=waits and not portal.is_here())
     if not manager.handlers:
         return None
     # The id of a nested run is that of its root run, which is reported under it already.
@@ -71,27 +76,48 @@ async def begin(launch: Launch) -> "GraphCallbacks | None":
         name=config.get("run_name") or launch.template.plan.name,
         run_id=config.get("run_id") or own,
     )
-    return GraphCallbacks(launch, run, waits=waits)
+    return GraphCallbacks(launch, _awaited(run) if waits else run, waits=waits)
 
 
 async def _told(launch: Launch, call: Callable[..., Any], *args: Any, **more: Any) -> Any:
     """Call a method of a manager in the run's context.
 
     Nodes see the context variables that a handler sets, and a handler can reset at the end what it
-    set at the beginning.
+    set at the beginning. The blocking calls that share the background loop may not wait for each
+    other's handlers: these are called in a worker thread.
     """
+    if portal.is_here():
+        work = partial(call, *args, **more)
+        return await hop(partial(launch.context.run, work), thread_limiter())
     return await InContext(launch.context, reported(call, *args, **more))
 
 
-def _configured(waits: bool, callbacks: Any, config: Mapping[str, Any]) -> Manager:
-    place = config.get("configurable") or {}
-    metadata = {key: place[key] for key in _SHOWN if place.get(key)}
-    metadata |= {"ls_integration": "langgraph", **(config.get("metadata") or {})}
+def _awaited(run: Manager) -> Manager:
+    """Return the manager of a run with async methods."""
+    if isinstance(run, AsyncCallbackManagerForChainRun):
+        return run
+    return AsyncCallbackManagerForChainRun(
+        run_id=run.run_id,
+        handlers=run.handlers,
+        inheritable_handlers=run.inheritable_handlers,
+        parent_run_id=run.parent_run_id,
+        tags=run.tags,
+        inheritable_tags=run.inheritable_tags,
+        metadata=run.metadata,
+        inheritable_metadata=run.inheritable_metadata,
+    )
+
+
+def _configured(launch: Launch, *, waits: bool) -> Manager:
+    config, metadata = launch.config, placed_metadata(launch.config)
+    if launch.place is not None:
+        metadata["checkpoint_ns"] = outermost(launch.place.scope)
+    metadata |= {LIBRARY_KEY: "langgraph", **(config.get("metadata") or {})}
     return _manager(waits)(
-        inheritable_callbacks=callbacks,
+        inheritable_callbacks=config.get("callbacks"),
         inheritable_tags=list(config.get("tags") or ()),
         inheritable_metadata=metadata,
-        langsmith_inheritable_metadata=_of_langsmith(place),
+        langsmith_inheritable_metadata=_of_langsmith(config.get("configurable") or {}),
     )
 
 
@@ -176,9 +202,14 @@ class GraphCallbacks:
             inheritable_callbacks=callbacks, inheritable_tags=tags, inheritable_metadata=metadata
         )
 
+    @property
+    def _whole(self) -> Manager:
+        """The manager of the run itself, for `_told`."""
+        return self._run.get_sync() if self._waits and portal.is_here() else self._run
+
     async def end(self, outcome: RunOutcome | BaseException) -> None:
         """Report the outcome of the run."""
-        run = self._run
+        run = self._whole
         match outcome:
             case Succeeded(values):
                 await self._report_output(values)
@@ -201,11 +232,11 @@ class GraphCallbacks:
         broadcast = self.launch.broadcast
         if broadcast is not None and broadcast.waits_for_reader:
             await broadcast.wait_wanted()
-        await _told(self.launch, self._run.on_chain_end, values)
+        await _told(self.launch, self._whole.on_chain_end, values)
 
     async def _report_leaving(self, error: BaseException) -> None:
         if not self._waits:
             self.launch.context.run(self._run.on_chain_error, error)
             return
         with anyio.CancelScope(shield=True):
-            await _told(self.launch, self._run.on_chain_error, error)
+            await _told(self.launch, self._whole.on_chain_error, error)

@@ -16,6 +16,7 @@ from actorgraph.plan.plan import Plan
 from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.log import imported_module
+from actorgraph.runtime.own_spans import OwnSpans
 from actorgraph.runtime.run.below import at_stored_namespace, check_below
 from actorgraph.runtime.run.callbacks import lifecycle_of
 from actorgraph.runtime.run.launch import Address, Launch, RunCallbacks, RunSpans
@@ -151,7 +152,7 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     Returns: its supervisor and the first effects to carry out.
     Raises: the errors of loading and of `begin`, before anything is written.
     """
-    if launch.spans is None and "opentelemetry.trace" in sys.modules:
+    if launch.spans is None and "opentelemetry.trace" in sys.modules and OwnSpans.on:
         spans = begin_spans(launch)
         if spans is not None:
             return await _prepare_traced(spans)

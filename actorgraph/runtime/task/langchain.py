@@ -18,6 +18,7 @@ from langchain_core.tracers._streaming import _StreamingCallbackHandler
 
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.runtime.task.scope import CURRENT, TaskScope
+from actorgraph.values.configs import LIBRARY_KEY
 from actorgraph.values.constants import TAG_NOSTREAM
 
 if TYPE_CHECKING:
@@ -116,7 +117,9 @@ class ModelListener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
 def stream_models(tap: "MessageTap", scope: TaskScope, context: Context) -> None:
     """Send the output of the chat models that a task calls to its tap."""
     config = dict(scope.config)
-    config["metadata"] = dict(tap.metadata)
+    # The graph's own mark is for its messages: a subgraph, and its agents, have their marks.
+    marks = () if LIBRARY_KEY in config["metadata"] else (LIBRARY_KEY,)
+    config["metadata"] = {k: v for k, v in tap.metadata.items() if k not in marks}
     config["tags"] = list(tap.tags)
     # Without the listener of a parent task: it ignores the models of other tasks.
     config["callbacks"] = manager_of(

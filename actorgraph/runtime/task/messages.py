@@ -21,7 +21,9 @@ from actorgraph.runtime.task.live import (
     messages_in,
     user_tags,
 )
-from actorgraph.runtime.task.scope import CURRENT, TaskScope, task_metadata
+from actorgraph.runtime.task.scope import CURRENT, TaskScope
+from actorgraph.runtime.task.task_places import task_metadata
+from actorgraph.values.configs import LIBRARY_KEY
 from actorgraph.values.run import Write
 
 
@@ -78,12 +80,8 @@ def offer_returned_messages(
 
 def metadata_of(scope: TaskScope, node: NodePlan, step: int) -> dict[str, Any]:
     """Describe a message's origin: the caller's metadata, the thread, the task, the node's."""
-    config, task = scope.config, scope.task
-    metadata: dict[str, Any] = dict(config.get("metadata") or {})
-    thread = (config.get("configurable") or {}).get("thread_id")
-    if thread is not None:
-        metadata["thread_id"] = thread
-    metadata.update(task_metadata(task, step))
+    metadata: dict[str, Any] = {LIBRARY_KEY: "langgraph", **scope.config["metadata"]}
+    metadata.update(task_metadata(scope.task, step))
     metadata.update((k, v) for k, v in node.metadata.items() if k != "tags")
     return metadata
 

@@ -11,6 +11,7 @@ from actorgraph.plan.plan import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.runtime.task.scope import TaskScope
+from actorgraph.runtime.task.task_places import run_metadata
 from actorgraph.superstep.limits import check_depth
 from actorgraph.superstep.nesting import Nested, nested_namespace
 from actorgraph.values.commands import Interrupt
@@ -139,11 +140,24 @@ def note_end(place: NestedPlace, error: BaseException) -> None:
 
 def inherited_config(scope: TaskScope, config: Config | None) -> dict[str, Any]:
     """The config of a nested run: its parent's, updated with the call's."""
-    merged = nested_config(scope.base_config, config)
+    merged = _without_place(scope, nested_config(scope.base_config, config))
     place = dict(merged.get("configurable") or {})
     for key in _PLACE:
         place.pop(key, None)
     return {**merged, "configurable": place}
+
+
+def _without_place(scope: TaskScope, config: dict[str, Any]) -> dict[str, Any]:
+    """Drop metadata about the place of a task from a config: a run makes its own.
+
+    They are not for its checkpoints.
+    """
+    metadata = config.get("metadata")
+    if not metadata:
+        return config
+    placed = run_metadata(scope)
+    kept = {k: v for k, v in metadata.items() if k not in placed or placed[k] != v}
+    return {**config, "metadata": kept}
 
 
 def other_thread_config(scope: TaskScope, config: Config | None) -> dict[str, Any]:
@@ -152,9 +166,8 @@ def other_thread_config(scope: TaskScope, config: Config | None) -> dict[str, An
     It inherits callbacks, tags, metadata and limits, but not `configurable`, which addresses the
     run of the node.
     """
-    return nested_config(
-        {k: v for k, v in scope.base_config.items() if k != "configurable"}, config
-    )
+    own = {k: v for k, v in scope.base_config.items() if k != "configurable"}
+    return _without_place(scope, nested_config(own, config))
 
 
 def depth_of(place: NestedPlace, name: str, limit: int) -> int:

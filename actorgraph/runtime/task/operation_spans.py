@@ -12,6 +12,7 @@ from typing import Any, Self, TypeGuard, cast
 
 from actorgraph.errors.texts import error_text, error_traceback
 from actorgraph.runtime.log import event as log_event
+from actorgraph.runtime.own_spans import OwnSpans
 from actorgraph.runtime.task.scope import CURRENT
 
 PROVIDERS: Mapping[str, str] = {
@@ -44,7 +45,9 @@ class OperationSpan:
         self._entered: Any = None
         self._has_failed = False
         self._api: Any = sys.modules.get("opentelemetry.trace")
-        if self._api is None or not self._api.get_current_span().is_recording():
+        if self._api is None or not OwnSpans.on:
+            return
+        if not self._api.get_current_span().is_recording():
             return
         given = {"operation.name": operation, **attributes}
         scope = CURRENT.get(None)

@@ -42,7 +42,8 @@ from actorgraph.runtime.task.live import MessageTap, Writer
 from actorgraph.runtime.task.observer import CallObserver
 from actorgraph.runtime.task.result_cache import ResultCache
 from actorgraph.runtime.task.runtime import NO_RESOURCES, RunResources, Runtime, Stopping
-from actorgraph.superstep.calls import call_place, check_call, shown_path
+from actorgraph.runtime.task.task_places import run_metadata, task_metadata
+from actorgraph.superstep.calls import call_place, check_call
 from actorgraph.superstep.run_state import RunState
 from actorgraph.values.commands import Interrupt, RunControl
 from actorgraph.values.constants import CALL, PUSH
@@ -298,7 +299,11 @@ class TaskScope:
         task, config = self.task, {k: v for k, v in self._config.items() if k not in _RUN_KEYS}
         own = {"checkpoint_ns": task.namespace, "langgraph_task_id": task.id}
         place = {**(config.get("configurable") or {}), **own}
-        metadata = {**(config.get("metadata") or {}), **task_metadata(task, self.lineage.step())}
+        metadata = {
+            **run_metadata(self),
+            **(config.get("metadata") or {}),
+            **task_metadata(task, self.lineage.step()),
+        }
         reads = reads_of(self)
         if reads is not None:
             place, metadata = noted(place, metadata, reads)
@@ -377,17 +382,6 @@ _RUN_KEYS = ("run_id", "run_name")
 
 UNHEARD = Interrupt(None)
 """Marks in `TaskScope.raised` a question of LangGraph's whose exception has not arrived."""
-
-
-def task_metadata(task: Task, step: int) -> dict[str, Any]:
-    """A task's place in its run, under LangGraph's names."""
-    return {
-        "langgraph_step": step,
-        "langgraph_node": task.name,
-        "langgraph_triggers": task.triggers,
-        "langgraph_path": shown_path(task.path),
-        "langgraph_checkpoint_ns": task.namespace,
-    }
 
 
 CURRENT: ContextVar[TaskScope] = ContextVar("actorgraph_task")

@@ -148,12 +148,21 @@ class NodeCallbacks:
         self._pieces.offer(message, metadata)
 
     def observed(self, branch: BranchPlan, place: int) -> BranchPlan:
-        """See `CallObserver.observed`. The routers of a cached result have no node to be below."""
-        if self._run is None:
+        """See `CallObserver.observed`. The routers of a cached result have no node to be below.
+
+        A RunnableCallable made with `trace=False`, as the routers of LangChain's agents, isn't
+        reported.
+        """
+        if self._run is None or getattr(_owner_of(branch.path), "trace", True) is False:
             return branch
         tag = f"seq:step:{self._first_router + place}"
         call = _async_router if branch.is_async else _router
         return replace(branch, path=call(self._run, tag, branch, waits=self._waits))
+
+
+def _owner_of(function: Any) -> Any:
+    """Return the object whose method a function is."""
+    return getattr(function, "__self__", None)
 
 
 def _router(run: Manager, tag: str, branch: BranchPlan, *, waits: bool) -> Callable[..., Any]:

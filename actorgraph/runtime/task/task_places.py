@@ -1,0 +1,44 @@
+"""The place of a task as metadata of callbacks, streamed messages and configs, as in LangGraph."""
+
+from typing import Any, Protocol
+
+from actorgraph.superstep.calls import shown_path
+from actorgraph.values.configs import placed_metadata
+from actorgraph.values.run import Task
+
+
+class PlacedTask(Protocol):
+    """A task's scope, as far as its place goes."""
+
+    task: Task
+    lineage: Any
+
+    @property
+    def base_config(self) -> dict[str, Any]:
+        """The run's config."""
+        ...
+
+
+def task_metadata(task: Task, step: int) -> dict[str, Any]:
+    """A task's place in its run."""
+    return {
+        "langgraph_step": step,
+        "langgraph_node": task.name,
+        "langgraph_triggers": task.triggers,
+        "langgraph_path": shown_path(task.path),
+        "langgraph_checkpoint_ns": task.namespace,
+    }
+
+
+def run_metadata(scope: PlacedTask) -> dict[str, Any]:
+    """The place of a task's run: see `placed_metadata`."""
+    placed, above = placed_metadata(scope.base_config), scope.lineage.above
+    placed.pop("checkpoint_ns", None)  # a config of LangChain's has this task's own
+    return placed if above is None else {**placed, "checkpoint_ns": outermost(above)}
+
+
+def outermost(scope: PlacedTask) -> str:
+    """The namespace of the task of the root run that a task is, or is below."""
+    while (above := scope.lineage.above) is not None:
+        scope = above
+    return scope.task.namespace
