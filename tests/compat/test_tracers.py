@@ -121,11 +121,64 @@ print(sorted(span.name for span in exporter.get_finished_spans()))
 """
 
 
+REPORTED = (
+    GRAPHS
+    + """
+from langchain_core.callbacks import BaseCallbackHandler
+from langgraph._internal._runnable import RunnableCallable
+from langgraph.graph import END
+
+class Heard(BaseCallbackHandler):
+    def on_chain_start(self, serialized, inputs, **more):
+        print(more.get("name"))
+
+def node(state):
+    return {"said": "hi"}
+
+def loud(state):
+    return END
+
+def quiet(state):
+    return END
+
+for route in (loud, RunnableCallable(loud), RunnableCallable(quiet, trace=False)):
+    builder = StateGraph(State).add_node("n", node).add_edge(START, "n")
+    graph = builder.add_conditional_edges("n", route).compile()
+    graph.invoke({}, {"callbacks": [Heard()]})
+"""
+)
+
+SENT = (
+    GRAPHS
+    + """
+from dataclasses import dataclass
+from langgraph._internal._constants import CONF, CONFIG_KEY_READ_STATE
+from langgraph.config import get_config
+from langgraph.types import Send
+
+@dataclass
+class Whole:
+    said: str = "nothing"
+
+def read(given):
+    state = get_config()[CONF].get(CONFIG_KEY_READ_STATE)
+    print(given, state and state())
+
+builder = StateGraph(Whole).add_node("sent", read).add_node("edge", read)
+builder.add_conditional_edges(START, lambda state: [Send("sent", 1)], ["sent"])
+builder.add_edge("sent", "edge").compile().invoke({"said": "hi"})
+"""
+)
+
+PROGRAMS = {"wrapped": WRAPPED, "nested": NESTED, "reported": REPORTED, "sent": SENT}
+
+
 @pytest.mark.langgraph
-@pytest.mark.parametrize("program", [WRAPPED, NESTED], ids=["wrapped", "nested"])
-def test_wrappers_of_pregels_methods_see_each_run_once(program):
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_tracers_and_wrappers_see_what_langgraph_shows(program):
     """
-    A wrapper that is set on Pregel is called for every compiled graph, and `stream` for `invoke`.
+    Wrappers on Pregel are called for every compiled graph, and `stream` for `invoke`; routers
+    without a trace aren't reported; a Send's task can read the state of its node.
     """
     ours, theirs = both_ways(program)
 

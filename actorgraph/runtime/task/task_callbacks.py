@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import anyio
+from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import (
     RunnableConfig,
     _set_config_context,  # pyright: ignore[reportPrivateUsage] - kept for frameworks, it says
@@ -153,16 +154,25 @@ class NodeCallbacks:
         A RunnableCallable made with `trace=False`, as the routers of LangChain's agents, isn't
         reported.
         """
-        if self._run is None or getattr(_owner_of(branch.path), "trace", True) is False:
+        owner = getattr(branch.path, "__self__", None)
+        if self._run is None or getattr(owner, "trace", True) is False:
             return branch
         tag = f"seq:step:{self._first_router + place}"
+        if isinstance(owner, Runnable):
+            return replace(branch, path=_runnable(self._run, tag, branch, waits=self._waits))
         call = _async_router if branch.is_async else _router
         return replace(branch, path=call(self._run, tag, branch, waits=self._waits))
 
 
-def _owner_of(function: Any) -> Any:
-    """Return the object whose method a function is."""
-    return getattr(function, "__self__", None)
+def _runnable(run: Manager, tag: str, branch: BranchPlan, *, waits: bool) -> Callable[..., Any]:
+    """Return a router that is a Runnable: it reports itself, below the node."""
+
+    def path(seen: Any, **extra: Any) -> Any:
+        own = run.get_sync() if waits and not branch.is_async else run
+        given = extra.pop("config", None) or var_child_runnable_config.get() or {}
+        return branch.path(seen, config={**given, "callbacks": _child(own, tag)}, **extra)
+
+    return path
 
 
 def _router(run: Manager, tag: str, branch: BranchPlan, *, waits: bool) -> Callable[..., Any]:
