@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 import pytest
+from langchain_core.messages import AIMessage as langchain_message  # noqa: N813
 
 from actorgraph import END, START, Command, InMemorySaver, Runtime, StateGraph, interrupt
 from actorgraph.errors import GraphBuildError, MissingExtraError
@@ -73,6 +74,16 @@ class TestLoop:
         state = agent.invoke({"messages": ["hi"]})
 
         assert (agent.name, state["messages"][-1].name) == ("bo", "bo")
+
+    def test_its_name_is_on_the_models_own_message(self):
+        """
+        Callbacks and streams have the message that the model made: that one is named.
+        """
+        message = langchain_message("hello")
+
+        create_react_agent(Script(message), [], name="bo").invoke({"messages": ["hi"]})
+
+        assert message.name == "bo"
 
     @pytest.mark.langgraph("F-M4", "F-L2")
     def test_its_drawing_shows_the_loop(self):

@@ -271,6 +271,12 @@ class TestRates:
         """
         assert {(await client.get("/ok")).status_code for _ in range(60)} == {200}
 
+    async def test_features_that_clients_ask_for_are_reported(self, client):
+        """
+        The SDK looks there whether a server refuses answers to questions that don't wait.
+        """
+        assert (await client.get("/info")).json()["flags"]["strict_resume"] is True
+
     async def test_too_frequent_requests_wait(self, client):
         """
         Above the burst a client is asked to wait, and for how long.
