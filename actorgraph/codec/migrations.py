@@ -16,6 +16,8 @@ from actorgraph.codec.migrated_writes import CurrentNames, migrated_rows, node_o
 from actorgraph.codec.records import Placement
 from actorgraph.plan.joins import join_now
 from actorgraph.plan.plan import Plan
+from actorgraph.plan.renames import join_parts
+from actorgraph.superstep.changes.missed_joins import missed_starts
 from actorgraph.superstep.changes.stored_tasks import StoredNames, places_of
 from actorgraph.values.checkpoint import Converted, Restored, StoredWrite
 from actorgraph.values.commands import Send
@@ -49,6 +51,8 @@ def apply_migrations(plan: Plan, restored: Restored, placement: Placement) -> Re
         if given is not made.values[START]:
             _store_anew(plan, placement, made.values, START, given)
     ledger, left = migrated_rows(names, restored.ledger, converted, sent_nodes)
+    if plan.renames.joins:
+        _arrive(plan, names, msgspec.structs.replace(made, ledger=ledger), placement)
     made = msgspec.structs.replace(
         made,
         next=_next(plan, restored, ended),
@@ -148,6 +152,18 @@ def _lead_on(
             made.seen.get(end, {}).pop(channel, None)
             value = plan.channels[channel].load(restored.values[edge])
             _store_anew(plan, placement, made.values, channel, value)
+
+
+def _arrive(plan: Plan, names: CurrentNames, made: Restored, placement: Placement) -> None:
+    """Let the starts arrive that a thread has passed before it came to their join."""
+    for channel, missed in missed_starts(plan, made).items():
+        _, end = join_parts(channel) or (frozenset[str](), "")
+        arrived = missed.intersection(plan.renames.joins.get(end) or ())
+        if arrived:
+            names.note(f"{', '.join(map(repr, sorted(arrived)))} count as arrived at {end!r}")
+            made.versions[channel] = max([made.version_floor, *made.versions.values()])
+            cell = plan.channels[channel].load(arrived)
+            _store_anew(plan, placement, made.values, channel, cell)
 
 
 def _convert(

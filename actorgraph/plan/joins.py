@@ -44,7 +44,10 @@ def join_now(plan: Plan, channel: str) -> JoinNow | None:
         return JoinNow(channel, starts)
     end = renames.node(parts[1])
     if end is None:
-        return JoinNow(None)
+        # The starts that have arrived count at the node that runs in place of the removed one.
+        led = [join_name(starts.values(), new) for new in renames.goto.get(parts[1], ())]
+        into = [name for name in led if name in plan.channels]
+        return JoinNow(into[0], starts) if len(into) == 1 else JoinNow(None)
     same = join_name(starts.values(), end)
     if same in plan.channels:
         return JoinNow(same, starts)

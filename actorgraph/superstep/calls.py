@@ -121,7 +121,7 @@ def check_call(
     )
 
 
-def _stored_calls(known: Mapping[str, Attempt]) -> dict[str, str]:
+def stored_calls(known: Mapping[str, Attempt]) -> dict[str, str]:
     """Map the path of each caller, with the number of its call, to the function's name."""
     found: dict[str, str] = {}
     for attempt in known.values():
@@ -159,7 +159,7 @@ def take_back(state: RunState, known: Mapping[str, Attempt]) -> None:
         for channel, value in attempt.writes or ()
         if channel == RETURN
     }
-    state.stored_calls = _stored_calls(others) if others else {}
+    state.stored_calls = stored_calls(others) if others else {}
     answers = {i: attempt.answers for i, attempt in others.items() if attempt.answers}
     waiting = _unanswered(state, known) if state.answering else {}
     state.calls = OpenCalls(answers=answers, waiting=waiting) if answers or waiting else None

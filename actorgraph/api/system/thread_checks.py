@@ -17,6 +17,7 @@ from actorgraph.codec.records import decode_record
 from actorgraph.codec.restore import open_claim, restore
 from actorgraph.errors import ActorGraphError, FormatVersionError, UnknownTypeError
 from actorgraph.plan.plan import Plan
+from actorgraph.runtime.task.scope import DEFINED_TASKS
 from actorgraph.superstep.changes.change import change_of
 from actorgraph.superstep.results import writes_of
 from actorgraph.superstep.snapshot import snapshot
@@ -153,7 +154,7 @@ def _change_of(
             given = None if claim is None else claim.input
             refused = _refused_input(at.plan, given, "it waits for its first run, whose input")
             return _with(at.plan, thread_id, stored_graph, refused), None
-        return change_of(at.plan, found[0], thread_id), found[0]
+        return change_of(at.plan, found[0], thread_id, DEFINED_TASKS), found[0]
     except ActorGraphError as error:
         finding = _unreadable(error, "its checkpoint", at.address.namespace)
         return _with(at.plan, thread_id, stored_graph, finding), None

@@ -6,10 +6,13 @@ what names a node, a key or a join that the graph doesn't have would be left out
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from actorgraph.errors import SchemaMismatchError, did_you_mean
 from actorgraph.plan.plan import Plan
 from actorgraph.plan.renames import JOIN, join_parts
+from actorgraph.superstep.calls import stored_calls
+from actorgraph.superstep.changes.missed_joins import missed_starts
 from actorgraph.superstep.changes.stored_tasks import bare_state, stages_of
 from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.superstep.pending_writes import attempts, own_ids
@@ -35,14 +38,19 @@ from actorgraph.values.run import Task, TaskPath
 _INTERNAL = frozenset({RETURN, NO_WRITES})
 
 
-def change_of(plan: Plan, restored: Restored, thread_id: str) -> GraphChange:
+def change_of(
+    plan: Plan, restored: Restored, thread_id: str, tasks: AbstractSet[str] | None = None
+) -> GraphChange:
     """Decide what a resume of a thread under a graph would do.
 
     Args:
         restored: the checkpoint that it would start from, with its pending writes, brought up to
             date with the graph's migrations (`codec.restore`).
+        tasks: the names of the program's `@task`s; None where they are not known yet, as some may
+            be defined while a node runs.
     """
-    findings = tuple({(f.kind, f.name, f.where): f for f in _findings(plan, restored)}.values())
+    found = [*_findings(plan, restored), *_lost_calls(plan, restored, tasks)]
+    findings = tuple({(f.kind, f.name, f.where): f for f in found}.values())
     verdict = ResumeVerdict.MIGRATED if restored.migrated else ResumeVerdict.FITS
     return GraphChange(
         thread_id=thread_id,
@@ -90,6 +98,8 @@ def _findings(plan: Plan, restored: Restored) -> Iterator[Finding]:
     # A run from another checkpoint than the head is a replay, which runs all of its tasks again.
     if not same_graph and restored.ledger and restored.id == (restored.head or restored.id):
         yield from _pending(plan, restored)
+    if not same_graph:
+        yield from _missed(plan, restored)
 
 
 def _newer_values(plan: Plan, restored: Restored) -> Iterator[Finding]:
@@ -158,6 +168,10 @@ def _join(plan: Plan, starts: frozenset[str], end: str, of: str, namespace: str)
     names = sorted(starts)
     if end not in plan.nodes:
         return _gone(plan, FindingKind.NODE, end, f"{of or 'it'} leads to node {end!r}", namespace)
+    gone = next((name for name in names if name not in plan.nodes), None)
+    if gone is not None:
+        where = f"{of or 'it'} waits in the join of {names} into {end!r}"
+        return _gone(plan, FindingKind.NODE, gone, where, namespace)
     found = [p[0] for channel in plan.channels if (p := join_parts(channel)) and p[1] == end]
     new = sorted(found[0] - starts) if found else []
     if new:
@@ -180,6 +194,52 @@ def _join(plan: Plan, starts: frozenset[str], end: str, of: str, namespace: str)
         f"{do}; or go on with the graph that stored it",
         namespace,
     )
+
+
+def _lost_calls(
+    plan: Plan, restored: Restored, tasks: AbstractSet[str] | None
+) -> Iterator[Finding]:
+    """Results of `@task` calls under names that no task of the program has."""
+    if tasks is None or not restored.ledger:
+        return
+    known = attempts(restored.ledger)
+    due = _due(plan, restored)
+    stored = stored_calls({task: attempt for task, attempt in known.items() if task not in due})
+    for name in dict.fromkeys(stored.values()):
+        if (plan.renames.tasks.get(name) or name) in tasks:
+            continue
+        cure = f"Migration(tasks={{{name!r}: 'its new name'}})"
+        yield Finding(
+            FindingKind.TASK,
+            name,
+            f"has the result of a call of task {name!r}",
+            "which no @task of the program has",
+            cure,
+            f"{did_you_mean(name, sorted(tasks))}; @entrypoint(migrations=[{cure}]), or the same "
+            "in compile(); or go on with the program that stored it",
+            restored.namespace,
+        )
+
+
+def _missed(plan: Plan, restored: Restored) -> Iterator[Finding]:
+    """Joins that can't open, because a start of theirs has passed by."""
+    for channel, missed in missed_starts(plan, restored).items():
+        starts, end = join_parts(channel) or (frozenset[str](), "")
+        if end in plan.renames.joins:
+            continue  # the migration has said what counts
+        names = sorted(missed)
+        cure = f"Migration(joins={{{end!r}: {names!r}}})"
+        yield Finding(
+            FindingKind.JOIN,
+            end,
+            f"is on the way to node {end!r}",
+            f"which in graph {plan.graph_id!r} waits for {', '.join(map(repr, sorted(starts)))}, "
+            f"and has passed {', '.join(map(repr, names))}",
+            cure,
+            f"compile(migrations=[{cure}]) if these count as arrived in such threads, None in "
+            "place of the list if the join need not open; or go on with the graph that stored it",
+            restored.namespace,
+        )
 
 
 def _pending(plan: Plan, restored: Restored) -> Iterator[Finding]:
