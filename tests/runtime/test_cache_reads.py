@@ -340,3 +340,20 @@ async def test_a_user_whom_the_server_knows():
             place = {"langgraph_auth_user": User(user), "user": ""}
             assert await ask(graph, user, configurable=place) == f"of {user}"
     assert CALLS == ["ada", "bob"]
+
+
+def test_users_are_told_apart_beside_langgraph():
+    """
+    In a program that has imported LangGraph itself each user gets an own result too.
+    """
+    import langgraph.graph  # noqa: F401 - its runs get a runtime of its own class
+
+    graph = StateGraph(State, Context).add_node(by_runtime, cache_policy=CachePolicy())
+    compiled = graph.add_edge(START, "by_runtime").compile(cache=InMemoryCache())
+
+    answers = [
+        compiled.invoke({"question": "?"}, context={"user": user})["answer"]
+        for user in ("ada", "bob", "ada")
+    ]
+
+    assert answers == ["of ada", "of bob", "of ada"]

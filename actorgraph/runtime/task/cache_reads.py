@@ -106,7 +106,8 @@ class NotedDict(dict[str, Any]):
         if self.reads is None:
             return
         if key == _RUNTIME_KEY:  # LangGraph's functions find context and store in it
-            self.reads.note(("context", "config", "store"))
+            has_store = getattr(dict.get(self, key), "store", None) is not None
+            self.reads.note(("context", "config", *(("store",) if has_store else ())))
             return
         frame = currentframe()  # of this method; its caller's caller is who reads
         reader = frame and frame.f_back and frame.f_back.f_back

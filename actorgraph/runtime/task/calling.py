@@ -289,6 +289,7 @@ async def call_cached(
     assert policy is not None
     reads = scope.reads
     assert reads is not None
+    reads.take()  # the library has read what it hands to the node
     key = cache.key_of(policy, node, given)
     if key is None:
         return await call_node(plan, node, values, given, scope)

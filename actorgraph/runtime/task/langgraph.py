@@ -93,18 +93,14 @@ def _scratchpad(scope: TaskScope) -> Any:
 
 def _runtime(scope: TaskScope) -> Any:
     theirs, ours = langgraph_module("langgraph.runtime"), runtime_of(scope)
-    info = ours.execution_info
     if theirs is None:
         return ours  # has all that its other functions read
+    held = vars(ours)  # not by attributes: a cached node has not read them yet
+    same = ("context", "store", "heartbeat", "previous", "server_info", "control")
     return theirs.Runtime(
-        context=ours.context,
-        store=ours.store,
+        **{name: held[name] for name in same},
         stream_writer=scope.write,
-        heartbeat=ours.heartbeat,
-        previous=ours.previous,
-        execution_info=_execution_info(theirs, info),
-        server_info=ours.server_info,
-        control=ours.control,
+        execution_info=_execution_info(theirs, held["execution_info"]),
     )
 
 
