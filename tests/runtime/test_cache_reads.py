@@ -342,7 +342,7 @@ async def test_a_user_whom_the_server_knows():
     assert CALLS == ["ada", "bob"]
 
 
-def test_users_are_told_apart_beside_langgraph():
+def test_users_have_own_results_beside_langgraph():
     """
     In a program that has imported LangGraph itself each user gets an own result too.
     """
