@@ -15,6 +15,8 @@ from actorgraph.cli.doctor.facts import (
     SystemFacts,
     TypeFact,
 )
+from actorgraph.values.checked_threads import ThreadCheckReport, ThreadGroup, ThreadReason
+from actorgraph.values.graph_changes import ResumeVerdict
 
 DAY_S = 86_400.0
 
@@ -28,6 +30,22 @@ def graph(*calls, saves=True, durability="sync", **more):
     return program(
         graphs=(GraphFacts("chat", (node,), has_saver=saves, durability=durability, **more),)
     )
+
+
+def checked(verdict):
+    reason = ThreadReason("waits for node 'ask', which graph 'g' doesn't have", "", "rename it")
+    reasons = (reason,) if verdict is ResumeVerdict.REFUSED else ()
+    group = ThreadGroup(
+        "g",
+        "g:1",
+        verdict,
+        waits=True,
+        count=2,
+        examples=("t1", "t2"),
+        migrated=(),
+        reasons=reasons,
+    )
+    return Examined(threads=ThreadCheckReport(2, 2, len(reasons) * 2, (group,), {}))
 
 
 def program(*, backend=None, host="", database=None, **facts):
@@ -131,6 +149,7 @@ PLANTED = {
         served_over(run(status="pending", build="v1", alive=False, waits=True)),
         served_over(run(status="pending", build="v2", alive=False, waits=True)),
     ),
+    "threads.refused": (checked(ResumeVerdict.REFUSED), checked(ResumeVerdict.MIGRATED)),
     "runs.orphaned": (database(runs=(run(alive=False),)), database(runs=(run(),))),
     "runs.parked": (database(runs=(run(status="parked"),)), database(runs=(run(),))),
     "runs.long-open": (database(runs=(run(age_s=2 * DAY_S),)), database(runs=(run(age_s=60),))),

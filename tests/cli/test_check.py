@@ -1,5 +1,6 @@
 """`actorgraph check`: stored threads against a new version of their graph."""
 
+import json
 import operator
 import runpy
 from typing import Annotated, TypedDict
@@ -229,6 +230,28 @@ outer = StateGraph(State).add_node("sub", below).add_edge(START, "sub").compile(
 
         assert report.refused == 2
         assert {group.examples for group in report.groups} == {("t1",), ("t2",)}
+
+
+class TestDoctor:
+    def test_the_doctor_names_refused_threads(self, tmp_path, graphs, capsys):
+        """
+        `doctor` with a database and a program reports the threads that the program refuses.
+        """
+        with SqliteSaver(tmp_path / "runs.db") as saver:
+            begin(graphs["first"], saver, "a1")
+        words = ["doctor", f"{tmp_path}/runs.db", "--app", f"{tmp_path}/shop.py:second"]
+
+        code = main([*words, "--json"])
+        found = json.loads(capsys.readouterr().out)["findings"]
+
+        assert code == 1
+        assert [f["text"] for f in found if f["code"] == "threads.refused"] == [
+            (
+                f"of the threads that {graphs['first'].graph_id} has stored 1 can't go on, such as "
+                "a1: the task of node 'fetch' leads to node 'book', which graph "
+                f"{graphs['second'].graph_id!r} doesn't have"
+            )
+        ]
 
 
 class TestWrongUse:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from actorgraph.cli.doctor.diagnosis import Diagnosis
 from actorgraph.cli.doctor.facts import DatabaseFacts, Examined, OpenRunFact
+from actorgraph.values.graph_changes import ResumeVerdict
 
 LENGTH_MAX = 1_000
 """Checkpoints of a thread above which its history counts as long."""
@@ -188,6 +189,24 @@ def check_retention(facts: Examined) -> Iterator[Diagnosis]:
 
 RETENTION = frozenset({"retention", "aretention", "prune", "aprune", "ttl", "trim"})
 """Names in a program that show that it removes old data by itself."""
+
+
+def check_threads(facts: Examined) -> Iterator[Diagnosis]:
+    """Threads that the program's graph refuses, because it has changed since they were stored."""
+    if facts.threads is None:
+        return
+    for group in facts.threads.groups:
+        if group.verdict is not ResumeVerdict.REFUSED:
+            continue
+        first = group.reasons[0]
+        yield Diagnosis(
+            "threads.refused",
+            "error",
+            group.stored_graph or group.graph,
+            f"of the threads that {group.stored_graph or group.graph} has stored {group.count} "
+            f"can't go on, such as {', '.join(group.examples)}: {first.text}",
+            f"{first.do}; actorgraph check shows all reasons",
+        )
 
 
 def check_runs(facts: Examined) -> Iterator[Diagnosis]:

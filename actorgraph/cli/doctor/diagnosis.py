@@ -37,6 +37,7 @@ CODES: dict[str, str] = {
     "saver.no-key": "Stored values are encrypted and the key is missing",
     "saver.long-history": "A thread has a long history",
     "saver.no-retention": "Old checkpoints are never removed",
+    "threads.refused": "Stored threads don't go on under the program's graph",
     "runs.unserved": "Runs wait for a graph or a build that the system doesn't have",
     "runs.orphaned": "Open runs have no living system",
     "runs.parked": "Runs were given up",

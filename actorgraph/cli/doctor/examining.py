@@ -11,6 +11,7 @@ import msgspec
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.state_graph import StateGraph
+from actorgraph.api.system.thread_checks import check_threads
 from actorgraph.cli.doctor.database_facts import database_facts
 from actorgraph.cli.doctor.diagnosis import Diagnosis
 from actorgraph.cli.doctor.facts import Examined, ProgramFacts
@@ -24,8 +25,9 @@ from actorgraph.cli.doctor.program_facts import (
 from actorgraph.cli.doctor.served_facts import systems_in
 from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.output import without_password
-from actorgraph.cli.places import load_object
+from actorgraph.cli.places import load_object, open_graphs
 from actorgraph.errors import ActorGraphWarning
+from actorgraph.values.checked_threads import ThreadCheckReport
 
 
 class Asked(NamedTuple):
@@ -78,14 +80,27 @@ async def examine(asked: Asked) -> Report:
         raise UsageError("--input needs a graph", do="name it: actorgraph doctor app:graph --input")
     saver = _saver_of(named)
     place = asked.database or _place_of(saver)
+    database = await database_facts(place, getattr(saver, "codec", None)) if place else None
     found = Examined(
         program=program,
-        database=await database_facts(place, getattr(saver, "codec", None)) if place else None,
+        database=database,
+        threads=await _threads(place, named) if database and not database.error else None,
         given=input_facts(graph, _input(asked.given)) if asked.given and graph else None,
         backend=asked.backend,
         host=asked.host,
     )
     return Report(tuple(_examined(found)), tuple(judge(found)))
+
+
+async def _threads(place: str, named: Any) -> ThreadCheckReport | None:
+    """Check the threads of a database against the graphs of the program, if it has some."""
+    graphs = {n: g for system in systems_in(named) for n, g in system.graphs.items()}
+    if isinstance(named, CompiledStateGraph):
+        graphs = {named.plan.name: named}
+    if not graphs:
+        return None
+    async with open_graphs(place, graphs) as (over, saver):
+        return await check_threads(over, saver)
 
 
 def load_program(name: str) -> tuple[Any, ProgramFacts]:

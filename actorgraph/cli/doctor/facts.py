@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from actorgraph.values.checked_threads import ThreadCheckReport
+
 
 @dataclass(frozen=True, slots=True)
 class CallFact:
@@ -264,6 +266,7 @@ class Examined:
     Attributes:
         backend: "asyncio" or "trio", if the program runs on one only.
         host: the address that the program will be served at.
+        threads: the fate of the database's threads under the program's graphs; None if unknown.
     """
 
     program: ProgramFacts | None = None
@@ -271,3 +274,4 @@ class Examined:
     given: InputFacts | None = None
     backend: str | None = None
     host: str = ""
+    threads: ThreadCheckReport | None = None
