@@ -62,7 +62,6 @@ async def handle(thread: str, answer: dict[str, Any]) -> Any:
     await graph.ainvoke(Command(resume=answer), config)
     looked_at = (await graph.aget_state(config)).next
     if looked_at:
-        await graph.aupdate_state(config, {"log": ["seen by a second pair of eyes"]})
         await graph.ainvoke(None, config)
     final = await graph.aget_state(config)
     return {

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".bench"
 LANGGRAPH = [
-    "langgraph==1.2.22",
+    "langgraph==1.2.24",
     "langgraph-checkpoint-sqlite==3.1.2",
     "langgraph-checkpoint-postgres==3.2.0",
     "psycopg[binary]==3.3.9",

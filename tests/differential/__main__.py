@@ -18,10 +18,11 @@ from tests.differential.builder import OURS, THEIRS
 from tests.differential.compare import compare
 from tests.differential.pairs import Pair, Worker
 from tests.differential.programs import PROGRAMS, changed_programs, write_outputs
-from tests.differential.rules import Spec, allowed
+from tests.differential.rules import allowed
 from tests.differential.schedules import disagreements
 from tests.differential.shrink import smallest
 from tests.differential.specs import generate
+from tests.differential.trace import Spec
 
 SHOWN_MAX = 5
 RECORDED = Path(__file__).with_name("recorded.jsonl")

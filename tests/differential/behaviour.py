@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 END = "__end__"
+TOOLS_NODE = "tools"
 
 
 class NodeError(Exception):
@@ -20,11 +21,16 @@ class BranchError(Exception):
 
 @dataclass
 class Returned:
-    """An update, and where to go beside the static edges: nodes, and Sends as (node, arg)."""
+    """An update, and where to go beside the static edges: nodes, and Sends as (node, arg).
+
+    Calls of tools that go as a Send each are `calls`; with the state `context`, if it is given.
+    """
 
     update: dict[str, Any]
     goto: list[str] = field(default_factory=list)
     sends: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    calls: list[list[str]] = field(default_factory=list)
+    context: dict[str, Any] | None = None
 
 
 def act(name: str, node: dict[str, Any], seen: dict[str, Any], answers: list[Any]) -> Returned:
@@ -33,17 +39,31 @@ def act(name: str, node: dict[str, Any], seen: dict[str, Any], answers: list[Any
     if node["form"] == "none":
         return Returned({})
     made: dict[str, Any] = {"n": 1}
-    text = f"{name}.{count}.{len(seen.get('log', ()))}.{seen.get('last', '')}"
+    text = f"{name}.{count}.{len(seen.get('log', ()))}.{seen.get('last', '')}{maybe(seen)}"
     if "log" in node["writes"]:
         made["log"] = [":".join([text, *map(str, answers)])]
     if "best" in node["writes"]:
-        made["best"] = (count * 7 + len(name)) % 11
+        made["best"] = (count * 7 + 1) % 11
     if "last" in node["writes"]:
         made["last"] = name
+    if "maybe" in node["writes"]:
+        made["maybe"] = name if count % 2 else None
     if count >= node["cap"]:
         return Returned(made)
     sends = [(target, sent(count, index, name)) for target, index in node.get("sends", ())]
-    return Returned(made, list(node.get("goto", ())), sends)
+    goto = list(node.get("goto", ()))
+    calls = [[tool, f"{text}.{index}"] for index, tool in enumerate(node.get("calls", ()))]
+    if calls:
+        made["messages"] = [{"ai": text, "calls": calls}]
+        if node["by"] == "message":
+            return Returned(made, [*goto, TOOLS_NODE], sends)
+    context = {"n": count, "messages": []} if node.get("by") == "context" else None
+    return Returned(made, goto, sends, calls, context)
+
+
+def maybe(seen: dict[str, Any]) -> str:
+    """The part of a text about the optional key."""
+    return f".{seen['maybe']}" if "maybe" in seen else ""
 
 
 def decide(branch: dict[str, Any], seen: dict[str, Any]) -> list[Any]:

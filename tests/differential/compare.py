@@ -3,7 +3,9 @@
 from copy import deepcopy
 from typing import Any, NamedTuple
 
-from tests.differential.rules import Cut, Spec, Trace, excuses
+from tests.differential.rules import excuses
+from tests.differential.spec_rules import lost_silently
+from tests.differential.trace import Cut, Spec, Trace
 
 PARTS = ("given", "outcome", "state", "history", "calls")
 
@@ -17,12 +19,16 @@ class Verdict(NamedTuple):
 
 def compare(spec: Spec, ours: Trace, theirs: Trace) -> Verdict:
     """Compare turn by turn, up to the first cut of a rule."""
+    lost = lost_silently(spec, ours)
+    if lost is not None:
+        return Verdict(lost, ())
     ours, theirs = deepcopy(ours), deepcopy(theirs)
     cuts = excuses(spec, ours, theirs)
     cut = min(cuts.values(), default=None)
     found = _difference(ours, theirs, None)
+    edited = tuple(name for name, (turn, _) in cuts.items() if turn >= len(ours))
     if found is None or cut is None:
-        return Verdict(found, ())
+        return Verdict(found, edited)
     return Verdict(_difference(ours, theirs, cut), tuple(cuts))
 
 

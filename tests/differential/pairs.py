@@ -4,7 +4,7 @@ import json
 import subprocess
 from typing import Any, NamedTuple
 
-from tests.differential.rules import Spec, Trace
+from tests.differential.trace import Spec, Trace
 from tests.support.source_files import ROOT
 
 

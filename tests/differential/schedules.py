@@ -14,6 +14,7 @@ from typing import Any
 from actorgraph.plan.plan import Plan
 from actorgraph.superstep.advance import advance
 from actorgraph.superstep.begin import begin
+from actorgraph.superstep.handover import raised, received
 from actorgraph.superstep.results import branch_targets, branch_view, writes_of
 from actorgraph.superstep.run_state import RunState
 from actorgraph.values.commands import Interrupt
@@ -21,6 +22,7 @@ from actorgraph.values.ids import CheckpointId, interrupt_id, uuid6
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import (
     Effect,
+    Escaped,
     Event,
     Failed,
     Finish,
@@ -35,12 +37,14 @@ from actorgraph.values.run import (
     TaskSucceeded,
 )
 from tests.differential.behaviour import act, decide
-from tests.differential.builder import Library, builder_of, formed
-from tests.differential.rules import Spec
+from tests.differential.builder import Built, Library, builder_of, formed
+from tests.differential.schemas import seen_in
+from tests.differential.trace import Spec
 
 LIBRARY = Library("actorgraph")
-UNSURE = ("fails",)
-"""Traits whose effect depends on the schedule: which siblings end before a failure."""
+UNSURE = ("fails", "calls")
+"""Traits whose effect depends on the schedule: which siblings end before a failure. Tools are left
+out with what calls them, since they are called by threads of their own."""
 
 
 class Asked(Exception):
@@ -53,15 +57,17 @@ class Graph:
 
     spec: Spec
     plan: Plan
+    nested: bool = False
     inner: "dict[str, Graph]" = field(default_factory=dict)
 
 
-def graph_of(spec: Spec) -> Graph:
+def graph_of(spec: Spec, *, nested: bool = False) -> Graph:
     """The plan of a spec, without what makes its end a matter of time."""
     sure = steady(spec)
-    plan = builder_of(LIBRARY, sure, {}, "", plain=False).compile().plan
-    nested = {name: n["graph"] for name, n in sure["nodes"].items() if "graph" in n}
-    return Graph(sure, plan, {name: graph_of(inner) for name, inner in nested.items()})
+    plan = builder_of(LIBRARY, sure, Built(LIBRARY, sure, None)).compile().plan
+    inner = {name: n["graph"] for name, n in sure["nodes"].items() if "graph" in n}
+    below = {name: graph_of(graph, nested=True) for name, graph in inner.items()}
+    return Graph(sure, plan, nested, below)
 
 
 def steady(spec: Spec) -> Spec:
@@ -69,6 +75,8 @@ def steady(spec: Spec) -> Spec:
     nodes = {
         name: {"graph": steady(node["graph"])}
         if "graph" in node
+        else {"writes": ["log"], "cap": 0, "form": "dict"}
+        if "tools" in node
         else {key: value for key, value in node.items() if key not in UNSURE}
         for name, node in spec["nodes"].items()
     }
@@ -114,11 +122,11 @@ def event_of(graph: Graph, state: RunState, task: Task, seen: Any, chance: Chanc
     """Run the node of a task; return the event that its actor would report."""
     node, spec = graph.plan.nodes[task.name], graph.spec["nodes"].get(task.name)
     try:
-        returned = seen if spec is None else returned_by(graph, task, spec, seen, chance)
-        writes, _ = writes_of(graph.plan, node, returned)
+        returned = seen if spec is None else returned_by(graph, state, task, seen, chance)
+        writes, _ = writes_of(graph.plan, node, returned, nested=graph.nested)
         own = [b for b in graph.spec["branches"] if b["source"] == task.name]
         for branch, told in zip(node.branches, own, strict=True):
-            view = branch_view(graph.plan, state.values, branch, writes)
+            view = seen_in(branch_view(graph.plan, state.values, branch, writes))
             found = [LIBRARY.Send(*t) if isinstance(t, tuple) else t for t in decide(told, view)]
             writes = [*writes, *branch_targets(graph.plan, task.name, branch, found)]
     except Asked as asked:
@@ -128,14 +136,14 @@ def event_of(graph: Graph, state: RunState, task: Task, seen: Any, chance: Chanc
     return TaskSucceeded(TaskResult(task.id, tuple(writes)))
 
 
-def returned_by(graph: Graph, task: Task, spec: Spec, seen: Any, chance: Chance) -> Any:
+def returned_by(graph: Graph, state: RunState, task: Task, seen: Any, chance: Chance) -> Any:
     """A node's return value; a nested graph's is its output, in a random order of its own."""
-    name = task.name
+    name, spec = task.name, graph.spec["nodes"][task.name]
     if "graph" not in spec:
         if spec.get("asks") and chance.pauses:
             raise Asked(Interrupt(f"{name}?0", interrupt_id(task.namespace, 0)))
         answers = [f"re {name}?{k}" for k in range(spec.get("asks", 0))]
-        return formed(LIBRARY, spec["form"], act(name, spec, seen, answers))
+        return formed(LIBRARY, spec["form"], act(name, spec, seen_in(seen), answers))
     match play(graph.inner[name], seen, chance, limit=100):
         case Succeeded(values):
             return values
@@ -143,6 +151,8 @@ def returned_by(graph: Graph, task: Task, spec: Spec, seen: Any, chance: Chance)
             raise Asked(*interrupts)
         case Failed(error):
             raise error
+        case Escaped(handed):
+            return received(graph.plan, graph.plan.nodes[name], state.values, raised(handed))
         case other:
             raise AssertionError(other)
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
+from typing import Any
 
+from tests.differential.changes import without
 from tests.differential.compare import compare
 from tests.differential.pairs import Pair
-from tests.differential.rules import Spec
+from tests.differential.trace import Spec
 
 TRIES_MAX = 400
 PLAIN = {"limit": 12, "durability": "sync", "via": "invoke", "before": [], "after": []}
@@ -33,6 +35,12 @@ def simpler_ones(spec: Spec) -> Iterator[Spec]:
     for key, plain in PLAIN.items():
         if spec[key] != plain:
             yield changed(spec, key, plain)
+    for place in range(len(spec.get("changes", ()))):
+        yield changed(spec, "changes", spec["changes"][:place] + spec["changes"][place + 1 :])
+    for place, turn in enumerate(spec["turns"]):
+        if turn[0] == "object":
+            plainer = [*spec["turns"][:place], ["input", turn[1]], *spec["turns"][place + 1 :]]
+            yield changed(spec, "turns", plainer)
     yield from smaller_graphs(spec)
 
 
@@ -44,52 +52,32 @@ def smaller_graphs(graph: Spec) -> Iterator[Spec]:
     for key in ("edges", "branches"):
         for place in range(len(graph[key])):
             yield changed(graph, key, graph[key][:place] + graph[key][place + 1 :])
-    for name, node in graph["nodes"].items():
-        if "graph" in node:
-            for inner in smaller_graphs(node["graph"]):
-                yield changed(graph, "nodes", {**graph["nodes"], name: {"graph": inner}})
-            continue
-        for trait in ("goto", "sends", "asks", "fails", "defer"):
-            if trait in node:
-                less = {key: value for key, value in node.items() if key != trait}
-                yield changed(graph, "nodes", {**graph["nodes"], name: less})
-        if node["form"] != "dict":
-            yield changed(graph, "nodes", {**graph["nodes"], name: {**node, "form": "dict"}})
-        if len(node["writes"]) > 1:
-            yield changed(graph, "nodes", {**graph["nodes"], name: {**node, "writes": ["log"]}})
+    for key in ("schema", "defaults", "aliases"):
+        if graph.get(key):
+            yield {k: v for k, v in deepcopy(graph).items() if k != key}
+    for name in graph["nodes"]:
+        for simpler in simpler_nodes(graph["nodes"][name]):
+            yield changed(graph, "nodes", {**graph["nodes"], name: simpler})
+
+
+def simpler_nodes(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The nodes that have one thing less."""
+    if "graph" in node:
+        yield from ({"graph": inner} for inner in smaller_graphs(node["graph"]))
+    if "form" not in node:
+        return
+    for trait in ("goto", "sends", "asks", "fails", "defer", "calls"):
+        if trait in node:
+            yield {key: value for key, value in node.items() if key != trait}
+    if len(node.get("calls", ())) > 1:
+        yield {**node, "calls": node["calls"][1:]}
+        yield {**node, "calls": node["calls"][:-1]}
+    if node["form"] != "dict":
+        yield {**node, "form": "dict"}
+    if len(node["writes"]) > 1:
+        yield {**node, "writes": ["log"]}
 
 
 def changed(spec: Spec, key: str, value: object) -> Spec:
     """A copy with one entry replaced."""
     return {**deepcopy(spec), key: deepcopy(value)}
-
-
-def without(graph: Spec, name: str) -> Spec:
-    """A copy without a node and everything that leads to it."""
-    less = deepcopy(graph)
-    del less["nodes"][name]
-    less["edges"] = [e for e in less["edges"] if e[0] != name and e[1] != name]
-    less["edges"] = [e for e in less["edges"] if not (isinstance(e[0], list) and name in e[0])]
-    less["branches"] = [
-        {
-            **b,
-            "to": [[t for t in to if name not in (t, sent_to(t))] or ["__end__"] for to in b["to"]],
-        }
-        for b in less["branches"]
-        if b["source"] != name
-    ]
-    for node in less["nodes"].values():
-        for key in ("goto", "sends"):
-            if key in node:
-                node[key] = [t for t in node[key] if name not in (t, t[0])]
-    for key in ("before", "after"):
-        if key in less:
-            less[key] = [n for n in less[key] if n != name]
-    if "turns" in less:
-        less["turns"] = [t for t in less["turns"] if t != ["update", name]]
-    return less
-
-
-def sent_to(target: object) -> object:
-    """The node of a Send."""
-    return target["send"][0] if isinstance(target, dict) else None

@@ -2,24 +2,32 @@
 
 A spec is a dict:
 
-    channels    name -> "last" | "append" | "sum" | "max"
+    channels    name -> "last" | "append" | "sum" | "max" | "optional" | "messages"
+    schema, defaults, aliases
+                class of the state: "typed", "dataclass" or "pydantic"; key -> declared default;
+                whether its keys have aliases
     nodes       name -> node, in definition order
     edges       [[source, target]]; a list of sources is a join
     branches    {source, on, cap, to}: the nodes `to[value of on, modulo its length]`; END once the
                 value reaches `cap`. A target {"send": [node, n]} is a Send.
+    changes     what a turn ["change"] makes of the graph; see changes.py
+    migrates    whether renames are declared by a Migration, so that nothing is lost
     turns       what is done with the thread, one after the other; see driver.py
     before, after, limit, durability, via
                 breakpoints, recursion limit, durability of all runs, "invoke" or "stream"
 
 A node: `writes` the channels that it writes beside "n"; `form` of its return, `goto` and `sends`
 while "n" is below `cap`; `asks` so many questions; `fails` at its first so many calls; `defer`;
-`graph`, a nested spec, instead of all that.
+`calls` of tools, `by` one "message" or a "send" each. The form "parent" is a Command for the graph
+above, "object" an object of the state's class. Instead of all that, `graph` is a nested spec, or
+`tools` the names of a ToolNode's tools.
 """
 
 import random
 from typing import Any
 
-from tests.differential.rules import Spec
+from tests.differential.extras import add_extras
+from tests.differential.trace import Spec
 
 CHANNELS = {"log": "append", "n": "sum", "last": "last", "best": "max"}
 START, END = "__start__", "__end__"
@@ -40,6 +48,7 @@ def generate(seed: int) -> Spec:
     spec["durability"] = dice.choice(modes)
     spec["via"] = dice.choice(["invoke", "stream"])
     spec["turns"] = turns(dice, names)
+    add_extras(spec, seed)
     return spec
 
 

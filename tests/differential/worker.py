@@ -8,13 +8,12 @@ import asyncio
 import json
 import sys
 import warnings
-from contextlib import nullcontext
 from typing import Any
 
 from tests.differential.blocking import Blocking, run
 from tests.differential.builder import Built, Library, build
 from tests.differential.driver import drive
-from tests.differential.rules import Spec, Trace
+from tests.differential.trace import Spec, Trace
 
 SECONDS_MAX = 20
 
@@ -51,8 +50,9 @@ async def drive_in_time(library: Any, built: Built, spec: Spec) -> Trace:
 
 def drive_blocking(library: Any, built: Built, spec: Spec) -> Trace:
     """As `drive`, with the blocking methods."""
-    blocking = Built(Blocking(built.graph), nullcontext(), built.calls)
-    return run(drive(library, blocking, spec))
+    built.wrap = Blocking
+    built.graph = Blocking(built.graph)
+    return run(drive(library, built, spec))
 
 
 if __name__ == "__main__":
