@@ -5,7 +5,7 @@ NotRequired, ReadOnly, Final or ClassVar, around any of these, and with other ex
 side. `form_of` gives the same answer for all: the type, and the extras in their order.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, is_typeddict
@@ -16,6 +16,7 @@ PARTS_MAX = 10_000
 """Parts of one annotation that are looked at: an alias may name itself with other arguments."""
 
 _WRAPPERS = ("ClassVar", "Final", "NotRequired", "ReadOnly", "Required")
+_LISTS = (list, tuple, Sequence)
 _TYPING = ("typing", "typing_extensions")
 
 
@@ -135,9 +136,21 @@ def members_of(annotation: Any) -> tuple[Any, ...]:
     return get_args(typ)
 
 
+def items_of(annotation: Any) -> tuple[Any, ...]:
+    """List the members of a union, with the members of its items in place of a list or tuple."""
+    found: list[Any] = []
+    for member in members_of(annotation):
+        origin = get_origin(member)
+        if isinstance(origin, type) and origin in _LISTS:
+            found += [one for arg in get_args(member) if arg is not ... for one in members_of(arg)]
+        else:
+            found.append(member)
+    return tuple(found)
+
+
 def literals_of(annotation: Any) -> tuple[Any, ...]:
-    """List the values of a Literal, or of a union of them with or without None; else ()."""
-    members = [member for member in members_of(annotation) if member is not NoneType]
+    """List the values of a Literal, of a union or a list of them, with or without None; else ()."""
+    members = [member for member in items_of(annotation) if member is not NoneType]
     if not all(get_origin(member) is Literal for member in members):
         return ()
     return tuple(dict.fromkeys(value for member in members for value in get_args(member)))

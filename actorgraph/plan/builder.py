@@ -88,8 +88,8 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
     """Collects nodes and edges.
 
     Args:
-        state_schema: a TypedDict, dataclass, pydantic model or msgspec.Struct whose annotated
-            keys are the channels; or a bare type for a graph over one value.
+        state_schema: a TypedDict, dataclass, pydantic model, msgspec.Struct or attrs class
+            whose annotated keys are the channels; or a bare type for a graph over one value.
         context_schema: the type of `context=`; kept for inspection.
         input_schema: what a run takes; default `state_schema`.
         output_schema: what a run returns; default `state_schema`.

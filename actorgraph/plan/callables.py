@@ -9,7 +9,7 @@ from typing import Any, cast, get_args, get_origin
 
 from actorgraph.errors.excerpts import shown
 from actorgraph.errors.overrides import overrides_sync
-from actorgraph.plan.annotation_forms import Unknown, form_of, literals_of, members_of
+from actorgraph.plan.annotation_forms import Unknown, items_of, literals_of, members_of
 from actorgraph.plan.annotations import function_annotations, signature_of
 from actorgraph.plan.schema import is_schema
 from actorgraph.values.commands import Command
@@ -72,21 +72,26 @@ def first_schema(action: Callable[..., Any]) -> Any | None:
 
 
 def first_annotation(action: Callable[..., Any]) -> Any:
-    """Return the type of the first parameter without its wrapping; None if it has none."""
+    """Return the type of the first parameter without its wrapping; None if it has none.
+
+    A node always gets a state: of `State | None` it is `State`. Of a union of more it is unknown.
+    """
     parameters = parameters_of(action)
     if not parameters or parameters[0].annotation is inspect.Parameter.empty:
         return None
-    return form_of(function_annotations(action).get(parameters[0].name)).typ
+    members = members_of(function_annotations(action).get(parameters[0].name))
+    some = [member for member in members if member is not NoneType]
+    return some[0] if len(some) == 1 else None
 
 
 def literal_returns(action: Callable[..., Any]) -> tuple[Any, ...]:
-    """List the values of a `-> Literal[...]` annotation."""
+    """List the values of a `-> Literal[...]` annotation, or of one of a list of them."""
     return literals_of(function_annotations(action).get("return"))
 
 
 def command_destinations(action: Callable[..., Any]) -> tuple[str, ...]:
-    """List the nodes in a return annotation's `Command[Literal[...]]`, also inside a Union."""
-    members = members_of(function_annotations(action).get("return"))
+    """List the nodes in a return annotation's `Command[Literal[...]]`, in a Union or list too."""
+    members = items_of(function_annotations(action).get("return"))
     commands = [get_args(one)[0] for one in members if _is_command(get_origin(one))]
     return tuple(dict.fromkeys(name for to in commands for name in literals_of(to)))
 

@@ -122,7 +122,9 @@ class _Parts:
         more = {
             key: default
             for key, default in self.defaults.items()
-            if key in schema.channels and key not in own and key not in self.folds
+            if key in schema.channels
+            and key not in own
+            and (key not in self.folds or default.is_none)
         }
         return filled(schema.make, more) if more else schema.make
 
@@ -219,6 +221,7 @@ def _node(parts: _Parts, spec: NodeSpec) -> NodePlan:
         hidden=TAG_HIDDEN in spec.metadata.get("tags", ()),
         trace=spec.trace,
         own=_keys_of_graph(spec.action).difference(parts.writes),
+        whole=_whole_keys(spec.action).intersection(schema.keys, parts.folds),
         needs_store=any(map(needs_store, (spec.action, *_paths(builder, spec.name)))),
     )
 
@@ -227,6 +230,14 @@ def _keys_of_graph(action: Callable[..., Any]) -> frozenset[str]:
     """The keys that a node returns if it is a subgraph; none for other nodes."""
     plan = getattr(getattr(action, "__self__", None), "plan", None)
     return frozenset(plan.output_keys) if isinstance(plan, Plan) else frozenset()
+
+
+def _whole_keys(action: Callable[..., Any]) -> frozenset[str]:
+    """The keys that a subgraph takes from its input and gives back; none for other nodes."""
+    plan = getattr(getattr(action, "__self__", None), "plan", None)
+    if not isinstance(plan, Plan) or plan.entry is not None:
+        return frozenset()
+    return plan.start.writes.intersection(plan.output_keys)
 
 
 def _paths(builder: GraphBuilder, node: str) -> list[Callable[..., Any]]:

@@ -87,6 +87,7 @@ class NodePlan:
         handler: the name of the task that handles its failures; "" for none.
         trace: the values that an exporter of traces records.
         own: keys that a subgraph has and this graph hasn't; dropped from its result silently.
+        whole: keys that a subgraph gets, and gives back with what it had been given.
         shape: makes writes of its return value; None if it returns updates of the state.
         literal: whether `shape` gets Commands and Sends too.
         folds: the keys whose writes are folded into a value.
@@ -115,6 +116,7 @@ class NodePlan:
     literal: bool = False
     trace: TracePolicy | None = None
     own: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
     folds: frozenset[str] = frozenset()
     path: tuple[str, str] = field(init=False)
     """The path of its tasks, except those made by Sends."""
@@ -185,6 +187,7 @@ class Plan:
         order: node -> its place in definition order.
         firsts: the channels that may have a value before their first write.
         defaults: key -> the declared default with which its cell begins; of channels that fold.
+        whole_keys: node -> the keys with a declared default that its subgraph gives back.
         forbids: whether the input's class refuses keys that it doesn't have.
         outside: the fields of the input's class, whose aliases callers may use; None without any.
     """
@@ -224,6 +227,7 @@ class Plan:
     keeping: frozenset[str] = field(init=False)
     order: Mapping[str, int] = field(init=False)
     firsts: Mapping[str, Channel[Any]] = field(init=False)
+    whole_keys: Mapping[str, frozenset[str]] = field(init=False)
     dumping: frozenset[str] = field(init=False)
     """The channels whose stored value is not the cell's own."""
     loading: frozenset[str] = field(init=False)
@@ -259,6 +263,11 @@ class Plan:
             "consumable": frozenset(n for n, c in self.channels.items() if c.consumable),
             "firsts": {
                 n: c for n, c in self.channels.items() if n in self.defaults or _may_have_a_first(c)
+            },
+            "whole_keys": {
+                name: keys
+                for name, node in everyone.items()
+                if (keys := node.whole.intersection(self.defaults))
             },
             "dumping": frozenset(
                 n for n, c in self.channels.items() if type(c).dump is not Channel.dump
@@ -296,7 +305,7 @@ class Plan:
 
     def _first(self, name: str, channel: Channel[Any]) -> Any:
         default = self.defaults.get(name)
-        if default is None:
+        if default is None or default.is_none:
             return channel.initial()
         value = default.make()
         if channel.stamp is None:

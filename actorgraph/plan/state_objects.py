@@ -62,6 +62,11 @@ class Default:
         """Whether it is a value and not a factory."""
         return self.factory is None
 
+    @property
+    def is_none(self) -> bool:
+        """Whether it is None: a reducer's first write meets no value, not None."""
+        return self.factory is None and self._value is None
+
     def make(self) -> Any:
         """Make the value, as the class's constructor does; without an object, so not if `needs`."""
         if self.factory is not None:

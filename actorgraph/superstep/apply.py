@@ -58,6 +58,8 @@ def apply(state: RunState, ran: Sequence[TaskWrites]) -> set[str]:
     if plan.consumable:
         _consume(state, ran, new)
     pending = _group(ran, plan)
+    if plan.whole_keys:
+        values = {**values, **_taken_defaults(state, ran)}
     if plan.deltas:
         note_overwritten(state, pending)
     for channel, writes in pending.items():
@@ -78,6 +80,25 @@ def apply(state: RunState, ran: Sequence[TaskWrites]) -> set[str]:
             break
     _see(state, ran)
     return _commit(state, new) if new else set()
+
+
+def _taken_defaults(state: RunState, ran: Iterable[TaskWrites]) -> dict[str, Any]:
+    """Make the cells of keys at their declared default that a subgraph gives back.
+
+    Its value has been made of the default that it was given, which folding would add again.
+    """
+    plan, values = state.plan, state.values
+    taken: dict[str, Any] = {}
+    for task in ran:
+        keys = plan.whole_keys.get(task.name)
+        if keys is None or plan.callable[task.name].triggers[0] not in task.triggers:
+            continue  # the argument of a Send, or an update from outside, isn't the state
+        for key, _ in task.writes:
+            if key in keys and plan.defaults[key].is_same(values.get(key)):
+                taken[key] = plan.channels[key].initial()
+    if taken:
+        state.whole |= plan.deltas.intersection(taken)  # not a delta to the default
+    return taken
 
 
 def _age(

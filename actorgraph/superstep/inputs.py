@@ -94,7 +94,7 @@ def keep_defaults(state: RunState, update: Any) -> list[str]:
     """
     given = set(keys_in(update))
     free = [k for k in state.plan.defaults if k not in given and k not in state.versions]
-    kept = [k for k in free if k in state.values]
+    kept = [k for k in free if k in state.values and not state.plan.defaults[k].is_none]
     for key in kept:
         state.versions[key] = state.max_version
     if state.has_saver:

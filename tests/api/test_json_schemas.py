@@ -1,6 +1,8 @@
 """The description of a compiled graph: parts and JSON schemas."""
 
+import json
 import operator
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -18,6 +20,7 @@ from actorgraph import (
     Pregel,
     RemainingSteps,
     StateGraph,
+    entrypoint,
 )
 from actorgraph.channels import EphemeralValue, LastValue
 
@@ -243,3 +246,42 @@ def test_a_name_must_be_a_string(name):
     builder = StateGraph(State).add_node("n", lambda state: None).add_edge(START, "n")
     with pytest.raises(GraphBuildError, match="name must be a string"):
         builder.compile(name=name)
+
+
+class Inner(BaseModel):
+    size: int = 1
+
+
+class Keys(TypedDict):
+    parts: list[Inner]
+    name: str
+
+
+@dataclass
+class Record:
+    part: Inner
+
+
+class Structure(msgspec.Struct, rename="camel"):
+    one_record: Record
+
+
+@pytest.mark.parametrize(
+    "kind", [Inner, Keys, Record, Structure, list[Inner] | None, list[Record] | None]
+)
+def test_schemas_of_entrypoints_describe_all_that_they_name(kind):
+    """
+    Every `$ref` leads to a definition of the same schema, and no class is "anything".
+    """
+
+    def typed(given: kind) -> kind:
+        return given
+
+    flow = entrypoint()(typed)
+    for described in (flow.get_input_jsonschema(), flow.get_output_jsonschema()):
+        named = set(re.findall(r"#/\$defs/(\w+)", json.dumps(described)))
+        assert named <= described.get("$defs", {}).keys()
+        assert {"properties", "anyOf"} & described.keys()
+    if kind is Structure:
+        assert list(flow.get_input_jsonschema()["properties"]) == ["oneRecord"]
+        assert list(flow.get_output_jsonschema()["properties"]) == ["one_record"]

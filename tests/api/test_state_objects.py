@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from pydantic.dataclasses import dataclass as model_dataclass
 
 from actorgraph import START, Command, InMemorySaver, Send, StateGraph
+from actorgraph.channels import DeltaChannel
 from tests.support.graphs import at
 
 
@@ -325,3 +326,118 @@ async def test_an_input_that_was_not_moved_yet_takes_the_defaults_place_after_a_
     await graph.abulk_update_state(at(), [[({"budget": 50}, "__input__")]])
 
     assert (await graph.ainvoke(None, at()))["budget"] == 49
+
+
+class NoneModel(BaseModel):
+    notes: Annotated[list[str] | None, operator.add] = None
+    seen: Annotated[list[str], operator.add] = None  # type: ignore[assignment]
+
+
+@dataclasses.dataclass
+class NoneData:
+    notes: Annotated[list[str] | None, operator.add] = None
+    seen: Annotated[list[str], operator.add] = None  # type: ignore[assignment]
+
+
+class NoneStruct(msgspec.Struct):
+    notes: Annotated[list[str] | None, operator.add] = None
+    seen: Annotated[list[str], operator.add] = None  # type: ignore[assignment]
+
+
+@attrs.define
+class NoneAttrs:
+    notes: Annotated[list[str] | None, operator.add] = None
+    seen: Annotated[list[str], operator.add] = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("kind", [NoneModel, NoneData, NoneStruct, NoneAttrs])
+@pytest.mark.parametrize("as_object", [False, True], ids=["dict", "object"])
+async def test_reducers_do_not_get_the_default_none(kind, as_object):
+    """
+    `Annotated[list | None, add] = None` begins with the first write; before it, nodes see None.
+    """
+
+    class View(TypedDict, total=False):
+        notes: list[str] | None
+
+    def look(view: View):
+        return {"seen": [str(view["notes"])]}
+
+    def write(_):
+        return {"notes": ["a"]}
+
+    builder = StateGraph(kind).add_node(look).add_node(write).add_edge(START, "look")
+    graph = builder.add_edge("look", "write").add_edge("write", "again")
+    graph = graph.add_node("again", write).compile(checkpointer=InMemorySaver())
+
+    found = await graph.ainvoke(kind() if as_object else {}, at())
+    assert found == {"notes": ["a", "a"], "seen": ["None"]}
+    assert (await graph.ainvoke(kind() if as_object else {}, at()))["notes"] == ["a"] * 4
+    given = {"notes": ["in"]}
+    found = await graph.ainvoke(kind(**given) if as_object else given, at("another"))
+    assert found["notes"] == ["in", "a", "a"]
+
+
+def joined(value, writes):
+    return [*(value or []), *(item for write in writes for item in write)]
+
+
+class DeltaModel(BaseModel):
+    todo: Annotated[list[str], DeltaChannel(joined)] = Field(default_factory=lambda: ["plan"])
+
+
+def appends(kind, text):
+    builder = StateGraph(kind).add_node("append", lambda _: {"todo": [text]})
+    return builder.add_edge(START, "append").compile()
+
+
+class TestSubgraphs:
+    @pytest.mark.parametrize("kind", [*KINDS, DeltaModel])
+    @pytest.mark.parametrize("given", [dict, None], ids=["dict", "object"])
+    async def test_a_default_that_a_subgraph_gives_back_is_not_folded_again(self, kind, given):
+        """
+        A subgraph gives back a shared key whole, with the default that it was given.
+        """
+        builder = StateGraph(kind).add_node("sub", appends(kind, "s"))
+        builder.add_node("next", lambda _: {"todo": ["n"]})
+        builder.add_edge(START, "sub").add_edge("sub", "next")
+        graph = builder.compile(checkpointer=InMemorySaver())
+
+        assert (await graph.ainvoke((given or kind)(), at()))["todo"] == ["plan", "s", "n"]
+        history = [each.values.get("todo") async for each in graph.aget_state_history(at())]
+        assert history[:3] == [["plan", "s", "n"], ["plan", "s"], ["plan"]]
+
+    async def test_nodes_beside_it_fold_their_writes_once(self):
+        """
+        Their writes of the same superstep are kept, in the order of their paths.
+        """
+        builder = StateGraph(Model).add_node("sub", appends(Model, "s"))
+        builder.add_node("beside", lambda _: {"todo": ["b"], "budget": -1})
+        builder.add_edge(START, "sub").add_edge(START, "beside")
+
+        found = await builder.compile().ainvoke({})
+        assert found["todo"] == ["b", "plan", "s"]
+        assert found["budget"] == 99
+
+    async def test_values_that_are_not_made_of_the_default_are_folded_into_it(self):
+        """
+        The argument of a Send, an update as the subgraph, a key that the subgraph doesn't take.
+        """
+
+        class Empty(TypedDict, total=False):
+            note: str
+
+        def sends(_):
+            return [Send("sub", {"todo": ["mine"]})]
+
+        builder = StateGraph(Model).add_node("sub", appends(Model, "s"))
+        builder.add_conditional_edges(START, sends, ["sub"])
+        graph = builder.compile(checkpointer=InMemorySaver())
+        assert (await graph.ainvoke({}, at()))["todo"] == ["plan", "mine", "s"]
+        await graph.aupdate_state(at("another"), {"todo": ["u"]}, as_node="sub")
+        assert (await graph.aget_state(at("another"))).values["todo"] == ["plan", "u"]
+
+        inner = StateGraph(Data, input_schema=Empty).add_node("n", lambda _: {"todo": ["s"]})
+        inner = inner.add_edge(START, "n").compile()
+        outer = StateGraph(Model).add_node("sub", inner).add_edge(START, "sub").compile()
+        assert (await outer.ainvoke({}))["todo"] == ["plan", "plan", "s"]

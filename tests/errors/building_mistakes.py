@@ -17,7 +17,7 @@ def forgot_compile():
 @mistake(
     "SchemaError: Expected a state schema, got {'text': <class 'str'>}, which is a value and "
     "not a type\n"
-    "  Do this: pass a TypedDict, dataclass, pydantic model or msgspec.Struct"
+    "  Do this: pass a TypedDict, dataclass, pydantic model, msgspec.Struct or attrs class"
 )
 def schema_is_a_value():
     StateGraph({"text": str})

@@ -3,7 +3,7 @@
 import ast
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, NewType, Optional, TypedDict
 
@@ -189,6 +189,8 @@ class TestRoutes:
         [
             *forms_of("WHERE", Literal["a", "b"]),
             *(Literal["a", "b"], WHERE | None, "Literal['a'] | Literal['b']"),
+            *(list[WHERE], Sequence[WHERE], "tuple[WHERE, ...]", list[WHERE | None] | None),
+            *("Literal['a'] | list[Literal['b']]", tuple[Literal["a"], Literal["b"]]),
         ],
         ids=str,
     )
@@ -209,6 +211,7 @@ class TestRoutes:
             *(Command[Literal["a", "b"]], Command[WHERE] | None),
             "Command[Literal['a']] | Nowhere | Command[Literal['b']]",
             "dict[str, Nowhere] | Annotated[Command[WHERE], Nowhere(1)]",
+            *(list[Command[WHERE]], "Sequence[Command[WHERE] | Nowhere] | None"),
         ],
         ids=str,
     )
@@ -229,7 +232,7 @@ class TestRoutes:
 
         def route(state): ...
 
-        for form in (WHERE | str, list[WHERE], "WHERE | Nowhere", "Nowhere"):
+        for form in (WHERE | str, list[WHERE | str], "WHERE | Nowhere", list):
             for action in written(route, **{"return": form}):
                 assert literal_returns(action) == ()
 

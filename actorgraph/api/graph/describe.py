@@ -16,7 +16,7 @@ from actorgraph.api.graph.runnable import (
 from actorgraph.api.graph.setup import CompiledBase
 from actorgraph.channels import Channel
 from actorgraph.errors.excerpts import count_text, names_text
-from actorgraph.plan.json_schema import channels_schema, described_type, json_schema
+from actorgraph.plan.json_schema import channels_schema, json_schema
 from actorgraph.plan.plan import NodePlan
 from actorgraph.plan.schema import Managed
 from actorgraph.values.configs import Config
@@ -175,7 +175,7 @@ class DescriptionMethods(CompiledBase[StateT, ContextT, InputT, OutputT, ValuesT
     def _schema_of(self, keys: _Keys, what: str) -> dict[str, Any]:
         title, channels = f"{self.name}{what}", self.plan.channels
         if isinstance(keys, str):
-            return {"title": title, **described_type(channels[keys].typ, {})}
+            return json_schema(channels[keys].typ, title=title, by_alias=what == "Input")
         return channels_schema({key: channels[key].typ for key in keys}, title=title)
 
     def get_graph(

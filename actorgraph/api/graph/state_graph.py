@@ -52,8 +52,8 @@ class StateGraph(GraphBuilder[StateT, ContextT, InputT, OutputT]):
     """A graph whose nodes read and update one shared state.
 
     Args:
-        state_schema: a TypedDict, dataclass, pydantic model or msgspec.Struct whose annotated
-            keys are the state; `Annotated[T, f]` folds updates with the reducer f.
+        state_schema: a TypedDict, dataclass, pydantic model, msgspec.Struct or attrs class
+            whose annotated keys are the state; `Annotated[T, f]` folds updates with the reducer f.
         context_schema: the type of `context=`.
         input_schema: the keys that a run takes; default the state.
         output_schema: the keys that a run returns; default the state.
