@@ -12,13 +12,13 @@ stored bytes finds a class that the program has made, or none.
 import gc
 import sys
 import threading
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
 from actorgraph.codec.stored_types import extension_of, name_of
 from actorgraph.errors import UndeclaredTypeWarning
+from actorgraph.errors.warning_places import warn
 
 _DECLARED: WeakValueDictionary[str, type] = WeakValueDictionary()
 _STORED: WeakValueDictionary[str, type] = WeakValueDictionary()
@@ -139,11 +139,11 @@ def warn_undeclared(kind: type, path: str) -> None:
     name = name_of(kind)
     if name in _WARNED or len(_WARNED) >= _WARNED_MAX:
         return
-    warnings.warn(
+    warn(
         f"{path} has the type {name!r}, which nothing declares: this process can read it, but "
         f"after a restart the thread can't be read; {how_to_declare(name)}",
         UndeclaredTypeWarning,
-        stacklevel=2,
+        about=kind,
     )
     _WARNED.add(name)  # not before: where the warning is an error, each save raises it
 

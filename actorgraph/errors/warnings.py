@@ -33,6 +33,10 @@ class SwallowedInterruptWarning(ActorGraphWarning):
     """A node called `interrupt()` and then returned as if it had not."""
 
 
+class LostPauseWarning(ActorGraphWarning):
+    """A run has paused without a checkpointer: no call can resume it."""
+
+
 class CacheWarning(ActorGraphWarning):
     """A cache failed to read or store a node's result; the run goes on without it."""
 

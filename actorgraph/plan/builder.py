@@ -4,7 +4,6 @@ An error that is visible in one call is raised by that call; the whole graph is 
 `checks.py` when the plan is made.
 """
 
-import warnings
 from collections.abc import Callable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -14,6 +13,7 @@ from actorgraph.channels import Channel
 from actorgraph.errors import CompiledGraphWarning, GraphBuildError, UnresolvedAnnotationWarning
 from actorgraph.errors.excerpts import count_text, names_text, shown
 from actorgraph.errors.texts import plain
+from actorgraph.errors.warning_places import warn
 from actorgraph.plan import callables as calls
 from actorgraph.plan import node_names, node_policies
 from actorgraph.plan.annotation_forms import Unknown
@@ -263,7 +263,7 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
         node_names.check_new(name, self.nodes)
         function = _function(name, action)
         handler = None if handler is None else _function(name, handler)
-        own = self._own_schema(input_schema or self._annotated(f"node {name!r}", function, 5))
+        own = self._own_schema(input_schema or self._annotated(f"node {name!r}", function))
         ends = _destinations(destinations or _command_ends(function, handler))
         return NodeSpec(name, function, own, None, None, {}, ends, handler=handler)
 
@@ -354,7 +354,7 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
                 f"got {inline!r}",
                 do="leave it out to have the router's code judged",
             )
-        hint = self._annotated(f"the router {name!r} behind node {source!r}", path, 3)
+        hint = self._annotated(f"the router {name!r} behind node {source!r}", path)
         schema = self._schema_of(hint) if hint is not None else None
         made = BranchSpec(name, path, _ends(path, path_map), schema, inline)
         self.branches.setdefault(source, {})[name] = made
@@ -421,16 +421,15 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
 
     def _warn_if_compiled(self, what: str) -> None:
         if self.compiled:
-            warnings.warn(
+            warn(
                 f"Adding {'a node' if what == 'node' else 'an edge'} to a graph that has already "
                 "been compiled. This will not be reflected in the compiled graph.\n"
                 "  Do this: add everything before compile(), or compile again and use what it "
                 "returns",
                 CompiledGraphWarning,
-                stacklevel=4 if what == "node" else 3,  # `add_node` is wrapped
             )
 
-    def _annotated(self, owner: str, function: Callable[..., Any], stacklevel: int) -> Any:
+    def _annotated(self, owner: str, function: Callable[..., Any]) -> Any:
         """Return the schema that annotates a function's first parameter; None for none.
 
         A name that exists for type checkers only is that of a schema of this graph, if one has it.
@@ -443,13 +442,13 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
         for known in self.read_schemas:
             if getattr(known.source, "__name__", None) == unknown.text.rpartition(".")[2]:
                 return known.source
-        warnings.warn(
+        warn(
             f"{owner} takes a state of type {unknown}, which can't be resolved: {unknown.why}. It "
             "gets the state of the graph\n"
             f"  Do this: import {unknown} at run time, not for type checkers only, or name the "
             "class in add_node(input_schema=)",
             UnresolvedAnnotationWarning,
-            stacklevel=stacklevel,
+            about=function,
         )
         return None
 

@@ -4,11 +4,11 @@ Programs written for those still run: an old name is taken, with a warning that 
 """
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from actorgraph.errors import OldNameWarning
+from actorgraph.errors.warning_places import warn
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,10 +27,9 @@ def old_names(**names: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
         def renamed(*args: P.args, **given: P.kwargs) -> T:
             for old in names.keys() & given.keys():
                 now, value = names[old], given.pop(old)
-                warnings.warn(
+                warn(
                     f"{old}= is an old name of {now}=\n  Do this: pass {now}=",
                     OldNameWarning,
-                    stacklevel=2,
                 )
                 if given.get(now) is None:
                     given[now] = value

@@ -22,6 +22,7 @@ from anyio.from_thread import BlockingPortal
 
 from actorgraph.errors import RunningLoopError
 from actorgraph.errors.tracebacks import from_program
+from actorgraph.errors.warning_places import BLOCKED
 from actorgraph.loops import blocking_allowed, in_event_loop
 
 T = TypeVar("T")
@@ -184,9 +185,11 @@ def _begin(
     function: Callable[..., Awaitable[T]], *args: Any
 ) -> concurrent.futures.Future[CallResult[T]]:
     held = HELD.set(threading.get_ident() if in_event_loop() else HELD.get())
+    blocked = BLOCKED.set(threading.get_ident())
     try:
         return _PORTAL.get().start_task_soon(call_result, function, *args)
     finally:
+        BLOCKED.reset(blocked)
         HELD.reset(held)
 
 

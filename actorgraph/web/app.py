@@ -7,7 +7,6 @@ serve         serves it in the running event loop, with hypercorn
 """
 
 import signal
-import warnings
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -24,6 +23,7 @@ from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import InvalidConfigError, MissingExtraError, UnsafeSettingWarning
+from actorgraph.errors.warning_places import warn
 from actorgraph.loops import on_trio
 from actorgraph.runtime.log import event
 from actorgraph.runtime.task.calling import abandoned
@@ -230,7 +230,7 @@ def _refuse_or_warn(places: Sequence[str]) -> None:
     do = "pass authorize= and authenticate=, or allow_anyone=True behind a gateway that does it"
     if public := [place for place in places if not is_local(place)]:
         raise InvalidConfigError(f"serve() on {public[0]!r}: {risk}", do=do)
-    warnings.warn(f"serve() on {places[0]!r}: {risk}; {do}", UnsafeSettingWarning, stacklevel=3)
+    warn(f"serve() on {places[0]!r}: {risk}; {do}", UnsafeSettingWarning)
 
 
 def is_local(place: str) -> bool:

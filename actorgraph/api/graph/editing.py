@@ -4,7 +4,6 @@ An update loads the checkpoint, runs the conditional edges of its node, folds th
 commits once. A fork copies a checkpoint, maybe to another saver.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from actorgraph.errors import (
     InvalidUpdateError,
     NothingToRunWarning,
 )
+from actorgraph.errors.warning_places import warn
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.run.launch import Address
 from actorgraph.runtime.run.start import LoadedThread, load
@@ -98,12 +98,11 @@ async def write_updates(at: AddressedGraph, given: Any, author: UpdateAuthor) ->
 
 
 def _warn_of_end(node: str, thread_id: str) -> None:
-    warnings.warn(
+    warn(
         f"the update as node {node!r} leaves thread {thread_id!r} with nothing to run: no edge "
         "leads on from there, and the values name no target"
         "\n  Do this: update with Command(update=values, goto=...), goto=END to end it",
         NothingToRunWarning,
-        stacklevel=2,
     )
 
 

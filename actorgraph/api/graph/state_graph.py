@@ -1,6 +1,5 @@
 """StateGraph: declare nodes and edges over a shared state, then compile them."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, overload
@@ -11,6 +10,7 @@ from actorgraph.api.streams.events import TransformerFactory
 from actorgraph.errors import NotCompiledError, UnreachableNodeWarning
 from actorgraph.errors.overrides import show_methods_of
 from actorgraph.errors.texts import plain
+from actorgraph.errors.warning_places import warn
 from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compatibility import check_migrations
 from actorgraph.plan.compile import make_plan
@@ -188,7 +188,7 @@ class StateGraph(GraphBuilder[StateT, ContextT, InputT, OutputT]):
         """
         before, after = _names(interrupt_before), _names(interrupt_after)
         if unreachable := check(self, [*before, *after]):
-            warnings.warn(_unreachable(unreachable), UnreachableNodeWarning, stacklevel=2)
+            warn(_unreachable(unreachable), UnreachableNodeWarning)
         check_parts(name, checkpointer, store, cache)
         pauses: Any = {"interrupt_before": before, "interrupt_after": after}
         plan = make_plan(self, name=name or "LangGraph", strict=strict, **pauses)

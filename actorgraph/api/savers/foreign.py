@@ -1,7 +1,6 @@
 """ForeignSaver: adapts a saver of LangGraph's interface to the port."""
 
 import threading
-import warnings
 from collections.abc import Iterable
 from typing import Any
 from weakref import WeakSet
@@ -10,6 +9,7 @@ from actorgraph.api.savers.hosted import RUN_METHODS, HostedSaver, replaced_in_r
 from actorgraph.codec import Codec
 from actorgraph.errors import ForeignSaverWarning, GraphBuildError
 from actorgraph.errors.overrides import overrides_sync
+from actorgraph.errors.warning_places import warn
 from actorgraph.savers.foreign.methods import missing_methods
 from actorgraph.savers.foreign.saver import LIMITS, ForeignBackend
 
@@ -52,7 +52,7 @@ class ForeignSaver(HostedSaver, ForeignBackend):
             known = type(saver) in _WARNED
             _WARNED.add(type(saver))
         if not known:
-            warnings.warn(_limited(type(saver)), ForeignSaverWarning, stacklevel=6)
+            warn(_limited(type(saver)), ForeignSaverWarning)
 
     def learn(self, types: Iterable[type]) -> None:
         """Let the serializer of the adapted saver store and read a graph's types, if it is ours."""

@@ -17,6 +17,7 @@ from actorgraph.loops import current_loop, start_beside
 from actorgraph.runtime.broadcast import NOTHING_YET, Broadcast, Closing
 from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.launch import Launch
+from actorgraph.runtime.run.node_warnings import warn_of_lost_pause
 from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.run.supervisor import Supervisor, SupervisorStatistics
 from actorgraph.runtime.task.interop import check_pause
@@ -120,6 +121,8 @@ class _StreamedRun:
                 launch = self._launch
                 name = launch.template.plan.name
                 check_pause(launch.context, launch.address.thread_id, name, interrupts)
+                if launch.host is None:
+                    warn_of_lost_pause(name, interrupts)
             case Escaped(handed):
                 raise raised(handed)
             case _:

@@ -95,7 +95,7 @@ class RunEnvironment(msgspec.Struct):
         bare: answers without an interrupt id, for the first question asked.
         lineage: the run, as its tasks and subgraphs see it.
         report: takes the events.
-        warn: takes a kind and a text; see `warn_of_node`.
+        warn: takes a kind, a text and the node's function; see `warn_of_node`.
         live: takes live chunks; None if they aren't read.
         inherit: passes a task's config to the LangChain calls in it; None if it needn't.
         in_threads: whether the loop has something to do while a plain function runs.
@@ -108,7 +108,7 @@ class RunEnvironment(msgspec.Struct):
     bare: list[Any]
     lineage: Lineage
     report: Callable[[Event], None]
-    warn: Callable[[str, str], None]
+    warn: Callable[[str, str, Callable[..., Any]], None]
     live: LiveStream | None
     inherit: Inherit | None = None
     in_threads: bool = False
@@ -369,12 +369,12 @@ class NodeActor:
         if scope.raised:
             if any(question is UNHEARD for question in scope.raised):
                 return TaskFailed(task.id, _unheard(task), times_of(scope))
-            self._environment.warn("swallowed", task.name)
+            self._environment.warn("swallowed", task.name, self._node.call)
             return _interrupted(task, scope)
         if scope.drained is not None:
             return TaskDrained(task.id, scope.drained)
         for sentence in dropped:
-            self._environment.warn("dropped", sentence)
+            self._environment.warn("dropped", sentence, self._node.call)
         if scope.failed_calls:
             warn_of_lost_errors(scope)
         if scope.messages is not None:

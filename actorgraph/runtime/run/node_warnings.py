@@ -1,8 +1,12 @@
-"""Warnings about what nodes return and catch."""
+"""Warnings about what nodes return, catch and ask."""
 
-import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from actorgraph.errors import SwallowedInterruptWarning, UnknownChannelWarning
+from actorgraph.errors import LostPauseWarning, SwallowedInterruptWarning, UnknownChannelWarning
+from actorgraph.errors.excerpts import shown
+from actorgraph.errors.warning_places import warn
+from actorgraph.values.commands import Interrupt
 
 _DROPPED = (
     "\n  Do this: give only known keys, or add the key to the state schema; "
@@ -10,18 +14,35 @@ _DROPPED = (
 )
 
 
-def warn_of_node(kind: str, text: str) -> None:
+def warn_of_node(kind: str, text: str, node: Callable[..., Any] | None) -> None:
     """Warn of a key that was dropped, or of an interrupt that a node caught.
 
     Args:
         kind: "dropped" or "swallowed".
         text: the sentence about the dropped key, or the node's name.
+        node: its function; None for a key of an input.
     """
     if kind == "dropped":
-        warnings.warn(f"{text}{_DROPPED}", UnknownChannelWarning, stacklevel=2)
+        warn(f"{text}{_DROPPED}", UnknownChannelWarning, about=node)
     else:
-        warnings.warn(
+        warn(
             f"node {text!r} caught the exception of interrupt(); the run pauses nevertheless",
             SwallowedInterruptWarning,
-            stacklevel=2,
+            about=node,
         )
+
+
+def warn_of_lost_pause(graph: str, asked: Sequence[Interrupt]) -> None:
+    """Warn of a run that has paused without a saver.
+
+    Args:
+        graph: its name.
+        asked: its questions; none at a breakpoint.
+    """
+    what = f"asks {shown(asked[0].value)}" if asked else "stopped at a breakpoint"
+    warn(
+        f"graph {graph!r} {what}, and has no checkpointer: its run can't be resumed, and what it "
+        "has done is lost\n"
+        "  Do this: compile(checkpointer=...), and pass a thread_id with each call",
+        LostPauseWarning,
+    )

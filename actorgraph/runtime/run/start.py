@@ -1,7 +1,6 @@
 """Start a run: load its thread's checkpoint, begin or resume, set up its supervisor."""
 
 import sys
-import warnings
 from contextlib import suppress
 from typing import Any
 
@@ -11,6 +10,7 @@ from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.restore import Placement, open_claim, parent_writes, restore
 from actorgraph.errors import CheckpointNotFoundError, OtherGraphWarning
+from actorgraph.errors.warning_places import warn
 from actorgraph.plan.compatibility import other_graph
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.caller import loop_here
@@ -113,7 +113,7 @@ async def load(
         await check_below(host, plan, found[0], address.thread_id)
     strange = other_graph(plan, found[0], address.thread_id)
     if strange is not None:
-        warnings.warn(strange, OtherGraphWarning, stacklevel=2)
+        warn(strange, OtherGraphWarning)
     writes = parent_writes(codec, loaded.checkpoint)
     return LoadedThread(loaded.epoch, *found, holder=holder, parents=writes)
 
@@ -182,7 +182,7 @@ async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
     handoff = None if host is None else _handoff(launch, found, untracked)
     effects = _first_effects(state, found, launch.given)
     for sentence in state.dropped:
-        warn_of_node("dropped", sentence)
+        warn_of_node("dropped", sentence, None)
     supervisor = _supervisor(
         launch,
         state,

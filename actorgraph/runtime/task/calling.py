@@ -15,7 +15,6 @@ takes.
 """
 
 import inspect
-import warnings
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
@@ -30,6 +29,7 @@ import anyio.from_thread
 
 from actorgraph.errors import GraphInterrupt, ParentCommand, SlowRouterWarning
 from actorgraph.errors.tracebacks import from_program
+from actorgraph.errors.warning_places import warn
 from actorgraph.loops import current_loop, in_event_loop
 from actorgraph.plan.plan import BranchPlan, CallDuration, NodePlan, Plan
 from actorgraph.runtime import portal
@@ -294,7 +294,7 @@ async def call_cached(
     if key is None:
         return await call_node(plan, node, values, given, scope)
     chosen = reads.take()  # what a `key_func` has read is in the key as far as it wants it there
-    place = CachedPlace(cache, node.name, key, scope, policy.ttl)
+    place = CachedPlace(cache, node, key, scope, policy.ttl)
     kept = _usable(plan, node, await place.find())
     if kept is not None:
         reads.note(place.names)  # for the cached nodes that this one is part of
@@ -539,11 +539,11 @@ def _warn(node: str, branch: BranchPlan, took: float) -> None:
     if key in _warned or len(_warned) >= _WARNED_MAX:
         return
     _warned.add(key)
-    warnings.warn(
+    warn(
         f"the router {branch.name!r} of node {node!r} held up the event loop for "
         f"{took * 1000:.0f} ms; it is called there because: {branch.why}\n"
         "  Do this: add_conditional_edges(..., inline=False) calls it in a worker thread; or "
         "make it async and await what it waits for",
         SlowRouterWarning,
-        stacklevel=3,
+        about=path,
     )

@@ -3,7 +3,6 @@
 A cache that fails counts as a miss, with a warning; it never fails a run.
 """
 
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
 from secrets import token_hex
@@ -15,6 +14,7 @@ from actorgraph.codec.encryption import entry_at
 from actorgraph.codec.fingerprint import fingerprint
 from actorgraph.errors import CacheWarning
 from actorgraph.errors.texts import error_repr
+from actorgraph.errors.warning_places import warn
 from actorgraph.plan.plan import NodePlan
 from actorgraph.ports import Cache
 from actorgraph.runtime.task.cache_reads import ReadingTask, read_values
@@ -77,22 +77,22 @@ class ResultCache:
                 key = self._codec.encode_plainly([_ordered(arg) for arg in (*args, dict(more))])
             text = key.encode() if isinstance(key, str) else bytes(key)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-            _warn(node.name, "has no key: its input can't be encoded", error)
+            _warn(node, "has no key: its input can't be encoded", error)
             return None
         marked = identity.encode()[:64]
         hashed = blake2b(text, digest_size=16, key=marked, person=_PERSON).hexdigest()
         return cache_namespace(policy, "@task" if called else self._owner, node.name), hashed
 
-    def narrowed(self, name: str, key: Key, read: Sequence[Any]) -> Key | None:
+    def narrowed(self, node: NodePlan, key: Key, read: Sequence[Any]) -> Key | None:
         """The key of an input together with what the node reads besides; None as in `key_of`."""
         try:
             text = self._codec.encode_plainly([key[1], *read])
         except Exception as error:  # noqa: BLE001 - of a type that can't be encoded
-            _warn(name, "has no key: what it reads besides its input can't be encoded", error)
+            _warn(node, "has no key: what it reads besides its input can't be encoded", error)
             return None
         return key[0], blake2b(text, digest_size=16, person=_PERSON).hexdigest()
 
-    async def find(self, name: str, key: Key) -> Any:
+    async def find(self, node: NodePlan, key: Key) -> Any:
         """The value under a key; None if absent or unreadable."""
         try:
             payload = (await self.cache.aget([key])).get(key)
@@ -100,21 +100,21 @@ class ResultCache:
                 None if payload is None else self._codec.decode(payload, entry_at("result", *key))
             )
         except Exception as error:  # noqa: BLE001 - a failing cache counts as a miss
-            _warn(name, "could not be read", error)
+            _warn(node, "could not be read", error)
             return None
 
-    async def keep(self, name: str, key: Key, value: Any, ttl: int | None) -> None:
+    async def keep(self, node: NodePlan, key: Key, value: Any, ttl: int | None) -> None:
         """Store a value under a key.
 
         Args:
-            name: of the node, for the warning if it fails.
+            node: whose result it is, for the warning if it fails.
             ttl: time to live in seconds; None for no limit.
         """
         place = entry_at("result", *key)
         try:
-            await self.cache.aset({key: (self._codec.encode(value, name, place), ttl)})
+            await self.cache.aset({key: (self._codec.encode(value, node.name, place), ttl)})
         except Exception as error:  # noqa: BLE001 - a failing cache never fails a run
-            _warn(name, "could not be stored", error)
+            _warn(node, "could not be stored", error)
 
 
 class CachedPlace:
@@ -128,23 +128,23 @@ class CachedPlace:
     """
 
     def __init__(
-        self, cache: ResultCache, name: str, key: Key, scope: ReadingTask, ttl: int | None
+        self, cache: ResultCache, node: NodePlan, key: Key, scope: ReadingTask, ttl: int | None
     ) -> None:
         self.names: tuple[str, ...] = ()
         self._cache = cache
-        self._name = name
+        self._node = node
         self._key = key
         self._scope = scope
         self._ttl = ttl
 
     async def find(self) -> Any:
         """The result; None if absent."""
-        found = await self._cache.find(self._name, self._key)
+        found = await self._cache.find(self._node, self._key)
         if not isinstance(found, dict) or VARY not in found:
             return found
         self.names = tuple(cast("list[str]", found[VARY]))
         key = self._narrowed()
-        return None if key is None else await self._cache.find(self._name, key)
+        return None if key is None else await self._cache.find(self._node, key)
 
     async def keep(self, value: Any, names: Collection[str]) -> None:
         """Store the result of a call.
@@ -153,29 +153,29 @@ class CachedPlace:
             names: what the call has read.
         """
         if "store" in names:
-            _warn_of_store(self._name)
+            _warn_of_store(self._node)
             return
         known, self.names = self.names, tuple(sorted({*self.names, *names}))
         key = self._narrowed() if self.names else self._key
         if key is None:
             return
         if self.names != known:
-            await self._cache.keep(self._name, self._key, {VARY: [*self.names]}, self._ttl)
-        await self._cache.keep(self._name, key, value, self._ttl)
+            await self._cache.keep(self._node, self._key, {VARY: [*self.names]}, self._ttl)
+        await self._cache.keep(self._node, key, value, self._ttl)
 
     def _narrowed(self) -> Key | None:
         values = read_values(self._scope, self.names)
-        return self._cache.narrowed(self._name, self._key, values)
+        return self._cache.narrowed(self._node, self._key, values)
 
 
-def _warn_of_store(name: str) -> None:
-    warnings.warn(
-        f"the result of node {name!r} is not cached: it has read a store, whose contents may "
+def _warn_of_store(node: NodePlan) -> None:
+    warn(
+        f"the result of node {node.name!r} is not cached: it has read a store, whose contents may "
         "change and are not part of the key\n"
         "  Do this: read the store in another node and pass on what it holds in the state, or give "
         "the CachePolicy a key_func that reads the store itself, by get_store()",
         CacheWarning,
-        stacklevel=3,
+        about=node.call,
     )
 
 
@@ -191,10 +191,10 @@ def _ordered(value: Any) -> Any:
     return value
 
 
-def _warn(name: str, what: str, error: Exception) -> None:
-    warnings.warn(
-        f"the cached result of node {name!r} {what}: {error_repr(error)}\n"
+def _warn(node: NodePlan, what: str, error: Exception) -> None:
+    warn(
+        f"the cached result of node {node.name!r} {what}: {error_repr(error)}\n"
         "  Do this: check the cache, or give the node's CachePolicy a key_func; the node was run",
         CacheWarning,
-        stacklevel=3,
+        about=node.call,
     )

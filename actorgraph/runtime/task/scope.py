@@ -10,7 +10,6 @@ TaskCalls   the `@task` calls of one run. A call is a task of the same run, whic
 """
 
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context, ContextVar, copy_context
@@ -31,6 +30,7 @@ from actorgraph.errors import (
     OutsideRunError,
 )
 from actorgraph.errors.texts import error_repr
+from actorgraph.errors.warning_places import warn
 from actorgraph.plan.plan import NodePlan
 from actorgraph.runtime.broadcast import Broadcast
 from actorgraph.runtime.mailbox import Gate
@@ -575,14 +575,15 @@ class TaskCalls:
 def warn_of_lost_errors(caller: TaskScope) -> None:
     """Warn of calls that failed, if their caller has returned without reading the errors."""
     failed, caller.failed_calls = caller.failed_calls, ()
+    node = caller.lineage.state.plan.callable.get(caller.task.name)
     for future in failed:
         if not future.looked_at and (error := future.exception()) is not None:
-            warnings.warn(
+            warn(
                 f"task {future.name!r} raised {error_repr(error)}, and "
                 f"{caller.task.name!r} returned without waiting for it; the run goes on\n"
                 "  Do this: await the future, or call its result()",
                 LostErrorWarning,
-                stacklevel=2,
+                about=None if node is None else node.call,
             )
 
 
