@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, simplefilter
 
 import anyio
 import msgspec
@@ -20,6 +21,7 @@ from actorgraph.cli.printed import OpenQuestion, RunResult
 from actorgraph.cli.run_progress import MODES, RunProgress
 from actorgraph.cli.thread_reader import place_of, questions_of
 from actorgraph.cli.visible_text import visible
+from actorgraph.errors import LostPauseWarning
 from actorgraph.web.requests.jsonable import to_plain
 
 if TYPE_CHECKING:
@@ -98,9 +100,11 @@ async def _read(asked: TerminalRequest, terminal: TerminalView, ending: _Ending)
         asked.input, asked.config, stream_mode=list(MODES), subgraphs=True, **asked.options
     )
     try:
-        async with stream:
-            async for namespace, mode, chunk in stream:
-                terminal.take(namespace, mode, chunk)
+        with catch_warnings():
+            simplefilter("ignore", LostPauseWarning)  # `_report` says it, with the option
+            async with stream:
+                async for namespace, mode, chunk in stream:
+                    terminal.take(namespace, mode, chunk)
         ending.finished = True
     except Exception as error:  # noqa: BLE001 - any error of a node: it is reported in one line
         ending.error = error

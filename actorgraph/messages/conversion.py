@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any, cast
 
 from actorgraph.errors import InvalidUpdateError, did_you_mean
+from actorgraph.messages.call_ids import check_call_ids
 from actorgraph.messages.kinds import ROLES, AIMessageChunk, BaseMessage
 
 _LANGCHAIN = "langchain_core.messages"
@@ -86,7 +87,12 @@ def _one(value: Any, ours: bool) -> Any:
     if module is not None and (isinstance(value, module.BaseMessage) or not ours):
         if isinstance(value, dict) and "tool_calls" in value and "content" not in value:
             value = {**cast("dict[str, Any]", value), "content": ""}  # a model's dump without None
-        return module.convert_to_messages([value])[0]
+        try:
+            return module.convert_to_messages([value])[0]
+        except (KeyError, TypeError):  # what LangChain says of a call without an id
+            if isinstance(value, dict):
+                check_call_ids(cast("dict[str, Any]", value).get("tool_calls") or (), value)
+            raise
     return _plain(value)
 
 

@@ -19,7 +19,7 @@ def other_graph(plan: Plan, restored: Restored, thread_id: str) -> str | None:
     if not ran or any(name in plan.callable for name in ran):
         return None
     return (
-        f"graph {plan.graph_id!r} goes on with thread {thread_id!r} of graph {restored.graph!r}, "
+        f"graph {plan.title!r} goes on with thread {thread_id!r} of graph {restored.graph!r}, "
         f"none of whose nodes it has ({', '.join(map(repr, ran[:3]))}); use another thread_id, or "
         "compile(migrations=...) if the nodes were renamed"
     )

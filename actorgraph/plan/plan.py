@@ -152,6 +152,10 @@ class Sources:
     context: Any = None
 
 
+UNNAMED = "LangGraph"
+"""Name of a graph that was compiled without one, as in LangGraph."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A whole graph. `nodes` is in definition order and includes START.
@@ -288,6 +292,11 @@ class Plan:
         }
         for name, table in tables.items():
             object.__setattr__(self, name, table)
+
+    @property
+    def title(self) -> str:
+        """The graph's id for texts: under the name that it has now, as in a system."""
+        return f"{self.name}:{self.graph_id.rpartition(':')[2]}"
 
     @property
     def starts_tasks(self) -> bool:

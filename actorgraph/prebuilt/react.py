@@ -9,6 +9,7 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.state_graph import StateGraph
 from actorgraph.errors import ActorGraphError, ErrorCode, GraphBuildError, InvalidUpdateError
 from actorgraph.messages import add_messages, answer_open_calls
+from actorgraph.messages.call_ids import check_call_ids
 from actorgraph.plan.annotations import class_annotations
 from actorgraph.plan.old_names import old_names
 from actorgraph.plan.schema import RemainingSteps
@@ -371,7 +372,9 @@ class _Agent:
         """Route after the post-model hook: to the calls that have no answer yet."""
         messages = value_of(state, "messages")
         answered = {m.tool_call_id for m in messages if is_tool_message(m)}
-        calls = [c for c in tool_calls_of(last_ai(messages)) if c["id"] not in answered]
+        message = last_ai(messages)
+        check_call_ids(tool_calls_of(message), message)
+        calls = [c for c in tool_calls_of(message) if c["id"] not in answered]
         if calls:
             return self._sends(state, calls)
         return self.entry if is_tool_message(messages[-1]) else self.finish
@@ -402,7 +405,10 @@ class _Agent:
 def _check_history(messages: Sequence[Any]) -> None:
     """Refuse a history that every model refuses: a tool call without its answer."""
     answered = {m.tool_call_id for m in messages if is_tool_message(m)}
-    calls = [c for m in messages if kind_of(m) == "ai" for c in tool_calls_of(m)]
+    asking = [m for m in messages if kind_of(m) == "ai"]
+    for message in asking:
+        check_call_ids(tool_calls_of(message), message)
+    calls = [c for m in asking for c in tool_calls_of(m)]
     open_calls = [c for c in calls if c["id"] not in answered]
     if open_calls:
         raise InvalidChatHistoryError(

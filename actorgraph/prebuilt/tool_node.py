@@ -11,6 +11,7 @@ import anyio.from_thread
 from actorgraph.api.blocking import block_on
 from actorgraph.codec.known_types import declare
 from actorgraph.errors import GraphInterrupt, InvalidUpdateError
+from actorgraph.messages.call_ids import check_call_ids
 from actorgraph.plan.schema import types_in
 from actorgraph.prebuilt.chat_messages import last_ai, messages_of, tool_calls_of, tool_message
 from actorgraph.prebuilt.tool_attempts import (
@@ -230,7 +231,8 @@ class ToolNode:
 
         Returns: the update; see the class.
         Raises:
-            InvalidUpdateError: the input has no message of a model, or a result is invalid.
+            InvalidUpdateError: the input has no message of a model, a call has no id, or a result
+                is invalid.
             GraphInterrupt: tools were interrupted; the others finish first.
             Exception: raised by a tool, and not handled by `handle_tool_errors`.
         """
@@ -251,8 +253,10 @@ class ToolNode:
         """Return the calls, the state, and a message whose classes the answers are to have."""
         if isinstance(given, Mapping) and given.get("__type") == WITH_CONTEXT:
             state = given["state"]
+            check_call_ids([given["tool_call"]])
             return [given["tool_call"]], state, last_ai(messages_of(state, self._key))
         if _are_calls(given):
+            check_call_ids(given)
             state = current_state()
             like = last_ai(messages_of(state, self._key))
             return cast("list[dict[str, Any]]", given), state, like
@@ -264,7 +268,9 @@ class ToolNode:
                 f"{what} of node {self.name!r}",
                 do=f"give it a state whose {self._key!r} has the model's message with its calls",
             )
-        return tool_calls_of(message), given, message
+        calls = tool_calls_of(message)
+        check_call_ids(calls, message)
+        return calls, given, message
 
     def _request(
         self, call: dict[str, Any], state: Any, config: Mapping[str, Any] | None

@@ -5,6 +5,7 @@ from typing import Any
 
 from actorgraph.api.blocking import block_on
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
+from actorgraph.messages.call_ids import check_call_ids
 from actorgraph.prebuilt.chat_messages import (
     content_of,
     kind_of,
@@ -58,7 +59,8 @@ class ValidationNode:
 
         Returns: ToolMessages, as a list or a state like the input.
         Raises:
-            InvalidUpdateError: the last message is not a model's, or calls an unknown schema.
+            InvalidUpdateError: the last message is not a model's, calls an unknown schema, or has
+                a call without an id.
         """
         messages = messages_of(input, "messages")
         if not messages or kind_of(messages[-1]) != "ai":
@@ -66,6 +68,7 @@ class ValidationNode:
                 "Last message is not an AIMessage" if messages else "No message found in input",
                 do=f"run {self.name!r} right after the model",
             )
+        check_call_ids(messages[-1].tool_calls, messages[-1])
         outputs = [self._one(call, messages[-1]) for call in messages[-1].tool_calls]
         return outputs if isinstance(input, list) else {"messages": outputs}
 

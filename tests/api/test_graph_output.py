@@ -12,6 +12,7 @@ from actorgraph import (
     StateGraph,
     interrupt,
 )
+from actorgraph.errors import LostPauseWarning
 from tests.support.graphs import at, in_a_row
 
 
@@ -53,7 +54,8 @@ class TestGraphOutput:
         The value is not swallowed by the questions.
         """
         graph = in_a_row({"asks": lambda s: interrupt("?")}, schema=int)
-        output = await graph.ainvoke(5, version="v2")
+        with pytest.warns(LostPauseWarning):
+            output = await graph.ainvoke(5, version="v2")
 
         assert (output.value, len(output.interrupts)) == (5, 1)
 
@@ -66,7 +68,8 @@ class TestGraphOutput:
 
         assert await graph.ainvoke({}, output_keys="foo") == "x"
         assert await graph.ainvoke({}, output_keys="foo", version="v2") == GraphOutput("x")
-        paused = await in_a_row({"asks": asks}).ainvoke({"foo": "a"}, output_keys="foo")
+        with pytest.warns(LostPauseWarning):
+            paused = await in_a_row({"asks": asks}).ainvoke({"foo": "a"}, output_keys="foo")
         assert paused["foo"] == "a"
         assert paused["__interrupt__"][0].value == "?"
 

@@ -3,6 +3,7 @@
 import pytest
 
 from actorgraph import AlreadyResumed, Command, EmptyInputError, SaverRequiredError, interrupt
+from actorgraph.errors import LostPauseWarning
 from tests.support.graphs import at, in_a_row
 
 OTHER = "0" * 32
@@ -24,7 +25,8 @@ class TestWithoutASaver:
         Without one nothing waits, so the answer is refused, whatever else the Command has.
         """
         graph = asking()
-        await graph.ainvoke({})
+        with pytest.warns(LostPauseWarning):
+            await graph.ainvoke({})
 
         with pytest.raises(SaverRequiredError, match="without a checkpointer") as refused:
             await graph.ainvoke(Command(resume="x", **more))

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from actorgraph import Command, InMemorySaver, Interrupt, interrupt
-from actorgraph.errors import SwallowedInterruptWarning, UnknownInterruptError
+from actorgraph.errors import LostPauseWarning, SwallowedInterruptWarning, UnknownInterruptError
 from tests.support.graphs import ab, at, count, history, in_a_row, side_by_side, writer
 
 pytestmark = pytest.mark.every_saver
@@ -271,7 +271,8 @@ class TestWhatNodesDoWrong:
         """
         Without a checkpointer a run pauses for good, with its question in the result.
         """
-        paused = await in_a_row({"ask": ask}).ainvoke({})
+        with pytest.warns(LostPauseWarning):
+            paused = await in_a_row({"ask": ask}).ainvoke({})
 
         assert [i.value for i in paused["__interrupt__"]] == ["sure?"]
 

@@ -241,6 +241,15 @@ class TestEnds:
         (run,) = traces.runs()
         assert run.status.description.startswith("EmptyInputError")
 
+    async def test_a_graph_is_called_as_its_system_calls_it(self, traces):
+        """
+        The span of a run in a system has the system's name of a graph without one.
+        """
+        async with ActorSystem({"support": ab()}) as system:
+            await (await system.start("support", "t", {"bar": []})).result()
+
+        assert of(traces.one("run support"), "graph") == ("support",)
+
     async def test_a_run_that_was_cancelled_before_it_began_has_none(self, traces):
         """
         A run that is cancelled as soon as it was accepted has no span: nothing of it has run.

@@ -37,9 +37,8 @@ from actorgraph.api.streams.stream import ChunkStream
 from actorgraph.errors import InvalidConfigError, MissingExtraError
 from actorgraph.loops import on_trio, start_beside
 from actorgraph.runtime.run.launch import Launch
-from actorgraph.runtime.run.node_warnings import warn_of_lost_pause
+from actorgraph.runtime.run.node_warnings import check_pause
 from actorgraph.runtime.run.start import prepare
-from actorgraph.runtime.task.interop import check_pause
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.nesting import nodes_of
 from actorgraph.values.commands import Command, GraphOutput
@@ -180,15 +179,13 @@ class RunMethods(StreamMethods[StateT, ContextT, InputT, OutputT, ValuesT, Resul
         return own[0] if self.plan.bare_output else own
 
     async def _outcome(self, launch: Launch, output_keys: object, version: str) -> Any:
-        place, context, thread_id = launch.place, launch.context, launch.address.thread_id
+        place, context, address = launch.place, launch.context, launch.address
         is_stored = launch.host is not None
         supervisor, effects = await prepare(launch)
         del launch  # its input need not live as long as the run
         outcome = await supervisor.run(effects)
         if place is None and type(outcome) is Interrupted:
-            check_pause(context, thread_id, self.plan.name, outcome.interrupts)
-            if not is_stored:
-                warn_of_lost_pause(self.plan.name, outcome.interrupts)
+            check_pause(context, address, self.plan.name, outcome, is_stored=is_stored)
         left = results.output_of(outcome, place)
         return results.result_of(self.plan, left, output_keys, version)
 

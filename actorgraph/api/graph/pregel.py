@@ -25,6 +25,7 @@ from actorgraph.plan.channel_graph import (
     make_channel_plan,
 )
 from actorgraph.plan.old_names import old_names
+from actorgraph.plan.plan import UNNAMED
 from actorgraph.ports import Checkpointer, Store
 from actorgraph.runtime.task.calling import call_function
 from actorgraph.values.configs import Config
@@ -241,7 +242,7 @@ class Pregel(CompiledStateGraph[Any], metaclass=EveryGraph):
         retry_policy: node_policies.Retry = None,
         cache_policy: CachePolicy[Any] | None = None,
         config: Config | None = None,
-        name: str = "LangGraph",
+        name: str = UNNAMED,
     ) -> None:
         check_saver(checkpointer)
         check_store(store)

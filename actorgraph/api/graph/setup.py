@@ -23,7 +23,7 @@ from actorgraph.codec import Codec
 from actorgraph.codec.known_types import declare
 from actorgraph.errors import InvalidConfigError, SaverRequiredError
 from actorgraph.plan.forms import blocking_plan
-from actorgraph.plan.plan import Plan
+from actorgraph.plan.plan import UNNAMED, Plan
 from actorgraph.plan.schema import types_in
 from actorgraph.ports import Cache, Checkpointer, Saver, Store
 from actorgraph.runtime.broadcast import Broadcast
@@ -126,7 +126,7 @@ def renamed(plan: Plan, name: str | None) -> Plan:
         GraphBuildError: the name is not a string, or some store can't keep it.
     """
     check_name(name)
-    return replace(plan, name=name or "LangGraph")
+    return replace(plan, name=name or UNNAMED)
 
 
 class CompiledBase(GraphTypes[StateT, ContextT, InputT, OutputT, ValuesT, ResultT]):
@@ -353,14 +353,17 @@ class CompiledBase(GraphTypes[StateT, ContextT, InputT, OutputT, ValuesT, Result
         vars(twin).update(attributes)
         return twin
 
-    def hosted_by(self, saver: Saver, store: Store | None) -> Self:
+    def hosted_by(self, saver: Saver, store: Store | None, name: str) -> Self:
         """Return a copy that runs over an ActorSystem's saver and store; for the package's own use.
 
         Args:
+            name: the system's for the graph; it is the copy's, unless the graph has a name itself.
             saver: replaces the graph's, unless the graph was compiled with `checkpointer=False`.
             store: replaces the graph's, unless it is None.
         """
         changes: dict[str, Any] = {} if store is None else {"store": store}
+        if self.name == UNNAMED:
+            changes["plan"] = renamed(self.plan, name)
         if self.checkpointer is not False:
             changes |= {"checkpointer": saver, "codec": self.codec_for(saver)}
         return self._changed(**changes)

@@ -15,6 +15,7 @@ from actorgraph.plan.builder import GraphBuilder
 from actorgraph.plan.compatibility import check_migrations
 from actorgraph.plan.compile import make_plan
 from actorgraph.plan.graph_checks import check
+from actorgraph.plan.plan import UNNAMED
 from actorgraph.ports import Cache, Checkpointer, Store
 from actorgraph.values.checkpoint import Migration
 from actorgraph.values.policies import All
@@ -191,7 +192,7 @@ class StateGraph(GraphBuilder[StateT, ContextT, InputT, OutputT]):
             warn(_unreachable(unreachable), UnreachableNodeWarning)
         check_parts(name, checkpointer, store, cache)
         pauses: Any = {"interrupt_before": before, "interrupt_after": after}
-        plan = make_plan(self, name=name or "LangGraph", strict=strict, **pauses)
+        plan = make_plan(self, name=name or UNNAMED, strict=strict, **pauses)
         if migrations:
             plan = replace(plan, migrations=tuple(migrations))
             check_migrations(plan)

@@ -17,10 +17,9 @@ from actorgraph.loops import current_loop, start_beside
 from actorgraph.runtime.broadcast import NOTHING_YET, Broadcast, Closing
 from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.launch import Launch
-from actorgraph.runtime.run.node_warnings import warn_of_lost_pause
+from actorgraph.runtime.run.node_warnings import check_pause
 from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.run.supervisor import Supervisor, SupervisorStatistics
-from actorgraph.runtime.task.interop import check_pause
 from actorgraph.runtime.task.nested import note_end, raise_above
 from actorgraph.superstep.handover import raised
 from actorgraph.values.run import Escaped, Failed, Interrupted, RunOutcome
@@ -117,12 +116,10 @@ class _StreamedRun:
                 raise from_program(error)
             case Interrupted(_, interrupts) if place is not None:
                 raise_above(place, interrupts)
-            case Interrupted(_, interrupts):
+            case Interrupted() as outcome:
                 launch = self._launch
-                name = launch.template.plan.name
-                check_pause(launch.context, launch.address.thread_id, name, interrupts)
-                if launch.host is None:
-                    warn_of_lost_pause(name, interrupts)
+                name, is_stored = launch.template.plan.name, launch.host is not None
+                check_pause(launch.context, launch.address, name, outcome, is_stored=is_stored)
             case Escaped(handed):
                 raise raised(handed)
             case _:

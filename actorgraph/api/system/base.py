@@ -70,7 +70,7 @@ class SystemBase:
                 do="pass the wrapped saver, and check requests in "
                 "GraphRoutes(system, authorize=...), or before start(), run() and cancel()",
             )
-        self.graphs = {name: g.hosted_by(self.saver, store) for name, g in graphs.items()}
+        self.graphs = {n: g.hosted_by(self.saver, store, n) for n, g in graphs.items()}
         self.store: Any = store
         self._limits = limits
         self._max_threads = max_threads

@@ -204,7 +204,7 @@ def _refused_input(plan: Plan, given: Any, what: str) -> Finding | None:
             FindingKind.VALUE,
             "input",
             f"{what} was for another version",
-            f"which graph {plan.graph_id!r} refuses: {error.what}",
+            f"which graph {plan.title!r} refuses: {error.what}",
             "",
             error.do or "let the version that accepted it run it",
         )
@@ -214,7 +214,7 @@ def _refused_input(plan: Plan, given: Any, what: str) -> Finding | None:
         FindingKind.CHANNEL,
         "input",
         f"{what} was for another version",
-        f"of which graph {plan.graph_id!r} would leave out a part: {'; '.join(dropped)}",
+        f"of which graph {plan.title!r} would leave out a part: {'; '.join(dropped)}",
         "",
         "let the version that accepted it run it, or add the key",
     )

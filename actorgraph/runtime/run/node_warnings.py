@@ -1,12 +1,15 @@
 """Warnings about what nodes return, catch and ask."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextvars import Context
 from typing import Any
 
 from actorgraph.errors import LostPauseWarning, SwallowedInterruptWarning, UnknownChannelWarning
 from actorgraph.errors.excerpts import shown
 from actorgraph.errors.warning_places import warn
-from actorgraph.values.commands import Interrupt
+from actorgraph.runtime.run.launch import Address
+from actorgraph.runtime.task.interop import check_caller
+from actorgraph.values.run import Interrupted
 
 _DROPPED = (
     "\n  Do this: give only known keys, or add the key to the state schema; "
@@ -32,13 +35,22 @@ def warn_of_node(kind: str, text: str, node: Callable[..., Any] | None) -> None:
         )
 
 
-def warn_of_lost_pause(graph: str, asked: Sequence[Interrupt]) -> None:
-    """Warn of a run that has paused without a saver.
+def check_pause(
+    context: Context, address: Address, graph: str, outcome: Interrupted, *, is_stored: bool
+) -> None:
+    """Warn of a pause of a root run that has no saver; refuse one that nobody would see.
 
     Args:
+        context: the caller's.
         graph: its name.
-        asked: its questions; none at a breakpoint.
+        is_stored: whether the run has a saver.
+    Raises:
+        InvalidUpdateError: see `check_caller`.
     """
+    asked = outcome.interrupts
+    check_caller(context, address.thread_id, graph, asked)
+    if is_stored:
+        return
     what = f"asks {shown(asked[0].value)}" if asked else "stopped at a breakpoint"
     warn(
         f"graph {graph!r} {what}, and has no checkpointer: its run can't be resumed, and what it "

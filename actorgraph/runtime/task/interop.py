@@ -174,7 +174,7 @@ def _needs_asyncio(error: Exception, name: str) -> OtherLoopError:
     return ours
 
 
-def check_pause(context: Context, thread_id: str, name: str, asked: Sequence[Interrupt]) -> None:
+def check_caller(context: Context, thread_id: str, name: str, asked: Sequence[Interrupt]) -> None:
     """Refuse a pause in a task of LangGraph's: its run would go on without an answer.
 
     Args:

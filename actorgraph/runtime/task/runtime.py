@@ -121,10 +121,11 @@ class Runtime(Generic[ContextT]):
         stream_writer: sends its argument to the readers of `stream_mode="custom"`.
         heartbeat: call it during long work, to restart the node's idle timeout.
         previous: the value that the thread's last run saved (functional API); else None.
-        execution_info: ids of the running task and its run; None outside of a run.
+        execution_info: ids of the running task and its run. Always there in a node, a router or a
+            task, and typed so; None in a `Runtime` that a program makes without it.
         server_info: the request of a server that runs the graph, from `assistant_id`, `graph_id`
             and `langgraph_auth_user` in `configurable`; None without these.
-        control: requests that the run stop before its next superstep; None outside of a run.
+        control: requests that the run stop before its next superstep; typed as the one above.
         stores: name -> store, of `compile(stores=...)` and the call's `stores=`.
     """
 
@@ -133,20 +134,22 @@ class Runtime(Generic[ContextT]):
     stream_writer: Callable[[Any], None] = write_nothing
     heartbeat: Callable[[], None] = beat_nothing
     previous: Any = None
-    execution_info: ExecutionInfo | None = None
+    execution_info: ExecutionInfo = field(default=None)  # type: ignore[assignment]
     server_info: ServerInfo | None = None
-    control: RunControl | None = None
+    control: RunControl = field(default=None)  # type: ignore[assignment]
     stores: Mapping[str, Any] = field(default_factory=lambda: NO_STORES)
 
     @property
     def drain_requested(self) -> bool:
         """Whether the run was requested to stop before its next superstep."""
-        return self.control is not None and self.control.drain_requested
+        control: RunControl | None = self.control
+        return control is not None and control.drain_requested
 
     @property
     def drain_reason(self) -> str | None:
         """The reason of that request, or None."""
-        return None if self.control is None else self.control.drain_reason
+        control: RunControl | None = self.control
+        return None if control is None else control.drain_reason
 
     def override(self, **fields: Any) -> "Runtime[ContextT]":
         """Copy it with some fields replaced."""
@@ -163,12 +166,13 @@ class Runtime(Generic[ContextT]):
         Raises:
             OutsideRunError: it has none: it was made outside of a run.
         """
-        if self.execution_info is None:
+        info: ExecutionInfo | None = self.execution_info
+        if info is None:
             raise OutsideRunError(
                 "execution_info of a Runtime that belongs to no run can't be patched",
                 do="pass a whole one: runtime.override(execution_info=ExecutionInfo(...))",
             )
-        return self.override(execution_info=self.execution_info.patch(**fields))
+        return self.override(execution_info=info.patch(**fields))
 
 
 _FIELDS = tuple(Runtime.__dataclass_fields__)

@@ -115,7 +115,7 @@ def _newer_values(plan: Plan, restored: Restored) -> Iterator[Finding]:
                 FindingKind.VALUE,
                 channel,
                 f"has a value of {channel!r} that was converted by a later migration ({which})",
-                f"which graph {plan.graph_id!r} doesn't have",
+                f"which graph {plan.title!r} doesn't have",
                 f"Migration(name={newer[0]!r}, values={{{channel!r}: None}})",
                 "go on with the newer version of the program; if the migration was removed since, "
                 "list it with None in place of its function",
@@ -156,7 +156,7 @@ def _gone(plan: Plan, kind: FindingKind, name: str, where: str, namespace: str) 
         kind,
         name,
         where,
-        f"which graph {plan.graph_id!r} doesn't have",
+        f"which graph {plan.title!r} doesn't have",
         cure,
         f"{did_you_mean(name, choices)}; compile(migrations=[{cure}]), None drops it{more}; or go "
         "on with the graph that stored it",
@@ -175,12 +175,12 @@ def _join(plan: Plan, starts: frozenset[str], end: str, of: str, namespace: str)
     found = [p[0] for channel in plan.channels if (p := join_parts(channel)) and p[1] == end]
     new = sorted(found[0] - starts) if found else []
     if new:
-        why = f"which in graph {plan.graph_id!r} also waits for {', '.join(map(repr, new))}"
+        why = f"which in graph {plan.title!r} also waits for {', '.join(map(repr, new))}"
         cure = f"Migration(joins={{{end!r}: {new!r}}})"
         do = f"compile(migrations=[{cure}]) if these count as arrived in such threads"
     else:
         why, cure = (
-            f"which graph {plan.graph_id!r} doesn't have",
+            f"which graph {plan.title!r} doesn't have",
             f"Migration(joins={{{end!r}: None}})",
         )
         do = f"compile(migrations=[{cure}]) drops what has arrived at it"
@@ -233,7 +233,7 @@ def _missed(plan: Plan, restored: Restored) -> Iterator[Finding]:
             FindingKind.JOIN,
             end,
             f"is on the way to node {end!r}",
-            f"which in graph {plan.graph_id!r} waits for {', '.join(map(repr, sorted(starts)))}, "
+            f"which in graph {plan.title!r} waits for {', '.join(map(repr, sorted(starts)))}, "
             f"and has passed {', '.join(map(repr, names))}",
             cure,
             f"compile(migrations=[{cure}]) if these count as arrived in such threads, None in "
@@ -338,7 +338,7 @@ def _not_due(plan: Plan, path: TaskPath, of: str, namespace: str) -> Iterator[Fi
         FindingKind.TASK,
         node,
         f"has results or questions of {what}",
-        f"which is not due in graph {plan.graph_id!r}",
+        f"which is not due in graph {plan.title!r}",
         "",
         "go on with the graph that stored it until the superstep is over",
         namespace,
@@ -350,7 +350,7 @@ def _subgraph(plan: Plan, task: Task, namespace: str) -> Finding:
         FindingKind.TASK,
         task.name,
         f"has a question of node {task.name!r} itself",
-        f"which is a subgraph in graph {plan.graph_id!r}, so that no answer would reach it",
+        f"which is a subgraph in graph {plan.title!r}, so that no answer would reach it",
         f"Migration(goto={{{task.stored.name if task.stored else task.name!r}: {task.name!r}}})",
         "answer it with the graph that stored it; or give the subgraph's node another name, and "
         "lead the thread to it with Migration(goto={'old': 'new'})",

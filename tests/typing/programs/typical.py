@@ -10,8 +10,10 @@ from actorgraph import (
     START,
     Command,
     CompiledStateGraph,
+    ExecutionInfo,
     Interrupt,
     MemorySaver,
+    RunControl,
     Runtime,
     Send,
     StateGraph,
@@ -59,6 +61,9 @@ class Settings:
 def draft(state: State, runtime: Runtime[Settings]) -> dict[str, Any]:
     assert_type(state["question"], str)
     assert_type(runtime.context, Settings)
+    assert_type(runtime.execution_info, ExecutionInfo)
+    assert_type(runtime.execution_info.idempotency_key, str)
+    assert_type(runtime.control, RunControl)
     return {"answer": f"{runtime.context.model}: {state['question']}"}
 
 
