@@ -3,11 +3,11 @@
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from warnings import catch_warnings, simplefilter
 
 import anyio
 import msgspec
@@ -100,8 +100,8 @@ async def _read(asked: TerminalRequest, terminal: TerminalView, ending: _Ending)
         asked.input, asked.config, stream_mode=list(MODES), subgraphs=True, **asked.options
     )
     try:
-        with catch_warnings():
-            simplefilter("ignore", LostPauseWarning)  # `_report` says it, with the option
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LostPauseWarning)  # `_report` says it, with the option
             async with stream:
                 async for namespace, mode, chunk in stream:
                     terminal.take(namespace, mode, chunk)

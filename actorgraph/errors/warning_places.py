@@ -1,7 +1,7 @@
 """Warnings, and the line of a program that each names.
 
-`warn` is the only caller of Python's `warnings`: a warning about a file of this library would tell
-nobody where to look, and a filter by module would never match it.
+`warn` is the only caller of Python's `warnings`. A warning about a file of this library would not
+lead a reader to the cause, and a program's filter by module would never match it.
 """
 
 import inspect
@@ -47,7 +47,8 @@ def warn(text: str, category: type[Warning], *, about: Any = None) -> None:
     Raises:
         Warning: the program's filters make it an error.
     """
-    place = _place(sys._getframe(1), about)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    here = sys._getframe(1)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    place = _place(here, about)
     if place is None:
         warnings.warn(text, category, stacklevel=2)
         return
@@ -66,7 +67,8 @@ def _place(frame: FrameType, about: Any) -> _Place | None:
     found, is_call = _program(frame)
     thread = BLOCKED.get()
     if not is_call and thread is not None and thread != threading.get_ident():
-        blocked = sys._current_frames().get(thread)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        threads = sys._current_frames()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+        blocked = threads.get(thread)
         caller, is_call = _program(blocked)
         # The thread may have gone on meanwhile: then it isn't in a call of this library.
         found = caller if is_call else found

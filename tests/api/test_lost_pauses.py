@@ -90,7 +90,7 @@ async def test_async_calls(node):
 
 async def test_an_entrypoint():
     """
-    A workflow of the functional API is no exception.
+    A workflow of the functional API warns as a graph does.
     """
 
     @entrypoint()

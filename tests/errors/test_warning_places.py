@@ -8,6 +8,7 @@ import linecache
 import threading
 import warnings
 from functools import partial
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
@@ -247,7 +248,7 @@ class TestRuns:
 
     def test_a_lost_error(self):
         """
-        A failed `@task` call that nobody awaits is named where its caller is defined.
+        A failed `@task` call without a reader is named where its caller is defined.
         """
 
         @task
@@ -359,17 +360,18 @@ class TestSavers:
 
 
 class TestPlaces:
-    def test_a_module_of_the_program_with_pythons_name(self):
+    def test_a_module_of_the_program_with_pythons_name(self, tmp_path):
         """
         A program's own module `code` is the program, though Python has one of that name.
         """
-        code = compile("def call(warn):\n    warn('text', UserWarning)\n", "/srv/code.py", "exec")
-        names = {"__name__": "code"}
-        exec(code, names)  # noqa: S102 - a module without a file
+        (tmp_path / "code.py").write_text("def call(warn):\n    warn('text', UserWarning)\n")
+        spec = spec_from_file_location("code", tmp_path / "code.py")
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
-            names["call"](warn)
-        assert (heard[0].filename, heard[0].lineno) == ("/srv/code.py", 2)
+            module.call(warn)
+        assert (heard[0].filename, heard[0].lineno) == (str(tmp_path / "code.py"), 2)
 
     def test_a_filter_by_module(self):
         """

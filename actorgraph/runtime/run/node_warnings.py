@@ -38,7 +38,7 @@ def warn_of_node(kind: str, text: str, node: Callable[..., Any] | None) -> None:
 def check_pause(
     context: Context, address: Address, graph: str, outcome: Interrupted, *, is_stored: bool
 ) -> None:
-    """Warn of a pause of a root run that has no saver; refuse one that nobody would see.
+    """Warn of a pause of a root run that has no saver; refuse one that has no reader.
 
     Args:
         context: the caller's.
@@ -53,8 +53,8 @@ def check_pause(
         return
     what = f"asks {shown(asked[0].value)}" if asked else "stopped at a breakpoint"
     warn(
-        f"graph {graph!r} {what}, and has no checkpointer: its run can't be resumed, and what it "
-        "has done is lost\n"
+        f"graph {graph!r} {what}, and has no checkpointer: its run can't be resumed, and its "
+        "results are lost\n"
         "  Do this: compile(checkpointer=...), and pass a thread_id with each call",
         LostPauseWarning,
     )

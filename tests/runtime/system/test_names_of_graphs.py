@@ -38,7 +38,7 @@ async def test_errors():
 
 async def test_the_stored_id_stays():
     """
-    What is stored is the same: a thread goes on without the system, and in it.
+    A thread goes on without the system and in it, because the stored id of the graph stays.
     """
     saver = InMemorySaver()
     graph = graph_of("a", checkpointer=saver)
