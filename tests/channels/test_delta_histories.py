@@ -21,6 +21,7 @@ async def differences(saver: Any, ops: list[Op]) -> list[Any]:
         return await thread.differences()
 
 
+@pytest.mark.filterwarnings("ignore::actorgraph.errors.NothingToRunWarning")
 @pytest.mark.langgraph("F-B13", "L87", "L91", "L92", "L94")
 @pytest.mark.parametrize("examples", [20, pytest.param(200, marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

@@ -18,7 +18,7 @@ from langgraph.store.memory import InMemoryStore as TheirMemoryStore
 
 import actorgraph
 import actorgraph.channels
-from actorgraph import END, START, Command, InMemorySaver, StateGraph
+from actorgraph import END, START, Command, InMemorySaver, StateGraph, get_store
 from actorgraph.errors import SchemaError
 from actorgraph.messages import AIMessage, ToolMessage
 from actorgraph.prebuilt import InjectedState, InjectedStore, ToolNode, ToolRuntime
@@ -407,7 +407,12 @@ async def test_their_store_and_cache_serve_nodes():
         await store.aput(("a",), "k", {"v": 1})
         return {"log": [(await store.aget(("a",), "k")).value["v"]]}
 
-    policy = their_types.CachePolicy()
+    def key_of(state):
+        """The key says that what the store holds doesn't change the result."""
+        get_store()
+        return "n"
+
+    policy = their_types.CachePolicy(key_func=key_of)
     builder = StateGraph(Log).add_node("n", node, cache_policy=policy).add_edge(START, "n")
     graph = builder.compile(store=store, cache=TheirCache())
 

@@ -118,6 +118,7 @@ class TestContext:
 
         assert seen[0]["metadata"] == {
             "user": "ada",
+            "thread_id": "t7",
             "langgraph_step": 1,
             "langgraph_node": "look",
             "langgraph_triggers": ("branch:to:look",),

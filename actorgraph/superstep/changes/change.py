@@ -23,7 +23,6 @@ from actorgraph.values.constants import (
     BRANCH_TO,
     CALL,
     HANDLER_MARK,
-    HANDLER_PREFIX,
     NO_WRITES,
     NULL_TASK,
     PULL,
@@ -244,7 +243,7 @@ def _missed(plan: Plan, restored: Restored) -> Iterator[Finding]:
 
 def _pending(plan: Plan, restored: Restored) -> Iterator[Finding]:
     """Findings among the pending writes."""
-    due = _due(plan, restored)
+    due, known = _due(plan, restored), attempts(restored.ledger)
     for task, rows in _by_task(restored.ledger).items():
         path = rows[0].path
         of = _who(path, task)
@@ -253,8 +252,10 @@ def _pending(plan: Plan, restored: Restored) -> Iterator[Finding]:
                 yield from _written(plan, channel, value, of, restored.namespace)
         if task == NULL_TASK or task in due or not _is_task(path):
             continue
+        attempt = known.get(task)
+        if attempt is None or not (attempt.writes or attempt.interrupts or attempt.answers):
+            continue  # it has failed, and nothing of it would be lost
         yield from _not_due(plan, path, of, restored.namespace)
-    known = attempts(restored.ledger)
     for task in due.values():
         attempt = known.get(task.id)
         if attempt is None or not attempt.interrupts or attempt.writes is not None:
@@ -325,12 +326,10 @@ def _who(path: TaskPath, task: str) -> str:
 
 
 def _not_due(plan: Plan, path: TaskPath, of: str, namespace: str) -> Iterator[Finding]:
-    named = path[-1] if HANDLER_MARK in path or path[0] == PUSH else path[1]
-    if isinstance(named, str) and named.startswith(HANDLER_PREFIX):
-        node = named.removeprefix(HANDLER_PREFIX)
+    node, what = str(path[-1] if path[0] == PUSH else path[1]), of
+    if HANDLER_MARK in path:
+        node = str(path[path.index(HANDLER_MARK) - 1] if path[0] == PUSH else path[1])
         what = f"the error handler of node {node!r}"
-    else:
-        node, what = str(named), of
     if node not in plan.callable:
         yield _gone(plan, FindingKind.NODE, node, f"has results or questions of {what}", namespace)
         return
