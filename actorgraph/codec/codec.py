@@ -5,14 +5,14 @@ becomes an extension (`codec.stored_types`). Of the rest some are replaced by pl
 (`codec.subclasses`), data classes of the program are let in, and any other is an error with its
 path. Decoding builds known types alone (`codec.known_types`). Encryption and
 compression (`codec.encryption`) and the JSON form (`codec.json_form`) are applied to the finished
-bytes.
-Decoding is bounded (`codec.bounds`), since the bytes may be damaged or hostile.
+bytes. Decoding is bounded (`codec.bounds`), since the bytes may be damaged or hostile.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
+from functools import partial
 from typing import Any, Self
 
 import ormsgpack
@@ -148,10 +148,10 @@ class Codec:
             self._envelope = Envelope(cipher, compress_above, reads_plain=reads_plain)
         self._converters = Converters(converters)
         self._converted = self._converters.by_type
+        self._checks = True
         self._types: dict[str, type] = {}
         self._bases: tuple[type, ...] = ()
-        self._strict = strict
-        self._lasting = True
+        self._strict, self._lasting = strict, True
         self._upgrades: Mapping[str, Callable[[Any], Any]] = {}
         self._lists = ListCache()
         # A value that was stored before its type had a converter is read as it was stored.
@@ -187,11 +187,10 @@ class Codec:
     @property
     def lists(self) -> ListCache | None:
         """The cache of decoded lists; None where each list must be decoded anew."""
-        # Decrypted values are not kept in memory. Copies of what a subclass or a migration's
-        # function returns may differ from a new decoding.
-        own = type(self) is Codec and not self._converted
-        plain = own and not self._upgrades and not self.encrypts
-        return self._lists if plain else None
+        # Decrypted values are not kept in memory. Copies of what a subclass, a migration's function
+        # or the converter of a data class returns may differ from a new decoding.
+        own = type(self) is Codec and not any(map(extension_of, self._converted))
+        return self._lists if own and not self._upgrades and not self.encrypts else None
 
     @property
     def at_rest(self) -> "Codec":
@@ -228,9 +227,9 @@ class Codec:
         except (TypeError, ValueError) as error:
             raise damaged_error(error) from error
 
-    def _copy(self) -> Self:
+    def _copy(self, **changed: Any) -> Self:
         made = copy(self)
-        made._lists = ListCache()  # noqa: SLF001 - its own copy
+        vars(made).update(changed, _lists=ListCache())
         return made
 
     def with_types(self, types: Iterable[type]) -> Self:
@@ -244,23 +243,17 @@ class Codec:
         own = [kind for kind in bases if names_subclasses(kind)]
         if len(more) == len(bases) and not own:
             return self
-        made = self._copy()
-        made._types = dict(self._types)  # noqa: SLF001 - its own copy
-        made._bases = (*self._bases, *own)  # noqa: SLF001 - its own copy
+        made = self._copy(_types=dict(self._types), _bases=(*self._bases, *own))
         made._allow(kind for kind in more if kind not in bases)  # noqa: SLF001 - its own copy
         return made
 
     def for_this_process(self) -> Self:
         """Return this codec without warnings about types that only this process can read."""
-        made = self._copy()
-        made._lasting = False  # noqa: SLF001 - its own copy
-        return made
+        return self._copy(_lasting=False)
 
     def for_any_process(self) -> Self:
         """Return this codec, refusing types that only this process can read."""
-        made = self._copy()
-        made._strict = self._strict or self._lasting  # noqa: SLF001 - its own copy
-        return made
+        return self._copy(_strict=self._strict or self._lasting)
 
     def with_upgrades(self, upgrades: Mapping[str, Callable[[Any], Any]]) -> Self:
         """Return this codec with types, or functions, that take the data of older types.
@@ -270,15 +263,12 @@ class Codec:
         """
         if not upgrades:
             return self
-        made = self._copy()
-        made._upgrades = {**self._upgrades, **upgrades}  # noqa: SLF001 - its own copy
+        made = self._copy(_upgrades={**self._upgrades, **upgrades})
         return made.with_types([kind for kind in upgrades.values() if isinstance(kind, type)])
 
     def in_form(self, form: Form) -> Self:
         """Return this codec, writing another form."""
-        made = self._copy()
-        made._json = writes_json(form)  # noqa: SLF001 - its own copy
-        return made
+        return self._copy(_json=writes_json(form))
 
     def encode(self, value: Any, path: str = "value", place: Place = NOWHERE) -> bytes:
         """Encode a value as the bytes to store.
@@ -362,8 +352,7 @@ class Codec:
                 value = _unpack(payload, ext_hook=counting_hook(self._extension, len(payload)))
         except Exception as error:
             # Without settings the codec has no envelope to ask first. No msgpack begins with MARK,
-            # so compressed values of another codec fail, and are opened here at no cost to the
-            # rest.
+            # so compressed values of another codec fail, and are opened here, at no cost to others.
             if self._envelope is None and payload[:1] == MARK:
                 payload = NO_ENVELOPE.open(payload, place)
                 if payload[:1] != MARK:
@@ -401,7 +390,7 @@ class Codec:
         if known is not None:
             return ext(known.code, self._pack(known.pack(value)))
         if kind in self._converted:
-            return ext(CONVERTED.code, self._pack(self._converters.pack(value, self._pack)))
+            return ext(CONVERTED.code, self._pack_converted(value, self._converters.form(value)))
         if not self._knows(kind):
             plain = plain_value(value) if self._becomes_plain(kind) else value
             if plain is value:
@@ -535,9 +524,8 @@ class Codec:
             return self._dict_to_packable(value, path, depth)
         if kind in self._converted:
             return self._converted_to_packable(value, path, depth)
-        inner = builtin_of(kind)
+        inner, plain = builtin_of(kind), value
         try:
-            plain = value
             if inner is None and not self._knows(kind) and self._becomes_plain(kind):
                 plain = plain_value(value)
         except Exception as error:
@@ -557,11 +545,23 @@ class Codec:
 
     def _converted_to_packable(self, value: Any, path: str, depth: int) -> Packed:
         try:
-            name, (version, data) = self._converters.pack(value, self.encode_plainly)
+            name, (version, data) = self._converters.form(value)
+            form = [name, [version, self._to_packable(data, path, depth + 1)]]
+            return Packed(CONVERTED.code, self._pack_converted(value, form))
+        except SerializationError:  # of a part, which it names
+            raise
         except Exception as error:
-            raise refused_error(value, path, error) from error
-        packed = self._to_packable(data, path, depth + 1)
-        return Packed(CONVERTED.code, self._pack([name, [version, packed]]))
+            raise refused_error(value, path, error, converted=True) from error
+
+    def _pack_converted(self, value: Any, form: list[Any]) -> bytes:
+        payload = self._pack(form)
+        if self._checks:
+            read = partial(_unpack, payload, ext_hook=self._extension)
+            self._converters.check(value, read, self._encode_unchecked)
+        return payload
+
+    def _encode_unchecked(self, value: Any) -> bytes:
+        return self._copy(_checks=False).encode_plainly(value)
 
     def _dict_to_packable(self, value: dict[Any, Any], path: str, depth: int) -> Any:
         if not all(type(key) is str for key in value):

@@ -78,14 +78,11 @@ class Converters:
         """Return the converted type that a class is derived from, if any."""
         return next((base for base in kind.__mro__[1:] if base in self.by_type), None)
 
-    def pack(self, value: Any, encode: Callable[[Any], bytes]) -> list[Any]:
+    def form(self, value: Any) -> list[Any]:
         """Return the stored form of a value: name, version and data.
 
-        Args:
-            encode: packs data; for the comparison of values that don't compare themselves.
         Raises:
-            TypeError: the value that is built of the data isn't the same. Else what the
-                program's functions raise.
+            TypeError: `to_plain` returns a value of the type again. Else what `to_plain` raises.
         """
         kind = cast("type[Any]", type(value))
         converter = self.by_type[kind]
@@ -93,9 +90,35 @@ class Converters:
         if type(data) is kind:
             msg = f"to_plain of the converter of {name_of(kind)} returns a {kind.__name__} again"
             raise TypeError(msg)
-        if converter.check:
-            _check_exact(value, converter, data, encode)
         return [name_of(kind), [converter.version, data]]
+
+    def check(
+        self, value: Any, read: Callable[[], list[Any]], encode: Callable[[Any], bytes]
+    ) -> None:
+        """Refuse a value that isn't the one which is built of its stored form.
+
+        Args:
+            read: reads the stored form anew, of its bytes: `from_plain` may take it to pieces, and
+                data can come back as others, as an exception does.
+            encode: encodes values without checks, for the comparison of those that don't compare.
+        Raises:
+            TypeError: another value, or one of another type. Else what `from_plain` raises.
+        """
+        kind = cast("type[Any]", type(value))
+        converter = self.by_type[kind]
+        if not converter.check:
+            return
+        made = converter.from_plain(read()[1][1])
+        if type(made) is not kind:
+            msg = f"its converter's from_plain returns a {name_of(type(made))}"
+            raise TypeError(msg)
+        same = _compare(made, value)
+        # A value that is unlike itself, as one with NaN, or that doesn't compare: its data do.
+        if same is None or (not same and not _compare(value, value)):
+            same = encode(made) == encode(value)
+        if not same:
+            msg = "its converter's from_plain(to_plain(value)) returns another value"
+            raise TypeError(msg)
 
     def build(self, name: str, stored: Any, target: type | None = None) -> Any:
         """Build a value of its stored version and data.
@@ -172,23 +195,6 @@ def _checked(name: str, given: Any) -> Converter:
             do="raise version=, and keep in older= what reads the data of before",
         )
     return given
-
-
-def _check_exact(
-    value: Any, converter: Converter, data: Any, encode: Callable[[Any], bytes]
-) -> None:
-    kind = cast("type[Any]", type(value))
-    made = converter.from_plain(data)
-    if type(made) is not kind:
-        msg = f"its converter's from_plain returns a {name_of(type(made))}"
-        raise TypeError(msg)
-    same = _compare(made, value)
-    # A value that is unlike itself, as one with NaN, or that doesn't compare: its data do.
-    if same is None or (not same and not _compare(value, value)):
-        same = encode(converter.to_plain(made)) == encode(data)
-    if not same:
-        msg = "its converter's from_plain(to_plain(value)) returns another value"
-        raise TypeError(msg)
 
 
 def _compare(one: Any, other: Any) -> bool | None:

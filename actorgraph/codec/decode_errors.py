@@ -113,17 +113,26 @@ def unstorable_error(value: Any, path: str, converted: type | None = None) -> Se
     return SerializationError(f"{path} has the type {name!r}, which can't be stored", do=do)
 
 
-def refused_error(value: Any, path: str, error: Exception) -> SerializationError:
+def refused_error(
+    value: Any, path: str, error: Exception, *, converted: bool = False
+) -> SerializationError:
     """Error for a value of which a part, or its type's own code, has raised `error`.
 
     Args:
         path: what the value is.
+        converted: whether the codec has a converter for it, which didn't work.
     """
     kind: Any = type(value)
+    do = (
+        f"change the converter of {kind.__name__}: from_plain must build this value again of what "
+        "to_plain returns"
+        if converted
+        else advice_of(value) or "store plain data in the state"
+    )
     return SerializationError(
         f"{path} of type {kind.__module__ + ':' + kind.__qualname__!r} can't be stored: "
         f"{error if str(error) else type(error).__name__}",
-        do=advice_of(value) or "store plain data in the state",
+        do=do,
     )
 
 

@@ -67,6 +67,17 @@ class Strange(Tensor):
     __hash__ = None
 
 
+class Box:
+    """Doesn't compare itself."""
+
+    def __init__(self, data):
+        self.data = data
+
+
+def last(stored):
+    return Tensor(stored[-1])
+
+
 @dataclass
 class Point:
     x: Any
@@ -150,6 +161,64 @@ def test_inexact_converters_are_refused_when_they_store(pair, reason):
 
     with pytest.raises(SerializationError, match=rf"(?s)value\['a'\]\[0\].*{reason}"):
         codec.encode({"a": [Tensor([1, 2])]})
+
+
+def test_a_function_that_takes_its_data_to_pieces():
+    """
+    from_plain may change the data it gets: what is stored stays whole.
+    """
+    pair = (
+        lambda value: {"kind": "t", "data": value.data},
+        lambda stored: Tensor(stored.pop("data")),
+    )
+    codec = Codec(converters={Tensor: pair})
+
+    assert codec.decode(codec.encode([Tensor([1])])) == [Tensor([1])]
+
+
+def test_data_that_come_back_as_others():
+    """
+    A value is compared with what its stored data give, not with what to_plain returned.
+    """
+    codec = Codec(converters={Tensor: (lambda value: [str(value.data), value.data], last)})
+    assert codec.decode(codec.encode(Tensor("a"))) == Tensor("a")
+
+    with pytest.raises(SerializationError, match="returns another value") as refused:
+        codec.encode(Tensor(ValueError("lost")))
+
+    assert refused.value.do == (
+        "change the converter of Tensor: from_plain must build this value again of what to_plain "
+        "returns"
+    )
+
+
+@pytest.mark.parametrize("data", [lambda below: [below], lambda below: {1: below}])
+def test_values_inside_one_another_are_checked_once_each(data):
+    """
+    The functions are called a few times for each level of values that don't compare, not twice as
+    often for each further level.
+    """
+    calls = []
+
+    def to_plain(value):
+        calls.append(value)
+        return value.data
+
+    value = Box(0)
+    for _ in range(12):
+        value = Box(data(value))
+
+    Codec(converters={Box: (to_plain, Box)}).encode(value)
+
+    assert len(calls) < 12 * 12 * 5
+
+
+def test_lists_without_converted_values_are_kept_decoded():
+    """
+    A converter of another type leaves a codec its cache; one of a data class does not.
+    """
+    assert codec_of().lists is not None
+    assert Codec(converters={Point: (lambda value: value.x, Point)}).lists is None
 
 
 def test_data_that_can_not_be_stored():
