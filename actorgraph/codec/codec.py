@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import ormsgpack
 
-from actorgraph.codec.advice import UNDECLARABLE, shortened
+from actorgraph.codec.advice import UNDECLARABLE, has_pair, shortened
 from actorgraph.codec.bounds import LARGE, CopyBudget, build_dict, check_copies, counting_hook, ext
 from actorgraph.codec.buffers import refuse_buffers
 from actorgraph.codec.converters import Converter, ConverterPair, Converters
@@ -432,7 +432,7 @@ class Codec:
         known = self._types.get(name) or library_type(name) or declared(name)
         other = (known is not None and known is not kind) or has_other_stored(kind)
         if not other and not is_below(kind, (*self._types.values(), *self._bases)):
-            if self._strict:
+            if self._strict or has_pair(kind):
                 return None
             if self._lasting:
                 warn_undeclared(kind, path)
@@ -595,6 +595,6 @@ class Codec:
     def _becomes_plain(self, kind: type) -> bool:
         """Whether values of a class that isn't known are stored as the text, number or dict that
         they are: those of other data classes, and below a declared class, keep their type."""
-        if kind in self._converted or extension_of(kind) not in (None, SUBCLASS):
+        if kind in self._converted or has_pair(kind) or extension_of(kind) not in (None, SUBCLASS):
             return False
         return not is_below(kind, (*self._types.values(), *self._bases))
