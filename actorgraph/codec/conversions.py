@@ -13,9 +13,11 @@ from typing import Any
 from actorgraph.errors import SchemaMismatchError
 from actorgraph.plan.plan import Plan
 from actorgraph.plan.renames import Conversion
+from actorgraph.superstep.handover import pairs_in
 from actorgraph.values.checkpoint import NOTHING_CONVERTED, Converted
 from actorgraph.values.commands import Command, Overwrite, Send, overwritten
 from actorgraph.values.constants import CONVERTED
+from actorgraph.values.run import Beside, HandOver, MadeFor
 
 
 class Conversions:
@@ -59,17 +61,39 @@ class Conversions:
         """Bring a run's stored input up to date: a dict of state keys, or a Command."""
         if not isinstance(given, Command):
             return self.fields(given, converted)
-        update = self.fields(given.update, converted)
-        goto = [self._led(one, converted) for one in _listed(given.goto)]
+        update = self._update(given.update, converted)
+        goto = [end for one in _listed(given.goto) for end in self._led(one, converted)]
         if update is given.update and goto == _listed(given.goto):
             return given
-        return replace(given, update=update, goto=[one for one in goto if one is not None])
+        return replace(given, update=update, goto=goto)
 
-    def _led(self, to: Any, converted: Converted) -> Any:
-        if isinstance(to, Send):
-            node, arg = self._plan.renames.node(to.node), self.fields(to.arg, converted)
-            return None if node is None else Send(node, arg, timeout=to.timeout)
-        return self._plan.renames.node(to) if isinstance(to, str) else to
+    def _update(self, update: Any, converted: Converted) -> Any:
+        """Bring an update up to date: a dict, `(key, value)` pairs or an object with fields."""
+        if type(update) is dict:
+            return self.fields(update, converted)
+        pairs = pairs_in(update) or ()
+        if not all(isinstance(key, str) for key, _ in pairs):
+            return update
+        parts = [self.fields({key: value}, converted) for key, value in pairs]
+        same = all(
+            part.get(key, self) is value for part, (key, value) in zip(parts, pairs, strict=True)
+        )
+        return update if same else [pair for part in parts for pair in part.items()]
+
+    def _led(self, to: Any, converted: Converted) -> list[Any]:
+        """The targets of a goto by today's names: none if dropped, several if replaced by such."""
+        if not isinstance(to, str | Send):
+            return [to]
+        renames = self._plan.renames
+        old = to.node if isinstance(to, Send) else to
+        now = renames.node(old)
+        ends = renames.goto.get(old, ()) if now is None else (now,)
+        if not isinstance(to, Send):
+            return list(ends)
+        arg = self.fields(to.arg, converted)
+        if ends == (old,) and arg is to.arg:
+            return [to]
+        return [Send(end, arg, timeout=to.timeout) for end in ends]
 
     def fields(self, given: Any, converted: Converted) -> Any:
         """Rename and convert the state keys of an input or of a Send's argument, if it is one."""
@@ -98,6 +122,33 @@ def migrated_input(plan: Plan, given: Any, converted: Converted = NOTHING_CONVER
         return given
     conversions = Conversions(plan)
     return conversions.given(given, conversions.now(converted))
+
+
+def migrated_hand_over(plan: Plan, handed: HandOver) -> HandOver:
+    """Bring up to date what a subgraph hands over: Commands that an older version has stored.
+
+    Args:
+        plan: of the graph above, which the Commands are for.
+    """
+    parts = list[Command[Any] | Beside]()
+    made_for = iter(handed.made_for)
+    for part in handed.parts:
+        made = next(made_for, None) if isinstance(part, Command) else None
+        parts.append(part if made is None else migrated_command(plan, part, made))
+    return HandOver(tuple(parts), handed.namespace)
+
+
+def migrated_command(plan: Plan, command: Any, made: MadeFor) -> Any:
+    """Bring a stored Command for a graph up to date, unless it was made for this version."""
+    if made.migrations == len(plan.migrations):
+        return command
+    conversions = Conversions(plan)
+    return conversions.given(command, conversions.now(made.converted))
+
+
+def this_version(plan: Plan) -> MadeFor:
+    """The version of a graph, for the Commands that are made for it."""
+    return MadeFor(len(plan.migrations), noted(plan, {}))
 
 
 def with_note(plan: Plan, given: Any) -> Any:

@@ -31,7 +31,7 @@ from actorgraph.superstep.calls import (
     settle,
     start_calls,
 )
-from actorgraph.superstep.handover import hand_over_of, parts_of
+from actorgraph.superstep.handover import hand_over_of, handed_by
 from actorgraph.superstep.limits import drained, on_drained, on_step_timeout, pauses, stop_before
 from actorgraph.superstep.nesting import saves_at_end
 from actorgraph.superstep.run_state import RunState
@@ -139,7 +139,7 @@ def _on_end(state: RunState, event: Ending) -> list[Effect]:
             return go_on(state)
         case TaskEscaped(task, error):
             state.running.pop(task, None)
-            return leave(state, Escaped(HandOver(tuple(parts_of(error)))))
+            return leave(state, Escaped(handed_by(error)))
         case TaskDrained(task, error):
             on_drained(state, task, error)
             return go_on(state)

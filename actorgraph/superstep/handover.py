@@ -26,7 +26,7 @@ from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.tasks import in_path_order
 from actorgraph.values.commands import Command
 from actorgraph.values.constants import HANDED_UP, ROOT
-from actorgraph.values.run import Beside, HandOver, Write
+from actorgraph.values.run import Beside, HandOver, MadeFor, Write
 
 
 def hands_over(writes: Iterable[Write]) -> bool:
@@ -40,15 +40,33 @@ def hand_over_of(state: RunState) -> HandOver | None:
     if not any(hands_over(result.writes) for result in results.values()):
         return None
     parts: list[Command[Any] | Beside] = []
+    made_for: list[MadeFor | None] = []
     for task in in_path_order(state.tasks[i] for i in results):
-        parts.extend(_parts_of(state.plan, results[task.id].writes))
-    return HandOver(tuple(parts), state.namespace)
+        writes = results[task.id].writes
+        parts.extend(_parts_of(state.plan, writes))
+        made_for.extend(made for _, made in commands_in(writes))
+    return HandOver(tuple(parts), state.namespace, tuple(made_for))
+
+
+def commands_in(writes: Iterable[Write]) -> Iterable[tuple[Command[Any], MadeFor]]:
+    """Read the Commands for the graph above in a task's writes, each with what it was made for."""
+    for channel, value in writes:
+        if channel == HANDED_UP:
+            update, goto, *more = value
+            made = MadeFor(*more[0]) if more else MadeFor()
+            yield Command(graph=Command.PARENT, update=update, goto=goto), made
+
+
+def made_for(writes: Iterable[Write], made: MadeFor) -> list[Write]:
+    """Note in a task's writes which version of the graph above its Commands are made for."""
+    note = [made.migrations, made.converted]
+    return [(c, [*value[:2], note]) if c == HANDED_UP else (c, value) for c, value in writes]
 
 
 def _parts_of(plan: Plan, writes: Iterable[Write]) -> Iterable[Command[Any] | Beside]:
     for channel, value in writes:
         if channel == HANDED_UP:
-            update, goto = value
+            update, goto, *_ = value
             yield Command(graph=Command.PARENT, update=update, goto=goto)
         elif channel in plan.output_keys:
             yield Beside(channel, value, whole=not _folds(plan, channel))
@@ -72,7 +90,18 @@ def joined(error: BaseException) -> ParentCommand | None:
     if len(known) < len(found):
         return None
     known.sort(key=_number)  # a group has them in the order in which they were raised
-    return raised(HandOver(tuple(part for one in known for part in parts_of(one))))
+    parts: list[Command[Any] | Beside] = []
+    made_for: list[MadeFor | None] = []
+    for one in known:
+        parts.extend(parts_of(one))
+        noted = _made_for(one)
+        made_for.extend(noted or (None for p in parts_of(one) if isinstance(p, Command)))
+    return raised(HandOver(tuple(parts), made_for=tuple(made_for)))
+
+
+def _made_for(error: ParentCommand) -> Sequence[MadeFor | None]:
+    handed = error.handed
+    return handed.made_for if isinstance(handed, HandOver) else ()
 
 
 def _number(error: ParentCommand) -> tuple[int, str]:
@@ -87,11 +116,16 @@ def parts_of(error: ParentCommand) -> Sequence[Command[Any] | Beside]:
     return handed.parts if isinstance(handed, HandOver) else (error.command,)
 
 
+def handed_by(error: ParentCommand) -> HandOver:
+    """The hand-over that an exception carries."""
+    return HandOver(tuple(parts_of(error)), made_for=tuple(_made_for(error)))
+
+
 def _merged(commands: Sequence[Command[Any]]) -> Command[Any]:
     """Make one Command of several, for programs that look at the exception."""
     if len(commands) == 1:
         return commands[0]
-    pairs = [pair for command in commands for pair in _pairs(command.update) or ()]
+    pairs = [pair for command in commands for pair in pairs_in(command.update) or ()]
     targets = [target for command in commands for target in _targets(command)]
     return Command(graph=Command.PARENT, update=pairs or None, goto=targets)
 
@@ -101,7 +135,7 @@ def _targets(command: Command[Any]) -> Sequence[Any]:
     return goto if isinstance(goto, (list, tuple)) else (goto,)
 
 
-def _pairs(update: Any) -> list[tuple[str, Any]] | None:
+def pairs_in(update: Any) -> list[tuple[str, Any]] | None:
     """The keys that an update has; None if it is a bare value."""
     if update is None:
         return []
@@ -127,7 +161,7 @@ def received(
     commands = [part for part in parts if isinstance(part, Command)]
     taken: set[str] = set()
     for command in commands if len(parts) > len(commands) else ():
-        taken.update(key for key, _ in _pairs(command.update) or ())
+        taken.update(key for key, _ in pairs_in(command.update) or ())
     made: list[Command[Any]] = []
     for part in parts:
         if isinstance(part, Command):
@@ -155,7 +189,7 @@ def _with_calls(part: Beside, values: Mapping[str, Any], commands: Sequence[Comm
         return part.value
     above = [values.get(part.key)]
     for command in commands:
-        above.extend(v for key, v in _pairs(command.update) or () if key == part.key)
+        above.extend(v for key, v in pairs_in(command.update) or () if key == part.key)
     known = {call for value in above for call in _calls_in(value)}
     kept = [message for message in given if _answered(message) in (None, *known)]
     if not kept:

@@ -150,11 +150,11 @@ def _storable_cell(names: ChannelNames, channel: str, value: Any) -> Any:
         if isinstance(value, list):
             return [storable_send(names, send) for send in cast("list[Send]", value)]
     if channel == HANDED_UP:
-        update, goto = value
+        update, goto, *note = value
         sends = [storable_send(names, t) if isinstance(t, Send) else t for t in goto]
         kept = storable_update(names, update)
         same = kept is update and all(new is old for new, old in zip(sends, goto, strict=True))
-        return value if same else [kept, sends]
+        return value if same else [kept, sends, *note]
     return value
 
 

@@ -33,7 +33,9 @@ TASKS: Final = "__pregel_tasks"
 """The channel that holds the Sends of the next superstep."""
 
 HANDED_UP: Final = "__parent__"
-"""The write that holds a task's Command for the graph above: `[update, goto]`."""
+"""The write that holds a task's Command for the graph above: `[update, goto]`.
+
+A third item is there if that graph has migrations: their number, and what they have converted."""
 
 RETURN: Final = "__return__"
 """The write that holds the result of a `@task` call or a step."""

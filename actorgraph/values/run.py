@@ -175,6 +175,20 @@ class StepKept(msgspec.Struct, frozen=True, gc=False):
     value: Any
 
 
+class MadeFor(msgspec.Struct, frozen=True):
+    """The version of the graph above that a Command for it was made for.
+
+    Attributes:
+        migrations: how many that graph had.
+        converted: channel -> name of a migration -> digest: what its values need no more.
+    """
+
+    migrations: int = 0
+    converted: Mapping[str, Mapping[str, str]] = msgspec.field(
+        default_factory=dict[str, Mapping[str, str]]
+    )
+
+
 class Beside(msgspec.Struct, frozen=True):
     """A write of a task whose superstep another one has ended by a Command for the graph above.
 
@@ -193,10 +207,13 @@ class HandOver(msgspec.Struct, frozen=True):
     Attributes:
         parts: in the order of the tasks' paths.
         namespace: of the subgraph; the graphs that one task runs have a number each.
+        made_for: of each Command the migrations that the graph above had when it was made; None
+            for a Command that no task's row has held.
     """
 
     parts: tuple[Command[Any] | Beside, ...]
     namespace: str = ""
+    made_for: tuple[MadeFor | None, ...] = ()
 
 
 class TaskEscaped(msgspec.Struct, frozen=True):

@@ -10,14 +10,22 @@ from typing import Any
 from msgspec.structs import replace
 
 from actorgraph.codec import Codec
+from actorgraph.codec.conversions import migrated_command
 from actorgraph.codec.restore import restore
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.saver.hosting import Host
-from actorgraph.superstep.changes.change import change_of, mismatch, waiting_subgraphs
+from actorgraph.superstep.changes.change import (
+    change_of,
+    handed_to_nothing,
+    mismatch,
+    waiting_subgraphs,
+)
+from actorgraph.superstep.handover import commands_in
 from actorgraph.values.checkpoint import Restored
+from actorgraph.values.commands import Command
 from actorgraph.values.commits import LoadCheckpoint, Loaded
-from actorgraph.values.graph_changes import GraphChange
+from actorgraph.values.graph_changes import GraphChange, ResumeVerdict
 
 DEPTH_MAX = 100
 """Levels of subgraphs that are looked at."""
@@ -47,9 +55,25 @@ async def changes_below(
         codec: Codec = graph.codec_for(host.saver)
         stored = restore(codec, graph.plan, loaded)
         if stored is not None:
-            found.append(change_of(graph.plan, stored[0], thread_id))
+            below = change_of(graph.plan, stored[0], thread_id)
+            lost = tuple(handed_to_nothing(plan, _handed_up(plan, stored[0]), stored[0].namespace))
+            if lost:
+                below = replace(
+                    below, verdict=ResumeVerdict.REFUSED, findings=(*below.findings, *lost)
+                )
+            found.append(below)
             found += await changes_below(host, graph.plan, stored[0], thread_id, depth + 1)
     return found
+
+
+def _handed_up(plan: Plan, below: Restored) -> list[Command[Any]]:
+    """The Commands that a subgraph's finished tasks have for the graph above, by today's names."""
+    return [
+        migrated_command(plan, command, made)
+        for row in below.ledger
+        if row.index >= 0
+        for command, made in commands_in(row.writes)
+    ]
 
 
 async def at_stored_namespace(launch: Launch) -> Launch:

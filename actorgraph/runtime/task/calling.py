@@ -27,6 +27,7 @@ from weakref import WeakKeyDictionary
 import anyio
 import anyio.from_thread
 
+from actorgraph.codec.conversions import migrated_hand_over, this_version
 from actorgraph.errors import GraphInterrupt, ParentCommand, SlowRouterWarning
 from actorgraph.errors.tracebacks import from_program
 from actorgraph.errors.warning_places import warn
@@ -41,7 +42,7 @@ from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.result_cache import CachedPlace
 from actorgraph.runtime.task.runtime import RunResources
 from actorgraph.runtime.task.scope import CURRENT, Lineage, TaskScope
-from actorgraph.superstep.handover import hands_over, joined, received
+from actorgraph.superstep.handover import hands_over, joined, made_for, raised, received
 from actorgraph.superstep.results import (
     NOTHING_PASSED,
     branch_targets,
@@ -54,7 +55,7 @@ from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.untracked import is_storable
 from actorgraph.values.constants import INTERRUPT, START
 from actorgraph.values.ids import task_id
-from actorgraph.values.run import NOTHING_ROUTED, Task, Write
+from actorgraph.values.run import NOTHING_ROUTED, HandOver, Task, Write
 
 T = TypeVar("T")
 NodeWrites = tuple[list[Write], list[str]]
@@ -212,12 +213,17 @@ async def node_writes(
         # has no edges: there it goes on to the node that made the call.
         if up is None or scope.caller is not None:
             raise
+        if plan.migrations and isinstance(up.handed, HandOver):
+            up = raised(migrated_hand_over(plan, up.handed))
         returned = received(plan, node, values, up)
         scope.messages = None  # the subgraph has streamed its messages
     if scope.observer is not None:
         scope.observer.returned = returned
-    nested = scope.lineage.above is not None
+    above = scope.lineage.above
+    nested = above is not None
     writes, dropped = writes_of(plan, node, returned, nested=nested)
+    if above is not None and above.lineage.state.plan.migrations and hands_over(writes):
+        writes = made_for(writes, this_version(above.lineage.state.plan))
     if scope.pushed:
         writes.extend(scope.pushed)
     if scope.reads is not None:  # the node's own part ends here

@@ -7,6 +7,7 @@ what names a node, a key or a join that the graph doesn't have would be left out
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from typing import Any
 
 from actorgraph.errors import SchemaMismatchError, did_you_mean
 from actorgraph.plan.plan import Plan
@@ -14,27 +15,31 @@ from actorgraph.plan.renames import JOIN, join_parts
 from actorgraph.superstep.calls import stored_calls
 from actorgraph.superstep.changes.missed_joins import missed_starts
 from actorgraph.superstep.changes.stored_tasks import bare_state, stages_of
+from actorgraph.superstep.handover import pairs_in
 from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.superstep.pending_writes import attempts, own_ids
 from actorgraph.superstep.task_failures import with_handlers
 from actorgraph.values.checkpoint import Restored, StoredWrite
-from actorgraph.values.commands import Send
+from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import (
     BRANCH_TO,
     CALL,
+    END,
+    HANDED_UP,
     HANDLER_MARK,
     NO_WRITES,
     NULL_TASK,
     PULL,
     PUSH,
     RETURN,
+    ROOT,
     TASKS,
 )
 from actorgraph.values.graph_changes import Finding, FindingKind, GraphChange, ResumeVerdict
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Task, TaskPath
 
-_INTERNAL = frozenset({RETURN, NO_WRITES})
+_INTERNAL = frozenset({RETURN, NO_WRITES, HANDED_UP})
 
 
 def change_of(
@@ -273,6 +278,28 @@ def _written(plan: Plan, channel: str, value: object, of: str, namespace: str) -
                 yield _gone(plan, FindingKind.NODE, send.node, where, namespace)
     elif channel not in plan.channels and channel not in _INTERNAL:
         yield _unknown(plan, channel, of, namespace)
+
+
+def handed_to_nothing(
+    plan: Plan, commands: Iterable[Command[Any]], namespace: str
+) -> Iterator[Finding]:
+    """Find what a subgraph's stored Commands name and the graph above, which they are for, lacks.
+
+    Args:
+        commands: by today's names.
+        namespace: of the subgraph.
+    """
+    for command in commands:
+        for key, _ in pairs_in(command.update) or ():
+            if key not in plan.channels and key != ROOT:
+                where = f"commands an update of {key!r} in the graph above"
+                yield _gone(plan, FindingKind.CHANNEL, key, where, namespace)
+        goto = command.goto
+        for to in goto if isinstance(goto, list | tuple) else [goto]:
+            name = to.node if isinstance(to, Send) else to
+            if isinstance(name, str) and name != END and name not in plan.nodes:
+                where = f"commands node {name!r} of the graph above"
+                yield _gone(plan, FindingKind.NODE, name, where, namespace)
 
 
 def _due(plan: Plan, restored: Restored) -> dict[str, Task]:
