@@ -11,7 +11,7 @@ siblings run to their ends; then the run fails with the error.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -69,12 +69,68 @@ def answers(state: RunState, restored: Restored, resume: Any) -> AnswerRows:
     return [control_entry(state, None, RESUME, [resume])], ()
 
 
-def check_answers(given: Mapping[str, Any], asked: Iterable[Interrupt], thread_id: str) -> None:
+Refusal = Callable[[Interrupt, Any], str | None]
+"""Says why a question's answer is wrong; None if it isn't, as far as that can be known."""
+
+
+def by_schema(question: Interrupt, answer: Any) -> str | None:
+    """Judge an answer by the JSON schema that its question shows."""
+    return misfit(answer, question.response_schema)
+
+
+def check_resume(
+    resume: Any, asked: Sequence[Interrupt], thread_id: str, refusal: Refusal, *, waits: bool
+) -> None:
+    """Check a Command's `resume` before a run is accepted that brings it.
+
+    Args:
+        resume: one answer, or `{interrupt id: answer}`.
+        asked: the questions of the thread that wait.
+        waits: whether the thread has a node to run, which may take an answer to a later question.
+    Raises:
+        UnknownInterruptError: several questions wait and the answer names none of them.
+        AlreadyResumedError: no question waits for this answer.
+        InvalidResumeError: it is not what its question expects.
+    """
+    waiting = {question.id: question for question in asked}
+    if isinstance(resume, dict) and all(map(is_interrupt_id, resume)):
+        given = {key: resume[key] for key in resume if key in waiting}
+        if resume and not given and (asked or not waits):
+            raise not_waiting(thread_id, sorted(resume), sorted(waiting))
+    elif len(asked) > 1:
+        raise several_wait(thread_id, list(waiting))
+    elif not asked and not waits:
+        raise not_waiting(thread_id)
+    else:
+        given = dict.fromkeys(waiting, resume)
+    for identifier, answer in given.items():
+        _check_fits(waiting[identifier], answer, refusal)
+
+
+def _check_fits(question: Interrupt, answer: Any, refusal: Refusal) -> None:
+    wrong = refusal(question, answer)
+    if wrong is None:
+        return
+    refused = InvalidResumeError(
+        f"the answer to {question.id} doesn't fit its schema: {wrong}",
+        do="answer again as interrupt.response_schema says; the question stays open",
+    )
+    mark_invalid_resume(refused, question)
+    raise refused
+
+
+def check_answers(
+    given: Mapping[str, Any],
+    asked: Iterable[Interrupt],
+    thread_id: str,
+    refusal: Refusal = by_schema,
+) -> None:
     """Check answers before a run is accepted that brings them.
 
     Args:
         given: interrupt id -> answer.
         asked: the questions of the thread that wait.
+        refusal: judges an answer.
     Raises:
         UnknownInterruptError: `given` is empty, or a key isn't the id of a question.
         AlreadyResumedError: a question doesn't wait any more: it was answered, or the thread went
@@ -100,14 +156,7 @@ def check_answers(given: Mapping[str, Any], asked: Iterable[Interrupt], thread_i
         question = waiting.get(identifier)
         if question is None:
             raise not_waiting(thread_id, [identifier], sorted(waiting))
-        wrong = misfit(answer, question.response_schema)
-        if wrong is not None:
-            refused = InvalidResumeError(
-                f"the answer to {identifier} doesn't fit its schema: {wrong}",
-                do="answer again as interrupt.response_schema says; the question stays open",
-            )
-            mark_invalid_resume(refused, question)
-            raise refused
+        _check_fits(question, answer, refusal)
 
 
 def with_answers(command: Any, given: Mapping[str, Any]) -> Command[Any]:
@@ -207,9 +256,14 @@ def _is_below(question: Interrupt, own: dict[str, int], resume: dict[str, Any]) 
 
 def ambiguous(state: RunState, ids: Sequence[str]) -> UnknownInterruptError:
     """Make the error for one answer without an id where several questions wait."""
+    return several_wait(state.thread_id, ids)
+
+
+def several_wait(thread_id: str, ids: Sequence[str]) -> UnknownInterruptError:
+    """As `ambiguous`, of a thread by its id."""
     return UnknownInterruptError(
         "When there are multiple pending interrupts, you must specify the interrupt id "
-        f"when resuming; thread {state.thread_id!r} has {len(ids)}",
+        f"when resuming; thread {thread_id!r} has {len(ids)}",
         do="Command(resume={interrupt.id: answer, ...})",
         reason="ambiguous",
         pending_ids=ids,

@@ -9,11 +9,14 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, cast
 
+from actorgraph.api.graph.checked_answers import refusal_in
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.run_handle import Run
-from actorgraph.superstep.answers import check_answers, not_waiting
+from actorgraph.superstep.answers import check_answers, check_resume, not_waiting
 from actorgraph.values.commands import Command
 from actorgraph.values.ids import is_interrupt_id
+
+_PLACES = ("checkpoint_id", "checkpoint_ns", "checkpoint_map")
 
 
 class OpenRuns(Protocol):
@@ -58,10 +61,30 @@ class Answering:
             answered = await self._answered(thread_id)
             state = await graph.aget_state(dict(config))
             asked = [question for question in state.interrupts if question.id not in answered]
-            check_answers(answers, asked, thread_id)
+            check_answers(answers, asked, thread_id, refusal_in(graph.plan, shown=True))
             yield
         finally:
             self._coming -= own
+
+    async def check(
+        self, graph: CompiledStateGraph, config: Mapping[str, Any], resume: Any
+    ) -> None:
+        """Check the answer of a Command, if it is for what the thread asks now.
+
+        Another open run of the thread may ask something else, an older checkpoint has asked
+        before: then the run decides.
+
+        Raises:
+            UnknownInterruptError, AlreadyResumedError, InvalidResumeError: see `check_resume`.
+        """
+        place: Mapping[str, Any] = config["configurable"]
+        thread_id = str(place["thread_id"])
+        if any(place.get(key) for key in _PLACES) or list(await self._open_runs(thread_id)):
+            return
+        state = await graph.aget_state(dict(config))
+        if state.created_at is not None:  # else there is no thread, which the run says
+            refusal, waits = refusal_in(graph.plan, shown=False), bool(state.next)
+            check_resume(resume, state.interrupts, thread_id, refusal, waits=waits)
 
     async def _answered(self, thread_id: str) -> set[str]:
         """The questions that open runs of a thread answer."""

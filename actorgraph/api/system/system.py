@@ -214,6 +214,8 @@ class ActorSystem(StoredRunMethods):
             ThreadBusyError: "reject", and the thread has a run.
             SystemBusyError: too many runs, here or waiting for workers; `retry_after_s` suggests
                 when to retry.
+            UnknownInterruptError, AlreadyResumedError, InvalidResumeError: the thread has no open
+                run, and the answer of a Command fits nothing that it asks.
             SystemClosedError: the system is draining or closed.
             OtherLoopError: the system was opened in another thread.
             InvalidConfigError, InvalidContextError, SerializationError: an invalid argument.
@@ -224,10 +226,31 @@ class ActorSystem(StoredRunMethods):
                 f"unknown if_busy={if_busy!r}; expected one of {', '.join(_IF_BUSY)}",
                 do=did_you_mean(if_busy, _IF_BUSY),
             )
-        self._graph(graph)
+        compiled = self._graph(graph)
         text = str(uuid_utils.uuid7()) if thread_id is None else str(thread_id)
+        brought = from_langgraph(input)
+        if isinstance(brought, Command) and brought.resume is not None:
+            await self._check_answer(compiled, text, brought, options)
+        return await self._start(graph, text, input, if_busy, options, new=thread_id is None)
+
+    async def _check_answer(
+        self, graph: Any, thread_id: str, command: Command[Any], options: StartOptions
+    ) -> None:
+        if not options.get("delay_s"):  # else the thread may ask something else by then
+            config = config_with_thread(options.get("config"), thread_id)
+            await self._answering.check(graph, config, command.resume)
+
+    async def _start(
+        self,
+        graph: str,
+        text: str,
+        input: Any,
+        if_busy: IfBusy,
+        options: StartOptions,
+        *,
+        new: bool = False,
+    ) -> Run:
         if self._is_for_others(graph, options):
-            new = thread_id is None
             return await self._start_elsewhere(graph, text, input, if_busy, options, new=new)
         # Validating and encoding a call takes time on the event loop. Callers take turns, so that
         # a burst of them doesn't starve active runs; a full system refuses before that work.
@@ -274,7 +297,7 @@ class ActorSystem(StoredRunMethods):
         compiled, config = self._graph(graph), config_with_thread(rest.get("config"), thread_id)
         rest["strict_resume"] = True
         async with self._answering.accepting(compiled, config, answers):
-            return await self.start(graph, thread_id, given, if_busy=if_busy, **rest)
+            return await self._start(graph, str(thread_id), given, if_busy, rest)
 
     async def _open_runs(self, thread_id: str) -> list[Run]:
         return await self.runs(thread_id=thread_id, statuses=OPEN_STATUSES)

@@ -200,15 +200,24 @@ def _question(scope: TaskScope, number: int, value: Any, schema: dict[str, Any])
     return Interrupt(value, interrupt_id(scope.task.namespace + scope.key, number), schema)
 
 
+def converted_answer(answer: Any, kind: Any) -> Any:
+    """Convert an answer to the type that its question expects.
+
+    Raises:
+        ValueError: it doesn't fit: of msgspec or pydantic.
+    """
+    adapter = _adapter_of(kind)
+    if adapter is not None:
+        return adapter.validate_python(answer)
+    if hasattr(kind, "model_validate"):
+        return kind.model_validate(answer)
+    return msgspec.convert(answer, kind)
+
+
 def _convert_answer(answer: Any, kind: Any, question: Callable[[], Interrupt]) -> Any:
     """Convert an answer to its type; an object of that type stays as it is."""
-    adapter = _adapter_of(kind)
     try:
-        if adapter is not None:
-            return adapter.validate_python(answer)
-        if hasattr(kind, "model_validate"):
-            return kind.model_validate(answer)
-        return msgspec.convert(answer, kind)
+        return converted_answer(answer, kind)
     except msgspec.ValidationError as error:
         refused = InvalidResumeError(
             f"the answer to {question().id} is not a valid {kind.__name__}: {error}",

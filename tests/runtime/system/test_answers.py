@@ -7,9 +7,11 @@ from typing import Annotated, Any, TypedDict
 import anyio
 import httpx
 import pytest
+from pydantic import BaseModel
 
 from actorgraph import ActorSystem, Command, StateGraph, interrupt
 from actorgraph.errors import AlreadyResumedError, InvalidResumeError, UnknownInterruptError
+from actorgraph.types import is_invalid_resume
 from actorgraph.web import GraphRoutes
 from tests.support.every_saver import saver, store
 from tests.support.gates import PATIENCE_S
@@ -206,3 +208,117 @@ class TestOverHTTP:
         assert [one.status_code for one in refused] == [409, 409, 409, 422, 422]
         assert (done.status_code, sorted(done.json()["log"])) == (200, ["a:True", "u"])
         assert again.status_code == 409
+
+
+class Refund(BaseModel):
+    amount: int
+
+
+def asks_for(kind: Any, saver: Any) -> Any:
+    """A node that asks for an answer of a type, through a function of its own."""
+
+    def asked() -> Any:
+        return interrupt("which?", response_schema=kind)
+
+    async def ask(state: Log) -> dict[str, Any]:
+        return {"log": [str(asked())]}
+
+    return StateGraph(Log).add_node("ask", ask).add_edge("__start__", "ask").compile(saver)
+
+
+PLAIN: dict[str, tuple[Any, Any, Any, str]] = {
+    "a dataclass": (Decision, BAD, {"approve": True}, "Decision(approve=True)"),
+    "another form": (Decision, "yes", {"approve": False}, "Decision(approve=False)"),
+    "a number": (int, "five", 5, "5"),
+    "a model, which converts": (Refund, {"amount": "much"}, {"amount": "5"}, "amount=5"),
+}
+
+
+class TestPlainAnswers:
+    """Answers without an id, of `resume`, of a Command, and of clients."""
+
+    @pytest.mark.parametrize(("kind", "bad", "good", "seen"), PLAIN.values(), ids=PLAIN)
+    async def test_a_wrong_answer_is_not_accepted(
+        self, saver: Any, kind: Any, bad: Any, good: Any, seen: str
+    ):
+        """
+        What the question's type refuses starts no run; what it converts is an answer.
+        """
+        async with ActorSystem({"g": asks_for(kind, saver)}, saver=saver) as system:
+            await (await system.start("g", "t", {"log": []})).result()
+
+            for wrong in (bad, Command(resume=bad)):
+                with pytest.raises(InvalidResumeError) as refused:
+                    await system.resume("g", "t", wrong)
+                with pytest.raises(InvalidResumeError):
+                    await system.start("g", "t", Command(resume=bad))
+
+            assert is_invalid_resume(refused.value)
+            assert len(await system.runs(thread_id="t")) == 1
+            assert (await (await system.resume("g", "t", good)).result())["log"] == [seen]
+
+    @pytest.mark.every_saver
+    async def test_a_second_answer_is_not_accepted(self, saver: Any):
+        """
+        A thread that asks nothing any more takes no answer, in any process.
+        """
+        graph = asking(saver, "a")
+        async with ActorSystem({"g": graph}, saver=saver) as system:
+            await (await system.start("g", "t", {"log": []})).result()
+            await (await system.resume("g", "t", YES)).result()
+
+        async with ActorSystem({"g": graph}, saver=saver) as system:
+            with pytest.raises(AlreadyResumedError):
+                await system.resume("g", "t", YES)
+
+    async def test_several_questions_need_ids(self, saver: Any):
+        """
+        One answer without an id is refused where two questions wait.
+        """
+        async with ActorSystem({"g": asking(saver, "a", "b")}, saver=saver) as system:
+            await (await system.start("g", "t", {"log": []})).result()
+
+            with pytest.raises(UnknownInterruptError, match="multiple pending interrupts"):
+                await system.resume("g", "t", YES)
+
+    async def test_a_schema_that_checks_nothing_refuses_nothing(self, saver: Any):
+        """
+        A dict as `response_schema` is shown, and the node gets any answer, a dict too.
+        """
+        shown = {"type": "boolean"}
+        async with ActorSystem({"g": asks_for(shown, saver)}, saver=saver) as system:
+            for thread, answer in (("t", "perhaps"), ("u", {"a": 1})):
+                await (await system.start("g", thread, {"log": []})).result()
+                done = await (await system.resume("g", thread, answer)).result()
+                assert done["log"] == [str(answer)]
+
+    async def test_an_answer_ahead_of_its_question(self, saver: Any):
+        """
+        A thread that has paused before the node that will ask takes an answer.
+        """
+        graph = asks_for(int, saver)
+        async with ActorSystem({"g": graph}, saver=saver) as system:
+            await (await system.start("g", "t", {"log": []}, interrupt_before=["ask"])).result()
+
+            assert (await (await system.resume("g", "t", 5)).result())["log"] == ["5"]
+
+    async def test_clients_get_409_and_422(self, saver: Any):
+        """
+        Over HTTP a wrong answer is a 422, and one to no question a 409.
+        """
+        system = ActorSystem({"g": asking(saver, "a")}, saver=saver)
+        transport = httpx.ASGITransport(GraphRoutes(system))
+        async with system, httpx.AsyncClient(transport=transport, base_url="http://t") as client:
+
+            async def run(**body: Any) -> int:
+                said = {"assistant_id": "g", "if_not_exists": "create", **body}
+                return (await client.post("/threads/t/runs/wait", json=said)).status_code
+
+            found = [
+                await run(input={"log": []}),
+                await run(command={"resume": BAD}),
+                await run(command={"resume": YES}),
+                await run(command={"resume": YES}),
+            ]
+
+        assert found == [200, 422, 200, 409]
