@@ -1,4 +1,4 @@
-"""What a subgraph has for the graph above, which has changed before it is handed over."""
+"""Commands of a subgraph for the graph above, which has changed before it gets them."""
 
 from operator import add
 from typing import Annotated, Any, TypedDict
@@ -76,7 +76,7 @@ class TestRenamed:
 
     async def test_a_subgraph_that_has_changed_too(self):
         """
-        A Command for the graph above is no key of a subgraph that got another node.
+        A stored Command for the graph above fits a subgraph that got another node.
         """
         saver, given = InMemorySaver(), UPDATES["a dict"]
         await outer(saver, inner(given)).ainvoke({"flags": []}, at())

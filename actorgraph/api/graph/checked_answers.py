@@ -1,7 +1,7 @@
 """Answers by id for one thread: checked before a run begins that brings them."""
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, cast
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Protocol, cast
 
 from actorgraph.api.config import config_of
 from actorgraph.api.graph.answer_types import refusal_of
@@ -26,29 +26,38 @@ def refusal_in(plan: Plan, *, shown: bool) -> Refusal:
     return refusal
 
 
+class StoredGraph(Protocol):
+    """A graph, as far as answers are checked for it."""
+
+    @property
+    def plan(self) -> Plan:
+        """Its static part."""
+        ...
+
+    async def aget_state(self, config: Config) -> StateSnapshot:
+        """Read a thread's state."""
+        ...
+
+
 async def checked_command(
-    read: Callable[[Config], Awaitable[StateSnapshot]],
+    graph: StoredGraph,
     thread: Config | str,
     command: Command[Any] | None,
     answers: Mapping[str, Any],
     options: object,
-    *,
-    plan: Plan,
 ) -> Command[Any]:
     """Check answers by id and make the Command that brings them.
 
     Args:
-        read: `aget_state` of the graph.
         command: an update or a goto that goes with them, or None.
         options: of the call; gets `strict_resume`.
-        plan: of the graph.
     Raises:
         UnknownInterruptError, AlreadyResumedError, InvalidResumeError: see `check_answers`.
         InvalidConfigError: `command` has an answer too.
     """
     made = with_answers(command, answers)
     config = config_of(thread)
-    state, refusal = await read(config), refusal_in(plan, shown=True)
+    state, refusal = await graph.aget_state(config), refusal_in(graph.plan, shown=True)
     check_answers(answers, state.interrupts, str(config["configurable"]["thread_id"]), refusal)
     cast("MutableMapping[str, Any]", options)["strict_resume"] = True
     return made

@@ -305,9 +305,7 @@ class StateMethods(RunMethods[StateT, ContextT, InputT, OutputT, ValuesT, Result
         """Resume a thread's newest checkpoint as `aresume_from`; `answers` by id are checked."""
         check_names("aresume", options)
         if answers is not None:
-            command = await checked_command(
-                self.aget_state, thread, command, answers, options, plan=self.plan
-            )
+            command = await checked_command(self, thread, command, answers, options)
         return await self.aresume_from(thread, Latest, command, **options)
 
     async def aretry(

@@ -82,7 +82,7 @@ class Answering:
         if any(place.get(key) for key in _PLACES) or list(await self._open_runs(thread_id)):
             return
         state = await graph.aget_state(dict(config))
-        if state.created_at is not None:  # else there is no thread, which the run says
+        if state.created_at is not None:  # else the run says that the thread is unknown
             refusal, waits = refusal_in(graph.plan, shown=False), bool(state.next)
             check_resume(resume, state.interrupts, thread_id, refusal, waits=waits)
 

@@ -56,7 +56,9 @@ async def changes_below(
         stored = restore(codec, graph.plan, loaded)
         if stored is not None:
             below = change_of(graph.plan, stored[0], thread_id)
-            lost = tuple(handed_to_nothing(plan, _handed_up(plan, stored[0]), stored[0].namespace))
+            # A stateful one may still hold the Commands of an earlier task.
+            handed = [] if graph.checkpointer is True else _handed_up(plan, stored[0])
+            lost = tuple(handed_to_nothing(plan, handed, stored[0].namespace))
             if lost:
                 below = replace(
                     below, verdict=ResumeVerdict.REFUSED, findings=(*below.findings, *lost)

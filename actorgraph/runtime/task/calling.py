@@ -209,21 +209,16 @@ async def node_writes(
             )
     except (ParentCommand, BaseExceptionGroup, Exception) as error:
         up = joined(translated(error))
-        # A subgraph's `Command(graph=PARENT)` is this node's result. Not in a `@task` call, which
-        # has no edges: there it goes on to the node that made the call.
+        # `Command(graph=PARENT)` is this node's result; a `@task` call passes it to its caller.
         if up is None or scope.caller is not None:
             raise
-        if plan.migrations and isinstance(up.handed, HandOver):
-            up = raised(migrated_hand_over(plan, up.handed))
-        returned = received(plan, node, values, up)
+        returned = received(plan, node, values, _up_to_date(plan, up))
         scope.messages = None  # the subgraph has streamed its messages
     if scope.observer is not None:
         scope.observer.returned = returned
-    above = scope.lineage.above
-    nested = above is not None
+    nested = scope.lineage.above is not None
     writes, dropped = writes_of(plan, node, returned, nested=nested)
-    if above is not None and above.lineage.state.plan.migrations and hands_over(writes):
-        writes = made_for(writes, this_version(above.lineage.state.plan))
+    writes = _with_version(writes, scope) if nested else writes
     if scope.pushed:
         writes.extend(scope.pushed)
     if scope.reads is not None:  # the node's own part ends here
@@ -240,6 +235,22 @@ async def node_writes(
             await branch_writes(plan, node, values, writes, scope, here=here, passed=passed)
         )
     return writes, dropped
+
+
+def _up_to_date(plan: Plan, up: ParentCommand) -> ParentCommand:
+    """Bring what a subgraph hands over up to date: an older version may have stored it."""
+    if not plan.migrations or not isinstance(up.handed, HandOver):
+        return up
+    return raised(migrated_hand_over(plan, up.handed))
+
+
+def _with_version(writes: list[Write], scope: TaskScope) -> list[Write]:
+    """Note the version of the graph above with a Command for it, if it has migrations."""
+    above = scope.lineage.above
+    plan = None if above is None else above.lineage.state.plan
+    if plan is None or not plan.migrations or not hands_over(writes):
+        return writes
+    return made_for(writes, this_version(plan))
 
 
 async def branch_writes(

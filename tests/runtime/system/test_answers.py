@@ -242,7 +242,7 @@ class TestPlainAnswers:
         self, saver: Any, kind: Any, bad: Any, good: Any, seen: str
     ):
         """
-        What the question's type refuses starts no run; what it converts is an answer.
+        Nothing that the type of the question refuses starts a run; what it converts is an answer.
         """
         async with ActorSystem({"g": asks_for(kind, saver)}, saver=saver) as system:
             await (await system.start("g", "t", {"log": []})).result()
