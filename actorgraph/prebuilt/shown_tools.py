@@ -1,6 +1,7 @@
 """Tools as a model sees them: without the parameters that the graph injects."""
 
 import functools
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,8 +17,23 @@ def arguments_schema(tool: Tool | ForeignTool) -> dict[str, Any]:
     found = (getattr(tool.given, name, None) for name in names)
     schema: Any = next((one for one in found if one is not None), None)
     if hasattr(schema, "model_json_schema"):
-        schema = schema.model_json_schema()
+        schema = _visible(schema, tool.injected.hidden).model_json_schema()
     return _without(schema or {"type": "object", "properties": {}}, tool.injected.hidden)
+
+
+def _visible(model: Any, hidden: frozenset[str]) -> Any:
+    """Return a pydantic model without fields; those of a `ToolRuntime | None` have no JSON schema.
+
+    Models of pydantic 1 and of other makers are returned as they are.
+    """
+    fields: Mapping[str, Any] = getattr(model, "model_fields", {})
+    pydantic: Any = sys.modules.get("pydantic")
+    if pydantic is None or not hidden & fields.keys():
+        return model
+    kept = {name: (f.annotation, f) for name, f in fields.items() if name not in hidden}
+    return pydantic.create_model(
+        model.__name__, __config__=model.model_config, __doc__=model.__doc__, **kept
+    )
 
 
 def _without(schema: Mapping[str, Any], hidden: frozenset[str]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from actorgraph.superstep.inputs import (
     input_update,
     is_fresh,
     keep_defaults,
+    known_writes,
 )
 from actorgraph.superstep.nesting import continues_stored
 from actorgraph.superstep.replay import asked_at, is_replay, replay
@@ -242,7 +243,9 @@ def _from_command(
     if restored is None:
         if not writes:
             raise _nothing(state) if command.resume is None else _nothing_to_resume(state)
+        writes = known_writes(state, writes)
         return _from_writes(state, tuple(writes))
+    writes = known_writes(state, writes)
     if is_replay(restored):
         return replay(state, restored, tuple(writes), command.resume)
     entries: list[LedgerEntry] = []

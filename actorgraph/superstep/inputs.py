@@ -5,15 +5,17 @@ inside of the graph uses the name. The first input of a thread makes its state, 
 makes an object: what it gives takes the place of a default, what it leaves out begins with it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from actorgraph.channels import EMPTY
+from actorgraph.errors import InvalidUpdateError, did_you_mean
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.plan.state_objects import all_of, by_name, written_by
 from actorgraph.superstep.run_state import RunState
 from actorgraph.values.commands import Command
+from actorgraph.values.run import Write
 
 FIRST_STEP = -1
 """The step of a thread whose first input has not been moved into its state yet."""
@@ -72,6 +74,24 @@ def input_update(state: RunState, given: Any) -> Any:
     elif plan.outside is not None:
         update = by_names(plan, given, nested=state.nested is not None)
     return update
+
+
+def known_writes(state: RunState, writes: Sequence[Write]) -> list[Write]:
+    """Return the writes of a Command from outside to keys that there are; others are reported.
+
+    Raises:
+        InvalidUpdateError: a key is unknown, and the graph is strict or its class forbids that.
+    """
+    plan = state.plan
+    state.dropped = [
+        f"the input has {key!r}, which is not a channel of this graph "
+        f"({did_you_mean(str(key), plan.state_keys)})"
+        for key, _ in writes
+        if key not in plan.channels
+    ]
+    if state.dropped and (plan.strict or plan.forbids):
+        raise InvalidUpdateError(state.dropped[0], do="give only known keys")
+    return [write for write in writes if write[0] in plan.channels]
 
 
 def clear_defaults(state: RunState, update: Any) -> None:

@@ -4,16 +4,19 @@ import operator
 from typing import Annotated, TypedDict
 
 import pytest
+from pydantic import BaseModel, ConfigDict
 
 from actorgraph import (
     END,
     START,
     CachePolicy,
+    Command,
     InMemoryCache,
     InvalidUpdateError,
     Send,
     StateGraph,
     UnknownChannelWarning,
+    interrupt,
 )
 from tests.support.graphs import AB, at
 
@@ -93,6 +96,54 @@ class TestKeysOfAnInput:
         above = StateGraph(Wider).add_node("inside", inside).add_edge(START, "inside").compile()
 
         assert await above.ainvoke({"more": "m", "bar": []}) == {"more": "m", "bar": ["b"]}
+
+
+class Closed(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    bar: Annotated[list[str], operator.add] = []
+
+
+def asking(saver, schema=AB, **options):
+    """One node that adds the answer of a question."""
+    builder = StateGraph(schema).add_node("ask", lambda _: {"bar": [interrupt("?")]})
+    return builder.add_edge(START, "ask").compile(checkpointer=saver, **options)
+
+
+class TestKeysOfACommand:
+    """A Command as the input: on a new thread, as an answer, and at an older step."""
+
+    async def test_an_unknown_key_is_warned_of(self, saver):
+        """
+        Its other keys, its goto and its answer count.
+        """
+        graph = asking(saver)
+        with pytest.warns(UnknownChannelWarning, match="input has 'baar'.*did you mean 'bar'"):
+            await graph.ainvoke(Command(update={"baar": 1, "bar": ["a"]}, goto="ask"), at())
+        with pytest.warns(UnknownChannelWarning, match="input has 'baar'"):
+            found = await graph.ainvoke(Command(update={"baar": 1}, resume="b"), at())
+        assert found["bar"] == ["a", "b"]
+
+        steps = [each async for each in graph.aget_state_history(at()) if each.next]
+        with pytest.warns(UnknownChannelWarning, match="input has 'baar'"):
+            await graph.ainvoke(Command(update={"baar": 1}), steps[0].config)
+
+    @pytest.mark.parametrize(("schema", "strict"), [(AB, True), (Closed, False)])
+    async def test_a_strict_graph_and_a_class_that_forbids_it_refuse_it(
+        self, saver, schema, strict
+    ):
+        """
+        Nothing is written of the rest, and the question waits on.
+        """
+        graph = asking(saver, schema, strict=strict)
+        with pytest.raises(InvalidUpdateError, match="input has 'baar'"):
+            await graph.ainvoke(Command(update={"baar": 1, "bar": ["a"]}, goto="ask"), at())
+        assert (await graph.aget_state(at())).next == ()
+
+        await graph.ainvoke({"bar": ["a"]}, at())
+        with pytest.raises(InvalidUpdateError, match="input has 'baar'"):
+            await graph.ainvoke(Command(update={"baar": 1}, resume="b"), at())
+        assert (await graph.aget_state(at())).next == ("ask",)
+        assert (await graph.ainvoke(Command(resume="b"), at()))["bar"] == ["a", "b"]
 
 
 class TestKeysThatHaveNoValue:

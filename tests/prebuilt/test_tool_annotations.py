@@ -243,3 +243,20 @@ class TestToolsOfLangChain:
         assert await answer(tool, tool.name, given="mallory") == "ada pays 1"
         for made in (convert_to_openai_tool(shown_tool(tool)), tool_json(tool)):
             assert list(made["function"]["parameters"]["properties"]) == ["amount"]
+
+    async def test_a_runtime_or_none_is_hidden_from_the_model(self):
+        """
+        LangChain can't describe it: the schema that a model gets is made without it.
+        """
+
+        @langchain_tool
+        def look(question: str, runtime: ToolRuntime | None = None) -> str:
+            """Look."""
+            return f"{question} {runtime.state['messages'][0].content}"
+
+        shown = convert_to_openai_tool(shown_tool(look))["function"]
+        assert list(shown["parameters"]["properties"]) == ["question"]
+        model = Script(calling(("look", {"question": "who"})), AIMessage("end"))
+        agent = create_react_agent(model, [look])
+        found = await agent.ainvoke({"messages": [("user", "ada")]})
+        assert "who ada" in texts(found)
