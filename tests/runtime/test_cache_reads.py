@@ -1,6 +1,7 @@
 """Cached results of nodes that read the context, the config or a store: whose they are."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -217,6 +218,28 @@ async def test_a_node_that_reads_the_thread(way):
     graph = cached(node, checkpointer=InMemorySaver())
 
     assert [await ask(graph, "ada", thread) for thread in "1212"] == ["of 1", "of 2"] * 2
+
+
+WHOLE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "merged": lambda place: (place | {"x": 1})["user"],
+    "merged into": lambda place: ({"x": 1} | place)["user"],
+    "as a text": lambda place: "bob" if "'bob'" in f"{place}" else "ada",
+}
+
+
+@pytest.mark.parametrize("read", WHOLE.values(), ids=WHOLE)
+async def test_a_node_that_takes_the_whole_config(read: Callable[[dict[str, Any]], Any]):
+    """
+    A config that is merged with another dict, or made a text, has been read.
+    """
+
+    def node(state: State, config: RunnableConfig) -> State:
+        return answered(read(config["configurable"]))
+
+    graph = cached(node)
+
+    for user in ("ada", "bob"):
+        assert await ask(graph, user, configurable={"user": user}) == f"of {user}"
 
 
 class TestKeyFunctions:

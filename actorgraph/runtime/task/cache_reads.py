@@ -157,6 +157,18 @@ class NotedDict(dict[str, Any]):
         self._note()
         return super().items()
 
+    def __repr__(self) -> str:  # of f-strings too
+        self._note()
+        return super().__repr__()
+
+    def __or__(self, other: Any) -> Any:
+        self._note()
+        return super().__or__(other)
+
+    def __ror__(self, other: Any) -> Any:
+        self._note()
+        return super().__ror__(other)
+
     def copy(self) -> "NotedDict":
         """Copy it with its notes."""
         made = NotedDict()
