@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 import actorgraph
+from tests.docs.blocks import blocks
 from tests.docs.test_docs import program
 from tests.support.recording_subclasses import public_classes
 from tests.support.source_files import ROOT
 from tests.typing.checkers import HERE, Refusals, basedpyright, mypy
 
 PROGRAMS = HERE / "programs"
+GUIDES = sorted((ROOT / "docs" / "how-to").glob("*.md"))
 pytestmark = pytest.mark.skipif(
     sys.version_info >= (3, 14), reason="one version of Python is enough for the checkers"
 )
@@ -151,3 +153,32 @@ _EXPLAINED = {f"{how}_{of}" for how in ("include", "exclude") for of in ("types"
     "exclude_names"
 }
 """Keys that the entry of `include_names` explains too."""
+
+
+def snippets() -> Iterator[tuple[str, str]]:
+    """The programs and the files of the pages that teach: (path, text), lines as in the page."""
+    for page in [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *GUIDES]:
+        text, folder = page.read_text("utf-8"), page.stem.replace("-", "_")
+        if (whole := program(text)).strip():
+            yield f"{folder}/page.py", whole
+        for number, block in enumerate(blocks(text)):
+            if block.title is not None and block.title.endswith(".py"):
+                lines = "\n" * block.first + "\n".join(block.lines) + "\n"
+                # A later block of the same name is the file after a change: others import it.
+                yield f"{folder}/{block.title}", lines
+                yield f"{folder}/of_block_{number}/{block.title}", lines
+
+
+@pytest.mark.long
+class TestSnippets:
+    def test_pages_that_teach_are_strict(self, tmp_path: Path):
+        """
+        In strict mode basedpyright accepts every snippet of README, tutorial and how-to guides.
+        """
+        written = tmp_path / "pages"
+        for name, text in snippets():
+            (written / name).parent.mkdir(parents=True, exist_ok=True)
+            (written / name).write_text(text, "utf-8")
+
+        assert len(list(written.rglob("*.py"))) > 20
+        assert basedpyright([written], tmp_path) == {}
