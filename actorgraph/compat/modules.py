@@ -80,6 +80,13 @@ _TOOL_NODE = _at(
     ToolInvocationError ToolCallTransformer msg_content_output
     """,
 )
+_AGENTS = _at(f"{_PARTS}.agents", "create_react_agent")
+_TEMPLATES = _at(
+    "actorgraph.prebuilt.tool_results",
+    """
+    INVALID_TOOL_NAME_ERROR_TEMPLATE TOOL_CALL_ERROR_TEMPLATE TOOL_INVOCATION_ERROR_TEMPLATE
+    """,
+)
 
 PRIVATE: Final = (
     PrivateName("langgraph._internal._runnable", _RUNNABLES, "langchain, langgraph-supervisor"),
@@ -120,13 +127,18 @@ PRIVATE: Final = (
         "langchain",
     ),
     PrivateName(
+        "langgraph.prebuilt.tool_node",
+        _at("actorgraph.prebuilt.tool_results", "_infer_handled_types=handled_types"),
+        "langgraph-prebuilt's tests",
+    ),
+    PrivateName(
         "langgraph.prebuilt.chat_agent_executor",
         _at("actorgraph.prebuilt.models", "_should_bind_tools=needs_tools")
         | _at(
             f"{_PARTS}.agents",
             """
             _get_prompt_runnable=get_prompt_runnable _get_state_value=get_state_value
-            _validate_chat_history=validate_chat_history
+            _validate_chat_history=validate_chat_history _get_model=get_model
             """,
         ),
         "langgraph-supervisor, own agents made from create_react_agent",
@@ -227,12 +239,14 @@ _PUBLIC: Final[Mapping[str, Mapping[str, str]]] = {
     "langgraph.pregel.protocol": _at("actorgraph.api.graph.setup", "PregelProtocol=CompiledBase"),
     "langgraph.pregel.debug": _at("actorgraph", "CheckpointPayload TaskPayload TaskResultPayload"),
     "langgraph.pregel.remote": _at(f"{_PARTS}.remote", "RemoteGraph RemoteException"),
-    "langgraph.prebuilt": _TOOL_NODE,
-    "langgraph.prebuilt.tool_node": _TOOL_NODE,
+    "langgraph.prebuilt": _TOOL_NODE | _AGENTS,
+    "langgraph.prebuilt.tool_node": _TOOL_NODE | _TEMPLATES,
     "langgraph.prebuilt.chat_agent_executor": _at(
         f"{_PARTS}.agents",
-        "Prompt StateSchema StateSchemaType StructuredResponse StructuredResponseSchema",
-    ),
+        "Prompt StateSchema StateSchemaType StructuredResponse StructuredResponseSchema "
+        "create_tool_calling_executor=create_react_agent",
+    )
+    | _AGENTS,
     "langgraph.runtime": _at(f"{_PARTS}.managed", "BaseUser")
     | _at(f"{_PARTS}.config_keys", "CONF CONFIG_KEY_RUNTIME")
     | _at(f"{_PARTS}.graph_names", "DEFAULT_RUNTIME"),

@@ -5,6 +5,7 @@ has the classes of the messages that are in it.
 """
 
 import dataclasses
+import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -67,7 +68,7 @@ def content_of(output: Any) -> Any:
     if isinstance(output, str) or _is_blocks(output):
         return output
     try:
-        return msgspec.json.encode(output).decode()
+        return json.dumps(msgspec.to_builtins(output, str_keys=True), ensure_ascii=False)
     except (TypeError, ValueError, msgspec.MsgspecError):
         return str(output)
 

@@ -11,10 +11,13 @@ import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError, MissingExtraError
 from actorgraph.plan.annotations import signature_of
+from actorgraph.plan.callables import injected
 from actorgraph.prebuilt.chat_messages import kind_of, message_module, messages_of
 from actorgraph.prebuilt.shown_tools import shown_tool
 from actorgraph.runtime.task.calling import call_plain
+from actorgraph.runtime.task.functions import injected as values_of
 from actorgraph.runtime.task.operation_spans import OperationSpan
+from actorgraph.runtime.task.scope import CURRENT
 
 Prompt = Callable[[Any], Awaitable[list[Any]]]
 
@@ -146,7 +149,8 @@ def make_prompt(given: Any) -> Prompt:
 
     Args:
         given: None for the messages as they are; a text or a system message to put before them; or
-            a function of the state, or an object with `ainvoke`, that returns the input.
+            a function of the state, or an object with `ainvoke`, that returns the input. A function
+            may have a node's other parameters too: `config`, `store`, `runtime`, `writer`.
     Raises:
         GraphBuildError: it is none of these.
     """
@@ -164,6 +168,7 @@ def make_prompt(given: Any) -> Prompt:
             return [made, *messages]
 
         return before
+    is_object = hasattr(given, "ainvoke") or hasattr(given, "invoke")
     function = next((getattr(given, n) for n in ("ainvoke", "invoke") if hasattr(given, n)), given)
     if not callable(function):
         raise GraphBuildError(
@@ -171,8 +176,17 @@ def make_prompt(given: Any) -> Prompt:
             do="pass a text, a system message, or a function of the state",
         )
 
+    names = () if is_object else injected(function)
+
     async def custom(state: Any) -> list[Any]:
-        made = await maybe_threaded(function, state)
+        scope = CURRENT.get(None)
+        if names and scope is not None:
+            filled = functools.partial(function, **values_of(names, scope))
+            made = await maybe_threaded(filled, state)
+        else:
+            made = await maybe_threaded(function, state)
+        if hasattr(made, "ainvoke"):  # a template, as LangChain makes of `message + messages`
+            made = await made.ainvoke(state)
         return made.to_messages() if hasattr(made, "to_messages") else made
 
     return custom

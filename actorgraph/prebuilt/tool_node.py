@@ -22,6 +22,7 @@ from actorgraph.prebuilt.tool_attempts import (
 )
 from actorgraph.prebuilt.tool_events import current_state, events_of, tool_runtime_of
 from actorgraph.prebuilt.tool_results import (
+    INVALID_TOOL_NAME_ERROR_TEMPLATE,
     Handling,
     InvalidArguments,
     InvalidInjected,
@@ -159,7 +160,8 @@ class ToolNode:
             Default: invalid arguments only. True: all. A text: all, with this reply. An exception
             type or a tuple of them: these. A function: returns the reply, for the exceptions in
             its parameter's annotation. False: none. Interrupts, resume values that an interrupt's
-            schema refuses, and injected values that a tool refuses, are never replied to.
+            schema refuses, and injected values that are missing or that a tool refuses, are
+            never replied to.
         messages_key: key of the messages in the state.
         wrap_tool_call: `wrap(request, execute)`, called instead of each call; `execute` may be
             called any number of times.
@@ -306,7 +308,9 @@ class ToolNode:
             tool = tool_of(request.tool)  # replaced by a wrapper
         if tool is None:
             names = ", ".join(self._tools)
-            text = f"Error: {call['name']} is not a valid tool, try one of [{names}]."
+            text = INVALID_TOOL_NAME_ERROR_TEMPLATE.format(
+                requested_tool=call["name"], available_tools=names
+            )
             return tool_message(like, call, text, error=True)
         about = {"tool.name": call["name"], "tool.call.id": call["id"], "tool.type": "function"}
         with OperationSpan("execute_tool", call["name"], about) as span:

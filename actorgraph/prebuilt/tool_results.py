@@ -12,7 +12,14 @@ from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, kind_
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.from_langgraph import from_langgraph
 
-FIX = " Please fix your mistakes."
+RETRY = " Please fix the error and try again."
+INVALID_TOOL_NAME_ERROR_TEMPLATE = (
+    "Error: {requested_tool} is not a valid tool, try one of [{available_tools}]."
+)
+TOOL_CALL_ERROR_TEMPLATE = "Error: {error}\n Please fix your mistakes."
+TOOL_INVOCATION_ERROR_TEMPLATE = (
+    "Error invoking tool '{tool_name}' with kwargs {tool_kwargs} with error:\n {error}\n" + RETRY
+)
 Handling = bool | str | Callable[..., str] | type[Exception] | tuple[type[Exception], ...]
 """`handle_tool_errors`: see `ToolNode`."""
 
@@ -22,7 +29,7 @@ class InvalidArguments(ValueError):
 
 
 class InvalidInjected(InvalidUpdateError):
-    """The values that the graph injects don't fit the tool's parameters: the model can't help."""
+    """The graph lacks a value to inject, or it doesn't fit the tool: the model can't help."""
 
 
 class ToolInvocationError(ActorGraphError, ValueError):
@@ -32,6 +39,8 @@ class ToolInvocationError(ActorGraphError, ValueError):
         tool_name: the tool.
         tool_kwargs: the arguments.
         message: the text for the model.
+        filtered_errors: pydantic's errors of the model's arguments, without those of injected
+            ones; None if something else than pydantic has refused them.
     """
 
     def __init__(
@@ -41,11 +50,13 @@ class ToolInvocationError(ActorGraphError, ValueError):
         do: str,
         tool_name: str = "",
         tool_kwargs: Mapping[str, Any] | None = None,
+        filtered_errors: list[dict[str, Any]] | None = None,
     ) -> None:
         super().__init__(what, do=do)
         self.tool_name = tool_name
         self.tool_kwargs = dict(tool_kwargs or {})
-        self.message = f"{what}\n Please fix the error and try again."
+        self.filtered_errors = filtered_errors
+        self.message = f"{what}\n{RETRY}"
 
 
 def invocation_error(
@@ -56,7 +67,7 @@ def invocation_error(
     The model can't correct those, and their values may be secret. If only they don't fit, the
     error is `InvalidInjected`, which names them.
     """
-    told = str(error)
+    told, shown = str(error), None
     errors: Callable[[], list[dict[str, Any]]] | None = getattr(error, "errors", None)
     if errors is not None:
         parts = errors()
@@ -68,11 +79,13 @@ def invocation_error(
             )
         told = _lines(shown)
     name, arguments = call["name"], call["args"]
+    text = TOOL_INVOCATION_ERROR_TEMPLATE.format(tool_name=name, tool_kwargs=arguments, error=told)
     return ToolInvocationError(
-        f"Error invoking tool '{name}' with kwargs {arguments} with error:\n {told}",
+        text.removesuffix(f"\n{RETRY}"),
         do="let the model correct its call: handle_tool_errors=True returns this to it",
         tool_name=name,
         tool_kwargs=arguments,
+        filtered_errors=shown,
     )
 
 
@@ -100,7 +113,7 @@ def error_reply(error: Exception, handling: Handling) -> str | None:
     if isinstance(handling, str):
         return handling
     if isinstance(handling, (bool, tuple, type)):
-        return f"Error: {error!r}\n{FIX}"
+        return TOOL_CALL_ERROR_TEMPLATE.format(error=repr(error))
     return handling(error)
 
 

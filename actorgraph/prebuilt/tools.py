@@ -10,23 +10,31 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Generic, TypeVar, Union, cast, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Union, cast, get_origin
 
 import msgspec
 
-from actorgraph.errors import GraphBuildError, InvalidUpdateError
+from actorgraph.errors import GraphBuildError
 from actorgraph.plan.annotation_forms import form_of, members_of, unknown_in, walked
 from actorgraph.plan.annotations import class_annotations, function_annotations, signature_of
 from actorgraph.plan.forms import has_sync_form
 from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, tool_message
-from actorgraph.prebuilt.tool_results import InvalidArguments
+from actorgraph.prebuilt.tool_results import InvalidArguments, InvalidInjected
 from actorgraph.runtime.task.calling import call_plain
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.values.commands import Command
 from actorgraph.values.from_langgraph import from_langgraph, langgraph_module
 
-ContextT = TypeVar("ContextT")
-StateT = TypeVar("StateT")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    ContextT = TypeVar("ContextT", default=Any)
+    StateT = TypeVar("StateT", default=Any)
+else:
+    from typing import TypeVar
+
+    ContextT = TypeVar("ContextT")
+    StateT = TypeVar("StateT")
 
 
 class InjectedArgument:
@@ -81,6 +89,13 @@ class ToolRuntime(InjectedArgument, Generic[ContextT, StateT]):
     server_info: Any = None
     emit: Callable[[Any], None] | None = None
     stores: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, parameters: Any) -> Any:
+            """Accept the context alone, as in `ToolRuntime[Context]`."""
+            named = parameters if isinstance(parameters, tuple) else (parameters, Any)
+            return super().__class_getitem__(named)
 
     def emit_output_delta(self, delta: Any) -> None:
         """Send a part of the tool's output to the readers of `stream_mode="tools"`."""
@@ -483,13 +498,13 @@ def fill_injected(
     Args:
         key: key of the messages; a bare list of messages is injected as a state with this key.
     Raises:
-        InvalidUpdateError: the state lacks a key that the tool needs, or the graph has no store.
+        InvalidInjected: the state lacks a key that the tool needs, or the graph has no store.
     """
     filled: dict[str, Any] = {}
     if injected.state:
         filled |= _from_state(injected, call, state, key)
     if injected.store and runtime.store is None:
-        raise InvalidUpdateError(
+        raise InvalidInjected(
             f"Cannot inject store into tool {call['name']!r}: the graph has none",
             do="compile your graph with a store: compile(store=...)",
         )
@@ -519,7 +534,7 @@ def _from_state(
         elif wanted in _declared_keys():
             filled[parameter] = None  # a key that nothing has written yet
         else:
-            raise InvalidUpdateError(
+            raise InvalidInjected(
                 f"tool {call['name']!r} needs {wanted!r} of the state, which doesn't have it",
                 do="write that key first, give the parameter a default, or correct InjectedState()",
             )

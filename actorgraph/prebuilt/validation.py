@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from actorgraph.api.blocking import block_on
 from actorgraph.errors import GraphBuildError, InvalidUpdateError
 from actorgraph.messages.call_ids import check_call_ids
 from actorgraph.prebuilt.chat_messages import (
-    content_of,
     kind_of,
     messages_of,
     replace_fields,
@@ -83,7 +84,7 @@ class ValidationNode:
             if hasattr(schema, "model_validate"):
                 content = schema.model_validate(call["args"]).model_dump_json()
             else:
-                content = content_of(schema.validate(call["args"]))
+                content = msgspec.json.encode(schema.validate(call["args"])).decode()
         except ValueError as error:
             answer = tool_message(like, call, self._format(error, call, schema))
             return replace_fields(answer, additional_kwargs={"is_error": True})

@@ -3,10 +3,10 @@
     python -m tests.ecosystem --python .venv-ecosystem/bin/python \
         --savers .venv-savers/bin/python [--newest] [PART ...]
 
-PART: suite (LangChain's own tests), programs, spans (of tracers), kills, savers (of other
-packages), speed; default all. Ends with 1 if one of them fails, and says what it has not run. With
---newest, which installs the newest versions of all packages in an environment of its own, it says
-first which versions differ from the pins.
+PART: suite (tests of LangChain, langgraph-supervisor and others), programs, spans (of tracers),
+kills, savers (of other packages), speed; default all. Ends with 1 if one of them fails, and says
+what it has not run. With --newest, which installs the newest versions of all packages in an
+environment of its own, it says first which versions differ from the pins.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from tests.ecosystem.newest import newest
 from tests.ecosystem.run import compare, compare_spans
 from tests.ecosystem.savers.compare import compare_savers
 from tests.ecosystem.speeds import compare_speeds
-from tests.ecosystem.suite import run_suite
+from tests.ecosystem.suite import run_suites
 
 KILLS = 12
 SEED = 1
@@ -43,7 +43,7 @@ def main() -> int:
     python, savers = (str(Path(name).absolute()) for name in (given.python, given.savers))
     python = newest() if given.newest else python
     parts: dict[str, Callable[[], bool]] = {
-        "suite": lambda: run_suite(python, given.sdist),
+        "suite": lambda: run_suites(python, given.sdist),
         "programs": lambda: compare(python),
         "spans": lambda: compare_spans(python),
         "kills": lambda: kill_all(python, given.kills, given.seed),

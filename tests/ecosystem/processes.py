@@ -22,7 +22,7 @@ def command(python: str, library: str, module: str, *arguments: str) -> list[str
 def environment() -> dict[str, str]:
     """The environment of a program: actorgraph and the programs from this tree, no tracing."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("LANGCHAIN_", "LANGSMITH_"))}
-    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
+    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "NO_DOCKER": "true"}
 
 
 def start(words: list[str], folder: Path = ROOT) -> subprocess.Popen[str]:

@@ -14,6 +14,7 @@ from actorgraph.prebuilt import (
     ToolNode,
     ToolRuntime,
 )
+from actorgraph.prebuilt.tools import tool_of
 from tests.prebuilt.chatter import Chat, calling, told
 
 
@@ -161,3 +162,27 @@ class TestSurroundings:
         made = await ToolNode([running]).ainvoke(given)
 
         assert told(made["messages"]) == [("1", "1 None ann 1")]
+
+    @pytest.mark.langgraph("F-M2")
+    def test_a_runtime_may_name_its_context_alone(self):
+        """
+        `ToolRuntime[Context]` is an annotation like `ToolRuntime[Context, State]`, and is hidden.
+        """
+
+        def ask(query: str, runtime: ToolRuntime[int]) -> str:
+            """Ask."""
+            return query + str(runtime.context)
+
+        made = tool_of(ask)
+
+        assert made.injected.hidden == {"runtime"}
+
+    @pytest.mark.langgraph("F-M2")
+    async def test_what_the_graph_lacks_is_never_told_to_the_model(self):
+        """
+        A missing key of the state fails the node, even where all errors of tools are replied to.
+        """
+        node = ToolNode([who], handle_tool_errors=True)
+
+        with pytest.raises(InvalidUpdateError, match="'who' needs 'user' of the state"):
+            await node.ainvoke({"messages": [calling(("who", {"ask": "why"}))]})

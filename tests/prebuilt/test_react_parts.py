@@ -5,6 +5,7 @@ import pytest
 from actorgraph import InMemorySaver
 from actorgraph.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from actorgraph.prebuilt import InvalidChatHistoryError, create_react_agent
+from actorgraph.stores import InMemoryStore
 from tests.prebuilt.scripted import ASKED, Answer, Script, calling, double, texts
 from tests.support.graphs import at
 
@@ -124,3 +125,22 @@ class TestStructuredAnswer:
 
         made = state["structured_response"]
         assert made == (Answer(8) if schema is Answer else {"number": 8})
+
+
+class TestWhatAPromptIsGiven:
+    @pytest.mark.langgraph("F-M4")
+    async def test_a_prompt_has_a_nodes_other_parameters(self):
+        """
+        A function that makes the model's input gets the config and the store, as nodes do.
+        """
+
+        def prompt(state, config, *, store):
+            text = f"{config['configurable']['user']}, {type(store).__name__}"
+            return [SystemMessage(text), *state["messages"]]
+
+        model = Script(AIMessage("ok"))
+        agent = create_react_agent(model, [], prompt=prompt, store=InMemoryStore())
+
+        await agent.ainvoke({"messages": ["hi"]}, {"configurable": {"user": "Ann"}})
+
+        assert model.given[0][0].content == "Ann, InMemoryStore"

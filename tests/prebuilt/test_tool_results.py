@@ -32,7 +32,7 @@ class TestResults:
         calls = [("give", {"what": what}) for what in ("text", "json", "blocks", "odd")]
         answers = await ToolNode([give]).ainvoke([calling(*calls)])
 
-        assert [m.content for m in answers] == ["é", '{"é":[1,null]}', [{"type": "text"}], "odd"]
+        assert [m.content for m in answers] == ["é", '{"é": [1, null]}', [{"type": "text"}], "odd"]
 
     @pytest.mark.langgraph("F-M1")
     async def test_a_command_goes_through(self):

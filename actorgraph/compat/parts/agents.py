@@ -1,14 +1,19 @@
 """Types of create_react_agent's arguments, and its helpers, as packages import them."""
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, SystemMessage, ToolMessage
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableBinding, RunnableSequence
 from pydantic import BaseModel
 
+from actorgraph.compat.parts.langchain_tools import langchain_tool
 from actorgraph.compat.parts.runnables import RunnableCallable
+from actorgraph.prebuilt import ToolNode
+from actorgraph.prebuilt import create_react_agent as create_own_agent
 
 StateSchema = Any
 """A state: a TypedDict or a pydantic model."""
@@ -17,6 +22,33 @@ StructuredResponse = dict[str, Any] | BaseModel
 StructuredResponseSchema = dict[str, Any] | type[BaseModel]
 Prompt = SystemMessage | str | Callable[..., Any] | Runnable[Any, Any]
 """Put before the conversation by create_react_agent; or a function that does it."""
+
+
+@functools.wraps(create_own_agent)
+def create_react_agent(model: Any, tools: Any, *args: Any, **options: Any) -> Any:
+    """Make the agent with functions as LangChain's tools: models of packages bind only these."""
+    if not isinstance(tools, ToolNode):
+        tools = [langchain_tool(tool) for tool in tools]
+    return create_own_agent(model, tools, *args, **options)
+
+
+def get_model(model: Any) -> BaseChatModel:
+    """Return the chat model of a sequence or of a bound model.
+
+    Raises:
+        TypeError: there is none.
+    """
+    if isinstance(model, RunnableSequence):
+        kinds = (RunnableBinding, BaseChatModel)
+        model = next((step for step in model.steps if isinstance(step, kinds)), model)
+    if isinstance(model, RunnableBinding):
+        model = model.bound
+    if not isinstance(model, BaseChatModel):
+        raise TypeError(
+            "Expected `model` to be a ChatModel or RunnableBinding "
+            f"(e.g. model.bind_tools(...)), got {type(model)}"
+        )
+    return model
 
 
 def get_state_value(state: Any, key: str, default: Any = None) -> Any:

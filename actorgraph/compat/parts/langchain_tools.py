@@ -4,12 +4,14 @@ LangChain recognizes injected arguments by base classes when a tool is made, whi
 the first ToolNode.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from typing_extensions import TypedDict
 
+from actorgraph.compat.parts.config_keys import CONF, CONFIG_KEY_RUNTIME
 from actorgraph.prebuilt import (
     InjectedState,
     InjectedStore,
@@ -22,6 +24,7 @@ from actorgraph.prebuilt import (
 )
 from actorgraph.prebuilt.chat_messages import content_of
 from actorgraph.prebuilt.tools import register_with_langchain
+from actorgraph.runtime.task.scope import CURRENT
 
 __all__ = [
     "AsyncToolCallWrapper",
@@ -34,6 +37,7 @@ __all__ = [
     "ToolCallWrapper",
     "ToolInvocationError",
     "ToolRuntime",
+    "langchain_tool",
     "msg_content_output",
     "tools_condition",
 ]
@@ -47,7 +51,7 @@ class LangChainToolNode(ToolNode):
     """A `ToolNode` whose functions are LangChain's tools: packages bind them to models."""
 
     def __init__(self, tools: Sequence[Any], **options: Any) -> None:
-        super().__init__([_langchain_tool(tool) for tool in tools], **options)
+        super().__init__([langchain_tool(tool) for tool in tools], **options)
 
     @property
     def _tools_by_name(self) -> dict[str, Any]:
@@ -59,12 +63,29 @@ class LangChainToolNode(ToolNode):
         """The setting `handle_tool_errors`, as packages' tests look at it."""
         return self._handling
 
+    @property
+    def _messages_key(self) -> str:
+        """The setting `messages_key`: langgraph-supervisor makes a node like a given one."""
+        return self._key
+
+    def _request(
+        self, call: dict[str, Any], state: Any, config: Mapping[str, Any] | None
+    ) -> ToolCallRequest:
+        """Make a request; outside of a run, with the runtime that a test's config has."""
+        request = super()._request(call, state, config)
+        given = ((config or {}).get(CONF) or {}).get(CONFIG_KEY_RUNTIME)
+        if given is None or CURRENT.get(None) is not None:
+            return request
+        names = ("context", "store", "stream_writer", "execution_info", "server_info")
+        values = {name: getattr(given, name, None) for name in names}
+        return replace(request, runtime=replace(request.runtime, **values))
+
 
 # Texts and reprs have the name that the program has imported.
 LangChainToolNode.__name__ = LangChainToolNode.__qualname__ = "ToolNode"
 
 
-def _langchain_tool(given: Any) -> Any:
+def langchain_tool(given: Any) -> Any:
     """Make LangChain's tool of a function; a tool is returned as it is."""
     if hasattr(given, "invoke") or not callable(given):
         return given
