@@ -102,3 +102,8 @@ class UntrackedValue(GuardedValue[T]):
     def dump(self, value: Any) -> Any:
         """Store nothing: the value may be a socket, a client or a secret."""
         return EMPTY
+
+
+def is_single(channel: Channel[Any]) -> bool:
+    """Whether a channel refuses several writes in one superstep."""
+    return isinstance(channel, LastValue) or (isinstance(channel, GuardedValue) and channel.guard)

@@ -52,7 +52,7 @@ def apply_migrations(plan: Plan, restored: Restored, placement: Placement) -> Re
             _store_anew(plan, placement, made.values, START, given)
     ledger, left = migrated_rows(names, restored.ledger, converted, sent_nodes)
     if plan.renames.joins:
-        _arrive(plan, names, msgspec.structs.replace(made, ledger=ledger), placement)
+        _arrive(plan, names, msgspec.structs.replace(made, ledger=ledger, left=left), placement)
     made = msgspec.structs.replace(
         made,
         next=_next(plan, restored, ended),

@@ -66,6 +66,10 @@ class Renames:
         """Return today's name of a node; None if it was dropped or replaced."""
         return self.nodes.get(name, name)
 
+    def instead(self, name: str) -> tuple[str, ...]:
+        """Return the nodes that run in place of a removed one."""
+        return self.goto.get(name, ())
+
     def channel(self, name: str) -> str | None:
         """Return today's name of a state key or edge; None if it was dropped."""
         return self.edges[name] if name in self.edges else self.channels.get(name, name)
@@ -80,16 +84,20 @@ def renames_of(migrations: Iterable[Migration]) -> Renames:
     nodes: dict[str, str | None] = {}
     goto: dict[str, tuple[str, ...]] = {}
     joins: dict[str, tuple[str, ...] | None] = {}
-    channels = _composed([m.channels for m in given])
-    renamed = _composed([m.nodes for m in given])
-    for place, migration in enumerate(given):
+    channels = _changed(_composed([m.channels for m in given]))
+    renamed = _changed(_composed([m.nodes for m in given]))
+    for place, migration in reversed([*enumerate(given)]):
         later = _composed([m.nodes for m in given[place + 1 :]])
+        led = dict[str, tuple[str, ...]]()
         for old, to in migration.goto.items():
-            names = (to,) if isinstance(to, str) else tuple(to)
-            goto[old] = tuple(n for name in names if (n := later.get(name, name)))
+            names = [later.get(name, name) for name in ((to,) if isinstance(to, str) else to)]
+            # One that was removed since is replaced by those that run in its place.
+            ends = [one for n in names if n for one in goto.get(n, (n,))]
+            led[old] = tuple(dict.fromkeys(ends))
+        goto = {**led, **goto}
         for end, arrived in migration.joins.items():
             kept = arrived and [n for name in arrived if (n := later.get(name, name))]
-            joins[later.get(end) or end] = None if kept is None else tuple(kept)
+            joins.setdefault(later.get(end) or end, None if kept is None else tuple(kept))
     for old, new in renamed.items():  # a -> b by name, and b was replaced since
         if new in goto:
             goto[old] = goto[new]
@@ -103,7 +111,7 @@ def renames_of(migrations: Iterable[Migration]) -> Renames:
         channels=channels,
         nodes=nodes,
         goto=goto,
-        tasks=_composed([m.tasks for m in given]),
+        tasks=_changed(_composed([m.tasks for m in given])),
         joins=joins,
         conversions=tuple(_conversions(given)),
         edges=edges,
@@ -119,6 +127,11 @@ def _composed(tables: Iterable[Names]) -> dict[str, str | None]:
                 made[old] = table.get(now, now)
         made.update({old: new for old, new in table.items() if old not in made})
     return made
+
+
+def _changed(names: Names) -> dict[str, str | None]:
+    """Leave out the names that were given back since."""
+    return {old: new for old, new in names.items() if new != old}
 
 
 def _conversions(given: tuple[Migration, ...]) -> Iterable[Conversion]:

@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 import anyio
 
 from actorgraph.api.system.base import SystemBase
-from actorgraph.api.system.run_arguments import StartCall, stored_call
+from actorgraph.api.system.run_arguments import StartCall, refused_call, stored_call
 from actorgraph.api.system.run_handle import Run
-from actorgraph.errors import CheckpointError, LeaseLostError, StorageBusyError
+from actorgraph.errors import CheckpointError, LeaseLostError, SchemaMismatchError, StorageBusyError
 from actorgraph.errors.texts import storable
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.log import event as log_event
@@ -366,6 +366,9 @@ class RecoveryMethods(SystemBase):
             if lacks:
                 await self._park(row, f"part of its start arguments could not be stored: {lacks}")
                 return None
+            finding = refused_call(self._graph(row.graph), call)
+            if finding is not None:
+                raise SchemaMismatchError(f"{finding.where}, {finding.why}", do=finding.do)
             job = await self._job_of_row(call, row, new=new)
             job.adopted = True
             if job.if_busy == "rollback" and not row.claimed:

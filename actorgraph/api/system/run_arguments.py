@@ -25,9 +25,11 @@ from actorgraph.errors import InvalidConfigError, RunCancelledError, Serializati
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
+from actorgraph.superstep.changes.inputs import refused_input
 from actorgraph.superstep.untracked import storable_update
 from actorgraph.values.commands import RunControl
 from actorgraph.values.from_langgraph import input_from_langgraph
+from actorgraph.values.graph_changes import Finding
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import StreamMode
 from actorgraph.values.run import Cancelled, Interrupted, RunOutcome
@@ -104,6 +106,7 @@ class StartCall(msgspec.Struct, frozen=True):
         resumable: whether its events are stored.
         metadata: of the run.
         if_busy: what to do if another run has the thread.
+        accepted_by: id of the graph that accepted a stored input; "" if it is not noted.
     """
 
     name: str
@@ -116,6 +119,7 @@ class StartCall(msgspec.Struct, frozen=True):
     resumable: bool
     metadata: dict[str, Any]
     if_busy: IfBusy = "enqueue"
+    accepted_by: str = ""
 
 
 def config_with_thread(config: Mapping[str, Any] | None, thread_id: str) -> dict[str, Any]:
@@ -305,6 +309,8 @@ def payload_of(graph: CompiledStateGraph, call: StartCall, run: bytes) -> bytes:
         "subgraphs": call.subgraphs,
         "resumable": call.resumable,
     }
+    if given is not None:
+        stored["graph"] = graph.plan.graph_id
     if graph.plan.renames.conversions:
         stored["converted"] = noted(graph.plan, {})
     if call.if_busy in ("interrupt", "rollback"):  # a process that takes the run over needs it
@@ -370,8 +376,16 @@ def _decode_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tu
         resumable=stored["resumable"],
         metadata=msgspec.json.decode(row.metadata),
         if_busy=stored.get("if_busy", "enqueue"),
+        accepted_by=stored.get("graph", ""),
     )
     return call, stored.get("lacks", "")
+
+
+def refused_call(graph: CompiledStateGraph, call: StartCall) -> Finding | None:
+    """Find out why a stored call can't be run, if another version of the graph has accepted it."""
+    if not call.accepted_by or call.accepted_by == graph.plan.graph_id:
+        return None
+    return refused_input(graph.plan, call.given, "a run waits whose input")
 
 
 class RunArguments(msgspec.Struct, frozen=True):

@@ -12,18 +12,18 @@ import anyio
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.setup import AddressedGraph
-from actorgraph.api.system.run_arguments import read_arguments
+from actorgraph.api.system.run_arguments import refused_call, stored_call
 from actorgraph.codec.records import decode_record
 from actorgraph.codec.restore import open_claim, restore
 from actorgraph.errors import ActorGraphError, FormatVersionError, UnknownTypeError
 from actorgraph.plan.plan import Plan
+from actorgraph.runtime.run.below import lost_memories
 from actorgraph.runtime.task.scope import DEFINED_TASKS
 from actorgraph.superstep.changes.change import change_of
-from actorgraph.superstep.results import writes_of
+from actorgraph.superstep.changes.inputs import refused_input
 from actorgraph.superstep.snapshot import snapshot
 from actorgraph.values.checked_threads import ThreadCheck, ThreadCheckReport, ThreadTally
 from actorgraph.values.checkpoint import Restored
-from actorgraph.values.commands import Command
 from actorgraph.values.commits import LoadCheckpoint, Loaded
 from actorgraph.values.constants import TASKS
 from actorgraph.values.graph_changes import Finding, FindingKind, GraphChange, ResumeVerdict
@@ -113,8 +113,10 @@ async def _check(
     waits = bool(runs)
     if restored is not None:
         waits = waits or bool(restored.next or restored.values.get(TASKS))
-        if graph.plan.subgraphs and restored.next and change.verdict is not ResumeVerdict.REFUSED:
-            changes += await _below(graph, at, restored, thread_id)
+        if graph.plan.subgraphs and change.verdict is not ResumeVerdict.REFUSED:
+            changes += await lost_memories(at.host, at.plan, restored, thread_id)
+            if restored.next:
+                changes += await _below(graph, at, restored, thread_id)
     elif loaded.checkpoint is None:
         waits = True  # only the input of its first run is stored
     changes += [found for row in runs if (found := _run_change(graph, row)) is not None]
@@ -150,9 +152,9 @@ def _change_of(
     try:
         found = None if loaded.checkpoint is None else restore(at.codec, at.plan, loaded)
         if found is None:
-            claim = open_claim(at.codec, loaded, thread_id)
+            claim = open_claim(at.codec, loaded, thread_id, at.plan)
             given = None if claim is None else claim.input
-            refused = _refused_input(at.plan, given, "it waits for its first run, whose input")
+            refused = refused_input(at.plan, given, "it waits for its first run, whose input")
             return _with(at.plan, thread_id, stored_graph, refused), None
         return change_of(at.plan, found[0], thread_id, DEFINED_TASKS), found[0]
     except ActorGraphError as error:
@@ -184,40 +186,12 @@ async def _below(
 def _run_change(graph: CompiledStateGraph, row: RunRow) -> GraphChange | None:
     """Return why an open run of a system can't be taken up, if that is so."""
     try:
-        arguments = read_arguments(graph, row)
+        call, _ = stored_call(graph, row, claimed=row.claimed)
     except ActorGraphError as error:
         finding = _unreadable(error, "a run waits whose arguments")
     else:
-        given = None if row.claimed else arguments.input
-        finding = _refused_input(graph.plan, given, "a run waits whose input")
+        finding = refused_call(graph, call)
     return None if finding is None else _with(graph.plan, row.thread_id, "", finding)
-
-
-def _refused_input(plan: Plan, given: Any, what: str) -> Finding | None:
-    """Return why an input is not one of the graph any more, if that is so."""
-    if given is None or isinstance(given, Command):
-        return None
-    try:
-        _, dropped = writes_of(plan, plan.start, given)
-    except ActorGraphError as error:
-        return Finding(
-            FindingKind.VALUE,
-            "input",
-            f"{what} was for another version",
-            f"which graph {plan.title!r} refuses: {error.what}",
-            "",
-            error.do or "let the version that accepted it run it",
-        )
-    if not dropped:
-        return None
-    return Finding(
-        FindingKind.CHANNEL,
-        "input",
-        f"{what} was for another version",
-        f"of which graph {plan.title!r} would leave out a part: {'; '.join(dropped)}",
-        "",
-        "let the version that accepted it run it, or add the key",
-    )
 
 
 def _unreadable(error: ActorGraphError, what: str, namespace: str = "") -> Finding:

@@ -17,15 +17,19 @@ from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.superstep.changes.change import (
     change_of,
+    forgotten,
     handed_to_nothing,
+    memory_of,
     mismatch,
     waiting_subgraphs,
 )
 from actorgraph.superstep.handover import commands_in
+from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command
 from actorgraph.values.commits import LoadCheckpoint, Loaded
-from actorgraph.values.graph_changes import GraphChange, ResumeVerdict
+from actorgraph.values.constants import NAMESPACE_SEPARATOR
+from actorgraph.values.graph_changes import Finding, GraphChange, ResumeVerdict
 
 DEPTH_MAX = 100
 """Levels of subgraphs that are looked at."""
@@ -78,6 +82,33 @@ def _handed_up(plan: Plan, below: Restored) -> list[Command[Any]]:
     ]
 
 
+async def lost_memories(
+    host: Host, plan: Plan, restored: Restored, thread_id: str
+) -> list[GraphChange]:
+    """Find the states of stateful subgraphs whose nodes are gone.
+
+    They are looked for where the graph has a stateful subgraph that has never run in the thread:
+    that is likely the same one under another name, and would begin without what it remembered.
+    """
+    new = [n for n in plan.subgraphs if n not in restored.seen and _is_stateful(plan, n)]
+    names = forgotten(plan, restored) if new else []
+    found: list[Finding] = []
+    for name in names:
+        above = stable_namespace(restored.namespace)
+        namespace = f"{above}{NAMESPACE_SEPARATOR}{name}" if above else name
+        loaded: Loaded = await host.reader.ask(LoadCheckpoint(thread_id, namespace, None))
+        if loaded.checkpoint is not None:
+            found.append(memory_of(plan, name, restored.namespace))
+    if not found:
+        return []
+    change = change_of(plan, restored, thread_id)
+    return [replace(change, verdict=ResumeVerdict.REFUSED, findings=tuple(found))]
+
+
+def _is_stateful(plan: Plan, node: str) -> bool:
+    return getattr(getattr(plan.nodes[node].call, "__self__", None), "checkpointer", None) is True
+
+
 async def at_stored_namespace(launch: Launch) -> Launch:
     """Return the launch of a stateful subgraph, at the namespace that has its state.
 
@@ -105,8 +136,9 @@ async def check_below(host: Host, plan: Plan, restored: Restored, thread_id: str
     """Refuse a checkpoint below whose waiting tasks a subgraph's state doesn't fit.
 
     Raises:
-        SchemaMismatchError: the first finding of `changes_below`.
+        SchemaMismatchError: the first finding of `changes_below`, or of `lost_memories`.
     """
-    for change in await changes_below(host, plan, restored, thread_id):
+    changes = await changes_below(host, plan, restored, thread_id)
+    for change in [*changes, *await lost_memories(host, plan, restored, thread_id)]:
         for finding in change.findings:
             raise mismatch(finding, thread_id, change.stored_graph)

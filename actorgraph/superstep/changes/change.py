@@ -5,14 +5,17 @@ threads before a deployment, recovery. It looks at the checkpoint and at all tha
 what names a node, a key or a join that the graph doesn't have would be left out silently.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from actorgraph.channels.last_value import is_single
 from actorgraph.errors import SchemaMismatchError, did_you_mean
 from actorgraph.plan.plan import Plan
 from actorgraph.plan.renames import JOIN, join_parts
 from actorgraph.superstep.calls import stored_calls
+from actorgraph.superstep.changes.graphless import runs_no_graph
 from actorgraph.superstep.changes.missed_joins import missed_starts
 from actorgraph.superstep.changes.stored_tasks import bare_state, stages_of
 from actorgraph.superstep.handover import pairs_in
@@ -27,12 +30,14 @@ from actorgraph.values.constants import (
     END,
     HANDED_UP,
     HANDLER_MARK,
+    INTERRUPT,
     NO_WRITES,
     NULL_TASK,
     PULL,
     PUSH,
     RETURN,
     ROOT,
+    START,
     TASKS,
 )
 from actorgraph.values.graph_changes import Finding, FindingKind, GraphChange, ResumeVerdict
@@ -148,6 +153,18 @@ def _gone(plan: Plan, kind: FindingKind, name: str, where: str, namespace: str) 
     is_key = kind is FindingKind.CHANNEL
     choices = plan.state_keys if is_key else sorted(plan.nodes)
     field = "channels" if is_key else "nodes"
+    now = (plan.renames.channels if is_key else plan.renames.nodes).get(name)
+    if now is not None:
+        return Finding(
+            kind,
+            name,
+            where,
+            f"which is {now!r} in graph {plan.title!r}, as another one of the same thread is",
+            f"Migration({field}={{{name!r}: None}})",
+            f"let one of them have the name {now!r}, and drop the other by None or give it a name "
+            "of its own; or go on with the graph that stored it",
+            namespace,
+        )
     cure = f"Migration({field}={{{name!r}: 'its new name'}})"
     more = (
         ""
@@ -172,12 +189,14 @@ def _join(plan: Plan, starts: frozenset[str], end: str, of: str, namespace: str)
     names = sorted(starts)
     if end not in plan.nodes:
         return _gone(plan, FindingKind.NODE, end, f"{of or 'it'} leads to node {end!r}", namespace)
-    gone = next((name for name in names if name not in plan.nodes), None)
+    renames = plan.renames
+    gone = next((n for n in names if n not in plan.nodes and n not in renames.nodes), None)
     if gone is not None:
         where = f"{of or 'it'} waits in the join of {names} into {end!r}"
         return _gone(plan, FindingKind.NODE, gone, where, namespace)
     found = [p[0] for channel in plan.channels if (p := join_parts(channel)) and p[1] == end]
-    new = sorted(found[0] - starts) if found else []
+    counted = {renames.node(name) for name in names}.union(*map(renames.instead, names))
+    new = sorted(found[0] - counted) if found else []
     if new:
         why = f"which in graph {plan.title!r} also waits for {', '.join(map(repr, new))}"
         cure = f"Migration(joins={{{end!r}: {new!r}}})"
@@ -261,6 +280,7 @@ def _pending(plan: Plan, restored: Restored) -> Iterator[Finding]:
         if attempt is None or not (attempt.writes or attempt.interrupts or attempt.answers):
             continue  # it has failed, and nothing of it would be lost
         yield from _not_due(plan, path, of, restored.namespace)
+    yield from _too_many(plan, restored)
     for task in due.values():
         attempt = known.get(task.id)
         if attempt is None or not attempt.interrupts or attempt.writes is not None:
@@ -268,6 +288,29 @@ def _pending(plan: Plan, restored: Restored) -> Iterator[Finding]:
         own = own_ids(task, len(attempt.answers) + len(attempt.interrupts))
         if task.name in plan.subgraphs and any(q.id in own for q in attempt.interrupts):
             yield _subgraph(plan, task, restored.namespace)
+        below = [q for q in attempt.interrupts if q.id not in own]
+        if below and task.name in plan.nodes and task.name not in plan.subgraphs:
+            asked = {row.path[:2] for row in restored.ledger if row.path[-1:] == (CALL,)}
+            if not asked and runs_no_graph(plan.nodes[task.name].call):
+                yield _no_subgraph(plan, task, restored.namespace)
+
+
+def _too_many(plan: Plan, restored: Restored) -> Iterator[Finding]:
+    """Keys that have lost the reducer for the several values that finished tasks wrote."""
+    rows = [r.writes for r in restored.ledger if r.index >= 0 and _is_task(r.path)]
+    rows += [writes for _, _, writes in restored.left]
+    for channel, count in Counter(channel for writes in rows for channel, _ in writes).items():
+        if count > 1 and channel in plan.channels and is_single(plan.channels[channel]):
+            yield Finding(
+                FindingKind.CHANNEL,
+                channel,
+                f"has {count} values of {channel!r} from tasks of one superstep",
+                f"for which graph {plan.title!r} has no reducer",
+                "",
+                f"give {channel!r} a reducer that combines them until such threads have gone on; "
+                "or go on with the graph that stored it",
+                restored.namespace,
+            )
 
 
 def _written(plan: Plan, channel: str, value: object, of: str, namespace: str) -> Iterator[Finding]:
@@ -330,6 +373,18 @@ def waiting_subgraphs(plan: Plan, restored: Restored) -> list[tuple[str, tuple[s
     ]
 
 
+def forgotten(plan: Plan, restored: Restored) -> list[str]:
+    """List the nodes that have run in a thread, which the graph and its migrations don't know."""
+    known = (*plan.callable, *plan.renames.nodes, INTERRUPT, START)
+    return [name for name in restored.seen if name not in known]
+
+
+def memory_of(plan: Plan, name: str, namespace: str) -> Finding:
+    """Make the finding of the stored state of a stateful subgraph whose node is gone."""
+    where = f"has the state of the stateful subgraph of node {name!r}"
+    return _gone(plan, FindingKind.NODE, name, where, namespace)
+
+
 def _by_task(ledger: Iterable[StoredWrite]) -> Mapping[str, list[StoredWrite]]:
     rows: dict[str, list[StoredWrite]] = {}
     for row in ledger:
@@ -360,13 +415,14 @@ def _not_due(plan: Plan, path: TaskPath, of: str, namespace: str) -> Iterator[Fi
     if node not in plan.callable:
         yield _gone(plan, FindingKind.NODE, node, f"has results or questions of {what}", namespace)
         return
+    back = "give the node its error handler back; or " if HANDLER_MARK in path else ""
     yield Finding(
         FindingKind.TASK,
         node,
         f"has results or questions of {what}",
         f"which is not due in graph {plan.title!r}",
         "",
-        "go on with the graph that stored it until the superstep is over",
+        f"{back}go on with the graph that stored it until the superstep is over",
         namespace,
     )
 
@@ -380,5 +436,19 @@ def _subgraph(plan: Plan, task: Task, namespace: str) -> Finding:
         f"Migration(goto={{{task.stored.name if task.stored else task.name!r}: {task.name!r}}})",
         "answer it with the graph that stored it; or give the subgraph's node another name, and "
         "lead the thread to it with Migration(goto={'old': 'new'})",
+        namespace,
+    )
+
+
+def _no_subgraph(plan: Plan, task: Task, namespace: str) -> Finding:
+    name = task.stored.name if task.stored else task.name
+    return Finding(
+        FindingKind.TASK,
+        name,
+        f"has a question of a subgraph of node {name!r}",
+        f"which runs none in graph {plan.title!r}, so that its finished work would be left out",
+        "",
+        "answer it with the graph that stored it; or give the node another name, and lead the "
+        "thread to it with Migration(goto={'old': 'new'}), which begins the node anew",
         namespace,
     )

@@ -49,8 +49,10 @@ def missed_starts(plan: Plan, restored: Restored) -> dict[str, frozenset[str]]:
 
 def _finished(restored: Restored) -> tuple[set[str], list[tuple[str, object]]]:
     """Return the nodes that have finished beside the checkpoint, and what they have written."""
-    rows = [row for row in restored.ledger if row.index >= 0 and _node(row.path)]
-    return {_node(row.path) for row in rows}, [write for row in rows for write in row.writes]
+    rows = [(row.path, row.writes) for row in restored.ledger if row.index >= 0]
+    rows += [(path, writes) for _, path, writes in restored.left]
+    ended = [(node, writes) for path, writes in rows if (node := _node(path))]
+    return {node for node, _ in ended}, [write for _, writes in ended for write in writes]
 
 
 def _node(path: TaskPath) -> str:
