@@ -121,7 +121,7 @@ class TestRefusals:
 
     async def test_a_subgraph_that_became_a_function(self):
         """
-        What it finished would be left out.
+        The work that it has finished would be left out.
         """
         saver = InMemorySaver()
         inner = StateGraph(State).add_node("a", says("a")).add_node("ask", asks)

@@ -25,7 +25,7 @@ from actorgraph.errors import InvalidConfigError, RunCancelledError, Serializati
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
-from actorgraph.superstep.changes.inputs import refused_input
+from actorgraph.superstep.changes.waiting_inputs import refused_input
 from actorgraph.superstep.untracked import storable_update
 from actorgraph.values.commands import RunControl
 from actorgraph.values.from_langgraph import input_from_langgraph

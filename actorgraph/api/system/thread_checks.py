@@ -20,7 +20,7 @@ from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.below import lost_memories
 from actorgraph.runtime.task.scope import DEFINED_TASKS
 from actorgraph.superstep.changes.change import change_of
-from actorgraph.superstep.changes.inputs import refused_input
+from actorgraph.superstep.changes.waiting_inputs import refused_input
 from actorgraph.superstep.snapshot import snapshot
 from actorgraph.values.checked_threads import ThreadCheck, ThreadCheckReport, ThreadTally
 from actorgraph.values.checkpoint import Restored
