@@ -182,6 +182,7 @@ async def test_a_result_with_an_untracked_value_is_not_cached():
     assert len(ran) == 2
 
 
+@pytest.mark.filterwarnings("ignore::actorgraph.errors.LostPauseWarning")
 @pytest.mark.langgraph("F-B6")
 async def test_live_readers_see_it(word):
     """

@@ -5,6 +5,7 @@ have another base, so an attribute that is set on `Pregel` is set on theirs. Whi
 `astream` is wrapped, `invoke` and `ainvoke` run by it, as LangGraph's always do.
 """
 
+import functools
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -127,6 +128,10 @@ class WrappablePregel(Pregel, metaclass=_Wrappable):
 
 WrappablePregel.__name__ = WrappablePregel.__qualname__ = "Pregel"
 
-_BY_STREAM = {"invoke": invoke, "ainvoke": ainvoke}
+# With the parameters of the methods that they replace: a node that is a graph is given those.
+_BY_STREAM = {
+    name: functools.wraps(_OWN[name])(method)
+    for name, method in (("invoke", invoke), ("ainvoke", ainvoke))
+}
 for _name, _method in _BY_STREAM.items():
     setattr(CompiledStateGraph, _name, _method)
