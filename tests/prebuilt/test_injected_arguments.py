@@ -178,7 +178,7 @@ class TestSurroundings:
         assert made.injected.hidden == {"runtime"}
 
     @pytest.mark.langgraph("F-M2")
-    async def test_what_the_graph_lacks_is_never_told_to_the_model(self):
+    async def test_a_missing_key_is_an_error_of_the_program(self):
         """
         A missing key of the state fails the node, even where all errors of tools are replied to.
         """

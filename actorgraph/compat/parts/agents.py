@@ -36,7 +36,7 @@ def get_model(model: Any) -> BaseChatModel:
     """Return the chat model of a sequence or of a bound model.
 
     Raises:
-        TypeError: there is none.
+        TypeError: the graph has none.
     """
     if isinstance(model, RunnableSequence):
         kinds = (RunnableBinding, BaseChatModel)
