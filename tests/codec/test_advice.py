@@ -9,6 +9,7 @@ import re
 import runpy
 import threading
 import types
+import warnings
 
 import networkx as nx
 import numpy as np
@@ -45,6 +46,13 @@ ARROW = pa.table({"n": [1, 2], "t": ["a", None]})
 GRID = scipy.sparse.random_array((4, 5), density=0.4, rng=np.random.default_rng(1))
 
 
+def old_texts():
+    """An array of a class that newer versions of numpy warn of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return np.char.array(["ab", "c"])
+
+
 def graph_of(kind):
     made = kind([(1, 2), ("a", 2)])
     made.add_node("alone", color="red", id="its own", source=1)
@@ -67,7 +75,7 @@ VALUES = {
     ("numpy", "recarray"): [RECORDS],
     ("numpy", "matrix"): [np.asmatrix([[1, 2], [3, 4]])],
     ("numpy", "memmap"): [],
-    ("numpy", "chararray"): [np.char.array(["ab", "c"])],
+    ("numpy", "chararray"): [old_texts()],
     ("numpy", "dtype"): [np.dtype("f4"), np.dtype([("a", "<i4"), ("b", "<f8", (2,))])],
     ("numpy", "Generator"): [np.random.default_rng(7)],
     ("pandas", "DataFrame"): [TABLE, TABLE.reset_index(drop=True)],
@@ -174,7 +182,7 @@ def evaluate(tmp_path):
     return evaluate
 
 
-@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.filterwarnings("ignore:the matrix subclass", "ignore:The chararray class")
 @pytest.mark.parametrize(("key", "value"), CASES)
 def test_the_advised_data_give_the_value_back(evaluate, key, value):
     """
@@ -191,7 +199,7 @@ def test_the_advised_data_give_the_value_back(evaluate, key, value):
     assert f"store {advice.store}, and build it again by {advice.read}" in refused.value.do
 
 
-@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.filterwarnings("ignore:the matrix subclass", "ignore:The chararray class")
 @pytest.mark.parametrize(("key", "value"), [case for case in CASES if ADVICE[case[0][0]].same_type])
 def test_the_advised_converter_stores_the_value(evaluate, key, value):
     """
