@@ -26,6 +26,7 @@ from actorgraph import Codec, SerializationError
 from actorgraph.codec.advice import ADVICE, advice_of
 from tests.support.source_files import ROOT
 
+pytestmark = pytest.mark.filterwarnings("ignore:The chararray class")
 MODULES = {
     module.__name__.partition(".")[0]: importlib.import_module(
         module.__name__.partition(".")[0],
