@@ -7,6 +7,7 @@ import importlib
 import io
 import re
 import runpy
+import sys
 import threading
 import types
 import warnings
@@ -144,6 +145,8 @@ CASES = [
     pytest.param(key, value, id=f"{'.'.join(key)}-{place}")
     for key, values in VALUES.items()
     for place, value in enumerate(values)
+    # numpy for newer versions of Python is about to remove the class.
+    if key[1] != "chararray" or sys.version_info < (3, 12)
 ]
 
 
