@@ -181,7 +181,7 @@ class TestCancelledRuns:
                 AskCancel(row.run, row.thread_id, "asked"),
             )
             look = system._dispatch._look_for_cancels  # noqa: SLF001 - that of news
-            with system._coming([], frozenset({row.run})):  # noqa: SLF001 - as `_take_up_all` does
+            with system._coming([], [row]):  # noqa: SLF001 - as `_take_up_all` does
                 await look()
                 assert (await row_of(web, run)).status == "pending"
             await look()

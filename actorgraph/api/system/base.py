@@ -1,7 +1,7 @@
 """The base of an ActorSystem: its construction, the rows of its runs, the making of a run."""
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any, cast
 
@@ -123,23 +123,21 @@ class SystemBase:
         return graph_room(limits, self._actor.runs_by_graph()) if limits else {}
 
     @contextmanager
-    def _coming(
-        self, graphs: Iterable[str], runs: frozenset[bytes] = frozenset()
-    ) -> Generator[None]:
+    def _coming(self, graphs: Iterable[str], adopted: Collection[RunRow] = ()) -> Generator[None]:
         """Count runs as taken while they are made ready, so that no more than the limit begin.
 
         Args:
             graphs: of each of the runs.
-            runs: those that this system may own in the store before they are its runs.
+            adopted: those that this system may own in the store before they are its runs.
         """
         count = Counter(graphs)
         self._actor.coming.update(count)
-        self._actor.adopting |= runs
+        self._actor.adoptions.add(adopted)
         try:
             yield
         finally:
             self._actor.coming.subtract(count)
-            self._actor.adopting -= runs
+            self._actor.adoptions.drop(adopted)
             if self._dispatch is not None:
                 self._dispatch.freed()
 

@@ -140,7 +140,7 @@ class RecoveryMethods(SystemBase):
         # when this is cancelled, those without any of that are given back later: while this system
         # lives, no other one would look at them.
         owed = {row.run: row for row, _ in wanted}
-        with self._coming([row.graph for row, _ in wanted], frozenset(owed)):
+        with self._coming([row.graph for row, _ in wanted], tuple(owed.values())):
             try:
                 adopted = await self._adopt_all(list(owed.values()), another=1, owed=owed)
                 return await self._run_adopted(adopted, wanted, owed) if adopted else []
@@ -186,7 +186,9 @@ class RecoveryMethods(SystemBase):
         """Give runs back that may belong to this system without being run by it."""
         group, owner = self._actor.group, self._actor.owner
         if owed and group is not None and not group.cancel_scope.cancel_called:
-            group.start_soon(self._return, tuple(owed.values()), owner)
+            rows = tuple(owed.values())
+            self._actor.adoptions.add(rows)  # at once: the task below begins later
+            group.start_soon(self._return, rows, owner)
 
     async def _return(self, rows: Sequence[RunRow], owner: bytes) -> None:
         """Give runs back, again and again until that is stored or refused, or the lease is lost.
@@ -195,18 +197,22 @@ class RecoveryMethods(SystemBase):
             rows: as they were before they were adopted, if they were.
             owner: this system's id at that time.
         """
-        left = {row.run: row for row in rows}
-        while left and self._actor.owner == owner:
-            requests = [
-                AdoptRun(row.run, row.thread_id, NO_OWNER, owner, row.attempts)
-                for row in left.values()
-            ]
-            outcomes = await self._host.writer.store_each(*requests)
-            for run, outcome in zip(tuple(left), outcomes, strict=True):
-                if isinstance(outcome, Committed | LeaseLostError):  # else it was another system's
-                    del left[run]
-            if left:
-                await anyio.sleep(RETRY_S)
+        try:
+            left = {row.run: row for row in rows}
+            while left and self._actor.owner == owner:
+                requests = [
+                    AdoptRun(row.run, row.thread_id, NO_OWNER, owner, row.attempts)
+                    for row in left.values()
+                ]
+                outcomes = await self._host.writer.store_each(*requests)
+                for run, outcome in zip(tuple(left), outcomes, strict=True):
+                    # Else it was another system's.
+                    if isinstance(outcome, Committed | LeaseLostError):
+                        del left[run]
+                if left:
+                    await anyio.sleep(RETRY_S)
+        finally:
+            self._actor.adoptions.drop(rows)
 
     def _wanted(
         self, rows: Sequence[RunRow], room: dict[str, int]

@@ -27,6 +27,7 @@ from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.run.supervisor import Supervisor
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import post_request
+from actorgraph.runtime.system.adoptions import Adoptions
 from actorgraph.runtime.system.capacity import (
     SystemLimits,
     closed_system,
@@ -78,7 +79,7 @@ class SystemActor:
         draining: why the system takes no more runs; None while it does.
         jobs: run id -> open run.
         coming: graph -> runs that are about to be in `jobs`.
-        adopting: runs that this system may own in the store, and that are not in `jobs` yet.
+        adoptions: runs that this system may own in the store, and that may not be in `jobs` yet.
         ended: run id -> run that has ended, the newest `keep_ended`.
         lanes: thread id -> the runs that have the thread or wait for it; without free threads.
         ready: runs that have their thread and wait for a slot.
@@ -107,7 +108,7 @@ class SystemActor:
         self.draining: str | None = None
         self.jobs: dict[bytes, Job] = {}
         self.coming: Counter[str] = Counter()
-        self.adopting: set[bytes] = set()
+        self.adoptions = Adoptions()
         self.ended: OrderedDict[bytes, Job] = OrderedDict()
         self._by_thread: dict[str, dict[bytes, Job]] = {}
         self.lanes: dict[str, Lane] = {}
@@ -165,6 +166,9 @@ class SystemActor:
             StorageError: it could not be stored, and does not run.
         """
         self._admit(if_busy, job.thread_id)
+        if self.adoptions.on_thread(job.thread_id):  # the lane doesn't have them yet
+            await self.adoptions.wait_until_none(job.thread_id)
+            self._admit(if_busy, job.thread_id)
         lane = self.lanes.get(job.thread_id, FREE)
         lane, steps = arrived(lane, job.id, if_busy, self.limits.max_waiting)
         error = no_turn(job.thread_id, steps, self.limits)
@@ -318,6 +322,9 @@ class SystemActor:
     def _begin(self, job: Job) -> None:
         if job.ending or self.draining is not None:
             return
+        if self._must_wait(job):
+            self._hold_in_lane(job)
+            return
         if self.active >= self.limits.max_runs:
             self.ready.append(job)
             return
@@ -359,12 +366,22 @@ class SystemActor:
         if job.ending:
             self._settle_unbegun(job)
             return
-        lane, steps = held(self.lanes[job.thread_id], self._begun(self.lanes[job.thread_id]))
+        self._hold_in_lane(job)
+        self._fill()
+
+    def _must_wait(self, job: Job) -> bool:
+        """Whether a run that comes before it on its thread is just being taken up."""
+        ahead = self.adoptions.ahead_of(job.row)
+        return any(row.run not in self.jobs for row in ahead)
+
+    def _hold_in_lane(self, job: Job) -> None:
+        """Let the active run of a lane wait, or one behind it that comes first begin."""
+        lane = self.lanes[job.thread_id]
+        lane, steps = held(lane, self._begun(lane))
         self._note_lane(job.thread_id, lane)
         for notify in self.on_held:
             notify(job)
         self._carry_out(job.thread_id, steps)
-        self._fill()
 
     @property
     def held(self) -> list[Job]:
@@ -383,6 +400,8 @@ class SystemActor:
             return
         if error is not None:
             self._settle_unbegun(job, Failed(error))
+            return
+        if self._must_wait(job):
             return
         lane, steps = freed(lane)
         self._note_lane(job.thread_id, lane)
@@ -490,7 +509,7 @@ class SystemActor:
         elif (job := self.ended.get(run)) is not None:
             store_status(job, self._keeping, self.owner)
         # A run that is just being adopted is cancelled at the next look: it is not over.
-        return job is not None or run in self.adopting
+        return job is not None or run in self.adoptions
 
     async def drain(self, reason: str, timeout_s: float) -> None:
         """Take no more runs; let active ones finish their superstep; leave the rest to `recover`.

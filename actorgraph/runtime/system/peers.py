@@ -111,7 +111,7 @@ class TurnWatch:
 
     def _on_held(self, job: Job) -> None:
         self._some.open()
-        if job.holds == 1:  # one that was freed too early waits for the next poll
+        if job.holds <= 1:  # one that was freed too early waits for the next poll
             self._fresh.open()
 
     async def serve(self) -> None:
