@@ -5,9 +5,10 @@ import json
 import pytest
 
 from tests.ecosystem.newest import changes, pins
-from tests.ecosystem.run import Allowed, Difference, differences, lines_of, table
+from tests.ecosystem.run import HERE, Allowed, Difference, differences, lines_of, table
 from tests.ecosystem.suite import judge, known
 
+SAVERS = HERE / "savers"
 PASSING = {f"t{number}" for number in range(100)}
 
 
@@ -44,12 +45,19 @@ class TestSuite:
         """
         assert not judge(set(), set(), {})
 
+    def test_each_table_has_entries_of_its_part(self):
+        """
+        The savers' table is read by the reader of the others, and each part finds its entries.
+        """
+        assert {entry.part for entry in table()} == {"programs", "spans"}
+        assert {entry.part for entry in table(SAVERS, "savers")} == {"savers"}
+
     def test_each_entry_has_a_reason(self):
         """
         The committed lists give a reason for each test and each difference.
         """
         assert all(known().values())
-        assert all(entry.reason for entry in table())
+        assert all(entry.reason for entry in [*table(), *table(SAVERS, "savers")])
 
 
 def line(way: str, item: object) -> str:

@@ -54,7 +54,7 @@ class Allowed:
     Attributes:
         place: a pattern for the whole of `Difference.place`.
         native: a pattern for LangGraph's value as JSON; likewise layer.
-        part: "programs" or "spans".
+        part: "programs", "spans" or "savers".
     """
 
     place: str
@@ -72,13 +72,17 @@ class Allowed:
         )
 
 
-def table() -> list[Allowed]:
-    """Read the table."""
-    entries = tomllib.loads((HERE / "differences.toml").read_text())["allowed"]
+def table(folder: Path = HERE, part: str = "programs") -> list[Allowed]:
+    """Read a folder's table.
+
+    Args:
+        part: that of the entries which name none.
+    """
+    entries = tomllib.loads((folder / "differences.toml").read_text())["allowed"]
     return [
         Allowed(
             *(e["place"], e.get("native", ".*"), e.get("layer", ".*"), e["reason"]),
-            part=e.get("part", "programs"),
+            part=e.get("part", part),
         )
         for e in entries
     ]

@@ -11,7 +11,6 @@ import json
 import os
 import subprocess
 import tempfile
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -19,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.ecosystem.processes import LAYER, NATIVE, command, environment
-from tests.ecosystem.run import SHOWN_MAX, Allowed, Difference, differences
+from tests.ecosystem.run import SHOWN_MAX, Allowed, Difference, differences, table
 from tests.ecosystem.savers.library import BESIDE
 from tests.ecosystem.savers.places import FOREIGN, IN_PROCESS, MARIADB, OLDER, POSTGRES, SAVERS
 from tests.ecosystem.savers.stores import STORES
@@ -142,15 +141,6 @@ def _short(library: str) -> str:
     return {NATIVE: "n", LAYER: "l", BOTH: "b"}[library]
 
 
-def table() -> list[Allowed]:
-    """Read the differences that are meant."""
-    entries = tomllib.loads((HERE / "differences.toml").read_text())["allowed"]
-    return [
-        Allowed(e["place"], e.get("native", ".*"), e.get("layer", ".*"), e["reason"])
-        for e in entries
-    ]
-
-
 def judged(
     saver: str, programs: Programs, pool: Executor, allowed: list[Allowed], used: Counter[str]
 ) -> bool:
@@ -211,7 +201,7 @@ def compared(saver: str, native: Lines, ours: Lines, library: str) -> Iterator[D
 
 def compare_savers(python: str, names: tuple[str, ...] = tuple(SAVERS)) -> bool:
     """Run the savers; prints and returns whether they do the same and enough of them pass."""
-    allowed, used = table(), Counter[str]()
+    allowed, used = table(HERE, "savers"), Counter[str]()
     passing, failed = list[str](), False
     with (
         tempfile.TemporaryDirectory(prefix="s", dir=_short_folder()) as place,
