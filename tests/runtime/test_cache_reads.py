@@ -25,6 +25,7 @@ from actorgraph import (
 )
 from actorgraph.errors import CacheWarning
 from actorgraph.stores import InMemoryStore
+from actorgraph.types import RunControl
 
 
 class State(TypedDict, total=False):
@@ -107,6 +108,62 @@ def by_cached_graph(state: State) -> State:
     return {"answer": below.add_edge(START, "below").compile().invoke({"question": "?"})["answer"]}
 
 
+def by_tags(state: State, config: RunnableConfig) -> State:
+    return answered(config.get("tags", [""])[0])
+
+
+def by_joined_tags(state: State) -> State:
+    return answered("".join(get_config()["tags"]))
+
+
+def by_copied_tags(state: State) -> State:
+    return answered(ensure_config()["tags"][0])
+
+
+def by_tags_in_runnable(state: State, config: RunnableConfig) -> State:
+    def read(_: Any, config: RunnableConfig) -> Any:
+        return (config.get("tags") or [""])[0]
+
+    return answered(RunnableLambda(read).invoke("", config))
+
+
+def by_merged_metadata(state: State, config: RunnableConfig) -> State:
+    def read(_: Any, config: RunnableConfig) -> Any:
+        return (config.get("metadata") or {})["tenant"]
+
+    own = RunnableLambda(read).with_config(metadata={"own": 1})
+    return answered(own.invoke("", config))
+
+
+def by_placed_metadata(state: State, config: RunnableConfig) -> State:
+    return answered(config["metadata"]["assistant_id"])
+
+
+def by_reserved_metadata(state: State, config: RunnableConfig) -> State:
+    return answered(config["metadata"]["langgraph_auth_user_id"])
+
+
+def by_own_key(state: State, config: RunnableConfig) -> State:
+    return answered(config["configurable"]["__user"])
+
+
+def by_limit(state: State, config: RunnableConfig) -> State:
+    return answered({30: "ada", 40: "bob"}[config.get("recursion_limit", 0)])
+
+
+def by_copied_limit(state: State) -> State:
+    return answered({30: "ada", 40: "bob"}[ensure_config()["recursion_limit"]])
+
+
+def by_model(state: State, config: RunnableConfig) -> State:
+    return answered(Model.model_validate(config["configurable"]).user)
+
+
+TAG_READERS = (by_tags, by_joined_tags, by_copied_tags, by_tags_in_runnable)
+LIMIT_READERS = (by_limit, by_copied_limit)
+LIMITS = {"ada": 30, "bob": 40}
+
+
 async def by_async(state: State) -> State:
     return answered(get_config()["configurable"]["user"])
 
@@ -139,15 +196,63 @@ def none_called():
 @pytest.mark.parametrize("node", READERS, ids=lambda node: node.__name__)
 async def test_each_user_gets_an_own_result_and_gets_it_again(node):
     """
-    A node that reads who asks, by any way, is called once for each who asks: again on another
-    thread it is found.
+    A node that reads who asks, by any way, is called once for each who asks: again it is found.
+    Each asks on a thread of its own, whose state is the same.
     """
     graph = cached(node, checkpointer=InMemorySaver())
 
-    found = [await ask(graph, user, thread) for thread in "12" for user in ("ada", "bob")]
+    asked = [(user, f"{user} {number}") for number in (1, 2) for user in ("ada", "bob")]
+    found = [await ask(graph, user, thread) for user, thread in asked]
 
     assert found == ["of ada", "of bob"] * 2
     assert CALLS == ["ada", "bob"]
+
+
+PARTS: list[tuple[Callable[..., Any], Callable[[str], dict[str, Any]]]] = [
+    *((node, lambda user: {"tags": [user]}) for node in TAG_READERS),
+    *(
+        (node, lambda user: {"recursion_limit": LIMITS[user], "tags": ["one"]})
+        for node in LIMIT_READERS
+    ),
+    (by_merged_metadata, lambda user: {"metadata": {"tenant": user}}),
+    (by_reserved_metadata, lambda user: {"metadata": {"langgraph_auth_user_id": user}}),
+    (by_placed_metadata, lambda user: {"configurable": {"assistant_id": user}}),
+    (by_own_key, lambda user: {"configurable": {"__user": user}}),
+    (by_model, lambda user: {"configurable": {"user": user}}),
+]
+
+
+@pytest.mark.parametrize(("node", "config"), PARTS, ids=lambda each: each.__name__)
+async def test_each_part_of_a_config_is_in_the_key(node, config):
+    """
+    Of two configs that differ in one part neither gets the other's result if the node reads it.
+    """
+    graph = cached(node)
+
+    found = [
+        (await graph.ainvoke({"question": "?"}, config(user)))["answer"]
+        for user in ("ada", "bob", "ada")
+    ]
+
+    assert found == ["of ada", "of bob", "of ada"]
+    assert CALLS == ["ada", "bob"]
+
+
+async def test_a_request_to_stop_is_in_the_key():
+    """
+    A result that is made because the run was requested to stop isn't found by a later run.
+    """
+    control = RunControl()
+
+    def node(state: State, runtime: Runtime[Any]) -> State:
+        if not CALLS:
+            control.request_drain("deployment")
+        return answered("a part" if runtime.drain_requested else "all")
+
+    graph = cached(node)
+    await graph.ainvoke({"question": "?"}, control=control)
+
+    assert (await graph.ainvoke({"question": "?"}))["answer"] == "of all"
 
 
 async def test_a_node_that_reads_nothing_shares_its_result():
@@ -223,6 +328,12 @@ async def test_a_node_that_reads_the_thread(way):
 WHOLE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "merged": lambda place: (place | {"x": 1})["user"],
     "merged into": lambda place: ({"x": 1} | place)["user"],
+    "compared": lambda place: (
+        "ada"
+        if place == {**{k: dict.get(place, k) for k in dict.keys(place)}, "user": "ada"}
+        else "bob"
+    ),
+    "taken out": lambda place: place.setdefault("user", ""),
     "as a text": lambda place: "bob" if "'bob'" in f"{place}" else "ada",
 }
 

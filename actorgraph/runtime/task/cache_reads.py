@@ -7,19 +7,27 @@ next look-up compares the same things (docs/decisions/0148). The names of what c
 context    the run's `context=`
 config     `configurable`, without the ids of the run and keys of the runtime
 metadata   the caller's, without those ids
+tags       the caller's, each once
+limits     `recursion_limit` and `max_concurrency`
+control    whether the run was requested to stop
 thread     the thread's id
 previous   the value of the thread's last run
 store      a store, whose contents no key can hold: such a result is not kept
+
+Callbacks only listen, and `run_id` and `run_name` are not in a node's config: neither is noted.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from inspect import currentframe
 from typing import Any, Protocol, cast
 
 import msgspec
 
 from actorgraph.runtime.task.runtime import Runtime
+from actorgraph.runtime.task.task_places import TASK_PLACE
+from actorgraph.values.configs import placed_metadata
 
 
 class ReadingTask(Protocol):
@@ -37,11 +45,21 @@ class ReadingTask(Protocol):
 
 RUN_IDS = frozenset(
     ("thread_id", "thread_ts", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id")
-) | {"run_name", "langgraph_task_id", "langgraph_request_id"}
+) | {"task_id", "langgraph_task_id", "langgraph_request_id"}
 """Keys of a config that differ from run to run: in a key they would make every result a new one."""
 
 _RUNTIME_KEY = "__pregel_runtime"
+_RUNTIME_KEYS = re.compile("__pregel_.*|__.*__")
 _PASS_ON = ("langchain_core.", "langgraph.", "actorgraph.")
+_MERGES = ("merge_configs", "_merge_metadata_dicts")
+"""Functions of LangChain and LangGraph that make plain dicts of several, whose reads show not."""
+_PARTS = {
+    "configurable": "config",
+    "metadata": "metadata",
+    "tags": "tags",
+    "recursion_limit": "limits",
+    "max_concurrency": "limits",
+}
 _FIELDS = {
     "context": "context",
     "store": "store",
@@ -49,6 +67,7 @@ _FIELDS = {
     "previous": "previous",
     "execution_info": "thread",
     "server_info": "config",
+    "control": "control",
 }
 
 
@@ -109,11 +128,10 @@ class NotedDict(dict[str, Any]):
             has_store = getattr(dict.get(self, key), "store", None) is not None
             self.reads.note(("context", "config", *(("store",) if has_store else ())))
             return
-        frame = currentframe()  # of this method; its caller's caller is who reads
-        reader = frame and frame.f_back and frame.f_back.f_back
-        module = reader.f_globals.get("__name__", "") if reader else ""
-        passes_on = module.startswith(_PASS_ON)
+        passes_on, merges = _reader()
         if passes_on and self.name == "metadata":
+            if merges:
+                self.reads.note((self.name,))
             return
         if key not in RUN_IDS:
             self.reads.note((self.name,))
@@ -134,6 +152,16 @@ class NotedDict(dict[str, Any]):
         self._note(key)
         return super().pop(key, *default)
 
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Read one value, or set it."""
+        self._note(key)
+        return super().setdefault(key, default)
+
+    def popitem(self) -> tuple[str, Any]:
+        """Read one of the values."""
+        self._note()
+        return super().popitem()
+
     def __contains__(self, key: object) -> bool:
         self._note(key)
         return super().__contains__(key)
@@ -141,6 +169,16 @@ class NotedDict(dict[str, Any]):
     def __iter__(self) -> Any:  # also makes `{**it}` and `dict(it)` ask for the keys below
         self._note()
         return super().__iter__()
+
+    def __reversed__(self) -> Any:
+        self._note()
+        return super().__reversed__()
+
+    def __eq__(self, other: object) -> bool:
+        self._note()
+        return super().__eq__(other)
+
+    __hash__ = None
 
     def keys(self) -> Any:
         """Read all of them."""
@@ -171,19 +209,52 @@ class NotedDict(dict[str, Any]):
 
     def copy(self) -> "NotedDict":
         """Copy it with its notes."""
-        made = NotedDict()
+        made = type(self)()
         dict.update(made, super().items())
         made.reads, made.name = self.reads, self.name
         return made
 
 
-def noted(
-    place: dict[str, Any], metadata: dict[str, Any], reads: Reads
-) -> tuple[NotedDict, NotedDict]:
-    """Copy the `configurable` and the metadata of a config for a cached node."""
-    made = NotedDict(place), NotedDict(metadata)
-    for part, name in zip(made, ("config", "metadata"), strict=True):
-        part.reads, part.name = reads, name
+class NotedConfig(NotedDict):
+    """A config that notes who reads which part of it.
+
+    A part that is taken counts as read, since C code, such as that of a pydantic model, reads a
+    dict or a list unnoticed. LangChain takes parts to hand them on: its readers find a
+    `NotedDict`, but of tags and limits they find plain values, so that its copies of a whole
+    config read those.
+    """
+
+    def _note(self, key: object = None) -> None:
+        if self.reads is None:
+            return
+        if key is None:
+            self.reads.note(("tags", "limits"))
+            return
+        passes_on, merges = _reader()
+        if key in _PARTS and (merges or not passes_on):
+            self.reads.note((_PARTS[cast("str", key)],))
+
+
+def _reader() -> tuple[bool, bool]:
+    """Whether who reads a `NotedDict` only hands it on, and whether it merges it with others."""
+    frame = currentframe()  # under it: `_note`, the dict's method, who reads
+    for _ in range(3):
+        frame = frame and frame.f_back
+    if frame is None:
+        return False, False
+    module = frame.f_globals.get("__name__", "")
+    merges = frame.f_code.co_name in _MERGES and not module.startswith("actorgraph.")
+    return module.startswith(_PASS_ON), merges
+
+
+def noted(config: dict[str, Any], reads: Reads) -> NotedConfig:
+    """Copy a config with its `configurable` and metadata for a cached node."""
+    made = NotedConfig(config)
+    for key in ("configurable", "metadata"):
+        part = NotedDict(config[key])
+        part.reads, part.name = reads, _PARTS[key]
+        dict.__setitem__(made, key, part)
+    made.reads = reads
     return made
 
 
@@ -213,17 +284,25 @@ def read_values(scope: ReadingTask, names: Iterable[str]) -> list[Any]:
     makers: dict[str, Any] = {
         "context": lambda: scope.lineage.resources.context,
         "config": lambda: _lasting(config.get("configurable")),
-        "metadata": lambda: _lasting(config.get("metadata"), "langgraph_"),
+        "metadata": lambda: _lasting(
+            {**placed_metadata(config), **(config.get("metadata") or {})}, TASK_PLACE
+        ),
+        "tags": lambda: sorted({str(tag) for tag in config.get("tags") or ()}),
+        "limits": lambda: [config.get("recursion_limit"), config.get("max_concurrency")],
+        "control": lambda: scope.lineage.control.drain_requested,
         "thread": lambda: scope.lineage.thread_id,
         "previous": lambda: getattr(scope, "previous", None),
     }
     return [[name, as_data(makers[name]())] for name in names if name in makers]
 
 
-def _lasting(values: Mapping[str, Any] | None, *prefixes: str) -> dict[str, Any]:
-    hidden = ("__", *prefixes)
+def _lasting(values: Mapping[str, Any] | None, hidden: Collection[str] = ()) -> dict[str, Any]:
     given = {} if values is None else dict(values)
-    return {k: v for k, v in given.items() if k not in RUN_IDS and not str(k).startswith(hidden)}
+    return {
+        key: value
+        for key, value in given.items()
+        if key not in RUN_IDS and key not in hidden and not _RUNTIME_KEYS.fullmatch(str(key))
+    }
 
 
 def as_data(value: Any) -> Any:

@@ -304,10 +304,9 @@ class TaskScope:
             **(config.get("metadata") or {}),
             **task_metadata(task, self.lineage.step()),
         }
+        made = {**config, "configurable": place, "metadata": metadata}
         reads = reads_of(self)
-        if reads is not None:
-            place, metadata = noted(place, metadata, reads)
-        return {**config, "configurable": place, "metadata": metadata}
+        return made if reads is None else noted(made, reads)
 
     def override(self, config: dict[str, Any]) -> None:
         """Replace the run's config for this task; its namespace and id are still added."""

@@ -6,6 +6,15 @@ from actorgraph.superstep.calls import shown_path
 from actorgraph.values.configs import placed_metadata
 from actorgraph.values.run import Task
 
+TASK_PLACE = (
+    "langgraph_step",
+    "langgraph_node",
+    "langgraph_triggers",
+    "langgraph_path",
+    "langgraph_checkpoint_ns",
+)
+"""The keys of `task_metadata`."""
+
 
 class PlacedTask(Protocol):
     """A task's scope, as far as its place goes."""
@@ -21,13 +30,8 @@ class PlacedTask(Protocol):
 
 def task_metadata(task: Task, step: int) -> dict[str, Any]:
     """A task's place in its run."""
-    return {
-        "langgraph_step": step,
-        "langgraph_node": task.name,
-        "langgraph_triggers": task.triggers,
-        "langgraph_path": shown_path(task.path),
-        "langgraph_checkpoint_ns": task.namespace,
-    }
+    values = step, task.name, task.triggers, shown_path(task.path), task.namespace
+    return dict(zip(TASK_PLACE, values, strict=True))
 
 
 def run_metadata(scope: PlacedTask) -> dict[str, Any]:
