@@ -29,7 +29,6 @@ from actorgraph.codec import Codec
 from actorgraph.codec.records import decode_metadata, encode_json
 from actorgraph.codec.restore import restore, stored_write
 from actorgraph.errors import CheckpointNotFoundError, EmptyInputError, InvalidConfigError
-from actorgraph.plan.plan import Plan
 from actorgraph.ports import Saver
 from actorgraph.runtime.run.launch import Address
 from actorgraph.runtime.run.start import load
@@ -94,7 +93,7 @@ class StateMethods(RunMethods[StateT, ContextT, InputT, OutputT, ValuesT, Result
         config = config_of(config, thread_id, checkpoint_id)
         at = self.locate("get_state()", config)
         try:
-            found = await read_state(at.host, at.codec, at.plan, at.address, config)
+            found = await read_state(at, config)
         except CheckpointNotFoundError:
             if by_config:
                 raise
@@ -391,15 +390,13 @@ class StateMethods(RunMethods[StateT, ContextT, InputT, OutputT, ValuesT, Result
         return at.codec if own is None else cast("Codec", own).with_types(self.stored_types)
 
 
-async def read_state(
-    host: Host, codec: Codec, plan: Plan, address: Address, config: Mapping[str, Any]
-) -> StateSnapshot:
+async def read_state(at: AddressedGraph, config: Mapping[str, Any]) -> StateSnapshot:
     """Return the snapshot of the addressed checkpoint; without one, of the thread as it is now.
 
     Args:
         config: becomes that of an empty snapshot, if the thread has no checkpoint.
     """
-    found = await load(host, codec, plan, address, parents=True)
+    found = await load(at.host, at.codec, at.plan, at.address, parents=True, declared=at.declared)
     restored = found.restored
     if restored is None:
         return empty_snapshot(dict(config))
@@ -407,12 +404,12 @@ async def read_state(
         return unsaved_snapshot(dict(config))
     parents = found.parents
     if parents is None:  # this saver can't read the parent in the same query
-        parents = await ledger_of(host, codec, address, restored.parent)
+        parents = await ledger_of(at.host, at.codec, at.address, restored.parent)
     return snapshot(
-        plan,
+        at.plan,
         restored,
-        address.thread_id,
-        live=address.checkpoint is None,
+        at.address.thread_id,
+        live=at.address.checkpoint is None,
         parent_ledger=parents,
     )
 

@@ -80,12 +80,15 @@ async def load(
     *,
     nested: bool = False,
     parents: bool = False,
+    declared: bool = True,
 ) -> LoadedThread:
     """Read a checkpoint, after waiting for a cancelled run of the thread to leave.
 
     Args:
         nested: whether it is for a subgraph's run, which belongs to the run on the thread.
         parents: whether to read the pending writes of its parent too.
+        declared: whether `plan` belongs to the namespace. A checkpoint of one whose graph isn't
+            known is read as far as the plan goes, and not compared with it.
     Raises:
         CheckpointNotFoundError: the address names a checkpoint that the thread doesn't have.
         SchemaMismatchError: the graph lacks channels or nodes that the checkpoint needs.
@@ -108,14 +111,22 @@ async def load(
         # A nested run finds the claim of its own root run: that run has not died.
         unsaved = None if nested or holder is None else _unsaved(codec, plan, loaded, address)
         return LoadedThread(loaded.epoch, unsaved, None, holder=holder)
-    check_fits(plan, found[0], address.thread_id)
-    if not nested and plan.subgraphs and (plan.migrations or found[0].graph != plan.graph_id):
-        await check_below(host, plan, found[0], address.thread_id)
-    strange = other_graph(plan, found[0], address.thread_id)
-    if strange is not None:
-        warn(strange, OtherGraphWarning)
+    if declared:
+        await _check(host, plan, found[0], address.thread_id, nested=nested)
     writes = parent_writes(codec, loaded.checkpoint)
     return LoadedThread(loaded.epoch, *found, holder=holder, parents=writes)
+
+
+async def _check(
+    host: Host, plan: Plan, restored: Restored, thread_id: str, *, nested: bool
+) -> None:
+    """Refuse a checkpoint that the graph can't go on from, and warn of another graph's."""
+    check_fits(plan, restored, thread_id)
+    if not nested and plan.subgraphs and (plan.migrations or restored.graph != plan.graph_id):
+        await check_below(host, plan, restored, thread_id)
+    strange = other_graph(plan, restored, thread_id)
+    if strange is not None:
+        warn(strange, OtherGraphWarning)
 
 
 def _unsaved(codec: Codec, plan: Plan, loaded: Any, address: Address) -> Restored | None:
