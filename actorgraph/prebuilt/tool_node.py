@@ -369,7 +369,10 @@ def _wrapped(
 
 def _are_calls(given: Any) -> bool:
     last: Any = given[-1] if isinstance(given, list) and given else None
-    return isinstance(last, dict) and last.get("type") == "tool_call"
+    if not isinstance(last, dict):
+        return False
+    call = cast("dict[str, Any]", last)
+    return call.get("type", "tool_call" if {"name", "args"} <= call.keys() else "") == "tool_call"
 
 
 def _as_given(tool: Any) -> Any:

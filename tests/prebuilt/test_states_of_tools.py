@@ -9,6 +9,7 @@ import pydantic
 import pytest
 
 from actorgraph import START, RemainingSteps, Send, StateGraph
+from actorgraph.messages import AIMessage
 from actorgraph.prebuilt import InjectedState, ToolCallRequest, ToolNode, ToolRuntime
 from tests.prebuilt.chatter import calling, told
 
@@ -89,6 +90,18 @@ class TestCallsAlone:
         state = graph.invoke({"messages": [calling(("seen", {}))], "user": "ann"})
 
         assert told(state["messages"][1:]) == [("1", "AsPydantic:ann AsPydantic:ann ann")]
+
+    async def test_a_call_without_a_type(self):
+        """
+        A call of this library's AIMessage, which names no type, can be sent as LangChain's can.
+        """
+        message = AIMessage("", tool_calls=[{"name": "seen", "args": {}, "id": "1"}])
+
+        state = await by_sends(AsDict, ToolNode([seen])).ainvoke(
+            {"messages": [message], "user": "ann"}
+        )
+
+        assert told(state["messages"][1:]) == [("1", "dict:ann dict:ann ann")]
 
     async def test_it_has_the_nodes_own_schema_and_the_steps_left(self):
         """
