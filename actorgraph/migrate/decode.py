@@ -34,6 +34,7 @@ from actorgraph.codec.stored_types import (
 from actorgraph.errors import SerializationError
 from actorgraph.messages import kinds
 from actorgraph.migrate.sources import SourceCheckpoint
+from actorgraph.migrate.task_matching import task_id_hash
 from actorgraph.savers.foreign.payloads import number_of
 from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
 from actorgraph.values.policies import TimeoutPolicy
@@ -42,6 +43,16 @@ _ONE_ARGUMENT = (0, 3)
 _MODELS = (4, 5)
 _SNAPSHOT = 7
 _DERIVED = frozenset({"type", "example"})
+
+
+def _interrupt(fields: Mapping[str, Any]) -> Interrupt:
+    """Make a question. One of LangGraph before 0.6 has no id, but the namespace that makes it."""
+    name, namespace = fields.get("id", ""), fields.get("ns")
+    if not name and namespace:
+        name = task_id_hash()("|".join(namespace).encode())
+    return Interrupt(fields["value"], name, fields.get("response_schema"))
+
+
 _KNOWN: dict[str, Callable[[Any], Any]] = {
     "uuid.UUID": lambda a: UUID(hex=a[0]),
     "decimal.Decimal": lambda a: Decimal(a[0]),
@@ -55,9 +66,7 @@ _KNOWN: dict[str, Callable[[Any], Any]] = {
     "datetime.timezone": lambda a: dt.timezone(*a),
     "datetime.time": lambda a: dt.time(**a),
     "langgraph.types.Send": lambda a: Send(*a),
-    "langgraph.types.Interrupt": lambda a: Interrupt(
-        a["value"], a.get("id", ""), a.get("response_schema")
-    ),
+    "langgraph.types.Interrupt": _interrupt,
     "langgraph.types.Overwrite": lambda a: Overwrite(a["value"]),
     "langgraph.types.TimeoutPolicy": lambda a: TimeoutPolicy(**a),
     "langgraph.types.Command": lambda a: Command(

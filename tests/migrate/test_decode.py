@@ -4,6 +4,7 @@ import dataclasses
 import datetime as dt
 import enum
 import ipaddress
+import json
 import re
 from collections import deque
 from decimal import Decimal
@@ -122,6 +123,21 @@ def test_regular_expressions_and_models_of_pydantic_1():
     )
     assert read(re.compile("a"))[1] == ["v: it has the type 're.compile'"]
     assert read([Old(name="x")], Old) == ([Old(name="x")], [])
+
+
+@pytest.mark.parametrize("namespace", [["ask"], ["legacy:test", "with:complex", "name:space"]])
+def test_a_question_of_an_old_langgraph_has_the_id_that_the_new_one_gives_it(namespace):
+    """
+    A question that was stored with its namespace, before it had an id, is answered by its id.
+    """
+    words = {"value": "?", "resumable": True, "ns": namespace, "when": "during"}
+    stored = {"lc": 2, "type": "constructor", "id": ["langgraph", "types", "Interrupt"]}
+    payload = json.dumps({**stored, "kwargs": words}).encode()
+    decoder = Decoder()
+
+    found = decoder.read("json", payload, "v")
+
+    assert (found, decoder.unknown) == (Interrupt("?", lg_types.Interrupt(**words).id), [])
 
 
 def test_objects_of_langgraph_become_ours():
