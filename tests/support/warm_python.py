@@ -7,6 +7,7 @@ line with its exit code. Each program runs in a fork of its own, as if it had ju
 only the imports are shared, which take longer than most programs.
 """
 
+import builtins
 import json
 import os
 import sys
@@ -52,7 +53,8 @@ def run(order: dict[str, str]) -> int:
 
 
 def run_text(program: str, names: dict[str, object]) -> None:
-    """Run a program of the tests."""
+    """Run a program of the tests; its module has the built-in names, as the interpreter's has."""
+    names.setdefault("__builtins__", builtins)
     FunctionType(compile(program, "<stdin>", "exec"), names)()
 
 
