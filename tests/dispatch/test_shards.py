@@ -181,6 +181,8 @@ class TestMoves:
             with pytest.raises(ThreadMovedError):
                 await old.systems["one"].graphs["g"].ainvoke({"bar": []}, at("t"))
 
+            counts = old.systems["one"].statistics()
+            assert (counts.started, counts.refused) == (1, 2)
             assert [run.id for run in await old.runs(thread_id="t")] == [first.id]
             again = await old.start("g", "t", {"bar": []})
             assert (await again.result())["bar"] == ["a", "a"]

@@ -18,7 +18,12 @@ from typing import Any, cast
 import anyio
 from anyio.abc import TaskGroup
 
-from actorgraph.errors import ActorGraphError, SystemClosedError, ThreadBusyError
+from actorgraph.errors import (
+    ActorGraphError,
+    SystemClosedError,
+    ThreadBusyError,
+    ThreadMovedError,
+)
 from actorgraph.errors.texts import storable
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Waiting, wait_for_wake_up, wait_shielded
@@ -163,6 +168,7 @@ class SystemActor:
             SystemClosedError: the system takes no more runs.
             SystemBusyError: a limit is reached; nothing was written.
             ThreadBusyError: "reject", and the thread has a run; nothing was written.
+            ThreadMovedError: the thread is in another database now; nothing was written.
             StorageError: it could not be stored, and does not run.
         """
         self._admit(if_busy, job.thread_id)
@@ -214,7 +220,7 @@ class SystemActor:
         try:
             await answer()
         except Exception as error:
-            if isinstance(error, ThreadBusyError):
+            if isinstance(error, ThreadBusyError | ThreadMovedError):
                 self.refused += 1
                 job.refused = True
                 self.forget_ended(job.id)
