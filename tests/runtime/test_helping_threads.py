@@ -8,6 +8,9 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 from actorgraph import START, InMemorySaver, Send, StateGraph
+from actorgraph.graph import MessagesState
+from actorgraph.messages import AIMessage, HumanMessage
+from actorgraph.prebuilt import ToolNode
 from actorgraph.runtime.run import inline_tasks
 from actorgraph.runtime.task.calling import abandoned
 from actorgraph.testing import FaultySaver
@@ -152,6 +155,72 @@ def test_a_task_that_has_ended_is_stored_while_its_sibling_runs(durability):
     )
 
     assert sorted(graph.invoke({}, at(), durability=durability)["bar"]) == [1, 2]
+
+
+every_way = pytest.mark.parametrize("durability", ["exit", "async", "sync", None])
+"""None: without a saver."""
+
+
+@every_way
+@pytest.mark.parametrize("beside", ["node", "tools"])
+def test_a_task_that_has_ended_is_read_while_its_sibling_runs(durability, beside):
+    """
+    A blocking stream delivers the update of a short node, or of a ToolNode with two calls, before
+    a long function beside it has ended.
+    """
+    read = threading.Event()
+
+    def echo(word: str) -> str:
+        """Say it."""
+        return word
+
+    def long(_: Any) -> dict[str, Any]:
+        return {"messages": [HumanMessage("read" if read.wait(PATIENCE_S) else "not read")]}
+
+    def short(_: Any) -> dict[str, Any]:
+        return {"messages": [HumanMessage("short")]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("a", long)
+    builder.add_node("b", ToolNode([echo]) if beside == "tools" else short)
+    builder.add_edge(START, "a").add_edge(START, "b")
+    saver = InMemorySaver() if durability else None
+    calls = [{"name": "echo", "args": {"word": word}, "id": word} for word in "xy"]
+    given = {"messages": [AIMessage("", tool_calls=calls)]}
+    chunks = []
+    for chunk in builder.compile(checkpointer=saver).stream(
+        given, at(), stream_mode="updates", durability=durability
+    ):
+        chunks.append(chunk)
+        read.set()
+
+    assert [next(iter(chunk)) for chunk in chunks] == ["b", "a"]
+    assert chunks[1]["a"]["messages"][0].content == "read"
+
+
+@every_way
+def test_a_place_that_is_free_is_taken_while_a_long_task_runs(durability):
+    """
+    With `max_concurrency` a blocking call begins the next task when a short one has ended, and not
+    when a long function beside that has.
+    """
+    begun = threading.Event()
+
+    def long(_: Any) -> dict[str, Any]:
+        return {"bar": ["begun" if begun.wait(PATIENCE_S) else "waited"]}
+
+    def short(_: Any) -> dict[str, Any]:
+        return {"bar": ["short"]}
+
+    def third(_: Any) -> dict[str, Any]:
+        begun.set()
+        return {"bar": ["third"]}
+
+    saver = InMemorySaver() if durability else None
+    graph = side_by_side({"a": long, "b": short, "c": third}, checkpointer=saver)
+    config = {**at(), "max_concurrency": 2}
+
+    assert graph.invoke({}, config, durability=durability)["bar"] == ["begun", "short", "third"]
 
 
 class TestFewThreads:

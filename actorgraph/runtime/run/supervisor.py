@@ -312,9 +312,12 @@ class Supervisor:
         """Whether nothing needs the loop while tasks are performed in its thread."""
         if len(self._state.running) != here.count:
             return False
+        if here.count == 1:
+            return True
+        # A task that has ended is stored, read and followed by one that waits for its place at
+        # once, not when the function of a sibling has ended.
         stores = self._handoff and self._state.policy.durability is not Durability.EXIT
-        # A task that has ended is stored at once, not when the function of a sibling has ended.
-        return here.count == 1 or not stores
+        return not (stores or self._broadcast is not None or self._state.due)
 
     async def _work(self, here: InlineTasks) -> None:
         """Perform tasks in this thread; events that come meanwhile are handled on arrival."""
