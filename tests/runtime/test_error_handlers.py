@@ -1,8 +1,20 @@
 """Error handlers of nodes: what they get, what replaces the node's result, what a crash leaves."""
 
+import threading
+
 import pytest
 
-from actorgraph import END, START, Command, NodeError, RetryPolicy, Send, StateGraph, interrupt
+from actorgraph import (
+    END,
+    START,
+    Command,
+    InMemorySaver,
+    NodeError,
+    RetryPolicy,
+    Send,
+    StateGraph,
+    interrupt,
+)
 from actorgraph.errors import GraphBuildError, StoredNodeError
 from tests.runtime.test_failures import Flaky
 from tests.support.gates import Turnstile, patient_group
@@ -316,3 +328,34 @@ class TestRefused:
         """
         with pytest.raises(GraphBuildError, match="reserved"):
             StateGraph(AB).add_node("__error_handler__node", Flaky())
+
+
+class TestBesideSiblings:
+    @pytest.mark.parametrize("durability", [None, "sync", "async", "exit"])
+    def test_it_begins_while_the_function_of_a_sibling_lasts(self, durability):
+        """
+        In a blocking call a handler begins when its node has failed, not when the siblings have
+        ended; with a saver and without.
+        """
+        handled, told = threading.Event(), []
+
+        def fail(_):
+            raise ConnectionError("node")
+
+        def handle(_):
+            handled.set()
+            return {"bar": ["handled"]}
+
+        def last(_):
+            told.append(handled.wait(30))
+            return {"bar": ["lasted"]}
+
+        builder = StateGraph(AB).add_node("fails", fail, error_handler=handle)
+        builder.add_node("a_sibling", last).add_edge(START, "fails").add_edge(START, "a_sibling")
+        saver = None if durability is None else InMemorySaver()
+        options = {} if durability is None else {"durability": durability}
+
+        result = builder.compile(checkpointer=saver).invoke({}, at(), **options)
+
+        assert told == [True]
+        assert sorted(result["bar"]) == ["handled", "lasted"]

@@ -314,10 +314,11 @@ class Supervisor:
             return False
         if here.count == 1:
             return True
-        # A task that has ended is stored, read and followed by one that waits for its place at
-        # once, not when the function of a sibling has ended.
+        # A task that has ended is stored, read, and followed by its error handler or by one that
+        # waits for its place at once, not when the function of a sibling has ended.
         stores = self._handoff and self._state.policy.durability is not Durability.EXIT
-        return not (stores or self._broadcast is not None or self._state.due)
+        follows = self._state.due or self._state.plan.handlers
+        return not (stores or self._broadcast is not None or follows)
 
     async def _work(self, here: InlineTasks) -> None:
         """Perform tasks in this thread; events that come meanwhile are handled on arrival."""
