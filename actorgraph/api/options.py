@@ -1,10 +1,10 @@
 """Keyword arguments of the methods that run a graph."""
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
 from typing import Any, Generic, Literal, Required, TypedDict, cast
 
 from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.errors.signatures import signature_of
 from actorgraph.plan.annotations import declared_names
 from actorgraph.ports import Saver, Store
 from actorgraph.values.commands import RunControl
@@ -296,7 +296,7 @@ def check_twin(method: str, twin: Callable[..., Any], options: Mapping[str, Any]
         InvalidConfigError: the method has no such argument.
     """
     if options:
-        kinds = signature(twin).parameters.values()
+        kinds = signature_of(twin).parameters.values()
         _known(method, options, [each.name for each in kinds])
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from actorgraph.errors import GraphBuildError
 from actorgraph.errors.overrides import is_own_class
+from actorgraph.errors.signatures import takes
 
 T = TypeVar("T")
 
@@ -205,12 +206,4 @@ def _rule_of(kind: type) -> str:
 
 
 def _takes_value(method: object) -> bool:
-    if not inspect.isfunction(method):
-        return True
-    try:
-        inspect.signature(method).bind(None, None)
-    except TypeError:
-        return False
-    except NameError:  # of an annotation, which Python 3.14 evaluates here
-        return True
-    return True
+    return not inspect.isfunction(method) or takes(method, None, None)

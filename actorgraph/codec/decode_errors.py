@@ -4,7 +4,6 @@ Programs can listen for refused types (`register_serde_event_listener`), to rais
 name that is on no list is either a deployment that forgot a type, or an attack.
 """
 
-import inspect
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ from actorgraph.errors import (
     did_you_mean,
 )
 from actorgraph.errors.overrides import overridden_methods
+from actorgraph.errors.signatures import takes
 from actorgraph.values.commits import StoredCheckpoint
 from actorgraph.values.ids import as_text
 
@@ -180,23 +180,12 @@ def check_signatures(kind: type) -> None:
     """
     for name in overridden_methods(kind, tuple(_SIGNATURES)):
         arguments = _SIGNATURES[name]
-        if not _takes(getattr(kind, name), len(arguments) + 1):
+        if not takes(getattr(kind, name), *range(len(arguments) + 1)):
             raise GraphBuildError(
                 f"{kind.__name__}.{name} can't be called with ({', '.join(arguments)})",
                 do=f"define {name}(self, {', '.join(arguments)}) and hand them to super().{name}; "
                 "for a type of another package Codec(converters={...}) is enough",
             )
-
-
-def _takes(function: Any, count: int) -> bool:
-    """Whether a function can be called with so many arguments by position."""
-    try:
-        inspect.signature(function).bind(*range(count))
-    except TypeError:
-        return False
-    except ValueError:  # a builtin that doesn't say
-        return True
-    return True
 
 
 _LOG = logging.getLogger("actorgraph.codec")

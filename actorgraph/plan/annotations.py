@@ -15,11 +15,12 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 from types import NoneType, UnionType
 from typing import Annotated, Any, ForwardRef, Literal, Union, cast, get_args, get_origin
 
+from actorgraph.errors.signatures import signature_of
 from actorgraph.plan.annotation_forms import (
     DEPTH_MAX,
     Unknown,
@@ -37,15 +38,6 @@ FRAMES_MAX = 500
 
 _READ = "__actorgraph_annotations__"
 """Attribute of a class of a function: its annotations, which can't be resolved once that ends."""
-
-
-def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of a callable, with annotations as they are written.
-
-    Raises:
-        TypeError, ValueError: Python doesn't know it, as of some builtins.
-    """
-    return inspect.signature(function, **_FORWARD)
 
 
 def declared_names(cls: type) -> tuple[str, ...]:
@@ -96,11 +88,8 @@ def class_annotations(source: Any) -> dict[str, Any]:
 
 # ----- as written ------------------------------------------------------------------------------
 
-_FORWARD: dict[str, Any] = {}
 if sys.version_info >= (3, 14):
     import annotationlib
-
-    _FORWARD = {"annotation_format": annotationlib.Format.FORWARDREF}
 
     def _declared(thing: Any) -> Mapping[str, Any]:
         return annotationlib.get_annotations(thing, format=annotationlib.Format.FORWARDREF)

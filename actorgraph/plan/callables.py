@@ -9,8 +9,9 @@ from typing import Any, cast, get_args, get_origin
 
 from actorgraph.errors.excerpts import shown
 from actorgraph.errors.overrides import overrides_sync
+from actorgraph.errors.signatures import signature_of
 from actorgraph.plan.annotation_forms import Unknown, items_of, literals_of, members_of
-from actorgraph.plan.annotations import function_annotations, signature_of
+from actorgraph.plan.annotations import function_annotations
 from actorgraph.plan.schema import is_schema
 from actorgraph.values.commands import Command
 from actorgraph.values.from_langgraph import is_langgraph_command

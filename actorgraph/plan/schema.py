@@ -20,6 +20,7 @@ from actorgraph.channels import BaseChannel, BinaryOperatorAggregate, Channel, L
 from actorgraph.channels.langgraph_channels import reducer_from_langgraph, rule_from_langgraph
 from actorgraph.channels.stateful import as_rule
 from actorgraph.errors import GraphBuildError, SchemaError, did_you_mean
+from actorgraph.errors.signatures import signature_of
 from actorgraph.errors.texts import NAME_REFUSED, is_storable_name
 from actorgraph.plan.annotation_forms import (
     Unknown,
@@ -29,7 +30,7 @@ from actorgraph.plan.annotation_forms import (
     unknown_in,
     walked,
 )
-from actorgraph.plan.annotations import class_annotations, has_annotations, signature_of
+from actorgraph.plan.annotations import class_annotations, has_annotations
 from actorgraph.plan.state_objects import Default, Fields, fields_in, has_fields, maker
 from actorgraph.values.constants import BRANCH_TO, RESERVED_CHANNELS, ROOT, START
 from actorgraph.values.from_langgraph import langgraph_module

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from actorgraph.errors import GraphBuildError, InvalidUpdateError, MissingExtraError
-from actorgraph.plan.annotations import signature_of
+from actorgraph.errors.signatures import signature_of
 from actorgraph.plan.callables import injected
 from actorgraph.prebuilt.chat_messages import kind_of, message_module, messages_of
 from actorgraph.prebuilt.shown_tools import shown_tool

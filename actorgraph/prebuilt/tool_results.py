@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 from actorgraph.errors import ActorGraphError, GraphBuildError, InvalidUpdateError
+from actorgraph.errors.signatures import signature_of
 from actorgraph.messages import REMOVE_ALL_MESSAGES
 from actorgraph.plan.annotation_forms import members_of, unknown_in
-from actorgraph.plan.annotations import function_annotations, signature_of
+from actorgraph.plan.annotations import function_annotations
 from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, kind_of, replace_fields
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.from_langgraph import from_langgraph

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, Union, cast, get_orig
 import msgspec
 
 from actorgraph.errors import GraphBuildError
+from actorgraph.errors.signatures import signature_of
 from actorgraph.plan.annotation_forms import form_of, members_of, unknown_in, walked
-from actorgraph.plan.annotations import class_annotations, function_annotations, signature_of
+from actorgraph.plan.annotations import class_annotations, function_annotations
 from actorgraph.plan.forms import has_sync_form
 from actorgraph.prebuilt.chat_messages import content_of, is_tool_message, tool_message
 from actorgraph.prebuilt.tool_results import InvalidArguments, InvalidInjected

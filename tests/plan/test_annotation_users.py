@@ -283,6 +283,40 @@ def other_readings(source: Source) -> list[Place]:
     return found
 
 
+def other_signatures(source: Source) -> list[Place]:
+    """Find code outside of `errors/signatures.py` that asks Python for a signature itself."""
+    if source.path == "actorgraph/errors/signatures.py":
+        return []
+    names = {"signature", "getfullargspec", "getcallargs", "from_callable", "_signature"}
+    found: list[Place] = []
+    for node in source.nodes(ast.ImportFrom):
+        asked = {alias.name for alias in node.names} & names
+        if node.module == "inspect" and asked:
+            found.append((node.lineno, f"imports {asked}: use errors.signatures"))
+    for node in source.nodes(ast.Attribute):
+        of = node.value.attr if isinstance(node.value, ast.Attribute) else ""
+        of = node.value.id if isinstance(node.value, ast.Name) else of
+        if node.attr in names and of in ("inspect", "Signature"):
+            found.append((node.lineno, f"{of}.{node.attr}: use errors.signatures"))
+    return found
+
+
+def test_signatures_are_read_in_one_place():
+    """
+    Everything else asks `errors.signatures`: any other reading fails in Python 3.14 if an
+    annotation has a name that exists for type checkers alone.
+    """
+    for text in (
+        "import inspect\ninspect.signature(f)",
+        "from inspect import signature",
+        "inspect.getfullargspec(f)",
+        "inspect.Signature.from_callable(f)",
+    ):
+        assert other_signatures(snippet(text)), text
+    assert not other_signatures(snippet("self.signature = signature_of(f)"))
+    hold(other_signatures, sources("actorgraph"))
+
+
 def test_annotations_are_read_in_one_place():
     """
     Everything else asks `plan.annotations`, which resolves them one by one.

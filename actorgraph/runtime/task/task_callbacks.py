@@ -25,8 +25,8 @@ from langchain_core.tracers._streaming import _StreamingCallbackHandler
 from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.langchain import LangChainTracer
 
+from actorgraph.errors.signatures import signature_of
 from actorgraph.loops import in_event_loop
-from actorgraph.plan.annotations import signature_of
 from actorgraph.plan.plan import BranchPlan, NodePlan
 from actorgraph.runtime.task.calling import wait_for
 from actorgraph.runtime.task.langchain_pieces import MessagePieces

@@ -6,7 +6,6 @@ blocking method runs in a worker thread, one call at a time.
 """
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
@@ -14,6 +13,7 @@ import anyio
 import anyio.to_thread
 
 from actorgraph.errors import CheckpointError, NotSupportedError, StorageError
+from actorgraph.errors.signatures import takes
 
 T = TypeVar("T")
 NEEDED = ("get_tuple", "list", "put", "put_writes")
@@ -100,7 +100,7 @@ class SaverMethods:
         if not name.endswith("put_writes"):
             return args
         if name not in self._takes_path:
-            self._takes_path[name] = _can_take(getattr(self.saver, name), args)
+            self._takes_path[name] = takes(getattr(self.saver, name), *args)
         return args if self._takes_path[name] else args[:-1]
 
     async def listed(
@@ -183,17 +183,6 @@ class SaverMethods:
             f"{type(self.saver).__name__} doesn't support this: it has no {name}()",
             do=f"add {name}() or a{name}() to the class, or use one of actorgraph's savers",
         )
-
-
-def _can_take(method: Callable[..., Any], args: tuple[Any, ...]) -> bool:
-    """Whether a method can be called with these arguments; True without a signature."""
-    try:
-        inspect.signature(method).bind(*args)
-    except TypeError:
-        return False
-    except ValueError:
-        return True
-    return True
 
 
 def _running() -> asyncio.AbstractEventLoop | None:
