@@ -317,11 +317,29 @@ def _known(method: str, options: Mapping[str, Any], known: Sequence[str]) -> Any
         options = _with_durability(method, options)
     for name in options:
         if name not in known:
-            do = f"pass it in the config: {_PLACES[name]}" if name in _PLACES else None
-            raise InvalidConfigError(
-                f"{method}() has no argument {name!r}", do=do or did_you_mean(name, known)
-            )
+            raise unknown_argument(method, name, known)
     return options
+
+
+def unknown_argument(method: str, name: str, known: Sequence[str]) -> InvalidConfigError:
+    """Make the error for an argument that a method lacks, with its home or a similar one.
+
+    Args:
+        known: the arguments that it has.
+    """
+    if name in _PLACES:
+        do = f"pass it in the config: {_PLACES[name]}"
+    else:
+        homes = [home for home, names in HOMES.items() if name in names]
+        do = f"{' and '.join(homes)} has it" if homes else did_you_mean(name, known)
+    return InvalidConfigError(f"{method}() has no argument {name!r}", do=do)
+
+
+HOMES: Mapping[str, Sequence[str]] = {
+    "compile()": ("cache", "checkpointer", "migrations", "store", "strict"),
+    "ActorSystem.start()": ("if_busy", "resumable", "priority", "delay_s"),
+}
+"""Arguments that belong to a graph, or to a run of a system, not to a call."""
 
 
 _PLACES = {

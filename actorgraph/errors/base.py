@@ -43,11 +43,10 @@ def _rebuild(kind: type[ActorGraphError], what: str, do: str) -> ActorGraphError
 
 def did_you_mean(name: object, choices: Sequence[str]) -> str:
     """Return a hint such as `did you mean 'answer'?`, or the choices when none is similar."""
-    from difflib import get_close_matches  # here, because few programs need it
-
     choices = [choice for choice in choices if choice != _START]
-    longer = [choice for choice in choices if choice.startswith(f"{name}_")]  # `delay`: `delay_s`
-    near = longer[:2] or get_close_matches(str(name), choices, n=2)
+    text = str(name)
+    longer = [choice for choice in choices if choice.startswith(f"{text}_")]  # `delay`: `delay_s`
+    near = longer[:2] or _similar(text, choices)[:2]
     if near:
         return "did you mean " + " or ".join(repr(n) for n in near) + "?"
     if not choices:
@@ -56,6 +55,38 @@ def did_you_mean(name: object, choices: Sequence[str]) -> str:
     rest = len(choices) - CHOICES_MAX
     return f"the choices are {named}" + (f" and {rest} more" if rest > 0 else "")
 
+
+def _similar(name: str, choices: Sequence[str]) -> list[str]:
+    """The choices that a name may be a misspelling of, the nearest first.
+
+    One slip for each four characters: of a word that has more another word is as likely as any.
+    """
+    most = max(1, len(name) // CHARACTERS_PER_SLIP) if len(name) > 1 else 0
+    slips = ((_slips(name.lower(), choice.lower(), most), choice) for choice in choices)
+    return [choice for count, choice in sorted(slips, key=lambda each: each[0]) if count <= most]
+
+
+def _slips(one: str, other: str, most: int) -> int:
+    """Count the characters to add, drop, replace or swap with the next between two texts.
+
+    Returns: more than `most` if there are more.
+    Source: the restricted edit distance of Damerau (1964) and Levenshtein (1966).
+    """
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    rows = [[*range(len(other) + 1)]]
+    for i, a in enumerate(one, 1):
+        row = [i]
+        for j, b in enumerate(other, 1):
+            cost = min(rows[-1][j] + 1, row[-1] + 1, rows[-1][j - 1] + (a != b))
+            if i > 1 and j > 1 and (a, b) == (other[j - 2], one[i - 2]):
+                cost = min(cost, rows[-2][j - 2] + 1)
+            row.append(cost)
+        rows.append(row)
+    return rows[-1][-1]
+
+
+CHARACTERS_PER_SLIP = 4
 
 _START = "__start__"
 """The name of a graph's input: no program means it."""

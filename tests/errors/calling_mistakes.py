@@ -139,7 +139,7 @@ def option_of_a_read_is_misspelt():
 
 @mistake(
     "InvalidConfigError: stream_events() has no argument 'strem_mode'\n"
-    "  Do this: did you mean 'stream_mode' or 'print_mode'?"
+    "  Do this: did you mean 'stream_mode'?"
 )
 def option_of_an_event_stream_is_misspelt():
     chain(a=write).compile().stream_events({}, strem_mode="values")

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar, cast
 import msgspec
 
 from actorgraph.api.config import THREAD_ID_BYTES_MAX, is_thread_id
-from actorgraph.api.options import CallOptions
+from actorgraph.api.options import CallOptions, unknown_argument
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.plan.annotations import declared_names
 from actorgraph.superstep.thread_batches import (
@@ -153,9 +153,7 @@ def batch_plan(
     known = (*_OWN, *_CALL, *more)
     for option in options:
         if option not in known:
-            raise InvalidConfigError(
-                f"{method}() has no argument {option!r}", do=did_you_mean(option, known)
-            )
+            raise unknown_argument(method, option, known)
     own = {option: value for option, value in options.items() if option in _OWN}
     _check_choices(method, own)
     _check_calls(method, inputs, key, own)
