@@ -20,6 +20,7 @@ import ormsgpack
 from actorgraph.codec.advice import UNDECLARABLE, has_pair, shortened
 from actorgraph.codec.bounds import LARGE, CopyBudget, build_dict, check_copies, counting_hook, ext
 from actorgraph.codec.buffers import refuse_buffers
+from actorgraph.codec.building import build_named, upgraded
 from actorgraph.codec.converters import Converter, ConverterPair, Converters
 from actorgraph.codec.decode_errors import (
     check_codec,
@@ -467,16 +468,12 @@ class Codec:
             if upgrade is None or isinstance(upgrade, type):
                 return self._converters.build(name, data, upgrade)
             data = data[1]
-        if upgrade is not None:
-            return extension.build(upgrade, data) if isinstance(upgrade, type) else upgrade(data)
-        kind = self._types.get(name) or library_type(name) or self._other_type(name)
+        if upgrade is not None and not isinstance(upgrade, type):
+            return upgraded(upgrade, name, data)
+        kind = upgrade or self._types.get(name) or library_type(name) or self._other_type(name)
         if kind is None:
             raise unknown_type_error(name, self._types)
-        # Otherwise a forged row could choose the code that builds a class, e.g. its constructor.
-        if extension_of(kind) is not extension:
-            msg = f"{name} isn't stored with the extension code {code}: see Migration(types=)"
-            raise ValueError(msg)
-        return extension.build(kind, data)
+        return build_named(extension, kind, name, data, migrated=upgrade is not None)
 
     def _other_type(self, name: str) -> type | None:
         """Return the type with this stored name that the process knows besides the codec's own.

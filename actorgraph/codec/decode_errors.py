@@ -15,6 +15,7 @@ from actorgraph.codec.library_types import REFUSED, library_of
 from actorgraph.codec.stored_types import extension_of
 from actorgraph.errors import (
     ActorGraphError,
+    ChangedTypeError,
     GraphBuildError,
     SerializationError,
     UnknownTypeError,
@@ -27,7 +28,9 @@ from actorgraph.values.ids import as_text
 
 
 def damaged_error(reason: Exception) -> SerializationError:
-    """Error for stored bytes that could not be decoded."""
+    """Error for stored bytes that could not be decoded, or whose class has changed."""
+    if isinstance(reason, ChangedTypeError):
+        return reason
     why = reason.what if isinstance(reason, ActorGraphError) else reason  # one advice is enough
     return SerializationError(
         f"a stored value can't be decoded: {why}",
@@ -62,6 +65,35 @@ def unknown_type_error(name: object, types: Mapping[str, type]) -> UnknownTypeEr
     )
     error.type_name = text
     return error
+
+
+def changed_type_error(name: str, reason: Exception) -> ChangedTypeError:
+    """Error for stored data that the class of their name doesn't take: its fields have changed."""
+    error = ChangedTypeError(
+        f"a stored value can't be decoded as {name!r} any more: {reason or type(reason).__name__}",
+        do=f"give a new field a default; or compile(migrations=[{type_cure(name)}]), where the "
+        "function makes the value of the stored fields; if the class has not changed, restore the "
+        "database from a backup",
+    )
+    error.type_name = name
+    return error
+
+
+def upgrade_error(name: str, reason: Exception) -> ChangedTypeError:
+    """Error for a function of `Migration.types` that has raised."""
+    error = ChangedTypeError(
+        f"a migration can't make a stored value of type {name!r}: "
+        f"{type(reason).__name__}: {reason}",
+        do="its function gets the stored data of each such value: of a class with fields the dict "
+        "of those that it had then",
+    )
+    error.type_name = name
+    return error
+
+
+def type_cure(name: str) -> str:
+    """The Migration to write for a stored type whose class has other fields now, as Python."""
+    return f"Migration(types={{{name!r}: lambda fields: {name.rpartition(':')[2]}(...)}})"
 
 
 def two_classes_error(name: str) -> UnknownTypeError:

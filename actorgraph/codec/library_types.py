@@ -146,16 +146,17 @@ def build_old_model(kind: Any, data: list[Any]) -> Any:
     """Build a model of pydantic 1 without running its validators.
 
     Raises:
-        ValueError: it has a field that the class doesn't have any more.
+        ValueError: it has a field that the class doesn't have any more, or lacks a new one.
     """
     fields, given, private = data
     known = kind.__fields__
+    new = next((n for n, field in known.items() if n not in fields and field.required), None)
+    if new is not None:
+        msg = f"{kind.__module__}:{kind.__qualname__} has no stored value for its field {new!r}"
+        raise ValueError(msg)
     gone = sorted(fields.keys() - known.keys())
     if gone and str(getattr(kind.__config__.extra, "value", "")) != "allow":
-        msg = (
-            f"{kind.__module__}:{kind.__qualname__} has no field {gone[0]!r} any more: "
-            "see Migration(types=)"
-        )
+        msg = f"{kind.__module__}:{kind.__qualname__} has no field {gone[0]!r} any more"
         raise ValueError(msg)
     made = kind.__new__(kind)
     defaults = {n: f.get_default() for n, f in known.items() if n not in fields}

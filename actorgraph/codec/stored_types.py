@@ -133,7 +133,12 @@ def _pack_fields(value: Any) -> dict[str, Any]:
 def _removed_field_error(kind: type, stored: Iterable[str], fields: Iterable[str]) -> ValueError:
     """Error for a stored field that the type no longer has: leaving it out would lose data."""
     gone = min(set(stored).difference(fields))
-    return ValueError(f"{name_of(kind)} has no field {gone!r} any more: see Migration(types=)")
+    return ValueError(f"{name_of(kind)} has no field {gone!r} any more")
+
+
+def _new_field_error(kind: type, field: str) -> ValueError:
+    """Error for a field without a default that is newer than the stored value."""
+    return ValueError(f"{name_of(kind)} has no stored value for its field {field!r}")
 
 
 def _build_fields(kind: type, data: dict[str, Any]) -> Any:
@@ -148,8 +153,7 @@ def _build_fields(kind: type, data: dict[str, Any]) -> Any:
         elif f.default_factory is not dataclasses.MISSING:
             value = f.default_factory()
         else:
-            msg = f"{name_of(kind)} has no stored value for its field {f.name!r}"
-            raise ValueError(msg)
+            raise _new_field_error(kind, f.name)
         object.__setattr__(made, f.name, value)
     if known != len(data):
         raise _removed_field_error(kind, data, [f.name for f in fields])
@@ -170,6 +174,9 @@ def _build_model(kind: Any, data: list[Any]) -> Any:
     fields, given, extra, private = data
     if not fields.keys() <= kind.model_fields.keys():
         raise _removed_field_error(kind, fields, kind.model_fields)
+    for name, field in kind.model_fields.items():
+        if name not in fields and field.is_required():
+            raise _new_field_error(kind, name)
     made = kind.model_construct(_fields_set=build_set(given), **fields, **extra)
     # An alias may be another field's name, so the fields are set by their own names once more.
     made.__dict__.update(fields)
@@ -204,8 +211,7 @@ def _attribute_default(kind: type, attribute: Any, made: Any) -> Any:
     """Return the default of an attribute that is newer than the stored value."""
     default = attribute.default
     if type(default).__name__ == "_Nothing":
-        msg = f"{name_of(kind)} has no stored value for its field {attribute.name!r}"
-        raise ValueError(msg)
+        raise _new_field_error(kind, attribute.name)
     if not hasattr(default, "takes_self"):
         return default
     return default.factory(made) if default.takes_self else default.factory()
@@ -235,7 +241,7 @@ def _build_enum(kind: type[Enum], data: Any) -> Enum:
     if issubclass(kind, Flag):
         return kind(data)
     if data not in kind.__members__:
-        msg = f"{name_of(kind)} has no member {data!r} any more: see Migration(types=)"
+        msg = f"{name_of(kind)} has no member {data!r} any more"
         raise ValueError(msg)
     return kind[data]
 

@@ -63,6 +63,16 @@ class SchemaMismatchError(CheckpointError):
     """The graph no longer has a node or a channel that a stored checkpoint needs."""
 
 
+class ChangedTypeError(SchemaMismatchError, SerializationError):
+    """A stored value doesn't fit its class any more: other fields, other members.
+
+    Attributes:
+        type_name: "module:Name" of the class, as stored.
+    """
+
+    type_name: str = ""
+
+
 class FormatVersionError(CheckpointError):
     """A stored record was written by a newer version of the library, or is damaged."""
 

@@ -16,13 +16,12 @@ from actorgraph import (
     Migration,
     SchemaMismatchError,
     Send,
-    SerializationError,
     StateGraph,
     UnknownTypeError,
     interrupt,
 )
 from actorgraph.codec.records import decode_record
-from actorgraph.errors import OtherGraphWarning
+from actorgraph.errors import ChangedTypeError, OtherGraphWarning
 from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.values.commits import ListCheckpoints
 from tests.support.graphs import AB, at, in_a_row, writer
@@ -370,8 +369,9 @@ class TestTypes:
         An enum's member or a field that is gone is an error, never left out or made up.
         """
         payload = Codec([type(value)]).encode(value)
-        with pytest.raises(SerializationError, match=text):
+        with pytest.raises(ChangedTypeError, match=text) as refused:
             Codec([fewer]).decode(payload)
+        assert "Migration(types=" in refused.value.do
 
     def test_a_migration_function_receives_removed_fields(self):
         """

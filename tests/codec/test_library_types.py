@@ -202,9 +202,7 @@ class TestOldModels:
         """
         with pytest.raises(ValueError, match="has no field 'b' any more") as refused:
             build_old_model(Closed, [{"z": 1, "b": 2, "text": ""}, [], {}])
-        assert str(refused.value) == (
-            f"{__name__}:Closed has no field 'b' any more: see Migration(types=)"
-        )
+        assert str(refused.value) == f"{__name__}:Closed has no field 'b' any more"
         assert build_old_model(Open, [{"z": 1, "text": ""}, ["z"], {}]).z == 1
 
     def test_which_classes(self):

@@ -13,9 +13,15 @@ import anyio
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.setup import AddressedGraph
 from actorgraph.api.system.run_arguments import refused_call, stored_call
+from actorgraph.codec.decode_errors import type_cure
 from actorgraph.codec.records import decode_record
 from actorgraph.codec.restore import open_claim, restore
-from actorgraph.errors import ActorGraphError, FormatVersionError, UnknownTypeError
+from actorgraph.errors import (
+    ActorGraphError,
+    ChangedTypeError,
+    FormatVersionError,
+    UnknownTypeError,
+)
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.below import lost_memories
 from actorgraph.runtime.task.scope import DEFINED_TASKS
@@ -196,15 +202,17 @@ def _run_change(graph: CompiledStateGraph, row: RunRow) -> GraphChange | None:
 
 def _unreadable(error: ActorGraphError, what: str, namespace: str = "") -> Finding:
     """Make the finding of a row that the graph can't read."""
-    name = error.type_name if isinstance(error, UnknownTypeError) else ""
-    moved = f"Migration(types={{{name!r}: NewType}})" if name else ""
+    name = error.type_name if isinstance(error, UnknownTypeError | ChangedTypeError) else ""
+    cure = f"Migration(types={{{name!r}: NewType}})" if name else ""
     why = f"that holds the type {name!r}" if name else _PLACE.sub("", error.what)
+    if isinstance(error, ChangedTypeError) and name:
+        cure, why = type_cure(name), f"{why}, which has other fields now"
     return Finding(
         FindingKind.VALUE,
         name or type(error).__name__,
         f"{what} can't be read",
         why,
-        moved,
+        cure,
         error.do or "",
         namespace,
     )
