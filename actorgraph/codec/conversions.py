@@ -135,7 +135,7 @@ def migrated_hand_over(plan: Plan, handed: HandOver) -> HandOver:
     for part in handed.parts:
         made = next(made_for, None) if isinstance(part, Command) else None
         parts.append(part if made is None else migrated_command(plan, part, made))
-    return HandOver(tuple(parts), handed.namespace)
+    return HandOver(tuple(parts), handed.namespace, nodes=handed.nodes)
 
 
 def migrated_command(plan: Plan, command: Any, made: MadeFor) -> Any:

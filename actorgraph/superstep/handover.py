@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from actorgraph.channels import BinaryOperatorAggregate, DeltaChannel, Topic
-from actorgraph.errors import ParentCommand
+from actorgraph.channels import BinaryOperatorAggregate, DeltaChannel, LastValue, Topic
+from actorgraph.errors import ErrorCode, InvalidUpdateError, ParentCommand
 from actorgraph.plan.plan import NodePlan, Plan
 from actorgraph.superstep.results import fields_of, pairs_of
 from actorgraph.superstep.run_state import RunState
@@ -41,11 +41,14 @@ def hand_over_of(state: RunState) -> HandOver | None:
         return None
     parts: list[Command[Any] | Beside] = []
     made_for: list[MadeFor | None] = []
+    nodes: list[str] = []
     for task in in_path_order(state.tasks[i] for i in results):
         writes = results[task.id].writes
         parts.extend(_parts_of(state.plan, writes))
-        made_for.extend(made for _, made in commands_in(writes))
-    return HandOver(tuple(parts), state.namespace, tuple(made_for))
+        own = [made for _, made in commands_in(writes)]
+        made_for.extend(own)
+        nodes.extend([task.name] * len(own))
+    return HandOver(tuple(parts), state.namespace, tuple(made_for), tuple(nodes))
 
 
 def commands_in(writes: Iterable[Write]) -> Iterable[tuple[Command[Any], MadeFor]]:
@@ -92,16 +95,25 @@ def joined(error: BaseException) -> ParentCommand | None:
     known.sort(key=_number)  # a group has them in the order in which they were raised
     parts: list[Command[Any] | Beside] = []
     made_for: list[MadeFor | None] = []
+    nodes: list[str] = []
     for one in known:
         parts.extend(parts_of(one))
         noted = _made_for(one)
         made_for.extend(noted or (None for p in parts_of(one) if isinstance(p, Command)))
-    return raised(HandOver(tuple(parts), made_for=tuple(made_for)))
+        nodes.extend(_nodes(one))
+    return raised(HandOver(tuple(parts), made_for=tuple(made_for), nodes=tuple(nodes)))
 
 
 def _made_for(error: ParentCommand) -> Sequence[MadeFor | None]:
     handed = error.handed
     return handed.made_for if isinstance(handed, HandOver) else ()
+
+
+def _nodes(error: ParentCommand) -> Sequence[str]:
+    """The node of each Command in a hand-over; "" for one that a program has raised itself."""
+    handed = error.handed
+    known = handed.nodes if isinstance(handed, HandOver) else ()
+    return known or [""] * sum(isinstance(part, Command) for part in parts_of(error))
 
 
 def _number(error: ParentCommand) -> tuple[int, str]:
@@ -118,7 +130,9 @@ def parts_of(error: ParentCommand) -> Sequence[Command[Any] | Beside]:
 
 def handed_by(error: ParentCommand) -> HandOver:
     """The hand-over that an exception carries."""
-    return HandOver(tuple(parts_of(error)), made_for=tuple(_made_for(error)))
+    return HandOver(
+        tuple(parts_of(error)), made_for=tuple(_made_for(error)), nodes=tuple(_nodes(error))
+    )
 
 
 def _merged(commands: Sequence[Command[Any]]) -> Command[Any]:
@@ -156,9 +170,12 @@ def received(
     Args:
         plan: the graph of the node.
         values: its state before the superstep. Not modified.
+    Raises:
+        InvalidUpdateError: two Commands set a key of the graph that takes one value.
     """
     parts = parts_of(error)
     commands = [part for part in parts if isinstance(part, Command)]
+    _check_single(plan, node, commands, _nodes(error))
     taken: set[str] = set()
     for command in commands if len(parts) > len(commands) else ():
         taken.update(key for key, _ in pairs_in(command.update) or ())
@@ -171,6 +188,27 @@ def received(
             if value is not None:
                 made.append(Command(update=value if part.key == ROOT else {part.key: value}))
     return made
+
+
+def _check_single(
+    plan: Plan, node: NodePlan, commands: Sequence[Command[Any]], names: Sequence[str]
+) -> None:
+    """Refuse two Commands for one value here, where the nodes that returned them are known."""
+    setting: dict[str, list[str]] = {}
+    for command, name in zip(commands, names, strict=True):
+        for key in dict.fromkeys(key for key, _ in pairs_in(command.update) or ()):
+            if isinstance(plan.channels.get(key), LastValue):
+                setting.setdefault(key, []).append(repr(name) if name else "an exception")
+    for key, setters in setting.items():
+        if len(setters) > 1:
+            raise InvalidUpdateError(
+                f"At key {key!r}: can receive only one value per step, got {len(setters)}: "
+                f"{' and '.join(setters)} below node {node.name!r} set it in one superstep by "
+                "Command(graph=Command.PARENT)",
+                do=f"let one of them hand over, or give {key!r} a reducer in the graph above, e.g. "
+                "Annotated[str, lambda old, new: new] for the last one in path order",
+                code=ErrorCode.INVALID_CONCURRENT_GRAPH_UPDATE,
+            )
 
 
 def _goes_up(plan: Plan, part: Beside, taken: set[str]) -> bool:

@@ -209,11 +209,13 @@ class HandOver(msgspec.Struct, frozen=True):
         namespace: of the subgraph; the graphs that one task runs have a number each.
         made_for: of each Command the migrations that the graph above had when it was made; None
             for a Command that no task's row has held.
+        nodes: of each Command the node that returned it; fewer where that isn't known.
     """
 
     parts: tuple[Command[Any] | Beside, ...]
     namespace: str = ""
     made_for: tuple[MadeFor | None, ...] = ()
+    nodes: tuple[str, ...] = ()
 
 
 class TaskEscaped(msgspec.Struct, frozen=True):

@@ -185,12 +185,18 @@ class TestOneSuperstep:
 
     async def test_two_values_for_one(self):
         """
-        Commands that each set a key of one value are refused, as two nodes of the graph above are.
+        Commands that each set a key of one value are refused, as two nodes of the graph above are;
+        the error names the nodes that returned them, and the cure.
         """
         graph = above(subgraph(a=giving(up("A", x=1)), b=giving(up("B", x=2))))
 
-        with pytest.raises(InvalidUpdateError, match="'x': can receive only one value per step"):
+        with pytest.raises(
+            InvalidUpdateError,
+            match=r"'x': can receive only one value per step, .* 'a' and 'b' below",
+        ) as refused:
             await graph.ainvoke({"log": []})
+
+        assert "let one of them hand over, or give 'x' a reducer" in refused.value.do
 
     async def test_a_command_goes_before_a_result_beside_it(self):
         """
