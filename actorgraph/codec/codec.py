@@ -148,7 +148,7 @@ class Codec:
         if cipher is not None or compress_above is not None:
             self._envelope = Envelope(cipher, compress_above, reads_plain=reads_plain)
         self._converters = Converters(converters)
-        self._converted = self._converters.by_type
+        self.converted = self._converters.by_type
         self._checks = True
         self._types: dict[str, type] = {}
         self._bases: tuple[type, ...] = ()
@@ -156,7 +156,7 @@ class Codec:
         self._upgrades: Mapping[str, Callable[[Any], Any]] = {}
         self._lists = ListCache()
         # A value that was stored before its type had a converter is read as it was stored.
-        self._allow(kind for kind in self._converted if extension_of(kind) is not None)
+        self._allow(kind for kind in self.converted if extension_of(kind) is not None)
         self._allow(types)
 
     def _allow(self, types: Iterable[type]) -> None:
@@ -190,7 +190,7 @@ class Codec:
         """The cache of decoded lists; None where each list must be decoded anew."""
         # Decrypted values are not kept in memory. Copies of what a subclass, a migration's function
         # or the converter of a data class returns may differ from a new decoding.
-        own = type(self) is Codec and not any(map(extension_of, self._converted))
+        own = type(self) is Codec and not any(map(extension_of, self.converted))
         return self._lists if own and not self._upgrades and not self.encrypts else None
 
     @property
@@ -390,7 +390,7 @@ class Codec:
         known = builtin_of(kind)
         if known is not None:
             return ext(known.code, self._pack(known.pack(value)))
-        if kind in self._converted:
+        if kind in self.converted:
             return ext(CONVERTED.code, self._pack_converted(value, self._converters.form(value)))
         if not self._knows(kind):
             plain = plain_value(value) if self._becomes_plain(kind) else value
@@ -519,7 +519,7 @@ class Codec:
             return [self._to_packable(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(value)]
         if kind is dict:
             return self._dict_to_packable(value, path, depth)
-        if kind in self._converted:
+        if kind in self.converted:
             return self._converted_to_packable(value, path, depth)
         inner, plain = builtin_of(kind), value
         try:
@@ -592,6 +592,6 @@ class Codec:
     def _becomes_plain(self, kind: type) -> bool:
         """Whether values of a class that isn't known are stored as the text, number or dict that
         they are: those of other data classes, and below a declared class, keep their type."""
-        if kind in self._converted or has_pair(kind) or extension_of(kind) not in (None, SUBCLASS):
+        if kind in self.converted or has_pair(kind) or extension_of(kind) not in (None, SUBCLASS):
             return False
         return not is_below(kind, (*self._types.values(), *self._bases))

@@ -9,7 +9,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Mount
 
-from actorgraph import END, START, ActorSystem, InMemorySaver, StateGraph
+from actorgraph import END, START, ActorSystem, Codec, InMemorySaver, StateGraph
 from actorgraph.cli.doctor.database_facts import filesystem_of
 from actorgraph.cli.doctor.facts import Examined
 from actorgraph.cli.doctor.judging import judge
@@ -119,6 +119,24 @@ class TestGraphs:
 
         assert [one.culprit for one in stored] == ["state.items[].clients{}"]
         assert found(one_node(programs.is_right)) == []
+
+    @pytest.mark.parametrize("of", ["graph", "subgraph", "system"])
+    def test_types_with_a_converter_are_stored(self, of):
+        """
+        A type that the saver's codec converts is none to report, also in a graph below and in a
+        system; an input's value of it isn't either.
+        """
+        pair = (lambda client: {}, lambda plain: programs.Client())
+        saver = InMemorySaver(codec=Codec(converters={programs.Client: pair}))
+        graph = one_node(programs.is_right, saver=None if of != "graph" else saver)
+        if of == "subgraph":
+            graph = StateGraph(programs.Cart).add_node("below", graph).add_edge(START, "below")
+            graph = graph.compile(saver)
+        if of == "system":
+            graph = next(iter(ActorSystem({"g": graph}, saver=saver).graphs.values()))
+
+        assert [one.culprit for one in found(graph) if "unstorable" in one.code] == []
+        assert input_facts(graph, {"items": [{"clients": programs.Client()}]}).unstorable == ()
 
     def test_an_input_is_compared_with_keys_and_types(self):
         """

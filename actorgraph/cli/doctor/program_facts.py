@@ -2,7 +2,7 @@
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -65,14 +65,20 @@ def installed_packages() -> frozenset[str]:
 
 
 def graph_facts(
-    graph: CompiledStateGraph, *, saves: bool | None = None, prefix: str = ""
+    graph: CompiledStateGraph,
+    *,
+    saves: bool | None = None,
+    prefix: str = "",
+    converted: Collection[type] = (),
 ) -> Iterator[GraphFacts]:
     """Yield the facts of a graph and of its subgraphs.
 
     Args:
         saves: whether its runs have a saver; default: whether it was compiled with one.
         prefix: the names of the graphs above, with slashes.
+        converted: types that the codec of the saver above has converters for.
     """
+    converted = _converted(graph) if _saves(graph) else converted
     plan, name = graph.plan, f"{prefix}{graph.name}"
     saves = _saves(graph) if saves is None else saves
     yield GraphFacts(
@@ -82,25 +88,30 @@ def graph_facts(
         has_saver=saves,
         pauses=tuple(dict.fromkeys((*plan.interrupt_before, *plan.interrupt_after))),
         durability=graph.durability.value,
-        unstorable=tuple(_unstorable(plan)),
+        unstorable=tuple(_unstorable(plan, converted)),
         report=tuple(graph.topology()["report"]),
         keys=plan.start.writes - {ROOT} if plan.start else frozenset(),
     )
     for below in graph.subgraphs.values():
         if isinstance(below, CompiledStateGraph):
             inherits = saves and below.checkpointer is not False
-            yield from graph_facts(below, saves=inherits, prefix=f"{name}/")
+            yield from graph_facts(below, saves=inherits, prefix=f"{name}/", converted=converted)
 
 
 def _saves(graph: CompiledStateGraph) -> bool:
     return graph.checkpointer is not None and graph.checkpointer is not False
 
 
-def _unstorable(plan: Plan) -> Iterator[TypeFact]:
+def _converted(graph: CompiledStateGraph) -> Collection[type]:
+    return getattr(graph.codec, "converted", ())
+
+
+def _unstorable(plan: Plan, converted: Collection[type]) -> Iterator[TypeFact]:
     for key in plan.state_keys:
         channel = plan.channels.get(key)
         if channel is not None and key not in plan.untracked:
-            yield from unstorable_types(channel.typ, "state" if key == ROOT else f"state.{key}")
+            path = "state" if key == ROOT else f"state.{key}"
+            yield from unstorable_types(channel.typ, path, converted)
 
 
 def _node(graph: str, node: NodePlan) -> NodeFacts:
@@ -145,7 +156,9 @@ def input_facts(graph: CompiledStateGraph, given: object) -> InputFacts:
     unknown: list[str] = []
     if isinstance(given, Mapping) and keys:
         unknown = [str(key) for key in given if key not in keys]
-    unstorable = [] if graph.checkpointer is None else [*unstorable_values(given, "state")]
+    unstorable: list[tuple[str, str]] = []
+    if graph.checkpointer is not None:
+        unstorable += unstorable_values(given, "state", _converted(graph))
     return InputFacts(graph.name, tuple(unknown), tuple(unstorable), tuple(sorted(keys)))
 
 

@@ -2,7 +2,7 @@
 
 import inspect
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from types import NoneType
 from typing import Any, cast, get_args, get_origin
 
@@ -28,7 +28,9 @@ _ITEMS: dict[Any, str] = {
 """Generic containers -> how paths write their items."""
 
 
-def unstorable_types(annotation: Any, path: str) -> Iterator[TypeFact]:
+def unstorable_types(
+    annotation: Any, path: str, converted: Collection[type] = ()
+) -> Iterator[TypeFact]:
     """Yield the types in an annotation whose values can't be stored, with their paths.
 
     A class that has subclasses which can be stored, an abstract class and a protocol are passed
@@ -36,28 +38,31 @@ def unstorable_types(annotation: Any, path: str) -> Iterator[TypeFact]:
 
     Args:
         path: of the key: "state.client".
+        converted: types that the codec has converters for.
     """
-    yield from _types(annotation, path, (), 0)
+    yield from _types(annotation, path, converted, (), 0)
 
 
-def _types(annotation: Any, path: str, above: tuple[Any, ...], depth: int) -> Iterator[TypeFact]:
+def _types(
+    annotation: Any, path: str, converted: Collection[type], above: tuple[Any, ...], depth: int
+) -> Iterator[TypeFact]:
     if depth > DEPTH_MAX or any(annotation is one for one in above):
         return
     above, depth = (*above, annotation), depth + 1
     members = members_of(annotation)
     if members != (annotation,):
         for member in members:
-            yield from _types(member, path, above, depth)
+            yield from _types(member, path, converted, above, depth)
         return
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin in _ITEMS:
         for part in parts:
-            yield from _types(part, path + _ITEMS[origin], above, depth)
-    elif isinstance(kind := origin or annotation, type):
+            yield from _types(part, path + _ITEMS[origin], converted, above, depth)
+    elif isinstance(kind := origin or annotation, type) and kind not in converted:
         if is_schema(kind):
             for name, inner in _fields(kind).items():
-                yield from _types(inner, f"{path}.{name}", above, depth)
-        elif _refused(kind):
+                yield from _types(inner, f"{path}.{name}", converted, above, depth)
+        elif _refused(kind, converted):
             yield TypeFact(path, _name(kind))
 
 
@@ -66,13 +71,13 @@ def _fields(kind: type) -> Mapping[str, Any]:
     return hints if known is None else {name: hints.get(name, Any) for name in known.names}
 
 
-def _refused(kind: type) -> bool:
+def _refused(kind: type, converted: Collection[type]) -> bool:
     """Whether values of exactly this class, and of all its subclasses, can't be stored."""
     if kind is object or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False):
         return False
     if kind.__module__ in ("typing", "collections.abc", "abc", "numbers"):
         return False
-    return not any(is_storable(each) for each in (kind, *_below(kind)))
+    return not any(each in converted or is_storable(each) for each in (kind, *_below(kind)))
 
 
 def _below(kind: type, most: int = 100) -> list[type]:
@@ -86,7 +91,10 @@ def _below(kind: type, most: int = 100) -> list[type]:
 
 
 def is_storable(kind: type) -> bool:
-    """Whether a value of exactly this class can be stored; its parts are values of their own."""
+    """Whether a value of exactly this class can be stored without a converter.
+
+    Its parts are values of their own.
+    """
     if kind in _PLAIN or issubclass(kind, BaseException) or builtin_of(kind) is not None:
         return True
     if library_type(f"{kind.__module__}:{kind.__qualname__}") is not None:
@@ -97,16 +105,23 @@ def is_storable(kind: type) -> bool:
         return False
 
 
-def unstorable_values(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def unstorable_values(
+    value: Any, path: str, converted: Collection[type] = ()
+) -> Iterator[tuple[str, str]]:
     """Yield `(path, type)` of each value inside a value that can't be stored.
 
     Paths are as in Python, with attributes of objects: "state.items[3].client".
+
+    Args:
+        converted: types that the codec has converters for.
     """
     left, looked = [(value, path, 0)], 0
     while left and looked < VALUES_MAX:
         one, at, depth = left.pop()
         looked += 1
         kind = cast("type[Any]", type(one))
+        if kind in converted:
+            continue
         if not is_storable(kind):
             if plain_value(one) is one:  # else it is stored as the plain value that it is like
                 yield at, _name(kind)
