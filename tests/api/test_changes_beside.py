@@ -117,7 +117,8 @@ class TestRefusals:
         nodes = {"a": says("a"), "b": says("b"), "ask": asks}
         await parallel(saver, **nodes).ainvoke({"log": []}, at())
         graph = parallel(saver, Bare, **nodes)
-        await self.refused(graph, saver, "2 values of 'log'")
+        error = await self.refused(graph, saver, "2 values of 'log'")
+        assert "'log'" in error.do
 
     async def test_a_subgraph_that_became_a_function(self):
         """
@@ -175,7 +176,8 @@ class TestRefusals:
             .compile(saver, name="g")
             .ainvoke({"log": []}, at())
         )
-        await self.refused(parallel(saver, w=fails), saver, "error handler of node 'w'")
+        error = await self.refused(parallel(saver, w=fails), saver, "error handler of node 'w'")
+        assert "give the node its error handler back" in error.do
 
     async def test_two_names_that_became_one(self):
         """
@@ -184,7 +186,8 @@ class TestRefusals:
         saver = InMemorySaver()
         await parallel(saver, a=asks, b=asks).ainvoke({"log": []}, at())
         graph = parallel(saver, State, Migration(nodes={"a": "m", "b": "m"}), m=asks)
-        await self.refused(graph, saver, "as another one of the same thread is")
+        error = await self.refused(graph, saver, "as another one of the same thread is")
+        assert "Migration" not in error.do
 
 
 class Price(TypedDict, total=False):

@@ -222,6 +222,8 @@ class TestNothingToRun:
         with pytest.warns(NothingToRunWarning, match="as node 'a'"):
             await graph.aupdate_state(at(), {"x": 5}, as_node="a")
 
+        assert (await graph.aget_state(at())).next == ()
+
     @pytest.mark.parametrize("as_node", [None, "b"])
     async def test_an_edit_where_a_thread_ends_anyway(self, saver, as_node):
         """

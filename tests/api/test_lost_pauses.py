@@ -98,7 +98,9 @@ async def test_an_entrypoint():
         return interrupt("ok?")
 
     with pytest.warns(LostPauseWarning, match=SAID):
-        await refunds.ainvoke("x")
+        left = await refunds.ainvoke("x")
+
+    assert [question.value for question in left["__interrupt__"]] == ["ok?"]
 
 
 @pytest.mark.parametrize("when", ["interrupt_before", "interrupt_after"])
