@@ -45,12 +45,15 @@ class TestGraphLimits:
         """
         Many hints at once don't exceed the limit, and two workers have twice as many runs.
         """
-        active, most = 0, 0
+        active, most, full = 0, 0, anyio.Event()
 
         async def node(state: Any) -> dict[str, Any]:
             nonlocal active, most
             active += 1
             most = max(most, active)
+            if active == 6:
+                full.set()
+            await full.wait()  # none ends before both workers have what they may have
             await anyio.sleep(0.01)  # so that runs end while others are claimed
             active -= 1
             return {"bar": []}

@@ -12,6 +12,8 @@ from typing import Any
 import anyio
 
 from actorgraph import ThreadBusyError
+from actorgraph.values.ids import as_bytes
+from actorgraph.values.systems import DropOwner
 from tests.support import stopped_processes
 from tests.support.graphs import at
 from tests.support.source_files import ROOT
@@ -166,6 +168,14 @@ async def only_renamed(place: str, *, lease_s: float) -> tuple[Counter[str], int
             await anyio.sleep(lease_s / 4)
         runs = await system.runs()
         return Counter(run.status for run in runs), system.statistics().misfits
+
+
+async def expire_leases(place: str) -> None:
+    """End the leases of dead processes, as their time does."""
+    async with system_over(place, 0.0, 15.0, 1000) as system:
+        for owner in await system.owners():
+            if not owner.is_this:
+                await system._host.writer.store(DropOwner(as_bytes(owner.id)))  # noqa: SLF001
 
 
 async def stored(place: str, runs: int) -> list[Any]:

@@ -83,7 +83,10 @@ async def watch(run: Any) -> None:
     async for event in run.events():
         if event.kind == "updates":
             say("ack", run.thread_id, *event.data)
-    say("left", run.thread_id, await run.wait())
+    status = await run.wait()
+    if status == "error":  # a failing test shows it
+        print(run.thread_id, run.reason, file=sys.stderr, flush=True)
+    say("left", run.thread_id, status)
 
 
 async def recover(system: ActorSystem, pause_s: float = 0.05) -> None:
