@@ -16,7 +16,7 @@ from zlib import crc32
 
 from actorgraph.errors import StorageError
 from actorgraph.stores.errors import ItemValueError
-from actorgraph.stores.logged_problems import warn
+from actorgraph.storage.logged_problems import warn
 
 DEPTH_MAX = 500
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode

@@ -22,7 +22,7 @@ from actorgraph.storage.batching import Batcher
 from actorgraph.stores.base import BaseStore
 from actorgraph.stores.batch import Batch, ItemTable, aembed, carry_out, changes, embed, prepare
 from actorgraph.stores.embedding import Embedder
-from actorgraph.stores.logged_problems import warn
+from actorgraph.storage.logged_problems import warn
 from actorgraph.stores.operations import IndexConfig, Op, Result, TTLConfig
 
 

@@ -2,6 +2,9 @@
 
 One REPEATABLE READ transaction reads a consistent snapshot. It blocks no writers; rows that it may
 still see are not vacuumed until it ends.
+
+A checkpoint whose record can't be put together is named in a warning and copied without it: it is
+as damaged in the copy as here, and everything else is whole.
 """
 
 from collections.abc import Iterator
@@ -10,8 +13,11 @@ from typing import Any, LiteralString
 from psycopg import Connection
 from psycopg.rows import tuple_row
 
+from actorgraph.savers.integrity import damaged, point_key
 from actorgraph.savers.postgres.queries import BEGIN
+from actorgraph.savers.postgres.shapes import SHAPE_MISSING
 from actorgraph.savers.sqlite.backup import ROWS_AT_ONCE, new_database
+from actorgraph.storage.logged_problems import warn
 from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.timeouts import USE_SCHEMA
 
@@ -23,7 +29,7 @@ TABLES: dict[str, LiteralString] = {
         SELECT run, thread, namespace, mode, status, head, input, resumes, epoch, crc FROM runs""",
     "checkpoints": """
         SELECT thread, namespace, seq, id, parent, step, source, run, next::text,
-               has_interrupts::int, created, metadata::text, record::text, crc
+               has_interrupts::int, created, metadata::text, coalesce(record::text, ''), crc
         FROM checkpoints ORDER BY thread, seq""",
     "blobs": "SELECT thread, namespace, channel, version, payload, crc FROM blobs",
     "ranges": """
@@ -43,6 +49,14 @@ TABLES: dict[str, LiteralString] = {
         FROM thread_index WHERE registered""",
 }
 
+SELECT_DAMAGED = """
+SELECT t.thread_id, p.namespace, p.id FROM points p JOIN threads t USING (thread)
+WHERE p.shape <> 0 AND NOT EXISTS (SELECT FROM shapes s WHERE s.shape = p.shape)
+ORDER BY p.thread, p.seq
+"""
+NAMED_MAX = 100
+"""Damaged checkpoints that are named one by one; of more, the number is told."""
+
 
 def copy_schema(connection: Connection[Any], begin: tuple[str, str, str], dest: str) -> None:
     """Copy all tables.
@@ -60,10 +74,22 @@ def copy_schema(connection: Connection[Any], begin: tuple[str, str, str], dest: 
         try:
             connection.execute(BEGIN)
             connection.execute(USE_SCHEMA, begin)
+            _name_damaged(connection)
             for table, text in TABLES.items():
                 copy.add(table, _rows(connection, text))
         finally:
             roll_back(connection)
+
+
+def _name_damaged(connection: Connection[Any]) -> None:
+    """Warn of each checkpoint whose record is incomplete."""
+    cursor = connection.cursor(row_factory=tuple_row, binary=True)
+    found = cursor.execute(SELECT_DAMAGED).fetchall()
+    for thread, namespace, identifier in found[:NAMED_MAX]:
+        error = damaged(thread, point_key(namespace, identifier), SHAPE_MISSING)
+        warn("backup.damaged", error=str(error))
+    if len(found) > NAMED_MAX:
+        warn("backup.damaged", more=len(found) - NAMED_MAX)
 
 
 def _rows(connection: Connection[Any], text: LiteralString) -> Iterator[tuple[Any, ...]]:

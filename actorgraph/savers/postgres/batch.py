@@ -30,7 +30,7 @@ from actorgraph.savers.postgres.columns import Texts
 from actorgraph.savers.postgres.retention import RetentionRequest, apply_retention
 from actorgraph.savers.postgres.rows import BatchFacts, BatchRows, Statement, lookups
 from actorgraph.savers.postgres.schema import VERSION
-from actorgraph.savers.postgres.shapes import Shapes
+from actorgraph.savers.postgres.shapes import Shapes, is_missing
 from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.timeouts import Timeouts
 from actorgraph.storage.postgres.translate import (
@@ -142,6 +142,11 @@ def _attempt(
         raise
     progress.unsure = False
     return outcomes
+
+
+def kind_of(error: Exception, connection: Link | None) -> ErrorKind:
+    """Classify an error as `classify_error` does; a batch whose shapes are gone is sent again."""
+    return ErrorKind.AGAIN if is_missing(error) else classify_error(error, connection)
 
 
 def _groups(batch: Sequence[Request]) -> list[list[Request]]:
@@ -365,7 +370,7 @@ class _Transaction:
             (outcome,) = self.store_group([request])
             self._send()
         except Exception as error:
-            if classify_error(error, self._connection) is not ErrorKind.ROW:
+            if kind_of(error, self._connection) is not ErrorKind.ROW:
                 raise
             self._pending.clear()
             # Alone, so not in a pipeline: psycopg deallocates prepared statements after a ROLLBACK.

@@ -24,6 +24,7 @@ from actorgraph.savers.postgres.batch import (
     BatchProgress,
     MakeHints,
     TransactionSettings,
+    kind_of,
     run_batch,
 )
 from actorgraph.savers.postgres.columns import register_dumpers
@@ -340,7 +341,8 @@ class BatchWriter:
                     self._replaced.end_replaced(connection)
                     return work(connection)
             except (psycopg.Error, RowError, ValueError, OverflowError) as error:
-                kind = classify_error(error, connection)
+                kind = kind_of(error, connection)
+                self._shapes.forget()  # the next attempt may meet another server, or an older state
                 # Asked now: by the time the last attempt has failed the lock may be free.
                 if kind is ErrorKind.BUSY and not progress.unsure:
                     progress.holder = holder_of(self._source, self._schema)

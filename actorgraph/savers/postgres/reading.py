@@ -31,6 +31,7 @@ from actorgraph.savers.judge import sorted_ledger
 from actorgraph.savers.postgres import queries as sql
 from actorgraph.savers.postgres import systems, thread_index
 from actorgraph.savers.postgres.columns import Binaries, Numbers, Texts
+from actorgraph.savers.postgres.shapes import SHAPE_MISSING
 from actorgraph.storage.postgres.connections import roll_back
 from actorgraph.storage.postgres.translate import ErrorKind, classify_error
 from actorgraph.values.commits import (
@@ -61,9 +62,7 @@ def checked_row(columns: _Row) -> CheckpointRow:
     """
     row = unchecked_row(columns)
     if columns[-2] is None:
-        raise damaged(
-            columns[1], point_key(columns[2], row.id), "the shape of its record is missing"
-        )
+        raise damaged(columns[1], point_key(columns[2], row.id), SHAPE_MISSING)
     check_point(columns[1], columns[2], columns[3], row, columns[-1])
     return row
 

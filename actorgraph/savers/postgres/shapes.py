@@ -15,6 +15,7 @@ from hashlib import blake2b
 from typing import Any
 
 from psycopg import Connection
+from psycopg.errors import NotNullViolation
 from psycopg.rows import tuple_row
 
 from actorgraph.savers.postgres.columns import Numbers, Texts
@@ -22,6 +23,8 @@ from actorgraph.storage.postgres.timeouts import USE_SCHEMA
 
 WHOLE = 0
 """The shape id of a record that is stored whole."""
+SHAPE_MISSING = "the shape of its record is missing"
+"""What is wrong with a checkpoint whose shape is gone."""
 SHAPES_MAX = 2_000
 """Shapes that one saver stores at most: a program with more makes new graphs all the time."""
 _SEEN_MAX = 4_000
@@ -65,7 +68,7 @@ class Shapes:
             self._wanted.add(key)
 
     def forget(self) -> None:
-        """Forget the stored shapes, since the tables have been emptied."""
+        """Forget which shapes are stored, since the tables may be others, or emptied."""
         self._stored.clear()
         self._wanted.clear()
 
@@ -95,6 +98,13 @@ class Shapes:
             # are always stored whole.
             self._stored[key] = shape if found.get(shape) == text else WHOLE
             self._seen.discard(key)
+
+
+def is_missing(error: Exception) -> bool:
+    """Whether the server refused a checkpoint since its shape is not stored."""
+    if not isinstance(error, NotNullViolation):
+        return False
+    return (error.diag.table_name, error.diag.column_name) == ("points", "record")
 
 
 def parted(record: str) -> tuple[str, str]:

@@ -1,0 +1,156 @@
+"""Servers that have lost what they had acknowledged: what is stored afterwards can be read."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+import psycopg
+import psycopg_pool
+import pytest
+
+from actorgraph import PostgresSaver, SqliteSaver
+from actorgraph.errors import DamagedRowError
+from tests.support.gates import PATIENCE_S
+from tests.support.graphs import ab, at, history
+from tests.support.postgres_clusters import address, catches_up, clusters, lags
+
+__all__ = ["clusters"]
+
+ALL = ["", "a", "b"]
+"""What the list of `ab` ends with, at the newest checkpoint."""
+
+
+@contextmanager
+def connected(kind: str, url: str) -> Iterator[object]:
+    """What a saver is made with: an address, a connection or a pool of the program."""
+    if kind == "address":
+        yield url
+    elif kind == "connection":
+        with psycopg.connect(url) as connection:
+            yield connection
+    else:
+        with psycopg_pool.ConnectionPool(url, min_size=1, max_size=2) as pool:
+            yield pool
+
+
+async def lengths(saver, *threads: str) -> list[int]:
+    """How many checkpoints of each thread can be read."""
+    return [len(await history(ab(saver), at(thread))) for thread in threads]
+
+
+class TestLostShapes:
+    @pytest.mark.parametrize("kind", ["address", "connection", "pool"])
+    async def test_what_is_stored_afterwards_is_whole(self, postgres, lent, kind):
+        """
+        Shapes that the server has lost under an open saver are stored again: each checkpoint that
+        is acknowledged later can be read, and no run fails.
+        """
+        with connected(kind, postgres.url) as conn:
+            async with PostgresSaver(conn, schema=lent) as saver:
+                for turn in range(3):
+                    await ab(saver).ainvoke({}, at(f"before{turn}"))
+                with postgres.connect(lent) as db:
+                    known = db.execute("SELECT count(*) FROM shapes").fetchone()[0]
+                    db.execute("DELETE FROM points")
+                    db.execute("DELETE FROM shapes")
+                for turn in range(3):
+                    await ab(saver).ainvoke({}, at(f"t{turn}"))
+                found = await lengths(saver, "t0", "t1", "t2")
+        with postgres.connect(lent) as db:
+            again = db.execute("SELECT count(*) FROM shapes").fetchone()[0]
+
+        assert known > 0
+        assert again > 0
+        assert found == [4, 4, 4]
+
+    async def test_a_backup_names_what_is_damaged_and_goes_on(
+        self, postgres, lent, tmp_path, capsys
+    ):
+        """
+        A checkpoint without its shape is named by the backup and is damaged in the copy as well;
+        the others are whole there.
+        """
+        async with PostgresSaver(postgres.url, schema=lent) as saver:
+            for thread in "abc":
+                await ab(saver).ainvoke({}, at(thread))
+            with postgres.connect(lent) as db:
+                db.execute(
+                    "UPDATE points SET shape = 7 WHERE (thread, seq) IN (SELECT thread, max(seq) "
+                    "FROM points JOIN threads USING (thread) WHERE thread_id = 'c' GROUP BY 1)"
+                )
+            await saver.abackup(tmp_path / "copy.db")
+        told = capsys.readouterr().err
+        async with SqliteSaver(tmp_path / "copy.db") as copy:
+            found = await lengths(copy, "a", "b")
+            with pytest.raises(DamagedRowError, match="thread 'c'"):
+                await ab(copy).aget_state(at("c"))
+
+        assert found == [4, 4]
+        assert "backup.damaged" in told
+        assert "of thread 'c' is damaged" in told
+
+    async def test_a_damaged_thread_can_be_pruned_around_and_deleted(self, postgres, lent):
+        """
+        A thread with a damaged checkpoint stands in the way of no other one's removals.
+        """
+        async with PostgresSaver(postgres.url, schema=lent) as saver:
+            for thread in "ab":
+                await ab(saver).ainvoke({}, at(thread))
+            with postgres.connect(lent) as db:
+                db.execute(
+                    "UPDATE points SET shape = 7 FROM threads t "
+                    "WHERE t.thread = points.thread AND thread_id = 'a'"
+                )
+            await saver.aprune(["b"])
+            await saver.adelete_thread("a")
+            found = await lengths(saver, "a", "b")
+
+        assert found == [0, 1]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+class TestFailover:
+    """The long form is tests/faults/test_postgres_failover.py."""
+
+    async def test_to_a_replica_that_lags(self, clusters):
+        """
+        After a replica without the newest rows was promoted, an open saver goes on over it, and
+        each thread can be read there.
+        """
+        primary = clusters.server()
+        async with PostgresSaver(address(primary), schema="warm") as saver:
+            await ab(saver).ainvoke({}, at())  # makes the tables before the copy is made
+        replica = primary.replica()
+        with anyio.fail_after(PATIENCE_S):
+            async with PostgresSaver(address(primary, replica), schema="warm") as saver:
+                catches_up(primary, replica)
+                lags(primary, replica)
+                for turn in range(3):
+                    await ab(saver).ainvoke({}, at(f"lost{turn}"))
+                primary.kill()
+                replica.promote()
+                for turn in range(3):
+                    await ab(saver).ainvoke({}, at(f"t{turn}"))
+                found = await lengths(saver, "t", "lost0", "t0", "t1", "t2")
+
+        assert found == [4, 0, 4, 4, 4]
+        assert replica.sql("SELECT count(*) FROM warm.checkpoints WHERE record IS NULL") == [(0,)]
+
+    async def test_a_crash_that_loses_commits(self, clusters):
+        """
+        With `synchronous_commit="off"` a crash may lose what was stored last, and what the open
+        saver stores afterwards can be read.
+        """
+        server = clusters.server(wal_writer_delay="10s", synchronous_commit="off")
+        with anyio.fail_after(PATIENCE_S):
+            async with PostgresSaver(server.url, synchronous_commit="off") as saver:
+                server.sql("CHECKPOINT")
+                for turn in range(3):
+                    await ab(saver).ainvoke({}, at(f"lost{turn}"))
+                server.kill()
+                server.start()
+                for turn in range(3):
+                    await ab(saver).ainvoke({}, at(f"t{turn}"))
+                found = await lengths(saver, "t0", "t1", "t2")
+
+        assert found == [4, 4, 4]
