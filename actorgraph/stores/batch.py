@@ -14,10 +14,10 @@ from typing import Any, Protocol
 import msgspec
 
 from actorgraph.errors import StorageError
+from actorgraph.storage.logged_problems import warn
 from actorgraph.stores.embedding import Embedder, get_text_at_path, ranked, steps_of
 from actorgraph.stores.filters import join_namespace, listed, plain_prefix
 from actorgraph.stores.item_values import damaged_item, from_text, item_sum, to_dict, to_text
-from actorgraph.storage.logged_problems import warn
 from actorgraph.stores.operations import (
     INTEGER_MAX,
     GetOp,

@@ -15,8 +15,8 @@ from typing import Any
 from zlib import crc32
 
 from actorgraph.errors import StorageError
-from actorgraph.stores.errors import ItemValueError
 from actorgraph.storage.logged_problems import warn
+from actorgraph.stores.errors import ItemValueError
 
 DEPTH_MAX = 500
 _encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode

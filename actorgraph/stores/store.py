@@ -19,10 +19,10 @@ import anyio.to_thread
 from actorgraph.errors.excerpts import address_text
 from actorgraph.loops import in_thread
 from actorgraph.storage.batching import Batcher
+from actorgraph.storage.logged_problems import warn
 from actorgraph.stores.base import BaseStore
 from actorgraph.stores.batch import Batch, ItemTable, aembed, carry_out, changes, embed, prepare
 from actorgraph.stores.embedding import Embedder
-from actorgraph.storage.logged_problems import warn
 from actorgraph.stores.operations import IndexConfig, Op, Result, TTLConfig
 
 

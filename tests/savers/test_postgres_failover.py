@@ -16,13 +16,10 @@ from tests.support.postgres_clusters import address, catches_up, clusters, lags
 
 __all__ = ["clusters"]
 
-ALL = ["", "a", "b"]
-"""What the list of `ab` ends with, at the newest checkpoint."""
-
 
 @contextmanager
 def connected(kind: str, url: str) -> Iterator[object]:
-    """What a saver is made with: an address, a connection or a pool of the program."""
+    """An address, a connection or a pool of the program, to make a saver with."""
     if kind == "address":
         yield url
     elif kind == "connection":
@@ -40,7 +37,7 @@ async def lengths(saver, *threads: str) -> list[int]:
 
 class TestLostShapes:
     @pytest.mark.parametrize("kind", ["address", "connection", "pool"])
-    async def test_what_is_stored_afterwards_is_whole(self, postgres, lent, kind):
+    async def test_checkpoints_stored_afterwards_are_whole(self, postgres, lent, kind):
         """
         Shapes that the server has lost under an open saver are stored again: each checkpoint that
         is acknowledged later can be read, and no run fails.
@@ -91,7 +88,7 @@ class TestLostShapes:
 
     async def test_a_damaged_thread_can_be_pruned_around_and_deleted(self, postgres, lent):
         """
-        A thread with a damaged checkpoint stands in the way of no other one's removals.
+        A thread with a damaged checkpoint can be deleted, and others are pruned as before.
         """
         async with PostgresSaver(postgres.url, schema=lent) as saver:
             for thread in "ab":

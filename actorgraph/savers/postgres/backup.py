@@ -55,7 +55,7 @@ WHERE p.shape <> 0 AND NOT EXISTS (SELECT FROM shapes s WHERE s.shape = p.shape)
 ORDER BY p.thread, p.seq
 """
 NAMED_MAX = 100
-"""Damaged checkpoints that are named one by one; of more, the number is told."""
+"""Damaged checkpoints that are named one by one; of others there is the number."""
 
 
 def copy_schema(connection: Connection[Any], begin: tuple[str, str, str], dest: str) -> None:

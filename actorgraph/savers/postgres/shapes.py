@@ -24,7 +24,7 @@ from actorgraph.storage.postgres.timeouts import USE_SCHEMA
 WHOLE = 0
 """The shape id of a record that is stored whole."""
 SHAPE_MISSING = "the shape of its record is missing"
-"""What is wrong with a checkpoint whose shape is gone."""
+"""The reason in errors about a checkpoint whose shape is gone."""
 SHAPES_MAX = 2_000
 """Shapes that one saver stores at most: a program with more makes new graphs all the time."""
 _SEEN_MAX = 4_000
