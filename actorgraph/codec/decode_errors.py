@@ -72,8 +72,8 @@ def changed_type_error(name: str, reason: Exception) -> ChangedTypeError:
     error = ChangedTypeError(
         f"a stored value can't be decoded as {name!r} any more: {reason or type(reason).__name__}",
         do=f"give a new field a default; or compile(migrations=[{type_cure(name)}]), where the "
-        "function makes the value of the stored fields; if the class has not changed, restore the "
-        "database from a backup",
+        "function makes the value of the dict of stored fields (of a pydantic model: of a list "
+        "that begins with it); if the class has not changed, restore the database from a backup",
     )
     error.type_name = name
     return error
@@ -84,8 +84,8 @@ def upgrade_error(name: str, reason: Exception) -> ChangedTypeError:
     error = ChangedTypeError(
         f"a migration can't make a stored value of type {name!r}: "
         f"{type(reason).__name__}: {reason}",
-        do="its function gets the stored data of each such value: of a class with fields the dict "
-        "of those that it had then",
+        do="its function gets the stored data of each such value: the dict of the fields that it "
+        "had then, of a pydantic model a list that begins with it",
     )
     error.type_name = name
     return error

@@ -14,6 +14,12 @@ import msgspec
 
 from actorgraph.api import config as configs
 from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.graph.stored_contexts import (
+    Note,
+    migrated_context,
+    note_of,
+    refused_context,
+)
 from actorgraph.api.options import CallOptions, call_options
 from actorgraph.api.streams import formats as results
 from actorgraph.codec import Codec
@@ -107,6 +113,7 @@ class StartCall(msgspec.Struct, frozen=True):
         metadata: of the run.
         if_busy: what to do if another run has the thread.
         accepted_by: id of the graph that accepted a stored input; "" if it is not noted.
+        context_note: stored beside a context.
     """
 
     name: str
@@ -120,6 +127,7 @@ class StartCall(msgspec.Struct, frozen=True):
     metadata: dict[str, Any]
     if_busy: IfBusy = "enqueue"
     accepted_by: str = ""
+    context_note: Note = {}
 
 
 def config_with_thread(config: Mapping[str, Any] | None, thread_id: str) -> dict[str, Any]:
@@ -316,6 +324,9 @@ def payload_of(graph: CompiledStateGraph, call: StartCall, run: bytes) -> bytes:
     if call.if_busy in ("interrupt", "rollback"):  # a process that takes the run over needs it
         stored["if_busy"] = call.if_busy
     options = {k: v for k, v in call.options.items() if k in STORED_OPTIONS and v is not None}
+    note = note_of(graph.plan, options.get("context"))
+    if note:
+        stored["context"] = note
     codec.encode(given, "input")  # fails here, so that the error names the input
     try:
         return codec.encode({**stored, "options": options}, "the call", place)
@@ -365,24 +376,32 @@ def stored_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tup
 def _decode_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tuple[StartCall, str]:
     stored = graph.codec.decode(row.payload, places.call_of(row.run))
     given = migrated_input(graph.plan, stored["input"], stored.get("converted", {}))
+    options, note = stored["options"], stored.get("context", {})
+    if options.get("context") is not None:
+        options["context"] = migrated_context(graph.plan, options["context"], note)
     call = StartCall(
         name=row.graph,
         thread_id=row.thread_id,
         given=None if claimed else given,
         config=stored["config"],
-        options=stored["options"],
+        options=options,
         modes=tuple(stored["modes"]),
         subgraphs=stored["subgraphs"],
         resumable=stored["resumable"],
         metadata=msgspec.json.decode(row.metadata),
         if_busy=stored.get("if_busy", "enqueue"),
         accepted_by=stored.get("graph", ""),
+        context_note=note,
     )
     return call, stored.get("lacks", "")
 
 
 def refused_call(graph: CompiledStateGraph, call: StartCall) -> Finding | None:
     """Find out why a stored call can't be run, if another version of the graph has accepted it."""
+    what, context = "a run waits whose context", call.options.get("context")
+    refused = refused_context(graph.plan, context, call.context_note, what)
+    if refused is not None:
+        return refused
     if not call.accepted_by or call.accepted_by == graph.plan.graph_id:
         return None
     return refused_input(graph.plan, call.given, "a run waits whose input")
