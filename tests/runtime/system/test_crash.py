@@ -163,10 +163,11 @@ class TestSecondRuns:
         """
         A version that can't go on with them parks and fails none; the old one ends them all.
         """
-        with worker(anyio_backend, "g", database, 4, pause_s=0.3, lease_s=0.5) as process:
+        with worker(anyio_backend, "g", database, 4, pause_s=0.3, lease_s=LONG_S) as process:
             await threaded(partial(lines_until, process, 8, started=True))
             await threaded(kill, process)
-        statuses, misfits = await only_renamed(database, lease_s=0.5)
+        await expire_leases(database)
+        statuses, misfits = await only_renamed(database, lease_s=2.0)
         values = await take_over(database, 4)
 
         assert statuses["running"] + statuses["pending"] == misfits > 0
