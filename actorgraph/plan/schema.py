@@ -14,7 +14,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, NewType, cast, get_origin
+from typing import Annotated, Any, NewType, cast, get_args, get_origin
 
 from actorgraph.channels import BaseChannel, BinaryOperatorAggregate, Channel, LastValue
 from actorgraph.channels.langgraph_channels import reducer_from_langgraph, rule_from_langgraph
@@ -226,7 +226,24 @@ def channel_of(key: str, annotation: Any) -> Channel[Any]:
             f"state key {key!r} has more than one rule: {names}",
             do="keep one: a key has one reducer or one channel, anywhere in its Annotated",
         )
+    _check_inside(form.typ, key)
     return found[0][1] if found else LastValue(form.typ)
+
+
+def _check_inside(typ: Any, key: str) -> None:
+    """Refuse a reducer or a channel inside the type of a key, as in `list[Annotated[T, add]]`.
+
+    Raises:
+        SchemaError: there is one: it would be ignored.
+    """
+    for part in walked(typ):
+        for extra in get_args(part)[1:] if get_origin(part) is Annotated else ():
+            if _extra_rule(extra, Any, key) is not None:
+                raise SchemaError(
+                    f"state key {key!r} has the reducer or channel {_name_of(extra)} inside "
+                    f"another type, where it would fold nothing",
+                    do=f"put it around the whole type: Annotated[..., {_name_of(extra)}]",
+                )
 
 
 def _type_rule(typ: Any, key: str) -> Channel[Any] | None:
@@ -241,11 +258,17 @@ def _extra_rule(extra: Any, typ: Any, key: str) -> Channel[Any] | None:
     the annotation: pydantic's validators and fields, units, descriptions.
 
     Raises:
-        SchemaError: it can be called, but not as a reducer.
+        SchemaError: it can be called, but not as a reducer, or it is a class of reducers.
     """
     kind = get_origin(extra)  # a channel with its argument, such as Topic[str]
     extra = kind if isinstance(kind, type) else extra
     rule = _rule(extra, typ, key)
+    if rule is None and isinstance(extra, type) and _makes_reducers(extra):
+        raise SchemaError(
+            f"state key {key!r} has the class {_name_of(extra)} in its Annotated, whose objects "
+            "are reducers",
+            do=f"make one: Annotated[..., {_name_of(extra)}()]",
+        )
     if rule is not None or not callable(extra) or isinstance(extra, (type, NewType, Unknown)):
         return rule
     if _positional_count(extra) != 2:
@@ -265,6 +288,12 @@ def _rule(candidate: Any, typ: Any, key: str) -> Channel[Any] | None:
     """Make the rule of a channel of this library's or of LangGraph's; None for anything else."""
     rule = as_rule(candidate, typ, key)
     return rule_from_langgraph(candidate, typ, key) if rule is None else rule
+
+
+def _makes_reducers(kind: type) -> bool:
+    """Whether the objects of a class can be called with a value and a write."""
+    called = getattr(kind, "__call__", None)  # noqa: B004 - of the class, not of its metaclass
+    return isinstance(called, types.FunctionType) and _count(called) == 3
 
 
 def _positional_count(function: Callable[..., Any]) -> int:

@@ -165,6 +165,47 @@ class TestRefused:
         with pytest.raises(SchemaError, match="Invalid reducer signature"):
             read_schema(TypedDict("S", {"log": Annotated[list, function, te.Doc("x")]}))
 
+    @pytest.mark.parametrize("rule", [ADD, te.Doc, EphemeralValue, Topic(str)], ids=str)
+    @pytest.mark.parametrize(
+        "outside",
+        [
+            lambda inner: list[inner],
+            lambda inner: dict[str, inner] | None,
+            lambda inner: Annotated[tuple[inner, ...], te.Doc("x")],
+            lambda inner: te.NewType("Log", list[inner | None]),
+        ],
+        ids=["list", "dict", "tuple", "NewType"],
+    )
+    def test_a_rule_inside_another_type(self, outside, rule):
+        """
+        A reducer or a channel of a list's items, which would fold nothing, is refused; another
+        extra is not.
+        """
+        form = outside(Annotated[str, rule, te.Doc("x")])
+
+        if rule is te.Doc:
+            channels = read_schema(TypedDict("S", {"log": form})).channels
+            assert type(channels["log"]) is LastValue
+        else:
+            with pytest.raises(SchemaError, match=r"'log' has the reducer or channel .* inside"):
+                read_schema(TypedDict("S", {"log": form}))
+
+    def test_a_class_of_reducers(self):
+        """
+        A class whose objects are reducers is refused, and its object is one; other classes, with
+        which other readers of annotations mark keys, are left to them.
+        """
+
+        class Reducer:
+            def __call__(self, value: list[str], write: list[str]) -> list[str]:
+                return value + write
+
+        with pytest.raises(SchemaError, match=r"the class Reducer .* whose objects are reducers"):
+            read_schema(TypedDict("S", {"log": Annotated[list, Reducer]}))
+
+        made = read_schema(TypedDict("S", {"log": Annotated[list, Reducer(), Marked]}))
+        assert type(made.channels["log"]) is BinaryOperatorAggregate
+
     def test_one_method_named_twice_is_one(self):
         """
         The same rule may be given inside and outside.
