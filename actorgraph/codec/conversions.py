@@ -152,17 +152,18 @@ def this_version(plan: Plan) -> MadeFor:
 
 
 def with_note(plan: Plan, given: Any) -> Any:
-    """Return an input to store beside no checkpoint, with the conversions that it needs no more."""
-    if not plan.renames.conversions:
-        return given
-    return {CONVERTED: noted(plan, {}), "input": given}
+    """Return an input to store beside no checkpoint, with a note of the graph that accepted it."""
+    return {CONVERTED: noted(plan, {}), "graph": plan.graph_id, "input": given}
 
 
-def without_note(given: Any) -> tuple[Any, Converted]:
-    """Return a stored input, and its note."""
+def without_note(given: Any) -> tuple[Any, Converted, str]:
+    """Return a stored input, its conversions, and the id of the graph that accepted it.
+
+    Inputs of older versions have no note: their graph is "".
+    """
     if type(given) is dict and CONVERTED in given:
-        return given["input"], given[CONVERTED]
-    return given, NOTHING_CONVERTED
+        return given["input"], given[CONVERTED], given.get("graph", "")
+    return given, NOTHING_CONVERTED, ""
 
 
 def _called(one: Conversion, value: Any) -> Any:

@@ -125,18 +125,47 @@ def open_claim(
     run = loaded.open_run
     if run is None or run.head != loaded.head:
         return None
-    given = None
+    stored, given, graph = None, None, ""
     if run.input is not None:
         try:
-            given = codec.decode(run.input, input_of(thread_id, run.run))
-            given, converted = without_note(given)
-            given = given if plan is None else migrated_input(plan, given, converted)
+            stored = codec.decode(run.input, input_of(thread_id, run.run))
+            stored, converted, graph = without_note(stored)
+            given = stored if plan is None else migrated_input(plan, stored, converted)
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - as above
             where = f"the input of run {as_text(run.run)} of thread {thread_id!r}"
             raise_located(error, where)
-    return OpenClaim(run.run, run.mode, given, run.input is not None)
+    has_input, changed = run.input is not None, given is not stored
+    return OpenClaim(run.run, run.mode, given, has_input, graph, changed)
+
+
+def restore_claim(codec: Codec, plan: Plan, loaded: Loaded, thread_id: str) -> Restored | None:
+    """Restore a thread whose first run claimed it, with durability "exit", and died.
+
+    Returns: a state made from the claim, for want of a checkpoint; None without a claim.
+    """
+    claim = open_claim(codec, loaded, thread_id, plan)
+    if claim is None:
+        return None
+    return Restored(
+        id=b"",
+        parent=None,
+        sequence=0,
+        namespace="",
+        step=-2,
+        source="input",
+        created=0,
+        run=claim.run,
+        graph="",
+        values={},
+        versions={},
+        seen={},
+        updated=None,
+        next=(),
+        metadata={},
+        claim=claim,
+    )
 
 
 def _decoded(codec: Codec, stored: StoredCheckpoint) -> tuple[StoredWrite, ...]:

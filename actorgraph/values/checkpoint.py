@@ -265,12 +265,16 @@ class OpenClaim(msgspec.Struct, frozen=True):
         mode: the durability that it ran with.
         input: its input, if no checkpoint holds it.
         has_input: whether `input` is set.
+        accepted_by: id of the graph that accepted the input; "" if it is not noted.
+        migrated: whether migrations have changed the input.
     """
 
     run: bytes
     mode: str
     input: Any
     has_input: bool
+    accepted_by: str = ""
+    migrated: bool = False
 
 
 class Restored(msgspec.Struct, frozen=True):

@@ -15,7 +15,8 @@ TENS = Migration(values={"n": lambda n: n * 10}, channels={"was": "n"}, nodes={"
 
 def kept(by: Plan, given: Any) -> Any:
     """An input as the next version of a program reads it, after one stored it."""
-    return migrated_input(migrating(TENS), *without_note(with_note(by, given)))
+    stored, converted, _ = without_note(with_note(by, given))
+    return migrated_input(migrating(TENS), stored, converted)
 
 
 class TestInputs:
@@ -45,12 +46,19 @@ class TestInputs:
         """
         assert kept(migrating(TENS), given) == given
 
-    def test_a_graph_without_conversions_notes_nothing(self):
+    def test_the_graph_is_noted(self):
         """
-        Its inputs are stored as they are.
+        So another version knows that it was not the one that accepted the input.
         """
         given = {"n": 1}
 
-        assert with_note(PLAN, given) is given
+        assert without_note(with_note(PLAN, given)) == (given, {}, PLAN.graph_id)
+
+    def test_an_input_without_a_note(self):
+        """
+        Older versions of the library stored it as it was given.
+        """
+        given = {"n": 1}
+
+        assert without_note(given) == (given, {}, "")
         assert migrated_input(PLAN, given) is given
-        assert without_note(given) == (given, {})

@@ -31,7 +31,7 @@ from actorgraph.errors import InvalidConfigError, RunCancelledError, Serializati
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import Journal
-from actorgraph.superstep.changes.waiting_inputs import refused_input
+from actorgraph.superstep.changes.waiting_inputs import INPUT_MIGRATED, refused_input
 from actorgraph.superstep.untracked import storable_update
 from actorgraph.values.commands import RunControl
 from actorgraph.values.from_langgraph import input_from_langgraph
@@ -114,6 +114,7 @@ class StartCall(msgspec.Struct, frozen=True):
         if_busy: what to do if another run has the thread.
         accepted_by: id of the graph that accepted a stored input; "" if it is not noted.
         context_note: stored beside a context.
+        migrated: sentences about what migrations have changed in a stored call.
     """
 
     name: str
@@ -128,6 +129,7 @@ class StartCall(msgspec.Struct, frozen=True):
     if_busy: IfBusy = "enqueue"
     accepted_by: str = ""
     context_note: Note = {}
+    migrated: tuple[str, ...] = ()
 
 
 def config_with_thread(config: Mapping[str, Any] | None, thread_id: str) -> dict[str, Any]:
@@ -377,8 +379,12 @@ def _decode_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tu
     stored = graph.codec.decode(row.payload, places.call_of(row.run))
     given = migrated_input(graph.plan, stored["input"], stored.get("converted", {}))
     options, note = stored["options"], stored.get("context", {})
-    if options.get("context") is not None:
-        options["context"] = migrated_context(graph.plan, options["context"], note)
+    changed = [INPUT_MIGRATED] if given is not stored["input"] and not claimed else []
+    if (context := options.get("context")) is not None:
+        options["context"] = migrated_context(graph.plan, context, note)
+        changed += ["the context of a run that waits is migrated"] * (
+            options["context"] is not context
+        )
     call = StartCall(
         name=row.graph,
         thread_id=row.thread_id,
@@ -392,6 +398,7 @@ def _decode_call(graph: CompiledStateGraph, row: RunRow, *, claimed: bool) -> tu
         if_busy=stored.get("if_busy", "enqueue"),
         accepted_by=stored.get("graph", ""),
         context_note=note,
+        migrated=tuple(changed),
     )
     return call, stored.get("lacks", "")
 

@@ -6,33 +6,35 @@ as a resume would read them, and `superstep.changes` says what that would do.
 
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import anyio
+import msgspec
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.setup import AddressedGraph
 from actorgraph.api.system.run_arguments import refused_call, stored_call
 from actorgraph.codec.decode_errors import type_cure
 from actorgraph.codec.records import decode_record
-from actorgraph.codec.restore import open_claim, restore
+from actorgraph.codec.restore import open_claim, restore, restore_claim
 from actorgraph.errors import (
     ActorGraphError,
     ChangedTypeError,
-    FormatVersionError,
     UnknownTypeError,
 )
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.below import lost_memories
+from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.task.scope import DEFINED_TASKS
 from actorgraph.superstep.changes.change import change_of
-from actorgraph.superstep.changes.waiting_inputs import refused_input
 from actorgraph.superstep.snapshot import snapshot
 from actorgraph.values.checked_threads import ThreadCheck, ThreadCheckReport, ThreadTally
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commits import LoadCheckpoint, Loaded
 from actorgraph.values.constants import TASKS
 from actorgraph.values.graph_changes import Finding, FindingKind, GraphChange, ResumeVerdict
+from actorgraph.values.retention import ListThreads
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
 
 AT_ONCE = 64
@@ -57,8 +59,10 @@ async def check_threads(
         prefix: only threads whose id begins with it.
     """
     tally = ThreadTally()
-    runs = await _open_runs(saver, next(iter(graphs.values())))
-    ids = sorted({*await saver.alist_threads(), *runs})
+    some = next(iter(graphs.values()))
+    host = some.locate("check_threads", {"configurable": {"thread_id": "-"}}).host
+    runs = await _open_runs(saver, host)
+    ids = sorted({*await host.reader.ask(ListThreads(inputs=True)), *runs})
     async for found in _each([one for one in ids if one.startswith(prefix)], graphs, runs):
         name, check = found
         if check is None:
@@ -68,11 +72,10 @@ async def check_threads(
     return tally.report()
 
 
-async def _open_runs(saver: Any, graph: CompiledStateGraph) -> dict[str, list[RunRow]]:
+async def _open_runs(saver: Any, host: Host) -> dict[str, list[RunRow]]:
     """Read the open runs of a saver that stores runs: thread -> its runs, oldest first."""
     found: dict[str, list[RunRow]] = {}
     if getattr(saver, "keeps_runs", False):
-        host = graph.locate("check_threads", {"configurable": {"thread_id": "-"}}).host
         for row in await host.reader.ask(ListRuns(statuses=OPEN_STATUSES)):
             found.setdefault(row.thread_id, []).append(row)
     return found
@@ -108,7 +111,7 @@ async def _check(
     at = some.locate("check_threads", config)
     query = LoadCheckpoint(thread_id, ancestors=True)
     loaded: Loaded = await at.host.reader.ask(query)
-    name, stored_graph = _name_of(loaded, runs)
+    name, stored_graph = _name_of(at, loaded, runs)
     known = _graph_named(name, graphs)
     if known is None:
         return name, None
@@ -129,13 +132,15 @@ async def _check(
     return name, ThreadCheck(tuple(changes), waits)
 
 
-def _name_of(loaded: Loaded, runs: list[RunRow]) -> tuple[str, str]:
+def _name_of(at: AddressedGraph, loaded: Loaded, runs: list[RunRow]) -> tuple[str, str]:
     """Return the name of a thread's graph, and the id of the graph that stored it."""
-    stored = loaded.checkpoint
-    try:
-        found = "" if stored is None else decode_record(stored.row.record).graph
-    except FormatVersionError:  # `_change_of` reports it
-        found = ""
+    stored, found = loaded.checkpoint, ""
+    with suppress(ActorGraphError):  # `_change_of` reports it
+        if stored is not None:
+            found = decode_record(stored.row.record).graph
+        elif not runs:
+            claim = open_claim(at.codec, loaded, at.address.thread_id)
+            found = "" if claim is None else claim.accepted_by
     return runs[0].graph if runs else found.rpartition(":")[0], found
 
 
@@ -158,10 +163,10 @@ def _change_of(
     try:
         found = None if loaded.checkpoint is None else restore(at.codec, at.plan, loaded)
         if found is None:
-            claim = open_claim(at.codec, loaded, thread_id, at.plan)
-            given = None if claim is None else claim.input
-            refused = refused_input(at.plan, given, "it waits for its first run, whose input")
-            return _with(at.plan, thread_id, stored_graph, refused), None
+            unsaved = restore_claim(at.codec, at.plan, loaded, thread_id)
+            if unsaved is None:
+                return _with(at.plan, thread_id, stored_graph, None), None
+            return change_of(at.plan, unsaved, thread_id), None
         return change_of(at.plan, found[0], thread_id, DEFINED_TASKS), found[0]
     except ActorGraphError as error:
         finding = _unreadable(error, "its checkpoint", at.address.namespace)
@@ -190,13 +195,17 @@ async def _below(
 
 
 def _run_change(graph: CompiledStateGraph, row: RunRow) -> GraphChange | None:
-    """Return why an open run of a system can't be taken up, if that is so."""
+    """Return why an open run of a system can't be taken up, or that migrations change it."""
     try:
         call, _ = stored_call(graph, row, claimed=row.claimed)
     except ActorGraphError as error:
         finding = _unreadable(error, "a run waits whose arguments")
     else:
         finding = refused_call(graph, call)
+        if finding is None and call.migrated:
+            change = _with(graph.plan, row.thread_id, "", None)
+            verdict = ResumeVerdict.MIGRATED
+            return msgspec.structs.replace(change, verdict=verdict, migrated=call.migrated)
     return None if finding is None else _with(graph.plan, row.thread_id, "", finding)
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
-from actorgraph.codec.restore import Placement, open_claim, parent_writes, restore
+from actorgraph.codec.restore import Placement, parent_writes, restore, restore_claim
 from actorgraph.errors import CheckpointNotFoundError, OtherGraphWarning
 from actorgraph.errors.warning_places import warn
 from actorgraph.plan.compatibility import other_graph
@@ -109,7 +109,10 @@ async def load(
                 do="take an id from get_state_history()",
             )
         # A nested run finds the claim of its own root run: that run has not died.
-        unsaved = None if nested or holder is None else _unsaved(codec, plan, loaded, address)
+        dead = not nested and holder is not None
+        unsaved = restore_claim(codec, plan, loaded, address.thread_id) if dead else None
+        if unsaved is not None:
+            check_fits(plan, unsaved, address.thread_id)
         return LoadedThread(loaded.epoch, unsaved, None, holder=holder)
     if declared:
         await _check(host, plan, found[0], address.thread_id, nested=nested)
@@ -127,34 +130,6 @@ async def _check(
     strange = other_graph(plan, restored, thread_id)
     if strange is not None:
         warn(strange, OtherGraphWarning)
-
-
-def _unsaved(codec: Codec, plan: Plan, loaded: Any, address: Address) -> Restored | None:
-    """The input of a thread whose first run claimed it, with durability "exit", and died.
-
-    Returns: a state made from the claim, for want of a checkpoint; None without a claim.
-    """
-    claim = open_claim(codec, loaded, address.thread_id, plan)
-    if claim is None:
-        return None
-    return Restored(
-        id=b"",
-        parent=None,
-        sequence=0,
-        namespace="",
-        step=-2,
-        source="input",
-        created=0,
-        run=claim.run,
-        graph="",
-        values={},
-        versions={},
-        seen={},
-        updated=None,
-        next=(),
-        metadata={},
-        claim=claim,
-    )
 
 
 async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:

@@ -18,6 +18,7 @@ from actorgraph.superstep.calls import stored_calls
 from actorgraph.superstep.changes.graphless import runs_no_graph
 from actorgraph.superstep.changes.missed_joins import missed_starts
 from actorgraph.superstep.changes.stored_tasks import bare_state, stages_of
+from actorgraph.superstep.changes.waiting_inputs import INPUT_MIGRATED, refused_input
 from actorgraph.superstep.handover import pairs_in
 from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.superstep.pending_writes import attempts, own_ids
@@ -60,7 +61,10 @@ def change_of(
     """
     found = [*_findings(plan, restored), *_lost_calls(plan, restored, tasks)]
     findings = tuple({(f.kind, f.name, f.where): f for f in found}.values())
-    verdict = ResumeVerdict.MIGRATED if restored.migrated else ResumeVerdict.FITS
+    migrated = restored.migrated
+    if restored.claim is not None and restored.claim.migrated:
+        migrated = (*migrated, INPUT_MIGRATED)
+    verdict = ResumeVerdict.MIGRATED if migrated else ResumeVerdict.FITS
     return GraphChange(
         thread_id=thread_id,
         checkpoint=as_text(restored.id) if restored.id else "",
@@ -68,7 +72,7 @@ def change_of(
         graph=plan.graph_id,
         verdict=ResumeVerdict.REFUSED if findings else verdict,
         findings=findings,
-        migrated=restored.migrated,
+        migrated=migrated,
     )
 
 
@@ -109,6 +113,17 @@ def _findings(plan: Plan, restored: Restored) -> Iterator[Finding]:
         yield from _pending(plan, restored)
     if not same_graph:
         yield from _missed(plan, restored)
+    yield from _stored_input(plan, restored)
+
+
+def _stored_input(plan: Plan, restored: Restored) -> Iterator[Finding]:
+    """The input of a run that died before its first checkpoint, accepted by another version."""
+    claim = restored.claim
+    if claim is None or not claim.has_input or claim.accepted_by in ("", plan.graph_id):
+        return
+    found = refused_input(plan, claim.input, "it waits for a run whose input")
+    if found is not None:
+        yield found
 
 
 def _newer_values(plan: Plan, restored: Restored) -> Iterator[Finding]:

@@ -10,6 +10,8 @@ from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import END
 from actorgraph.values.graph_changes import Finding, FindingKind
 
+INPUT_MIGRATED = "the input of a run that waits is migrated"
+
 
 def refused_input(plan: Plan, given: Any, what: str) -> Finding | None:
     """Find out why an input of another version is not one of the graph, if that is so.
