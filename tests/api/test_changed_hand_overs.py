@@ -6,8 +6,10 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 from actorgraph import END, START, Command, InMemorySaver, Send, StateGraph, interrupt
+from actorgraph.api.system.thread_checks import check_threads
 from actorgraph.errors import SchemaMismatchError
 from actorgraph.types import Migration
+from actorgraph.values.graph_changes import ResumeVerdict
 from tests.support.graphs import at
 
 
@@ -24,7 +26,9 @@ class New(TypedDict, total=False):
 RENAMED = Migration(nodes={"done": "fin"}, channels={"flags": "marks"})
 
 
-def inner(given: Any, *, question: bool = False, more: bool = False) -> Any:
+def inner(
+    given: Any, *, question: bool = False, more: bool = False, stateful: bool | None = None
+) -> Any:
     """`up` hands over, while `ask` waits for a person; `again` asks once more."""
 
     def up(state: Any) -> Command[Any]:
@@ -39,7 +43,7 @@ def inner(given: Any, *, question: bool = False, more: bool = False) -> Any:
     graph = StateGraph(Old).add_node("up", up).add_node("ask", ask)
     if more:
         graph.add_node("later", lambda _: {}).add_edge("ask", "later")
-    return graph.add_edge(START, "up").add_edge(START, "ask").compile()
+    return graph.add_edge(START, "up").add_edge(START, "ask").compile(stateful)
 
 
 def outer(
@@ -122,18 +126,36 @@ UNKNOWN: dict[str, tuple[dict[str, Any], str]] = {
 
 
 class TestUnknown:
+    @pytest.mark.parametrize("stateful", [None, True])
     @pytest.mark.parametrize(("given", "name"), UNKNOWN.values(), ids=UNKNOWN)
-    async def test_unknown_names_are_refused_before_anything_runs(self, given, name):
+    async def test_unknown_names_are_refused_before_anything_runs(self, given, name, stateful):
         """
-        A name that the graph above has not got any more is an error that says how to migrate it.
+        A name that the graph above has not got any more is an error that says how to migrate it;
+        the check of threads says so too.
         """
         saver = InMemorySaver()
-        graph = outer(saver, inner(given))
+        graph = outer(saver, inner(given, stateful=stateful))
         await graph.ainvoke({"n": 0}, at())
         before = (await graph.aget_state(at())).config
-        changed = outer(saver, inner(given), New, end="fin")
+        changed = outer(saver, inner(given, stateful=stateful), New, end="fin")
 
+        (group,) = (await check_threads({"LangGraph": changed}, saver)).groups
+        assert group.verdict is ResumeVerdict.REFUSED
         with pytest.raises(SchemaMismatchError, match=f"{name}(.|\n)*Migration"):
             await changed.ainvoke(Command(resume="y"), at())
 
         assert (await graph.aget_state(at())).config == before
+
+    async def test_commands_that_a_stateful_subgraph_keeps_of_an_earlier_task(self):
+        """
+        They were taken: their names are not looked for any more.
+        """
+        saver, given = InMemorySaver(), UPDATES["a dict"]
+        graph = outer(saver, inner(given, stateful=True))
+        await graph.ainvoke({"n": 0}, at())
+        await graph.ainvoke(Command(resume="y"), at())
+        await graph.ainvoke({"n": 0}, {**at()}, interrupt_before=["agent"])
+        changed = outer(saver, inner(given, stateful=True), Old, end="fin")
+
+        (group,) = (await check_threads({"LangGraph": changed}, saver)).groups
+        assert group.verdict is ResumeVerdict.FITS

@@ -24,11 +24,10 @@ from actorgraph.errors import (
     UnknownTypeError,
 )
 from actorgraph.plan.plan import Plan
-from actorgraph.runtime.run.below import lost_memories
+from actorgraph.runtime.run.below import changes_below, lost_memories
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.task.scope import DEFINED_TASKS
 from actorgraph.superstep.changes.change import change_of
-from actorgraph.superstep.snapshot import snapshot
 from actorgraph.values.checked_threads import ThreadCheck, ThreadCheckReport, ThreadTally
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commits import LoadCheckpoint, Loaded
@@ -125,7 +124,7 @@ async def _check(
         if graph.plan.subgraphs and change.verdict is not ResumeVerdict.REFUSED:
             changes += await lost_memories(at.host, at.plan, restored, thread_id)
             if restored.next:
-                changes += await _below(graph, at, restored, thread_id)
+                changes += await _below(at, restored, thread_id)
     elif loaded.checkpoint is None:
         waits = True  # only the input of its first run is stored
     changes += [found for row in runs if (found := _run_change(graph, row)) is not None]
@@ -173,25 +172,13 @@ def _change_of(
         return _with(at.plan, thread_id, stored_graph, finding), None
 
 
-async def _below(
-    graph: CompiledStateGraph, at: AddressedGraph, restored: Restored, thread_id: str
-) -> list[GraphChange]:
+async def _below(at: AddressedGraph, restored: Restored, thread_id: str) -> list[GraphChange]:
     """Return what a resume would do with the subgraphs that wait in a checkpoint."""
-    found: list[GraphChange] = []
-    for task in snapshot(at.plan, restored, thread_id, live=True, parent_ledger=()).tasks:
-        if not task.state or task.name not in at.plan.subgraphs:
-            continue
-        below = graph.locate("check_threads", task.state)
-        place = (thread_id, below.address.namespace)
-        query = LoadCheckpoint(*place, ancestors=True)
-        loaded: Loaded = await below.host.reader.ask(query)
-        if loaded.checkpoint is None or not below.declared:
-            continue
-        change, inner = _change_of(below, loaded, thread_id, restored.graph)
-        found.append(change)
-        if inner is not None and inner.next and below.plan.subgraphs:
-            found += await _below(graph, below, inner, thread_id)
-    return found
+    try:
+        return await changes_below(at.host, at.plan, restored, thread_id)
+    except ActorGraphError as error:
+        finding = _unreadable(error, "the checkpoint of a subgraph")
+        return [_with(at.plan, thread_id, restored.graph, finding)]
 
 
 def _run_change(graph: CompiledStateGraph, row: RunRow) -> GraphChange | None:

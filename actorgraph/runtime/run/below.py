@@ -24,7 +24,7 @@ from actorgraph.superstep.changes.change import (
     waiting_subgraphs,
 )
 from actorgraph.superstep.handover import commands_in
-from actorgraph.superstep.nesting import stable_namespace
+from actorgraph.superstep.nesting import TASK_KEY, stable_namespace
 from actorgraph.values.checkpoint import Restored
 from actorgraph.values.commands import Command
 from actorgraph.values.commits import LoadCheckpoint, Loaded
@@ -47,21 +47,23 @@ async def changes_below(
     Raises: the errors of reading.
     """
     found: list[GraphChange] = []
-    for name, namespaces in waiting_subgraphs(plan, restored):
-        graph: Any = getattr(plan.nodes[name].call, "__self__", None)
+    for task in waiting_subgraphs(plan, restored):
+        graph: Any = getattr(plan.nodes[task.name].call, "__self__", None)
         if depth >= DEPTH_MAX or not isinstance(getattr(graph, "plan", None), Plan):
             continue
         if graph.checkpointer is False or not isinstance(graph.checkpointer, bool | None):
             continue  # it is stored nowhere, or under a saver of its own
-        namespace = namespaces[graph.checkpointer is True]
+        stateful = graph.checkpointer is True
+        namespace = stable_namespace(task.namespace) if stateful else task.namespace
         query = LoadCheckpoint(thread_id, namespace, None, ancestors=True)
         loaded: Loaded = await host.reader.ask(query)
         codec: Codec = graph.codec_for(host.saver)
         stored = restore(codec, graph.plan, loaded)
         if stored is not None:
             below = change_of(graph.plan, stored[0], thread_id)
-            # A stateful one may still hold the Commands of an earlier task.
-            handed = [] if graph.checkpointer is True else _handed_up(plan, stored[0])
+            # A stateful one may still hold the Commands of an earlier task, which are taken.
+            own = not stateful or stored[0].metadata.get(TASK_KEY) == task.id
+            handed = _handed_up(plan, stored[0]) if own else []
             lost = tuple(handed_to_nothing(plan, handed, stored[0].namespace))
             if lost:
                 below = replace(

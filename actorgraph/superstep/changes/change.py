@@ -20,7 +20,6 @@ from actorgraph.superstep.changes.missed_joins import missed_starts
 from actorgraph.superstep.changes.stored_tasks import bare_state, stages_of
 from actorgraph.superstep.changes.waiting_inputs import INPUT_MIGRATED, refused_input
 from actorgraph.superstep.handover import pairs_in
-from actorgraph.superstep.nesting import stable_namespace
 from actorgraph.superstep.pending_writes import attempts, own_ids
 from actorgraph.superstep.task_failures import with_handlers
 from actorgraph.values.checkpoint import Restored, StoredWrite
@@ -372,16 +371,13 @@ def _due(plan: Plan, restored: Restored) -> dict[str, Task]:
     return due
 
 
-def waiting_subgraphs(plan: Plan, restored: Restored) -> list[tuple[str, tuple[str, str]]]:
-    """List the unfinished tasks of a checkpoint whose nodes are subgraphs.
-
-    Returns: the node, and the namespaces of its state: of this task's own, and of a stateful one.
-    """
+def waiting_subgraphs(plan: Plan, restored: Restored) -> list[Task]:
+    """List the unfinished tasks of a checkpoint whose nodes are subgraphs."""
     if not plan.subgraphs:
         return []
     known = attempts(restored.ledger)
     return [
-        (task.name, (task.namespace, stable_namespace(task.namespace)))
+        task
         for task in _due(plan, restored).values()
         if task.name in plan.subgraphs and task.path[-1] != CALL
         if task.id not in known or known[task.id].writes is None
