@@ -130,6 +130,40 @@ class TestRefusals:
         await parallel(saver, sub=below).ainvoke({"log": []}, at())
         await self.refused(parallel(saver, sub=asks), saver, "runs none")
 
+    @pytest.mark.parametrize("stateful", [None, True])
+    @pytest.mark.parametrize("deep", [False, True])
+    async def test_a_failed_subgraph_that_became_a_function(self, stateful, deep):
+        """
+        The work that it has finished would be left out: nothing runs, and the subgraph goes on
+        under the graph that stored it; or the node begins anew under another name.
+        """
+        saver = InMemorySaver()
+        broken = [True]
+
+        def breaks(_: Any) -> Any:
+            if broken:
+                raise ValueError("broken")
+            return {"log": ["b"]}
+
+        inner = StateGraph(State).add_node("a", says("a")).add_node("b", breaks)
+        below = inner.add_edge(START, "a").add_edge("a", "b").compile(stateful)
+
+        def within(node: Any, *migrations: Migration, name: str = "sub") -> Any:
+            if not deep:
+                return parallel(saver, State, *migrations, **{name: node})
+            middle = StateGraph(State).add_node(name, node).add_edge(START, name)
+            return parallel(saver, mid=middle.compile(migrations=migrations))
+
+        old = within(below)
+        with pytest.raises(ValueError, match="broken"):
+            await old.ainvoke({"log": []}, at())
+        broken.clear()
+        await self.refused(within(says("new")), saver, "unfinished subgraph")
+        new = within(says("new"), Migration(goto={"sub": "fresh"}), name="fresh")
+        assert await verdict_of(new, saver) is ResumeVerdict.MIGRATED
+
+        assert (await old.ainvoke(None, at()))["log"] == ["a", "b", "end"]
+
     async def test_a_function_that_may_run_a_graph_goes_on(self):
         """
         A graph behind an object is found by no look at the function: such a node is not refused.

@@ -121,10 +121,8 @@ async def _check(
     waits = bool(runs)
     if restored is not None:
         waits = waits or bool(restored.next or restored.values.get(TASKS))
-        if graph.plan.subgraphs and change.verdict is not ResumeVerdict.REFUSED:
-            changes += await lost_memories(at.host, at.plan, restored, thread_id)
-            if restored.next:
-                changes += await _below(at, restored, thread_id)
+        if change.verdict is not ResumeVerdict.REFUSED:
+            changes += await _below(at, restored, thread_id)
     elif loaded.checkpoint is None:
         waits = True  # only the input of its first run is stored
     changes += [found for row in runs if (found := _run_change(graph, row)) is not None]
@@ -175,7 +173,8 @@ def _change_of(
 async def _below(at: AddressedGraph, restored: Restored, thread_id: str) -> list[GraphChange]:
     """Return what a resume would do with the subgraphs that wait in a checkpoint."""
     try:
-        return await changes_below(at.host, at.plan, restored, thread_id)
+        found = await changes_below(at.host, at.plan, restored, thread_id)
+        return [*found, *await lost_memories(at.host, at.plan, restored, thread_id)]
     except ActorGraphError as error:
         finding = _unreadable(error, "the checkpoint of a subgraph")
         return [_with(at.plan, thread_id, restored.graph, finding)]

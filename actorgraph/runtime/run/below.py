@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from actorgraph.codec import Codec
 from actorgraph.codec.conversions import migrated_command
+from actorgraph.codec.records import decode_metadata
 from actorgraph.codec.restore import restore
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.launch import Launch
@@ -19,8 +20,10 @@ from actorgraph.superstep.changes.change import (
     change_of,
     forgotten,
     handed_to_nothing,
+    left_subgraph,
     memory_of,
     mismatch,
+    waiting_functions,
     waiting_subgraphs,
 )
 from actorgraph.superstep.handover import commands_in
@@ -46,7 +49,7 @@ async def changes_below(
     Returns: one change for each subgraph that has a checkpoint, with its own subgraphs' behind it.
     Raises: the errors of reading.
     """
-    found: list[GraphChange] = []
+    found = await _left(host, plan, restored, thread_id)
     for task in waiting_subgraphs(plan, restored):
         graph: Any = getattr(plan.nodes[task.name].call, "__self__", None)
         if depth >= DEPTH_MAX or not isinstance(getattr(graph, "plan", None), Plan):
@@ -72,6 +75,30 @@ async def changes_below(
             found.append(below)
             found += await changes_below(host, graph.plan, stored[0], thread_id, depth + 1)
     return found
+
+
+async def _left(host: Host, plan: Plan, restored: Restored, thread_id: str) -> list[GraphChange]:
+    """Find the states of subgraphs of waiting tasks whose nodes are plain functions now."""
+    found: list[Finding] = []
+    for task in waiting_functions(plan, restored):
+        for namespace in (task.namespace, stable_namespace(task.namespace)):
+            loaded: Loaded = await host.reader.ask(LoadCheckpoint(thread_id, namespace, None))
+            if loaded.checkpoint is None:
+                continue
+            made_by = decode_metadata(loaded.checkpoint.row.metadata).get(TASK_KEY)
+            if namespace == task.namespace or made_by == task.id:  # else of an earlier task
+                found.append(left_subgraph(plan, task, restored.namespace))
+                break
+    return _refused(plan, restored, thread_id, found)
+
+
+def _refused(
+    plan: Plan, restored: Restored, thread_id: str, findings: list[Finding]
+) -> list[GraphChange]:
+    if not findings:
+        return []
+    change = change_of(plan, restored, thread_id)
+    return [replace(change, verdict=ResumeVerdict.REFUSED, findings=tuple(findings))]
 
 
 def _handed_up(plan: Plan, below: Restored) -> list[Command[Any]]:
@@ -101,10 +128,7 @@ async def lost_memories(
         loaded: Loaded = await host.reader.ask(LoadCheckpoint(thread_id, namespace, None))
         if loaded.checkpoint is not None:
             found.append(memory_of(plan, name, restored.namespace))
-    if not found:
-        return []
-    change = change_of(plan, restored, thread_id)
-    return [replace(change, verdict=ResumeVerdict.REFUSED, findings=tuple(found))]
+    return _refused(plan, restored, thread_id, found)
 
 
 def _is_stateful(plan: Plan, node: str) -> bool:

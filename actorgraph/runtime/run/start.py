@@ -111,7 +111,7 @@ async def load(
         # A nested run finds the claim of its own root run: that run has not died.
         dead = not nested and holder is not None
         unsaved = restore_claim(codec, plan, loaded, address.thread_id) if dead else None
-        if unsaved is not None:
+        if unsaved is not None and declared:
             check_fits(plan, unsaved, address.thread_id)
         return LoadedThread(loaded.epoch, unsaved, None, holder=holder)
     if declared:
@@ -125,7 +125,7 @@ async def _check(
 ) -> None:
     """Refuse a checkpoint that the graph can't go on from, and warn of another graph's."""
     check_fits(plan, restored, thread_id)
-    if not nested and plan.subgraphs and (plan.migrations or restored.graph != plan.graph_id):
+    if not nested and (plan.migrations or restored.graph != plan.graph_id):
         await check_below(host, plan, restored, thread_id)
     strange = other_graph(plan, restored, thread_id)
     if strange is not None:

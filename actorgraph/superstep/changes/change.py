@@ -384,6 +384,28 @@ def waiting_subgraphs(plan: Plan, restored: Restored) -> list[Task]:
     ]
 
 
+def waiting_functions(plan: Plan, restored: Restored) -> list[Task]:
+    """List the unfinished tasks whose nodes run no graph, as far as their code shows.
+
+    Where another version has run a subgraph in one, that has a state, which would be left out.
+    """
+    if restored.graph == plan.graph_id or not (restored.next or restored.values.get(TASKS)):
+        return []
+    known = attempts(restored.ledger)
+    return [
+        task
+        for task in _due(plan, restored).values()
+        if task.name in plan.nodes and task.name not in plan.subgraphs and task.path[-1] != CALL
+        if task.id not in known or known[task.id].writes is None
+        if runs_no_graph(plan.nodes[task.name].call)
+    ]
+
+
+def left_subgraph(plan: Plan, task: Task, namespace: str) -> Finding:
+    """Make the finding of the stored state of a subgraph whose node is a function now."""
+    return _no_subgraph(plan, task, namespace, "has the unfinished subgraph")
+
+
 def forgotten(plan: Plan, restored: Restored) -> list[str]:
     """List the nodes that have run in a thread, which the graph and its migrations don't know."""
     known = (*plan.callable, *plan.renames.nodes, INTERRUPT, START)
@@ -451,15 +473,17 @@ def _subgraph(plan: Plan, task: Task, namespace: str) -> Finding:
     )
 
 
-def _no_subgraph(plan: Plan, task: Task, namespace: str) -> Finding:
+def _no_subgraph(
+    plan: Plan, task: Task, namespace: str, has: str = "has a question of a subgraph"
+) -> Finding:
     name = task.stored.name if task.stored else task.name
     return Finding(
         FindingKind.TASK,
         name,
-        f"has a question of a subgraph of node {name!r}",
+        f"{has} of node {name!r}",
         f"which runs none in graph {plan.title!r}, so that its finished work would be left out",
-        "",
-        "answer it with the graph that stored it; or give the node another name, and lead the "
-        "thread to it with Migration(goto={'old': 'new'}), which begins the node anew",
+        f"Migration(goto={{{name!r}: 'its new name'}})",
+        "go on with it with the graph that stored it; or give the node another name, and lead the "
+        f"thread to it with Migration(goto={{{name!r}: 'its new name'}}): it begins anew",
         namespace,
     )
