@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from actorgraph.web.lifespan import running
     from actorgraph.web.requests.access import Assistants, Authenticate, Authorize
     from actorgraph.web.requests.event_responses import EventStream
+    from actorgraph.web.requests.problems import AccessRevoked
     from actorgraph.web.requests.request_limits import Limits
     from actorgraph.web.routes import ACTIONS
 
 _HOMES = {
     "ACTIONS": "actorgraph.web.routes",
+    "AccessRevoked": "actorgraph.web.requests.problems",
     "Assistants": "actorgraph.web.requests.access",
     "Authenticate": "actorgraph.web.requests.access",
     "Authorize": "actorgraph.web.requests.access",
@@ -35,6 +37,7 @@ _HOMES = {
 
 __all__ = [
     "ACTIONS",
+    "AccessRevoked",
     "Assistants",
     "Authenticate",
     "Authorize",

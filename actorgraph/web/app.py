@@ -6,6 +6,7 @@ served        an application with a lifespan of its own
 serve         serves it in the running event loop, with hypercorn
 """
 
+import math
 import signal
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -31,7 +32,13 @@ from actorgraph.web.cron_actor import CronActor
 from actorgraph.web.jobs.background import BackgroundJob, add_job
 from actorgraph.web.jobs.webhook_policy import WebhookPolicy
 from actorgraph.web.lifespan import running
-from actorgraph.web.requests.access import Access, Assistants, Authenticate, Authorize
+from actorgraph.web.requests.access import (
+    REAUTHORIZE_S,
+    Access,
+    Assistants,
+    Authenticate,
+    Authorize,
+)
 from actorgraph.web.requests.endpoint import Endpoint, PathEndpoints, Server, with_slashes
 from actorgraph.web.requests.problems import problem
 from actorgraph.web.requests.request_limits import Limits
@@ -49,6 +56,7 @@ class RouteOptions(TypedDict, total=False):
     limits: Limits | None
     store: Any
     webhooks: WebhookPolicy | None
+    reauthorize_s: float
 
 
 class GraphRoutes:
@@ -68,6 +76,10 @@ class GraphRoutes:
         store: where threads are registered, and assistants, crons and webhooks stored; default:
             the system's store, else one in memory.
         webhooks: where webhooks of runs may be sent, and how. Default: they are refused.
+        reauthorize_s: seconds after which `authenticate` and `authorize` are asked again for each
+            stream, wait and socket that is open, as for each run that begins in it; default 5.
+    Raises:
+        InvalidConfigError: `reauthorize_s` is not above 0.
     """
 
     def __init__(
@@ -80,13 +92,20 @@ class GraphRoutes:
         limits: Limits | None = None,
         store: Any = None,
         webhooks: WebhookPolicy | None = None,
+        reauthorize_s: float = REAUTHORIZE_S,
     ) -> None:
+        if not 0 < reauthorize_s < math.inf:
+            raise InvalidConfigError(
+                f"GraphRoutes: reauthorize_s must be > 0 and finite, got {reauthorize_s!r}",
+                do="pass the seconds for which access that was taken away may last",
+            )
         kept = store if store is not None else system.store
         if kept is None:
             from actorgraph.stores import InMemoryStore
 
             kept = InMemoryStore()
-        access = Access(effective_authorize(system, authorize), authenticate, assistants)
+        rules = effective_authorize(system, authorize)
+        access = Access(rules, authenticate, assistants, reauthorize_s)
         self._server = Server(system, access, limits or Limits(), kept, webhooks)
         self._jobs = _background_jobs(self._server)
         self._app = _application([*_routes(self._server), *socket_routes(self._server)])

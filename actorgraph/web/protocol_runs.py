@@ -20,6 +20,7 @@ from actorgraph.web.protocol_agents import MESSAGES, takes_messages
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.assistant_lookup import assistant_of
 from actorgraph.web.requests.assistant_registry import StoredAssistant
+from actorgraph.web.requests.authority import reauthorization
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.event_responses import ResultResponse
 from actorgraph.web.requests.json_equality import contains
@@ -166,7 +167,13 @@ def _status(run: Run) -> Any:
 def _output(call: ApiCall, run: Run, on_disconnect: Any) -> Response:
     shape = partial(_ended, call, run)
     on_sent = call.server.temporary.reading(run)
-    response = ResultResponse(run, on_disconnect=on_disconnect, shape=shape, on_sent=on_sent)
+    response = ResultResponse(
+        run,
+        on_disconnect=on_disconnect,
+        shape=shape,
+        on_sent=on_sent,
+        **reauthorization(call, run),
+    )
     return runs.located(run, response)
 
 

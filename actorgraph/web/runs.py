@@ -15,6 +15,7 @@ from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.loops import shielded
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.requests import bodies, response_types
+from actorgraph.web.requests.authority import reauthorization
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.event_responses import EventStream, ResultResponse, graph_modes
 from actorgraph.web.requests.jsonable import dumps
@@ -81,7 +82,13 @@ async def wait(call: ApiCall) -> Response:
     body: bodies.RunBody = call.body
     run = await start_run(call)
     on_sent = call.server.temporary.reading(run)
-    return located(run, ResultResponse(run, on_disconnect=body.on_disconnect, on_sent=on_sent))
+    made = ResultResponse(
+        run,
+        on_disconnect=body.on_disconnect,
+        on_sent=on_sent,
+        **reauthorization(call, run),
+    )
+    return located(run, made)
 
 
 async def stream(call: ApiCall) -> Response:
@@ -98,6 +105,7 @@ async def stream(call: ApiCall) -> Response:
         when_full=limits.when_full,
         lasts_s=limits.stream_s,
         spans=spans_of(call, run),
+        **reauthorization(call, run),
     )
     return located(run, made)
 
@@ -145,7 +153,8 @@ async def join(call: ApiCall) -> Response:
     run = await run_of(call)
     leaves = "cancel" if query.cancel_on_disconnect else "continue"
     on_sent = call.server.temporary.reading(run)
-    return located(run, ResultResponse(run, on_disconnect=leaves, on_sent=on_sent))
+    more = reauthorization(call, run)
+    return located(run, ResultResponse(run, on_disconnect=leaves, on_sent=on_sent, **more))
 
 
 async def join_stream(call: ApiCall) -> Response:
@@ -168,6 +177,7 @@ async def join_stream(call: ApiCall) -> Response:
         lasts_s=limits.stream_s,
         last_event_id=query.last_event_id,
         spans=spans_of(call, run),
+        **reauthorization(call, run),
     )
     return located(run, made)
 

@@ -18,6 +18,7 @@ from actorgraph.api.system.run_handle import WAITING_MAX, Run
 from actorgraph.api.system.run_search import belongs_later
 from actorgraph.errors import RunNotFoundError
 from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.web.requests.authority import ask_again, reauthorization
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint, with_graph
 from actorgraph.web.requests.event_responses import (
     HEADERS,
@@ -125,7 +126,11 @@ class ThreadStream(Response):
         headers_only = scope["method"] == "HEAD"
         parts = self._frames(headers_only=headers_only)
         send_them = partial(
-            send_parts, ping=PING, ping_s=PING_S, lasts_s=self._server.limits.stream_s
+            send_parts,
+            ping=PING,
+            ping_s=PING_S,
+            lasts_s=self._server.limits.stream_s,
+            **reauthorization(self._call),
         )
         if headers_only or not self._updates:
             await send_them(parts, start, receive, send)
@@ -156,13 +161,14 @@ class ThreadStream(Response):
                 yield frame("values", to_plain(await self._values()))
             for run, after in missed if self._runs else ():
                 shown.is_new(run)
+                await ask_again(self._call, run)
                 async with aclosing(self._of(run, after)) as parts:
                     async for part in parts:
                         yield part
             async for run in coming:
                 if not shown.is_new(run):
                     continue
-                if not await may_go_on(self._call, self._thread):
+                if not await may_go_on(self._call, self._thread, run):
                     return
                 if not self._runs:
                     continue
@@ -203,6 +209,7 @@ class ThreadStream(Response):
             buffer=limits.buffer,
             when_full=limits.when_full,
             prefix=f"{run.id}.",
+            reauthorize=partial(ask_again, self._call, run),
         )
 
     async def _values(self) -> object:
@@ -214,13 +221,18 @@ class ThreadStream(Response):
         return found.values
 
 
-async def may_go_on(call: ApiCall, thread: StoredThread) -> bool:
-    """Whether a thread still exists and the principal may still read it."""
-    threads, access = call.server.threads, call.server.access
-    if not await threads.is_still(thread):
+async def may_go_on(call: ApiCall, thread: StoredThread, run: Run | None = None) -> bool:
+    """Whether a stream's thread still exists.
+
+    Args:
+        run: the one that is to be sent, if it is one.
+    Raises:
+        AccessRevoked: the principal may not read the thread, or see the run's graph, any more.
+    """
+    if not await call.server.threads.is_still(thread):
         return False
-    now = await threads.get(thread.thread_id)
-    return now is not None and await access.allows(call.principal, "threads.read", now)
+    await ask_again(call, run)
+    return True
 
 
 ENDPOINTS = (

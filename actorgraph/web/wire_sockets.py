@@ -1,11 +1,15 @@
 """WebSockets of the streaming protocol: commands in, their answers and subscribed events out.
 
 One socket belongs to one thread and has any number of subscriptions. Each command is admitted like
-a request to the endpoint of its kind, so a socket allows nothing that HTTP doesn't. A socket that
-is refused is accepted and closed with 4000 plus the HTTP status: pages can't read the status of
-an upgrade. Ends with the client's disconnect, the server's drain, or after `Limits.stream_s`.
+a request to the endpoint of its kind, authentication included, so a socket allows nothing that HTTP
+doesn't. A socket that is refused is accepted and closed with 4000 plus the HTTP status: pages can't
+read the status of an upgrade. It is closed in the same way when its token is refused later, or a
+thread that it subscribes to may not be read any more: at a command, when a run begins, or at the
+interval at which that is asked again. Ends with the client's disconnect, the server's drain, or
+after `Limits.stream_s`.
 """
 
+import math
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,16 +24,24 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from actorgraph.errors import SlowReaderError
 from actorgraph.runtime.log import event
+from actorgraph.web.requests.authority import ask_again, authenticate_again
 from actorgraph.web.requests.endpoint import (
     ApiCall,
     Server,
-    check_client_rate,
     convert_to,
     parameters_of,
 )
 from actorgraph.web.requests.jsonable import encode_plain
-from actorgraph.web.requests.problems import Forbidden, HttpProblem, TooLarge, TooMany, response_to
+from actorgraph.web.requests.problems import (
+    AccessRevoked,
+    Forbidden,
+    HttpProblem,
+    TooLarge,
+    TooMany,
+    response_to,
+)
 from actorgraph.web.requests.request_limits import excess
+from actorgraph.web.requests.watches import AccessWatch
 from actorgraph.web.wire.subscriptions import EventStreamRequest
 from actorgraph.web.wire_commands import (
     COMMANDS,
@@ -49,6 +61,8 @@ SUBSCRIPTIONS_MAX = 64
 GOING_AWAY = 1001
 """Close code of a server that drains, and of a socket whose time is over: connect again."""
 
+_ENDS = (WebSocketDisconnect, RuntimeError)
+"""Raised when the client has gone; the second when it left while we sent."""
 _CLOSED = "subscription.unsubscribe"
 
 
@@ -80,7 +94,7 @@ class WireSocket:
             with anyio.move_on_after(lasts_s):
                 await _Session(self._server, socket, request, principal).run()
             await socket.close(GOING_AWAY)
-        except (WebSocketDisconnect, RuntimeError):  # the second when it closed while we sent
+        except _ENDS:
             pass
         except Exception as error:  # noqa: BLE001 - a server goes on
             await _close(socket, error)
@@ -90,7 +104,8 @@ class WireSocket:
 
 
 async def _close(socket: WebSocket, error: Exception) -> None:
-    status = response_to(error).status_code
+    revoked = isinstance(error, AccessRevoked)
+    status = error.status if revoked else response_to(error).status_code
     if status >= 500:
         event("error", "web.failed", path=socket.url.path, error=repr(error))
     with suppress(WebSocketDisconnect, RuntimeError):
@@ -119,6 +134,8 @@ class _Session:
         self._path = parameters_of(request)
         self._sending = anyio.Lock(fast_acquire=True)
         self._subscriptions: dict[str, anyio.CancelScope] = {}
+        self._subscribed: dict[str, ApiCall] = {}
+        self._watch = AccessWatch(None, math.inf)
         self._made = 0
 
     async def run(self) -> None:
@@ -126,25 +143,43 @@ class _Session:
 
         Raises:
             WebSocketDisconnect: the client has disconnected.
+        AccessRevoked: the client may not go on.
             HttpProblem: a message is too long, or there are too many of them.
         """
         failed: list[Exception] = []
+        watch = AccessWatch(self._ask_again, self._server.access.reauthorize_s)
         async with anyio.create_task_group() as group:
+            self._watch = watch
+            group.start_soon(watch)
             try:
-                while True:
-                    text = await self._socket.receive_text()
-                    await self._take(text, group)
-            except (WebSocketDisconnect, HttpProblem, RuntimeError, KeyError) as error:
+                with watch.scope:
+                    while True:
+                        text = await self._socket.receive_text()
+                        await self._take(text, group)
+                watch.check()
+            except (*_ENDS, HttpProblem, AccessRevoked, KeyError) as error:
                 failed.append(error)  # a group would wrap it
             group.cancel_scope.cancel()
         if failed and not isinstance(failed[0], KeyError):  # raised for a message of bytes
             raise failed[0]
 
+    async def _ask_again(self) -> None:
+        """Authenticate the client again, and authorize each subscription.
+
+        Raises:
+            AccessRevoked: one of them is denied.
+        """
+        asked = ApiCall(self._server, self._request, {}, self._principal)
+        await authenticate_again(asked)
+        self._principal = asked.principal
+        for call in list(self._subscribed.values()):
+            await ask_again(call)
+
     async def _take(self, text: str, group: Any) -> None:
         limits = self._server.limits
         if len(text) > limits.body_bytes:
             raise TooLarge(f"the message has more than {limits.body_bytes} bytes")
-        check_client_rate(self._server, self._request, self._principal)
+        self._principal = await SUBSCRIPTION.principal(self._server, self._request)
         try:
             data = msgspec.json.decode(text)
             if (what := excess(data, limits)) is not None:
@@ -171,6 +206,7 @@ class _Session:
             if scope is None:
                 text = f"unknown subscription {wanted.subscription_id!r}"
                 return WireError(said.id, "no_such_subscription", text)
+            self._subscribed.pop(wanted.subscription_id, None)
             scope.cancel()
             return WireResult(said.id, {})
         if (error := invalid(said)) is not None:
@@ -188,6 +224,7 @@ class _Session:
         self._made += 1
         identifier = f"subscription-{self._made}"
         self._subscriptions[identifier] = anyio.CancelScope()
+        self._subscribed[identifier] = call
         # Before its events, which name no subscription.
         await self._say(encode_answer(WireResult(said.id, {"subscription_id": identifier})))
         group.start_soon(self._pump, identifier, call, wanted)
@@ -201,7 +238,10 @@ class _Session:
             try:
                 async for one in subscribed_events(call, wanted):
                     await self._say(encode_plain(one))
-            except (WebSocketDisconnect, RuntimeError, SlowReaderError):
+            except AccessRevoked as revoked:
+                self._watch.end(revoked)
+                return
+            except (*_ENDS, SlowReaderError):
                 pass
             except Exception as error:  # noqa: BLE001 - the client connects again
                 event("error", "web.broken_off", error=repr(error))

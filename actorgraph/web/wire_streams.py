@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.run_search import belongs_later
 from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.web.requests.authority import ask_again, reauthorization
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.event_responses import (
     HEADERS,
@@ -29,6 +30,7 @@ from actorgraph.web.requests.event_responses import (
     frame,
     send_parts,
 )
+from actorgraph.web.requests.problems import AccessRevoked
 from actorgraph.web.thread_streams import ShownRuns, in_turn, may_go_on
 from actorgraph.web.wire.event_numbers import first_numbers, number_of
 from actorgraph.web.wire.subscriptions import EventStreamRequest, Filter
@@ -69,13 +71,27 @@ class WireStream(Response):
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         lasts_s = self._call.server.limits.stream_s
         await send_parts(
-            self._frames(), start, receive, send, ping=PING, ping_s=PING_S, lasts_s=lasts_s
+            self._frames(),
+            start,
+            receive,
+            send,
+            ping=PING,
+            ping_s=PING_S,
+            lasts_s=lasts_s,
+            **reauthorization(self._call),
+            farewell=_farewell,
         )
 
     async def _frames(self) -> AsyncGenerator[bytes]:
         async with aclosing(subscribed_events(self._call, self._wanted)) as events:
             async for event in events:
                 yield frame(event["method"], event, event.get("event_id"))
+
+
+def _farewell(revoked: AccessRevoked) -> bytes:
+    """Return the protocol's error for a subscription whose access was taken away."""
+    said = {"type": "error", "id": None, "error": "permission_denied", "message": revoked.detail}
+    return frame("error", said)
 
 
 async def subscribed_events(
@@ -85,6 +101,7 @@ async def subscribed_events(
 
     Raises:
         SlowReaderError: the reader is too far behind, and `Limits.when_full` is "close".
+        AccessRevoked: the principal may not read the thread any more.
     """
     chosen = Filter(wanted)
     async with aclosing(_runs(call, wanted.since)) as runs:
@@ -101,11 +118,12 @@ async def _runs(call: ApiCall, since: int | None) -> AsyncGenerator[RunInThread]
     coming = system.follow(thread.thread_id)  # at once, so that none is missed
     try:
         for place in await _known_runs(call, since, shown):
+            await ask_again(call, place.run)
             yield place
         async for run in coming:
             if not shown.is_new(run):
                 continue
-            if not await may_go_on(call, thread):
+            if not await may_go_on(call, thread, run):
                 return
             yield RunInThread(run, await first_number(call, run), -1)
             if system.statistics().draining is not None:
@@ -162,6 +180,7 @@ async def _of_run(
     try:
         async for event in events:
             if event.kind == "metadata":
+                await ask_again(call, run)
                 attempt = event.data.get("attempt", 1)
                 if newest == 0 and attempt > 1:  # the events of the attempts before were not stored
                     after = -1

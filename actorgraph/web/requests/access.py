@@ -31,6 +31,9 @@ Assistants = Callable[[Any, str], bool | Awaitable[bool]]
 
 T = TypeVar("T")
 
+REAUTHORIZE_S = 5.0
+"""Seconds after which an open request is authenticated and authorized again."""
+
 
 class Access(Struct, frozen=True):
     """The application's access rules.
@@ -39,11 +42,13 @@ class Access(Struct, frozen=True):
         authorize: None allows every action to every client.
         authenticate: None takes `request.user`, if a middleware has set one.
         assistants: None shows every graph to every client.
+        reauthorize_s: seconds after which an open request is authenticated and authorized again.
     """
 
     authorize: Authorize | None = None
     authenticate: Authenticate | None = None
     assistants: Assistants | None = None
+    reauthorize_s: float = REAUTHORIZE_S
 
     async def principal(self, request: Request) -> Any:
         """Authenticate a request and return its principal.

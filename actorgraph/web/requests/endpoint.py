@@ -220,6 +220,8 @@ class ApiCall(Struct):
         query: decoded into the endpoint's type; None where it has none.
         thread: the thread that the path names; None where it names none.
         wanted: what the metadata of every thread that the request touches must contain.
+        action: of the request's route.
+        about: metadata that a request without a thread was authorized with.
     """
 
     server: Server
@@ -231,6 +233,8 @@ class ApiCall(Struct):
     query: Any = None
     thread: StoredThread | None = None
     wanted: dict[str, Any] = {}
+    action: str = ""
+    about: dict[str, Any] = {}
 
     @property
     def thread_id(self) -> str:
@@ -357,9 +361,10 @@ class Endpoint(Struct, frozen=True):
         call.graphs = await call.server.access.visible(call.principal, call.server.graphs)
 
     async def _authorize(self, call: ApiCall, action: str, found: str | None) -> None:
+        call.action = action
         if "thread_id" not in call.path:
-            about = self.about(call)
-            wanted = await call.server.access.ask(call.principal, action, None, about)
+            call.about = self.about(call)
+            wanted = await call.server.access.ask(call.principal, action, None, call.about)
             call.wanted = dict(wanted)
             if wanted and not action.startswith(_WITH_METADATA):
                 raise Forbidden(action)  # the call has no thread whose metadata could match

@@ -28,8 +28,15 @@ from actorgraph.runtime.log import event
 from actorgraph.values.policies import STREAM_MODES
 from actorgraph.values.stream_items import Namespace, WhenFull
 from actorgraph.values.systems import RunEvent
+from actorgraph.web.requests.access import REAUTHORIZE_S
 from actorgraph.web.requests.jsonable import dumps, encode_plain, to_plain
-from actorgraph.web.requests.problems import Unprocessable, public_reason, public_text
+from actorgraph.web.requests.problems import (
+    AccessRevoked,
+    Unprocessable,
+    public_reason,
+    public_text,
+)
+from actorgraph.web.requests.watches import FAREWELL_S, AccessWatch, Reauthorize
 
 EVENTS = "events"
 """The mode of LangChain's events, which are made of the chunks of other modes."""
@@ -160,6 +167,10 @@ TURN_EVENTS = 8
 """Events after which other tasks get a turn, even if the client takes them as fast as they come."""
 
 
+def _farewell(revoked: AccessRevoked) -> bytes:
+    return frame("error", revoked.shown)
+
+
 async def send_parts(
     parts: AsyncGenerator[bytes],
     start: Message,
@@ -169,6 +180,9 @@ async def send_parts(
     ping: bytes,
     ping_s: float,
     lasts_s: float | None = None,
+    reauthorize: Reauthorize | None = None,
+    reauthorize_s: float = REAUTHORIZE_S,
+    farewell: Callable[[AccessRevoked], bytes] = _farewell,
 ) -> bool:
     """Send parts of a body as they come; returns whether the client stayed connected to the end.
 
@@ -179,14 +193,15 @@ async def send_parts(
         start: the ASGI message that starts the response.
         ping: a meaningless part, sent every `ping_s` seconds.
         lasts_s: seconds after which the response ends; None for no limit.
+        reauthorize: raises `AccessRevoked`, as `parts` may, if the response may not go on.
+        reauthorize_s: seconds after which it is called again.
+        farewell: makes the last part of a response whose access was taken away.
     """
     lock = anyio.Lock(fast_acquire=True)
-    gone = False
+    stayed = False
     async with anyio.create_task_group() as group, aclosing(parts):
 
         def leave() -> None:
-            nonlocal gone
-            gone = True
             group.cancel_scope.cancel()
 
         async def say(message: Message) -> None:
@@ -199,17 +214,35 @@ async def send_parts(
         await say(start)
         group.start_soon(_listen, receive, leave)
         group.start_soon(_repeat, say, {**_PART, "body": ping}, ping_s)
-        try:
-            with anyio.move_on_after(lasts_s):
-                async for part in parts:
-                    await say({**_PART, "body": part})
-        except SlowReaderError:
-            pass  # as configured (`when_full`); it reconnects after the last event that it has
-        except Exception as error:  # noqa: BLE001 - the status is sent: only the log is left
-            event("error", "web.broken_off", error=repr(error))
+        watch = AccessWatch(reauthorize, reauthorize_s)
+        group.start_soon(watch)
+        await _send_body(parts, say, watch, farewell, lasts_s)
+        stayed = True  # servers report a disconnect when they have the last part
         await say({"type": "http.response.body", "body": b"", "more_body": False})
         group.cancel_scope.cancel()
-    return not gone
+    return stayed
+
+
+async def _send_body(
+    parts: AsyncGenerator[bytes],
+    say: Send,
+    watch: AccessWatch,
+    farewell: Callable[[AccessRevoked], bytes],
+    lasts_s: float | None,
+) -> None:
+    """Send all parts but the end, as `send_parts` says."""
+    try:
+        with watch.scope, anyio.move_on_after(lasts_s):
+            async for part in parts:
+                await say({**_PART, "body": part})
+        watch.check()
+    except AccessRevoked as revoked:
+        with anyio.move_on_after(FAREWELL_S):  # a client that doesn't read holds nothing open
+            await say({**_PART, "body": farewell(revoked)})
+    except SlowReaderError:
+        pass  # as configured (`when_full`); it reconnects after the last event that it has
+    except Exception as error:  # noqa: BLE001 - the status is sent: only the log is left
+        event("error", "web.broken_off", error=repr(error))
 
 
 async def cancel_abandoned(run: Run) -> None:
@@ -267,6 +300,10 @@ class EventStream(Response):
         last_event_id: the last event that the client has, if it doesn't say so in the header,
             which takes precedence.
         spans: makes the events of mode "events", which has none without it.
+        reauthorize: called every `reauthorize_s` seconds and when the run begins; it raises
+            `AccessRevoked` if the client may not go on: the stream ends with the event `error`.
+            Default: access isn't checked again.
+        reauthorize_s: seconds between two calls; default 5.
     Raises:
         InvalidConfigError: `buffer` or `when_full` is invalid.
     """
@@ -287,6 +324,8 @@ class EventStream(Response):
         lasts_s: float | None = None,
         last_event_id: str | None = None,
         spans: SpanEvents | None = None,
+        reauthorize: Reauthorize | None = None,
+        reauthorize_s: float = REAUTHORIZE_S,
     ) -> None:
         check_reading(0, buffer, when_full)
         super().__init__(headers=HEADERS)
@@ -299,6 +338,7 @@ class EventStream(Response):
         self._ping_s = ping_s
         self._lasts_s = lasts_s
         self._after = offset_of(request.headers.get("last-event-id", last_event_id))
+        self._reauthorize, self._reauthorize_s = reauthorize, reauthorize_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the run ends or the client disconnects."""
@@ -308,14 +348,27 @@ class EventStream(Response):
             _no_parts()
             if scope["method"] == "HEAD"
             else frames(
-                self._run, self._translator, self._after, buffer=buffer, when_full=when_full
+                self._run,
+                self._translator,
+                self._after,
+                buffer=buffer,
+                when_full=when_full,
+                reauthorize=self._reauthorize,
             )
         )
         ping_s, lasts_s = self._ping_s, self._lasts_s
         stayed = False
         try:
             stayed = await send_parts(
-                parts, start, receive, send, ping=PING, ping_s=ping_s, lasts_s=lasts_s
+                parts,
+                start,
+                receive,
+                send,
+                ping=PING,
+                ping_s=ping_s,
+                lasts_s=lasts_s,
+                reauthorize=self._reauthorize,
+                reauthorize_s=self._reauthorize_s,
             )
         finally:  # servers and middleware may cancel the request of a disconnected client
             if not stayed and self._cancels:
@@ -336,12 +389,15 @@ async def frames(
     buffer: int,
     when_full: WhenFull,
     prefix: str = "",
+    reauthorize: Reauthorize | None = None,
 ) -> AsyncGenerator[bytes]:
     """Encode the events of a run after an offset as server-sent events.
 
     Args:
         prefix: of the events' ids.
+        reauthorize: called when the run begins, which may be long after the request.
     Raises:
+        AccessRevoked: `reauthorize` raised it.
         SlowReaderError: `when_full` is "close", and the client is too far behind.
     """
     events = run.events(after, buffer=buffer, when_full=when_full)
@@ -353,6 +409,8 @@ async def frames(
         events = run.events(0, buffer=buffer, when_full=when_full)
     try:
         async for event in events:
+            if event.kind == "metadata" and reauthorize is not None:
+                await reauthorize()
             told = translator.events(event.namespace, event.kind, event.data)
             if again and _last(event) <= seen:
                 translator.acknowledge_gap()
@@ -409,6 +467,10 @@ class ResultResponse(Response):
         shape: makes the response of the output; default: the output itself.
         ping_s: seconds between blanks.
         on_sent: called when the output has been sent, or the client has left.
+        reauthorize: called every `reauthorize_s` seconds and before the output is sent; it raises
+            `AccessRevoked` if the client may not go on, which is sent as `__error__`.
+            Default: access isn't checked again.
+        reauthorize_s: seconds between two calls; default 5.
     """
 
     media_type = "application/json"
@@ -422,6 +484,8 @@ class ResultResponse(Response):
         shape: Callable[[Any], Any] = lambda output: output,
         ping_s: float = PING_S,
         on_sent: Callable[[], None] = lambda: None,
+        reauthorize: Reauthorize | None = None,
+        reauthorize_s: float = REAUTHORIZE_S,
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store"})
         del self.headers["content-length"]
@@ -431,6 +495,7 @@ class ResultResponse(Response):
         self._shows = shows
         self._shape = shape
         self._ping_s = ping_s
+        self._reauthorize, self._reauthorize_s = reauthorize, reauthorize_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Wait for the run until it ends or the client disconnects."""
@@ -438,7 +503,17 @@ class ResultResponse(Response):
         parts = self._parts(headers_only=scope["method"] == "HEAD")
         stayed = False
         try:
-            stayed = await send_parts(parts, start, receive, send, ping=b" ", ping_s=self._ping_s)
+            stayed = await send_parts(
+                parts,
+                start,
+                receive,
+                send,
+                ping=b" ",
+                ping_s=self._ping_s,
+                reauthorize=self._reauthorize,
+                reauthorize_s=self._reauthorize_s,
+                farewell=lambda revoked: dumps({"__error__": revoked.shown}),
+            )
         finally:  # servers and middleware may cancel the request of a disconnected client
             self._on_sent()
             if not stayed and self._cancels:
@@ -453,4 +528,6 @@ class ResultResponse(Response):
             name, text = type(error).__name__, error_text(error)
             text = text.replace(self._run.reason, public_reason(self._run.reason))
             output = {"__error__": {"error": name, "message": public_text(name, text)}}
+        if self._reauthorize is not None:
+            await self._reauthorize()
         yield dumps(self._shape(output) if self._shows else None)

@@ -80,6 +80,25 @@ class Conflict(HttpProblem):
     status = 409
 
 
+class AccessRevoked(Exception):
+    """A request that stays open may not go on: its access was taken away.
+
+    Attributes:
+        status: that a new request would be answered with: 401, 403, 404; 500 if the rules failed.
+        detail: text for the client.
+    """
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """Its JSON, as of an error of a run."""
+        return {"error": "AccessRevoked", "message": self.detail, "status": self.status}
+
+
 class TooSlow(HttpProblem):
     """408: the request's body took too long to arrive."""
 
