@@ -276,9 +276,11 @@ SELECT_NEWEST = f"""
 SELECT {CHECKPOINT_COLUMNS} FROM checkpoints c JOIN threads t USING (thread)
 WHERE c.thread = ? AND c.namespace = ? ORDER BY c.seq DESC LIMIT 1
 """  # noqa: S608 - as above
+# CROSS JOIN fixes the order of the loops in SQLite, here and below: a few keys outside, index
+# lookups inside. The other order reads all values or checkpoints that the thread ever had.
 SELECT_BLOBS = """
 SELECT b.channel, b.payload, b.crc FROM json_each(?) AS j
-JOIN blobs b ON b.thread = ? AND b.namespace = ?
+CROSS JOIN blobs b ON b.thread = ? AND b.namespace = ?
     AND b.channel = j.value ->> 0 AND b.version = j.value ->> 1
 """
 SELECT_RANGES = """
@@ -300,18 +302,19 @@ WITH RECURSIVE chain (depth, id, parent) AS (
     WHERE c.thread = :thread AND c.namespace = :namespace AND c.id = :parent
     UNION
     SELECT chain.depth + 1, c.id, c.parent FROM chain
-    JOIN checkpoints c ON c.thread = :thread AND c.namespace = :namespace AND c.id = chain.parent
+    CROSS JOIN checkpoints c
+        ON c.thread = :thread AND c.namespace = :namespace AND c.id = chain.parent
     WHERE chain.depth < :depth
 )"""
 SELECT_ANCESTORS = f"""{_ANCESTORS}
 SELECT {CHECKPOINT_COLUMNS} FROM chain
-JOIN checkpoints c ON c.thread = :thread AND c.namespace = :namespace AND c.id = chain.id
-JOIN threads t USING (thread)
+CROSS JOIN checkpoints c ON c.thread = :thread AND c.namespace = :namespace AND c.id = chain.id
+CROSS JOIN threads t USING (thread)
 ORDER BY chain.depth
 """  # noqa: S608 - the only things put in are constants of this file
 SELECT_ANCESTORS_WRITES = f"""{_ANCESTORS}
 SELECT w.checkpoint, w.task, w.path, w.idx, w.generation, w.payload, w.crc FROM chain
-JOIN writes w ON w.thread = :thread AND w.namespace = :namespace AND w.checkpoint = chain.id
+CROSS JOIN writes w ON w.thread = :thread AND w.namespace = :namespace AND w.checkpoint = chain.id
 WHERE w.idx >= 0
 ORDER BY chain.depth, w.path, w.task, w.idx, w.generation
 """  # noqa: S608 - as above
@@ -361,8 +364,7 @@ SELECT_PAGE_OF_THREADS = {o: f"{_PAGE_OF_THREADS} {behind}" for o, behind in _BE
 """Oldest first? -> statement of a page of one namespace, of one thread, of all threads."""
 
 OF_LEDGER, OF_BLOB, OF_LIST = 0, 1, 2
-# One statement for all values of a page. CROSS JOIN fixes the order of the loops in SQLite: the few
-# keys of `json_each` outside, index lookups inside.
+# One statement for all values of a page.
 SELECT_VALUES = f"""
 SELECT {OF_LEDGER}, w.thread, w.namespace, w.checkpoint, w.task, w.path, w.idx, w.generation,
     w.payload, w.crc
