@@ -4,7 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from actorgraph.types import Migration
-from tests.changes.programs import ROLES, Memo, Note, Version
+from tests.changes.programs import (
+    ROLES,
+    AttrsMemo,
+    AttrsNote,
+    Memo,
+    Note,
+    StructMemo,
+    StructNote,
+    Version,
+)
 
 NOTE = f"{Note.__module__}:{Note.__qualname__}"
 
@@ -33,6 +42,7 @@ def kinds(program: str) -> Iterator[Kind]:
     yield Kind("nothing", Version(), goes_on=True)
     yield from _renamed_nodes(program)
     yield from _keys(program)
+    yield from _classes(program)
     yield Kind("another order", Version(reordered=True), goes_on=True)
     yield Kind("another title", Version(title="other"), goes_on=True)
     if program != "functional":
@@ -96,6 +106,31 @@ def _keys(program: str) -> Iterator[Kind]:
     yield Kind(
         "keys and type by migrations", replace(both, migrations=change, below=below), goes_on=True
     )
+
+
+def _classes(program: str) -> Iterator[Kind]:
+    """States of classes with fields, notes of other libraries, and values of another form."""
+    if program == "functional":
+        return
+    for form in ("dataclass", "attrs", "msgspec"):
+        before, after = Version(form=form), Version(form=form, keys={"price": "cost"})
+        yield Kind(f"{form} key renamed", after, before)
+        change = (Migration(channels={"price": "cost"}),)
+        yield Kind(
+            f"{form} key renamed by a migration",
+            replace(after, migrations=change, below=change if program == "nested" else ()),
+            before,
+            goes_on=True,
+        )
+        yield Kind(f"state is a class of {form}", Version(form=form), goes_on=True)
+    for old, new in ((StructNote, StructMemo), (AttrsNote, AttrsMemo)):
+        types = (Migration(types={f"{old.__module__}:{old.__qualname__}": new}),)
+        below = types if program == "nested" else ()
+        after = Version(note=new, migrations=types, below=below)
+        yield Kind(f"{old.__name__} moved", after, Version(note=old), goes_on=True)
+    cents = (Migration(name="cents", values={"price": lambda price: price * 100}),)
+    below = cents if program == "nested" else ()
+    yield Kind("price converted", Version(price=700, migrations=cents, below=below), goes_on=True)
 
 
 def _topology(program: str) -> Iterator[Kind]:

@@ -23,6 +23,7 @@ from actorgraph.values.graph_changes import ResumeVerdict
 from tests.changes.kinds import Kind
 from tests.changes.programs import PROGRAMS, ROLES, Broken, Run, Version
 from tests.support.graphs import at
+from tests.support.known_types import restart, same_types_afterwards
 
 TURNS_MAX = 12
 REFUSALS = (SchemaMismatchError, UnknownTypeError)
@@ -54,6 +55,7 @@ class Cell:
 
     def graph(self, version: Version, run: Run) -> Any:
         """Compile a version, as a new process does."""
+        restart()
         return PROGRAMS[self.program](version, run, self.saver)
 
 
@@ -111,6 +113,11 @@ def verdict_of(graph: Any, cell: Cell) -> ResumeVerdict:
 
 def faults(cell: Cell) -> list[str]:
     """Run one cell; returns its faults."""
+    with same_types_afterwards():
+        return _faults(cell)
+
+
+def _faults(cell: Cell) -> list[str]:
     kind, run = cell.kind, begin(cell)
     ended = list(run.ended)
     graph = cell.graph(kind.after, run)

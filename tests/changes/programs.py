@@ -4,9 +4,13 @@ A node adds its role to `log` and to `Run.ended` when it ends, so that a test ca
 what was lost and what was done twice. Roles that `Run.failing` names fail; "ask" asks a person.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from typing import Annotated, Any, TypedDict
+
+import attrs
+import msgspec
 
 from actorgraph import END, START, Command, Send, StateGraph, entrypoint, interrupt, task
 from actorgraph.types import Migration
@@ -59,6 +63,32 @@ class Memo:
     text: str
 
 
+class StructNote(msgspec.Struct):
+    """As Note, of msgspec."""
+
+    text: str
+
+
+class StructMemo(msgspec.Struct):
+    """As Memo, of msgspec."""
+
+    text: str
+
+
+@attrs.define
+class AttrsNote:
+    """As Note, of attrs."""
+
+    text: str
+
+
+@attrs.define
+class AttrsMemo:
+    """As Memo, of attrs."""
+
+    text: str
+
+
 @dataclass(frozen=True)
 class Version:
     """One version of a program.
@@ -67,6 +97,8 @@ class Version:
         names: role -> name of its node or task, where it differs.
         keys: key of the first version -> key.
         note: the type of notes.
+        price: the value of the first node.
+        form: kind of the state's class: "typeddict", "dataclass", "attrs", "msgspec".
         starts: order of the starts of a join: "given", "reversed", "set".
         more_start: whether a join has one more start.
         without: roles that are gone, with the edges around them closed.
@@ -83,6 +115,8 @@ class Version:
     names: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
     note: type = Note
+    price: int = 7
+    form: str = "typeddict"
     starts: str = "given"
     more_start: bool = False
     without: frozenset[str] = frozenset()
@@ -112,7 +146,45 @@ class Version:
         }
         if self.extra_key:
             keys["extra"] = Annotated[list, joined_lists]
-        return TypedDict("State", keys, total=False)
+        if self.form == "typeddict":
+            return TypedDict("State", keys, total=False)
+        known = (self.form, *keys.items())  # a graph and its subgraph have one class
+        return _MADE.setdefault(str(known), MAKERS[self.form](keys))
+
+
+def _dataclass(keys: dict[str, Any]) -> Any:
+    return make_dataclass(
+        "State", [(key, hint, field(default_factory=_DEFAULTS[key])) for key, hint in keys.items()]
+    )
+
+
+def _attrs(keys: dict[str, Any]) -> Any:
+    made = {k: attrs.field(factory=_DEFAULTS[k], type=hint) for k, hint in keys.items()}
+    return attrs.make_class("State", made)
+
+
+def _struct(keys: dict[str, Any]) -> Any:
+    made = [(k, hint, msgspec.field(default_factory=_DEFAULTS[k])) for k, hint in keys.items()]
+    return msgspec.defstruct("State", made)
+
+
+MAKERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "dataclass": _dataclass,
+    "attrs": _attrs,
+    "msgspec": _struct,
+}
+_MADE: dict[str, Any] = {}
+_DEFAULTS: dict[str, Callable[[], Any]] = defaultdict(
+    lambda: lambda: None, {"log": list, "extra": list}
+)
+
+
+def _read(state: Any) -> Any:
+    """The keys of a state, whatever its class."""
+    if isinstance(state, dict):
+        return state
+    names = getattr(state, "__struct_fields__", None) or vars(state)
+    return {name: getattr(state, name) for name in names}
 
 
 Program = Callable[[Version, Run, Any], Any]
@@ -134,7 +206,7 @@ class Builder:
             return
 
         def node(state: Any) -> Any:
-            made = function(state) if function else {}
+            made = function(_read(state)) if function else {}
             mark = self.run.mark(role)
             if isinstance(made, Command):
                 return Command(goto=made.goto, update={**(made.update or {}), "log": [mark]})
@@ -185,7 +257,7 @@ def reader(version: Version) -> Callable[[dict], dict]:
 
     def read(state: dict) -> dict:
         assert state[version.key("note")] == version.note("n")
-        assert state[version.key("price")] == 7
+        assert state[version.key("price")] == version.price
         return {}
 
     return read
@@ -193,7 +265,7 @@ def reader(version: Version) -> Callable[[dict], dict]:
 
 def writer(version: Version) -> Callable[[dict], dict]:
     """A node that writes the values which a later one reads."""
-    return lambda _: {version.key("price"): 7, version.key("note"): version.note("n")}
+    return lambda _: {version.key("price"): version.price, version.key("note"): version.note("n")}
 
 
 def ask(_: dict) -> dict:
