@@ -1,15 +1,19 @@
-"""Events for the application's log, through structlog.
+"""Events for the application's log: through structlog, or through `logging`.
 
-Until the application configures structlog, events below warning are dropped and warnings go to
-standard error.
+An application that has configured structlog gets them there; else one that has configured
+`logging` gets them from the logger `actorgraph`, whose records have the fields as attributes of
+`record.actorgraph`. Until either is configured, events below warning are dropped and the others
+go to standard error.
 """
 
+import logging
 import sys
 from contextlib import suppress
 from typing import Any
 
 from actorgraph.errors.texts import storable
 
+_LOGGER = logging.getLogger("actorgraph")
 _QUIET = frozenset({"debug", "info"})
 
 
@@ -19,9 +23,10 @@ def event(level: str, name: str, /, **fields: Any) -> None:
     Args:
         level: "debug", "info", "warning" or "error".
         name: of the event, in the form `run.started`.
-        fields: ids to find it by (thread_id, run_id, node, step), and details.
+        fields: ids to find it by (thread_id, run_id, node, step), and details; `exc_info`, the
+            error whose traceback is logged.
     """
-    if level in _QUIET and imported_module("structlog") is None:
+    if level in _QUIET and imported_module("structlog") is None and not _LOGGER.hasHandlers():
         return  # not imported, so not configured
     try:
         _log(level, name, fields)
@@ -33,16 +38,34 @@ def event(level: str, name: str, /, **fields: Any) -> None:
 
 
 def _log(level: str, name: str, fields: dict[str, Any]) -> None:
+    shown = {key: storable(v) if isinstance(v, str) else v for key, v in fields.items()}
+    structlog = imported_module("structlog")
+    if structlog is not None and structlog.is_configured():
+        getattr(structlog.get_logger("actorgraph"), level)(name, **shown)
+    elif _LOGGER.hasHandlers():
+        _log_plainly(level, name, shown)
+    elif level not in _QUIET and sys.stderr is not None:
+        getattr(_printer(), level)(name, **shown)
+
+
+def _log_plainly(level: str, name: str, fields: dict[str, Any]) -> None:
+    """Log by `logging`: one line of `name key=value ...`."""
+    error = fields.pop("exc_info", None)
+    message = " ".join([name, *(f"{key}={value!r}" for key, value in fields.items())])
+    number = logging.getLevelNamesMapping()[level.upper()]
+    # As an argument, since a text may have a percent sign.
+    _LOGGER.log(number, "%s", message, exc_info=error, extra={"actorgraph": fields})
+
+
+def _printer() -> Any:
     import structlog
 
-    if structlog.is_configured():
-        logger = structlog.get_logger("actorgraph")
-    elif level in _QUIET or sys.stderr is None:
-        return
-    else:
-        logger = structlog.wrap_logger(structlog.PrintLogger(sys.stderr))
-    shown = {key: storable(v) if isinstance(v, str) else v for key, v in fields.items()}
-    getattr(logger, level)(name, **shown)
+    # Not its default, which prints the variables of each frame too: they may be secrets.
+    plain = structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+    )
+    steps = [*structlog.get_config()["processors"][:-1], plain]
+    return structlog.wrap_logger(structlog.PrintLogger(sys.stderr), processors=steps)
 
 
 def imported_module(name: str) -> Any:

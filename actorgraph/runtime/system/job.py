@@ -15,6 +15,7 @@ import anyio
 from actorgraph.errors import CheckpointError, ConflictError, GraphDrained, LeaseLostError
 from actorgraph.errors.storage import UNREADABLE
 from actorgraph.errors.texts import error_text, storable
+from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.supervisor import Supervisor
@@ -254,6 +255,7 @@ async def publish_outcome(job: Job, host: Host | None, owner: bytes, timeout_s: 
     if not job.requeued:
         await _note_lost_lease(job, host, owner)
         store_status(job, host, owner)
+        _log_failure(job)
     job.publish_end()
     keeper = job.journal.keeper
     if keeper is not None:
@@ -263,6 +265,15 @@ async def publish_outcome(job: Job, host: Host | None, owner: bytes, timeout_s: 
         host.writer.post(give_back_request(job.row), Receipts(_ignore_answer))
     elif job.requeued:
         store_status(job, host, owner)
+
+
+def _log_failure(job: Job) -> None:
+    """Log a run that has failed: its result may never be asked for."""
+    if job.status != "error" or job.elsewhere:
+        return
+    error = job.outcome.error if isinstance(job.outcome, Failed) else None
+    ids = {"thread_id": job.thread_id, "run_id": job.text, "graph": job.row.graph}
+    log_event("error", "run.failed", **ids, error=job.reason, exc_info=error)
 
 
 def give_back_request(row: RunRow) -> AdoptRun:

@@ -1,0 +1,126 @@
+"""Failed runs of a system in the application's log."""
+
+import logging
+import subprocess
+import sys
+
+import pytest
+import structlog
+
+from actorgraph import START, ActorSystem, InMemorySaver, StateGraph
+from tests.support.structlog_setup import configured
+
+__all__ = ["configured"]
+
+PROGRAM = """
+import anyio
+from actorgraph import START, ActorSystem, InMemorySaver, StateGraph
+
+def bill(state):
+    secret = "s3" + "cret"
+    raise ValueError("no database")
+
+async def main():
+    graph = StateGraph(dict).add_node(bill).add_edge(START, "bill").compile()
+    async with ActorSystem({"bills": graph}, saver=InMemorySaver()) as system:
+        run = await system.start("bills", "t", {})
+        async for event in run.events():
+            pass
+
+anyio.run(main)
+"""
+
+
+def bill(state):
+    """A node that fails."""
+    raise ValueError("no database, 100%s")
+
+
+def graph_of(node=bill):
+    return StateGraph(dict).add_node("bill", node).add_edge(START, "bill").compile()
+
+
+async def left_alone(graph):
+    """Start a run, and read its events to the end without asking for its result."""
+    async with ActorSystem({"bills": graph}, saver=InMemorySaver()) as system:
+        run = await system.start("bills", "t", {})
+        async for _ in run.events():
+            pass
+        return run
+
+
+class TestFailures:
+    async def test_structlog_has_the_error_and_the_run(self, configured):
+        """
+        A run that fails, and whose result is asked for by none, is one event at error level, with
+        the run's ids, its graph, and the error that a processor makes a traceback of.
+        """
+        with structlog.testing.capture_logs() as logs:
+            run = await left_alone(graph_of())
+
+        (failed,) = [entry for entry in logs if entry["event"] == "run.failed"]
+        error = failed.pop("exc_info")
+        assert failed == {
+            "event": "run.failed",
+            "log_level": "error",
+            "thread_id": "t",
+            "run_id": run.id,
+            "graph": "bills",
+            "error": "ValueError: no database, 100%s",
+        }
+        assert isinstance(error, ValueError)
+        assert error.__traceback__ is not None
+
+    async def test_logging_has_them_where_structlog_is_not_configured(self, caplog):
+        """
+        An application that has configured `logging` alone gets the same event by it: as a line,
+        as fields, and with the traceback that names the node's function.
+        """
+        caplog.set_level(logging.INFO, "actorgraph")
+
+        run = await left_alone(graph_of())
+
+        (failed,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+        assert failed.getMessage().startswith("run.failed thread_id='t' run_id=")
+        assert failed.getMessage().endswith("error='ValueError: no database, 100%s'")
+        assert failed.actorgraph["run_id"] == run.id
+        assert "in bill\n" in caplog.text
+        assert "run.left" in caplog.text
+
+    @pytest.mark.parametrize("ending", ["success", "cancelled", "interrupted"])
+    async def test_other_endings_are_not_logged_as_failures(self, ending, configured):
+        """
+        A run that has ended well, was cancelled or waits for a person is not logged as a failure.
+        """
+
+        async def node(state):
+            from actorgraph import interrupt
+
+            if ending == "interrupted":
+                interrupt("?")
+            if ending == "cancelled":
+                await run_of["run"].cancel()
+            return {}
+
+        run_of = {}
+        with structlog.testing.capture_logs() as logs:
+            async with ActorSystem({"bills": graph_of(node)}, saver=InMemorySaver()) as system:
+                run_of["run"] = run = await system.start("bills", "t", {}, delay_s=0.01)
+                async for _ in run.events():
+                    pass
+
+        assert run.status == ending
+        assert [each for each in logs if each["event"] == "run.failed"] == []
+
+    def test_a_program_without_any_log_gets_a_plain_traceback(self):
+        """
+        On standard error the traceback has no variables of the frames, which may be secrets.
+        """
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+        )
+
+        assert "run.failed" in done.stderr
+        assert "ValueError: no database" in done.stderr
+        assert "in bill" in done.stderr
+        assert "s3cret" not in done.stderr
