@@ -249,6 +249,7 @@ class ActorSystem(StoredRunMethods):
         options: StartOptions,
         *,
         new: bool = False,
+        reported: bool = False,
     ) -> Run:
         if self._is_for_others(graph, options):
             return await self._start_elsewhere(graph, text, input, if_busy, options, new=new)
@@ -258,10 +259,17 @@ class ActorSystem(StoredRunMethods):
             await self._actor.turn(if_busy, text)
             call = checked_call(graph, text, input, options, keeps=self._keeps, if_busy=if_busy)
             job = self._job(call)
+        job.reported = reported
         if self._routes and self._dispatch is not None:  # another system may go on with it
             job.row = self._routed(job.row, options)
         await self._actor.submit(job, if_busy)
         return Run(job, self._actor.cancel)
+
+    async def _start_for_batch(
+        self, graph: str, thread_id: str, input: Any, **options: Unpack[StartOptions]
+    ) -> Run:
+        """As `start`; its batch returns the error of a run that fails."""
+        return await self._start(graph, thread_id, input, "reject", options, reported=True)
 
     async def resume(
         self,
@@ -343,7 +351,7 @@ class ActorSystem(StoredRunMethods):
             return await self._host.reader.ask(ListRuns(open_of=tuple(thread_ids)))
 
         access = SystemAccess(
-            start=partial(self.start, graph),
+            start=partial(self._start_for_batch, graph),
             rows=rows if self._keeps else None,
             jobs=self._actor.known_jobs,
             take_up=self._take_up,

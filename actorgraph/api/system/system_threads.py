@@ -33,7 +33,7 @@ class SystemAccess(msgspec.Struct, frozen=True):
     """Access of a batch to its system.
 
     Attributes:
-        start: starts a run; as `ActorSystem.start` for one graph.
+        start: starts a run, unless its thread has one; as `ActorSystem.start` for one graph.
         rows: reads the open runs of threads; None if the saver keeps no runs.
         jobs: the runs of a thread that are in memory.
         take_up: takes an orphaned run over; None if it isn't run here.
@@ -110,7 +110,6 @@ class SystemThreads(GraphThreads):
                 return await self._system.start(
                     entry.thread_id,
                     given,
-                    if_busy="reject",
                     config=self.config_of(entry, mark),
                     stream_mode=self.call.modes,
                     **options,

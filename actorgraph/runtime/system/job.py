@@ -75,6 +75,7 @@ class Job:
         adopted: whether another system had it before.
         misfit: whether this system can't read it.
         refused: whether the store has refused its row, so that it was never accepted.
+        reported: whether its caller returns its error anyhow, so that it is not logged.
         claimed: whether its input is stored in its thread.
         holds: how often another system had its thread when it began.
         done: opens when it is settled.
@@ -115,6 +116,7 @@ class Job:
         self.adopted = False
         self.misfit = False
         self.refused = False
+        self.reported = False
         self.claimed = row.claimed
         self.holds = 0
         self.begun = False
@@ -269,7 +271,7 @@ async def publish_outcome(job: Job, host: Host | None, owner: bytes, timeout_s: 
 
 def _log_failure(job: Job) -> None:
     """Log a run that has failed: its result may never be asked for."""
-    if job.status != "error" or job.elsewhere:
+    if job.status != "error" or job.elsewhere or job.reported:
         return
     error = job.outcome.error if isinstance(job.outcome, Failed) else None
     ids = {"thread_id": job.thread_id, "run_id": job.text, "graph": job.row.graph}

@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 
+import anyio
 import pytest
 import structlog
 
@@ -100,6 +101,7 @@ class TestFailures:
                 interrupt("?")
             if ending == "cancelled":
                 await run_of["run"].cancel()
+                await anyio.sleep_forever()
             return {}
 
         run_of = {}
@@ -110,6 +112,17 @@ class TestFailures:
                     pass
 
         assert run.status == ending
+        assert [each for each in logs if each["event"] == "run.failed"] == []
+
+    async def test_a_batch_returns_its_failures_instead(self, configured):
+        """
+        The error of a batch's thread is in its result, and not in the log as well.
+        """
+        with structlog.testing.capture_logs() as logs:
+            async with ActorSystem({"bills": graph_of()}, saver=InMemorySaver()) as system:
+                results = [each async for each in system.map("bills", [{}], key=lambda _: "k")]
+
+        assert [str(each.error) for each in results] == ["no database, 100%s"]
         assert [each for each in logs if each["event"] == "run.failed"] == []
 
     def test_a_program_without_any_log_gets_a_plain_traceback(self):
