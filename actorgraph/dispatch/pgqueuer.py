@@ -25,7 +25,7 @@ import anyio.lowlevel
 from actorgraph.dispatch.engine_thread import EngineThread, Parcel
 from actorgraph.errors import InvalidConfigError, MissingExtraError, StorageError
 from actorgraph.runtime.log import event as log_event
-from actorgraph.storage.postgres.parameters import CONNECTION_DEFAULTS
+from actorgraph.storage.postgres.parameters import CONNECTION_DEFAULTS, CONNECTION_ENCODING
 from actorgraph.values.dispatch import Hint, News, hint_of
 from actorgraph.values.systems import RunRow
 
@@ -38,6 +38,9 @@ NOTIFIED_MAX = 300
 """Ids in one notification: its payload has at most 8,000 bytes."""
 RECONNECT_S = 1.0
 _NAME = {"application_name": "actorgraph-dispatch"}
+_SET_SESSION = """
+SELECT pg_backend_pid(), set_config('search_path', %s, false),
+       set_config('DateStyle', 'ISO', false), set_config('IntervalStyle', 'postgres', false)"""
 _CREATE_SCHEMA = "CREATE SCHEMA IF NOT EXISTS %s"
 _DELETE = "DELETE FROM %s WHERE id = ANY($1)"
 _REQUEUE = """
@@ -133,6 +136,7 @@ class _PGQueuerLink:
         self._thread = EngineThread()
         self._queries: Queries | None = None
         self._used: AsyncConnection[Any] | None = None
+        self._is_read_only = False
         self._connecting = asyncio.Lock()
         self._parcel = Parcel()
         self._fresh: Any = None  # an asyncio.Event of the thread
@@ -228,7 +232,8 @@ class _PGQueuerLink:
                 return await work()
         except (psycopg.Error, OSError) as error:
             # A connection that broke is made anew at the next call. It is not closed here: others
-            # may be waiting on it.
+            # may be waiting on it. So is one whose server takes no writes any more.
+            self._is_read_only |= isinstance(error, psycopg.errors.ReadOnlySqlTransaction)
             raise StorageError(
                 f"the dispatcher's connection failed: {str(error) or 'no answer came'}",
                 do="check that PostgreSQL is reachable; runs are stored, and found by sweeps",
@@ -239,7 +244,9 @@ class _PGQueuerLink:
         from pgqueuer.queries import Queries
 
         async with self._connecting:  # several calls may find that the connection is gone
-            if self._queries is None or self._used is None or self._used.closed:
+            used = self._used
+            if self._queries is None or used is None or used.closed or self._is_read_only:
+                self._is_read_only = False
                 await self._disconnect()
                 self._used = await self._connect()
                 driver = PsycopgDriver(self._used)
@@ -251,10 +258,15 @@ class _PGQueuerLink:
         from psycopg.conninfo import conninfo_to_dict
 
         # A server that has gone silent ends the connection: hints would not come any more.
-        parameters: Any = {**CONNECTION_DEFAULTS, **_NAME, **conninfo_to_dict(self._conn)}
+        given = conninfo_to_dict(self._conn)
+        parameters: Any = {**CONNECTION_DEFAULTS, **_NAME, **given, **CONNECTION_ENCODING}
         made = await AsyncConnection.connect(autocommit=True, **parameters)
         try:
-            await made.execute("SELECT set_config('search_path', %s, false)", (self._search_path,))
+            cursor = await made.execute(_SET_SESSION, (self._search_path,))
+            found = await cursor.fetchone()
+            # A pooler may lend another session for each statement: then none is prepared.
+            if found is None or found[0] != made.info.backend_pid:
+                made.prepare_threshold = None
         except BaseException:  # the system may close, or the server go, right now
             await made.close()
             raise

@@ -4,15 +4,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import anyio
+import anyio.to_thread
 import psycopg
 import psycopg_pool
 import pytest
 
 from actorgraph import PostgresSaver, SqliteSaver
 from actorgraph.errors import DamagedRowError
+from actorgraph.stores import PostgresStore
 from tests.support.gates import PATIENCE_S
 from tests.support.graphs import ab, at, history
-from tests.support.postgres_clusters import address, catches_up, clusters, lags
+from tests.support.postgres_clusters import address, catches_up, clusters, lags, wait_for
 
 __all__ = ["clusters"]
 
@@ -28,6 +30,17 @@ def connected(kind: str, url: str) -> Iterator[object]:
     else:
         with psycopg_pool.ConnectionPool(url, min_size=1, max_size=2) as pool:
             yield pool
+
+
+COMMITTING = """
+SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = 'actorgraph'
+"""
+
+
+async def holds_commits(primary) -> None:
+    """Let a server acknowledge no commit from now on, since it waits for a replica."""
+    primary.set(synchronous_standby_names="nobody")
+    primary.reload()
 
 
 async def lengths(saver, *threads: str) -> list[int]:
@@ -151,3 +164,53 @@ class TestFailover:
                 found = await lengths(saver, "t0", "t1", "t2")
 
         assert found == [4, 4, 4]
+
+    async def test_to_a_replica_that_knows_nothing_of_the_saver(self, clusters):
+        """
+        A commit without an answer is sent again to a server that took over before it had the
+        saver's tables: they are made there, for the store as well.
+        """
+        primary = clusters.server()
+        replica = primary.replica()
+        lags(primary, replica)
+        url = address(primary, replica)
+        with anyio.fail_after(PATIENCE_S):
+            async with PostgresSaver(url) as saver, anyio.create_task_group() as runs:
+                store = PostgresStore(url)
+                store.put(("a",), "b", {"n": 1})
+                await ab(saver).ainvoke({}, at("lost"))
+                await holds_commits(primary)
+                runs.start_soon(ab(saver).ainvoke, {}, at())
+                await anyio.to_thread.run_sync(wait_for, lambda: primary.sql(COMMITTING))
+                primary.kill()
+                replica.promote()
+            async with PostgresSaver(url) as saver:
+                found = await lengths(saver, "lost", "t")
+        store.put(("a",), "c", {"n": 2})
+
+        assert found == [0, 4]
+        assert [item.key for item in store.search(("a",))] == ["c"]
+
+    async def test_a_commit_in_doubt(self, clusters):
+        """
+        A commit without an answer is sent again to a replica that has the saver's tables and not
+        the saver, which was opened later.
+        """
+        primary = clusters.server()
+        async with PostgresSaver(primary.url) as saver:
+            await ab(saver).ainvoke({}, at())
+        replica = primary.replica()
+        catches_up(primary, replica)
+        lags(primary, replica)
+        url = address(primary, replica)
+        with anyio.fail_after(PATIENCE_S):
+            async with PostgresSaver(url) as saver:
+                async with anyio.create_task_group() as runs:
+                    await holds_commits(primary)
+                    runs.start_soon(ab(saver).ainvoke, {}, at("u"))
+                    await anyio.to_thread.run_sync(wait_for, lambda: primary.sql(COMMITTING))
+                    primary.kill()
+                    replica.promote()
+                found = await lengths(saver, "t", "u")
+
+        assert found == [4, 4]

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, JsonlSaver, PostgresSaver, SqliteSaver
+from actorgraph.errors import StorageError
 from actorgraph.stores import InMemoryStore, SqliteStore
 from actorgraph.web import GraphRoutes
 from actorgraph.web.requests import readiness
@@ -107,6 +108,12 @@ class TestFiles:
             assert await ask() == NOT
 
 
+END_SESSIONS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = 'actorgraph' AND pid <> pg_backend_pid()
+"""
+
+
 class TestOthers:
     async def test_memory_is_ready(self):
         """
@@ -134,6 +141,33 @@ class TestOthers:
                     answers.append(await ask())
 
                 assert answers[:2] == [READY, NOT]
+
+    @pytest.mark.parametrize("ends", [True, False], ids=["ended", "kept"])
+    async def test_a_database_server_that_takes_no_writes(
+        self, postgres: PostgresServer, lent: str, ends: bool
+    ):
+        """
+        A server whose PostgreSQL takes no writes, as a replica, is not ready; when it does again,
+        the sessions that could only read are gone, and runs are stored.
+        """
+        saver = PostgresSaver(postgres.url, schema=lent, reconnect_timeout_s=0.1)
+        async with asking(saver) as ask:
+            answers = [await ask()]
+            with postgres.connect() as db:
+                db.execute("ALTER DATABASE postgres SET default_transaction_read_only = on")
+                try:
+                    if ends:
+                        db.execute(END_SESSIONS)
+                        answers += [await ask(), await ask()]
+                        with pytest.raises(StorageError, match="refused to write"):
+                            await saver.adelete_thread("t")
+                finally:
+                    db.execute("SET default_transaction_read_only = off")
+                    db.execute("ALTER DATABASE postgres RESET default_transaction_read_only")
+            answers.append(await ask())
+            await saver.adelete_thread("t")
+
+            assert answers == [READY, NOT, NOT, READY] if ends else [READY, READY]
 
     async def test_a_readiness_check_has_a_time_limit(self, monkeypatch):
         """

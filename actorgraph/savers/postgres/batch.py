@@ -32,6 +32,7 @@ from actorgraph.savers.postgres.rows import BatchFacts, BatchRows, Statement, lo
 from actorgraph.savers.postgres.schema import VERSION
 from actorgraph.savers.postgres.shapes import Shapes, is_missing
 from actorgraph.storage.postgres.connections import roll_back
+from actorgraph.storage.postgres.sessions import History, is_other
 from actorgraph.storage.postgres.timeouts import Timeouts
 from actorgraph.storage.postgres.translate import (
     ErrorKind,
@@ -77,6 +78,7 @@ class BatchProgress(msgspec.Struct):
         skip_locked: whether to leave out threads that other sessions have locked.
         waited_s: seconds for which it has waited for locks in vain.
         holder: a phrase for errors: the session that held a lock; empty if unknown.
+        history, doubted: of the server now, and when the COMMIT in doubt was sent; None if unknown.
     """
 
     number: int
@@ -86,6 +88,13 @@ class BatchProgress(msgspec.Struct):
     skip_locked: bool = False
     waited_s: float = 0.0
     holder: str = ""
+    history: History | None = None
+    doubted: History | None = None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this server isn't the one, or not of the line, that was sent the COMMIT."""
+        return is_other(self.doubted, self.history)
 
 
 def run_batch(
@@ -134,7 +143,7 @@ def _attempt(
     progress.outcomes = outcomes
     # From here to the answer a lost connection leaves open whether the server has committed;
     # other errors mean that it has rolled back.
-    progress.unsure = True
+    progress.unsure, progress.doubted = True, progress.history
     try:
         work.commit((sql.MARK_WRITER, (progress.number, settings.writer)))
     except Exception as error:
@@ -238,8 +247,9 @@ class _Transaction:
         self._note_facts(asked, cursors[len(head) :])
         marked = cursors[2].fetchone()
         # Without the row an earlier COMMIT can't be looked up. If none is in doubt, add the row:
-        # the tables were made after the saver was opened, or have been emptied since.
-        if marked is None and self.progress.unsure:
+        # the tables were made after the saver was opened, or have been emptied since. A server that
+        # took over before it had the row doesn't have the COMMIT either, which came later.
+        if marked is None and self.progress.unsure and not self.progress.is_elsewhere:
             raise SaverBrokenError(
                 "the saver's row in the table `writers` was deleted, so it is unknown whether the "
                 "last commit was stored",

@@ -7,7 +7,7 @@ let through are stored by then. Blocking; for worker threads.
 """
 
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -19,7 +19,7 @@ from psycopg.sql import SQL, Composed, Identifier, Literal
 from actorgraph.errors import InvalidConfigError, StorageBusyError
 from actorgraph.savers.postgres.columns import Numbers, register_dumpers
 from actorgraph.storage.postgres.connections import OwnConnections
-from actorgraph.storage.postgres.parameters import CONNECTION_DEFAULTS
+from actorgraph.storage.postgres.parameters import CONNECTION_DEFAULTS, CONNECTION_ENCODING
 from actorgraph.storage.postgres.timeouts import Timeouts, quoted
 from actorgraph.storage.postgres.translate import classify_error, translate
 from actorgraph.superstep.sharding import ChangeBucket
@@ -201,11 +201,14 @@ class BucketTable:
         Raises:
             StorageBusyError: another process does.
         """
-        # Not a lent connection: it idles for as long as the move takes.
+        # Not a lent connection: it idles for as long as the move takes. In a transaction, since a
+        # pooler may lend the session to others after its end.
         with self._lock_connection() as connection:
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             with self.transaction(connection) as cursor:
                 key = self._key(cursor, "moves")
-                taken = cursor.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone()[0]
+                cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", (key,))
+                taken = cursor.fetchone()[0]
             if not taken:
                 raise StorageBusyError(
                     f"another process is moving buckets of the database {self.name!r}",
@@ -215,14 +218,15 @@ class BucketTable:
                 yield
             finally:
                 # Closing the connection would do it too, but a little later.
-                if not connection.broken:
-                    connection.execute("SELECT pg_advisory_unlock(%s)", (key,))
+                with suppress(psycopg.Error):
+                    connection.rollback()
 
     @contextmanager
     def _lock_connection(self) -> Generator[Connection[Any]]:
-        parameters: Any = {**CONNECTION_DEFAULTS, **conninfo_to_dict(self._conninfo)}
+        given = conninfo_to_dict(self._conninfo)
+        parameters: Any = {**CONNECTION_DEFAULTS, **given, **CONNECTION_ENCODING}
         try:
-            connection = psycopg.connect(**parameters, autocommit=True)
+            connection = psycopg.connect(**parameters)
         except psycopg.Error as error:
             raise translate(error, classify_error(error), connected=False) from error
         try:

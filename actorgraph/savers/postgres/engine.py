@@ -35,11 +35,16 @@ from actorgraph.savers.postgres.shapes import Shapes
 from actorgraph.savers.postgres.systems import apply_request
 from actorgraph.storage.postgres.connections import (
     ConnectionSource,
-    ReplacedSession,
     connection_source,
     holder_of,
 )
 from actorgraph.storage.postgres.parameters import CONNECTION_DEFAULTS
+from actorgraph.storage.postgres.sessions import (
+    History,
+    ReplacedSession,
+    check_writable,
+    is_other,
+)
 from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
 from actorgraph.storage.postgres.translate import (
     Attempts,
@@ -88,6 +93,7 @@ class Engine:
             owner="PostgresSaver",
             answer_timeout_s=limits.answer_s,
             prepare=register_dumpers,
+            writes=not options.read_only,
         )
         self._writing = make()
         self._renewing = make(answer_timeout_s=min(limits.answer_s, RENEWAL_ANSWER_S))
@@ -99,7 +105,9 @@ class Engine:
             synchronous_commit=options.synchronous_commit,
             writer=os.urandom(16),
         )
-        self._writer = BatchWriter(self._writing, settings, schema=options.schema)
+        self._makes_tables = options.migrate and not options.read_only
+        make_tables = self.set_up if self._makes_tables else None
+        self._writer = BatchWriter(self._writing, settings, options.schema, make_tables)
         self._begin = limits.within(settings.search_path)
         self._patient = limits.within(settings.search_path, patient=True)
 
@@ -109,7 +117,7 @@ class Engine:
         Raises:
             FormatVersionError: the saver only reads, and the tables are of another version.
         """
-        if self._options.migrate and not self._options.read_only:
+        if self._makes_tables:
             self.set_up()
             self._writer.register()
             return
@@ -166,6 +174,7 @@ class Engine:
             reconnect_timeout_s=self._limits.reconnect_s,
             attempts_max=READ_ATTEMPTS_MAX,
         )
+        makes_tables = self._makes_tables
         while True:
             connection: Connection[Any] | None = None
             try:
@@ -173,8 +182,13 @@ class Engine:
                     return run_queries(connection, queries, self._begin)
             except psycopg.Error as error:
                 kind = classify_error(error, connection)
-                if not attempts.again(kind):
+                here = connection and self._reading.sessions.of(connection).history
+                lacks = kind is ErrorKind.TABLES and is_other(self._writer.home, here)
+                if not (attempts.again(kind) or (lacks and makes_tables)):
                     raise self._translated(error, kind, self._reading) from error
+            if lacks:
+                makes_tables = False
+                self.set_up()
             attempts.pause()
 
     @property
@@ -202,6 +216,19 @@ class Engine:
                 if not attempts.again(kind):
                     raise self._translated(error, kind, self._renewing) from error
             attempts.pause()
+
+    def check_writable(self) -> None:
+        """Check that the server can be reached and takes writes.
+
+        Raises:
+            StorageError: it can't, or doesn't.
+        """
+        source = self._renewing if self.renews_beside else self._writing
+        try:
+            with source.lease() as connection:
+                check_writable(connection)
+        except psycopg.Error as error:
+            raise self._translated(error, classify_error(error), source) from error
 
     def copy_to(self, dest: str) -> None:
         """Copy a consistent snapshot of all tables to a new SQLite file.
@@ -251,22 +278,33 @@ class BatchWriter:
     Row refused       sent again with a savepoint per request, so that only one request is refused
     Thread locked     sent again until `busy_timeout_s` is over, while sessions that idle with the
                       lock are ended; then sent without the locked threads
+    No tables         made once, then sent again, if another server has taken over, which had not
+                      received them yet; else reported: someone has dropped them
     No attempt stores a batch twice: see `batch`.
 
     Args:
         source: lends the connections.
         settings: of every transaction.
         schema: the schema's name, not quoted.
+        make_tables: creates the tables; None to report that they are missing.
+    Attributes:
+        home: the history of the server on which it was registered; None if unknown.
     """
 
     def __init__(
-        self, source: ConnectionSource, settings: TransactionSettings, *, schema: str
+        self,
+        source: ConnectionSource,
+        settings: TransactionSettings,
+        schema: str,
+        make_tables: Callable[[], None] | None = None,
     ) -> None:
+        self._make_tables = make_tables
+        self.home: History | None = None
         self._source = source
         self._set(settings)
         self._schema = schema
         self._number = 0
-        self._replaced = ReplacedSession(source)
+        self._replaced = ReplacedSession(source.sessions)
         self._shapes = Shapes()
 
     def hint(self, make: MakeHints | None) -> None:
@@ -296,6 +334,7 @@ class BatchWriter:
                 connection.execute(sql.ADD_WRITER, (self._settings.writer, VERSION))
 
         self._repeat(work, progress)
+        self.home = progress.history
 
     def unregister(self) -> None:
         """Delete the saver's row in `writers`; errors are ignored."""
@@ -338,7 +377,7 @@ class BatchWriter:
             try:
                 with self._source.lease() as connection:
                     # A lost connection's session may still hold the locks that this attempt needs.
-                    self._replaced.end_replaced(connection)
+                    progress.history = self._replaced.end_replaced(connection).history
                     return work(connection)
             except (psycopg.Error, RowError, ValueError, OverflowError) as error:
                 kind = kind_of(error, connection)
@@ -351,11 +390,21 @@ class BatchWriter:
                 # found the earlier one's mark, or none.
                 if kind in (ErrorKind.ROW, ErrorKind.BUSY) and not progress.unsure:
                     again = self._wait_again(kind, progress) or _change_strategy(kind, progress)
+                again = self._tables_made(kind, progress) or again
                 if not again:
                     failed = translate(error, kind, unsure=progress.unsure, by=progress.holder)
                     raise failed from error
             if progress.unsure or kind not in (ErrorKind.ROW, ErrorKind.BUSY):
                 attempts.pause()
+
+    def _tables_made(self, kind: ErrorKind, progress: BatchProgress) -> bool:
+        """Whether the tables were missing on another server, and have been made there."""
+        lacks = kind is ErrorKind.TABLES and is_other(self.home, progress.history)
+        if not lacks or self._make_tables is None:
+            return False
+        self._make_tables()
+        self.home = progress.history
+        return True
 
     def _wait_again(self, kind: ErrorKind, progress: BatchProgress) -> bool:
         """Whether a batch that has met a lock is sent again as it is, to wait on."""
@@ -415,7 +464,7 @@ STILL_S = 0.1
 """Seconds between two looks at a session, at both of which it must idle since the same moment."""
 
 _IDLE_HOLDERS = """
-SELECT a.pid, a.state_change FROM pg_stat_activity a
+SELECT a.pid, a.state_change::text FROM pg_stat_activity a
 WHERE a.wait_event_type = 'Client' AND a.xact_start IS NOT NULL
     AND a.state_change < clock_timestamp()
         - (CASE WHEN a.application_name = %s THEN %s ELSE %s END)::interval

@@ -145,6 +145,15 @@ class PostgresBackend:
         """See `ports.Saver.query`. May be called again before the last call has returned."""
         return await self._run(self._engine.read, queries, self._reading)
 
+    def check_place(self) -> None:
+        """Check that the server can be reached and takes writes; blocking.
+
+        Raises:
+            StorageError: it can't, or doesn't: it may have become a replica.
+        """
+        if not self._read_only:
+            self._engine.check_writable()
+
     def copy_to_file(self, dest: str) -> None:
         """Copy a consistent snapshot of the schema to a new SQLite file; blocking.
 

@@ -4,8 +4,7 @@
 and are replaced when they are lost. A watchdog disconnects every connection in use whose server
 does not answer: without it a network that drops all packets would block a worker thread for ever.
 
-The server knows a connection as a session. `ReplacedSession` ends the one of a connection that was
-replaced, since its open transaction may hold locks; `holder_of` finds a session that holds a lock.
+The server knows a connection as a session, see `sessions`; `holder_of` finds one that holds a lock.
 """
 
 import threading
@@ -13,7 +12,6 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, LiteralString, Protocol
 
-import msgspec
 import psycopg
 from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -26,7 +24,12 @@ from actorgraph.errors import (
     SaverClosedError,
     StorageBusyError,
 )
-from actorgraph.storage.postgres.parameters import CONNECT_TIMEOUT_S, CONNECTION_DEFAULTS
+from actorgraph.storage.postgres.parameters import (
+    CONNECT_TIMEOUT_S,
+    CONNECTION_DEFAULTS,
+    CONNECTION_ENCODING,
+)
+from actorgraph.storage.postgres.sessions import ServerSessions
 from actorgraph.storage.postgres.watchdog import AnswerWatchdog, Link
 
 Prepare = Callable[[Link], None]
@@ -39,10 +42,12 @@ class ConnectionSource(Protocol):
     Attributes:
         renews: whether a lost connection is replaced by another one.
         connected: whether a connection has been open at any time.
+        sessions: those of its connections.
     """
 
     renews: bool
     connected: bool
+    sessions: ServerSessions
 
     def lease(self, *, patient: bool = False) -> AbstractContextManager[Link]:
         """Lend a connection for one piece of work; wait for one if all are in use.
@@ -53,6 +58,7 @@ class ConnectionSource(Protocol):
             psycopg.Error: connecting failed, or the connection was lost.
             NoAnswerError: the server did not answer in time; a psycopg.Error too.
             StorageBusyError: all connections stayed in use.
+            InvalidConfigError: the database can't be used.
         """
         ...
 
@@ -79,6 +85,7 @@ class OwnConnections:
         answer_timeout_s: seconds to wait for the server's answers to one piece of work.
         prepare: called with each new connection.
         connections_max: limit of open connections; None for as many as there are callers.
+        writes: whether a session that can't write is replaced.
     """
 
     renews = True
@@ -90,11 +97,13 @@ class OwnConnections:
         answer_timeout_s: float,
         prepare: Prepare | None = None,
         connections_max: int | None = None,
+        writes: bool = True,
     ) -> None:
         given = conninfo_to_dict(conninfo)
         connect_s = max(1, min(CONNECT_TIMEOUT_S, round(answer_timeout_s)))
         defaults = {**CONNECTION_DEFAULTS, "connect_timeout": connect_s}
-        self._parameters: dict[str, Any] = {**defaults, **given}
+        self._parameters: dict[str, Any] = {**defaults, **given, **CONNECTION_ENCODING}
+        self.sessions = ServerSessions(own=True, writes=writes)
         self._prepare = prepare
         self._slots = _Slots(connections_max, answer_timeout_s)
         self._watchdog = AnswerWatchdog(answer_timeout_s, self._connect)
@@ -115,7 +124,11 @@ class OwnConnections:
                     self._prepare(connection)
             try:
                 with self._watchdog.watching(connection, patient=patient):
+                    self.sessions.of(connection)
                     yield connection
+            except psycopg.Error as error:
+                self.sessions.failed(connection, error)
+                raise
             finally:
                 self._take_back(connection)
 
@@ -131,8 +144,7 @@ class OwnConnections:
         return psycopg.connect(**self._parameters, autocommit=True)
 
     def _take_back(self, connection: Link) -> None:
-        usable = not (connection.closed or connection.broken)
-        if usable:
+        if self.sessions.keeps(connection):
             with self._lock:
                 self._idle.append(connection)
         else:
@@ -163,6 +175,7 @@ class LentPostgresConnection:
         self._connection = connection
         self._prepare = prepare
         self._nests = nests
+        self.sessions = ServerSessions(own=False, writes=False)
         self._slots = _Slots(1, answer_timeout_s)
         self._watchdog = AnswerWatchdog(answer_timeout_s)
 
@@ -173,6 +186,7 @@ class LentPostgresConnection:
             self._slots.taken(),
             _borrowed(self._connection, self._prepare, nests=self._nests) as connection,
             self._watchdog.watching(connection, patient=patient),
+            _in_session(self.sessions, connection),
         ):
             yield connection
 
@@ -197,6 +211,7 @@ class LentPool:
     ) -> None:
         self._pool = pool
         self._prepare = prepare
+        self.sessions = ServerSessions(own=False)
         self._watchdog = AnswerWatchdog(answer_timeout_s)
 
     @contextmanager
@@ -206,6 +221,7 @@ class LentPool:
             self._pool.connection() as lent,
             _borrowed(lent, self._prepare) as connection,
             self._watchdog.watching(connection, patient=patient),
+            _in_session(self.sessions, connection),
         ):
             yield connection
 
@@ -265,6 +281,31 @@ def _borrowed(connection: Link, prepare: Prepare | None, *, nests: bool = False)
             connection.autocommit = False
 
 
+@contextmanager
+def _in_session(sessions: ServerSessions, connection: Link) -> Generator[None]:
+    """Use the session of a program's connection; restore its settings afterwards."""
+    prepares = connection.prepare_threshold
+    before = connection.info.parameter_status("client_encoding")
+    sets = connection.info.encoding != "utf-8"
+    if sets:
+        connection.execute(_SET_ENCODING, ("UTF8",))
+    try:
+        sessions.of(connection)
+        yield
+    except psycopg.Error as error:
+        sessions.failed(connection, error)
+        raise
+    finally:
+        if not (connection.closed or connection.broken):
+            connection.prepare_threshold = prepares
+            if sets:
+                with suppress(psycopg.Error):
+                    connection.execute(_SET_ENCODING, (before,))
+
+
+_SET_ENCODING = "SELECT set_config('client_encoding', %s, false)"
+
+
 def connection_source(
     given: object,
     *,
@@ -273,6 +314,7 @@ def connection_source(
     prepare: Prepare | None = None,
     nests: bool = False,
     connections_max: int | None = None,
+    writes: bool = True,
 ) -> ConnectionSource:
     """Make the source of connections for the argument of a saver or a store.
 
@@ -280,7 +322,7 @@ def connection_source(
         given: a connection string, a `psycopg.Connection`, or a pool of these. Of asynchronous
             ones only the address is taken.
         owner: the class that takes the argument, for errors.
-        answer_timeout_s, prepare, connections_max: as for `OwnConnections`.
+        answer_timeout_s, prepare, connections_max, writes: as for `OwnConnections`.
         nests: as for `LentPostgresConnection`.
     Raises:
         InvalidConfigError: `given` is none of these, or the string can't be parsed.
@@ -293,6 +335,7 @@ def connection_source(
                 answer_timeout_s=answer_timeout_s,
                 prepare=prepare,
                 connections_max=connections_max,
+                writes=writes,
             )
         except psycopg.Error as error:
             raise InvalidConfigError(
@@ -337,48 +380,6 @@ def _is_pool(given: object) -> bool:
     """Whether it lends connections: by its methods, as it may be a class of the program."""
     asynchronous = any(kind.__name__.startswith("Async") for kind in type(given).__mro__)
     return hasattr(given, "connection") and not hasattr(given, "transaction") and not asynchronous
-
-
-_SELECT_SESSION = "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
-_END_SESSION = """
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s
-"""
-
-
-class ServerSession(msgspec.Struct, frozen=True):
-    """The server's identity of a connection; the start time, since process ids are reused."""
-
-    pid: int
-    began: Any
-
-
-class ReplacedSession:
-    """Remembers the session of a source with one connection at a time, to end it when replaced.
-
-    After the client has closed a connection because the network dropped its answers, the server
-    keeps the session until TCP notices: half a minute by default. Meanwhile its open transaction
-    holds locks that the new connection, and every other process, would wait for.
-
-    Sessions of connections and pools that the program passed in are the program's: never ended.
-    """
-
-    def __init__(self, source: ConnectionSource) -> None:
-        self._owns = isinstance(source, OwnConnections)
-        self._session: ServerSession | None = None
-
-    def end_replaced(self, connection: Connection[Any]) -> None:
-        """End the previous session if this connection has another one.
-
-        Raises:
-            psycopg.Error: the server refused a statement, or the connection is lost.
-        """
-        known, pid = self._session, connection.info.backend_pid
-        if not self._owns or (known is not None and known.pid == pid):
-            return
-        if known is not None:
-            connection.execute(_END_SESSION, (known.pid, known.began))
-        row = connection.execute(_SELECT_SESSION).fetchone()
-        self._session = None if row is None else ServerSession(pid, row[0])
 
 
 _HOLDER: LiteralString = """

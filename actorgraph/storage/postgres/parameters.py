@@ -13,3 +13,5 @@ CONNECTION_DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 30_000,
 }
 """Keepalives and timeouts, so that a server that has gone silent is noticed within a minute."""
+CONNECTION_ENCODING = {"client_encoding": "UTF8"}
+"""The parameter that neither a connection string nor the environment may override."""

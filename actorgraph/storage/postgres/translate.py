@@ -47,6 +47,8 @@ _BY_CODE = {
     "53300": ErrorKind.LOST,  # too many connections
     "40001": ErrorKind.AGAIN,  # serialization failure
     "40P01": ErrorKind.AGAIN,  # deadlock
+    "26000": ErrorKind.AGAIN,  # a pooler has lent another session, without the prepared statement
+    "42P05": ErrorKind.AGAIN,  # or with one of that name
     "57014": ErrorKind.AGAIN,  # statement timeout, or cancelled by an administrator
     "40003": ErrorKind.LOST,  # completion unknown
     "55P03": ErrorKind.BUSY,

@@ -23,7 +23,7 @@ from psycopg import Connection
 from actorgraph.storage.postgres.translate import NoAnswerError
 
 Link = Connection[Any]
-_PROGRESS = "SELECT state, state_change FROM pg_stat_activity WHERE pid = %s"
+_PROGRESS = "SELECT state, state_change::text FROM pg_stat_activity WHERE pid = %s"
 
 
 class _Lease(msgspec.Struct):

@@ -102,6 +102,15 @@ class PostgresStore(DatabaseStore[PostgresItemTable]):
         self._transact(lambda _: None, writes=False)
         return super().setup()
 
+    def check_place(self) -> None:
+        """Check that the server can be reached and takes writes; blocking.
+
+        Raises:
+            StorageError: it can't, or doesn't: it may have become a replica.
+        """
+        self._after_fork()
+        self._transactions.check_writable()
+
     def _release(self) -> None:
         self._transactions.close()
 

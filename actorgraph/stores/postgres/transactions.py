@@ -7,7 +7,13 @@ import psycopg
 from psycopg import Connection
 
 from actorgraph.errors import FormatVersionError, StorageError
-from actorgraph.storage.postgres.connections import ReplacedSession, connection_source, holder_of
+from actorgraph.storage.postgres.connections import connection_source, holder_of
+from actorgraph.storage.postgres.sessions import (
+    History,
+    ReplacedSession,
+    check_writable,
+    is_other,
+)
 from actorgraph.storage.postgres.timeouts import USE_SCHEMA, Timeouts, quoted
 from actorgraph.storage.postgres.translate import Attempts, ErrorKind, classify_error, translate
 from actorgraph.stores.postgres import schema as sql
@@ -38,8 +44,9 @@ class Transactions:
             nests=True,
             connections_max=1,
         )
-        self._replaced = ReplacedSession(self._source)
+        self._replaced = ReplacedSession(self._source.sessions)
         self._ready = False
+        self._home: History | None = None
 
     def close(self) -> None:
         """Close the store's own connection; the next transaction opens another one."""
@@ -68,11 +75,27 @@ class Transactions:
                     return self._attempt(connection, work, lock)
             except psycopg.Error as error:
                 kind = classify_error(error, connection)
-                if not attempts.again(kind):
+                # Another server may have taken over, which had not received the tables yet.
+                here = connection and self._source.sessions.of(connection).history
+                lacks = kind is ErrorKind.TABLES and is_other(self._home, here)
+                self._ready = self._ready and not lacks
+                if not (lacks or attempts.again(kind)):
                     raise self._translated(error, kind) from error
             if kind is ErrorKind.AGAIN:
                 lock = sql.LOCK_ALONE
             attempts.pause()
+
+    def check_writable(self) -> None:
+        """Check that the server can be reached and takes writes.
+
+        Raises:
+            StorageError: it can't, or doesn't.
+        """
+        try:
+            with self._source.lease() as connection:
+                check_writable(connection)
+        except psycopg.Error as error:
+            raise self._translated(error, classify_error(error)) from error
 
     def _attempt(
         self, connection: Connection[Any], work: Callable[[Connection[Any]], T], lock: LiteralString
@@ -80,7 +103,7 @@ class Transactions:
         if not self._ready:
             with connection.transaction():
                 self._prepare(connection)
-            self._ready = True
+            self._ready, self._home = True, self._source.sessions.of(connection).history
         with connection.transaction():
             connection.execute(USE_SCHEMA, self._begin)
             if lock:

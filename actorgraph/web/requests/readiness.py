@@ -75,7 +75,7 @@ class Readiness:
 
 
 async def _ask(saver: Any, store: Any) -> None:
-    """Read a missing entry from the saver and from the store, and check that their files exist.
+    """Read a missing entry from the saver and from the store; check that both can be written.
 
     Raises: any error of theirs, if one of them can't be used.
     """
@@ -83,6 +83,7 @@ async def _ask(saver: Any, store: Any) -> None:
     if host is None:
         raise SaverClosedError("the saver is closed", do="open the system again")
     # An open file that was removed can still be read and written: writes would be lost silently.
+    # A server that was replaced by another one may still be read, and takes no writes.
     for one in (saver, store):
         check_place = getattr(one, "check_place", None)
         if check_place is not None:
