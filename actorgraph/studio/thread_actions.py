@@ -8,6 +8,7 @@ import anyio
 import uuid_utils
 from starlette.responses import Response
 
+from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.errors import ActorGraphError
 from actorgraph.studio.page_calls import Handler, StudioCall
 from actorgraph.studio.question_forms import FormError, answer_of, json_or_text
@@ -15,6 +16,7 @@ from actorgraph.studio.shown import part
 from actorgraph.studio.studio_reader import ThreadEntry
 from actorgraph.studio.thread_pages import TITLE, admitted
 from actorgraph.studio.thread_views import questions_of
+from actorgraph.web.requests.identity import identity_of
 from actorgraph.web.requests.problems import HttpProblem, NotFound
 from actorgraph.web.run_start import graph_errors_as_problems
 
@@ -181,6 +183,9 @@ async def start_run(
     keeps = getattr(call.source.saver, "keeps_runs", False)
     system = call.must_write()
     begin = system.resume if "answers" in options else system.start
+    config: dict[str, Any] = options.pop("config", None) or {}
+    known = identity_of(call.principal, assistant_id(graph), graph)
+    options["config"] = {**config, "configurable": {**config.get("configurable", {}), **known}}
     await begin(graph, thread_id, given, stream_mode=MODES, resumable=keeps, **options)
 
 

@@ -22,6 +22,7 @@ from actorgraph.web.jobs.cron_registry import CRON, StoredCron
 from actorgraph.web.requests import bodies
 from actorgraph.web.requests.assistant_registry import StoredAssistant, of_graph
 from actorgraph.web.requests.endpoint import Server
+from actorgraph.web.requests.identity import identity_of, stored_settings, without_claims
 from actorgraph.web.requests.problems import HttpProblem
 from actorgraph.web.requests.thread_registry import thread_metadata_of
 from actorgraph.web.run_start import run_input, run_options
@@ -79,14 +80,15 @@ class CronActor:
             return True
         body = assistant.under(body_of_cron(cron))
         given = run_input(body)
-        options = run_options(body, assistant, self._server.graphs[assistant.now.graph_id])
+        name = assistant.now.graph_id
+        known = identity_of(cron.user_id, assistant.assistant_id, name)
+        options = run_options(body, assistant, self._server.graphs[name], known)
         thread_id = await self._thread(cron, tick, assistant)
         if thread_id is None:
             await self._server.crons.remove(cron.cron_id)
             return True
         if anyio.current_time() - begun > STALE_S:
             return False
-        name = assistant.now.graph_id
         key = f"{CRON}/{cron.cron_id}/{tick.isoformat()}"
         try:
             async with self._server.webhooks.armed(
@@ -130,8 +132,12 @@ class CronActor:
 
 def body_of_cron(cron: StoredCron) -> bodies.RunBody:
     """Return the body of a cron's runs."""
-    metadata: dict[str, Any] = {**cron.metadata, CRON: cron.cron_id}
-    given = {**cron.payload, "assistant_id": cron.assistant_id, "metadata": metadata}
+    metadata: dict[str, Any] = {**without_claims(cron.metadata), CRON: cron.cron_id}
+    given = {
+        **stored_settings(cron.payload),
+        "assistant_id": cron.assistant_id,
+        "metadata": metadata,
+    }
     return msgspec.convert(given, bodies.RunBody)
 
 

@@ -15,6 +15,7 @@ from actorgraph.web.jobs.cron_registry import StoredCron
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.assistant_lookup import assistant_of
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
+from actorgraph.web.requests.identity import user_of
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Forbidden, NotFound
 from actorgraph.web.requests.thread_registry import moment
@@ -35,7 +36,7 @@ async def create(call: ApiCall) -> response_types.Cron:
     check_timetable(body.schedule, body.timezone)
     time_of(body.end_time)
     now = moment()
-    principal = getattr(call.principal, "identity", call.principal)
+    user = user_of(call.principal)
     cron = StoredCron(
         cron_id=str(uuid4()),
         assistant_id=assistant.assistant_id,
@@ -51,7 +52,7 @@ async def create(call: ApiCall) -> response_types.Cron:
         since=now,
         created_at=now,
         updated_at=now,
-        user_id=principal if isinstance(principal, str) else None,
+        user_id=None if user is None else user["identity"],
     )
     await _check_runs(call, cron)
     await call.server.crons.put(cron)
@@ -74,7 +75,7 @@ async def _check_runs(call: ApiCall, cron: StoredCron) -> None:
     assistant = await assistant_of(call, cron.assistant_id)
     body = assistant.under(body_of_cron(cron))
     run_input(body)
-    run_options(body, assistant, call.server.graphs[assistant.now.graph_id])
+    run_options(body, assistant, call.server.graphs[assistant.now.graph_id], {})
     if body.webhook is not None:
         call.server.webhooks.check(body.webhook)
 

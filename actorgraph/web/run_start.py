@@ -1,7 +1,7 @@
 """Start runs and apply updates: convert the requests of clients to what a system and graph take."""
 
 import dataclasses
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
@@ -19,6 +19,7 @@ from actorgraph.web.requests.assistant_lookup import assistant_of
 from actorgraph.web.requests.assistant_registry import StoredAssistant
 from actorgraph.web.requests.endpoint import ApiCall, graph_of_thread
 from actorgraph.web.requests.event_responses import EVENTS, graph_modes
+from actorgraph.web.requests.identity import identity_of
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import HttpProblem, NotFound, Unprocessable
 from actorgraph.web.requests.thread_registry import StoredThread, thread_metadata_of
@@ -96,7 +97,8 @@ async def start_run(call: ApiCall) -> Run:
     assistant = await assistant_of(call, call.body.assistant_id)
     body, name = assistant.under(call.body), assistant.now.graph_id
     graph = call.server.graphs[name]
-    given, options = run_input(body), run_options(body, assistant, graph)
+    known = identity_of(call.principal, assistant.assistant_id, name)
+    given, options = run_input(body), run_options(body, assistant, graph, known)
     thread_id = call.thread_id if "thread_id" in call.path else str(uuid4())
     started: list[Run] = []
 
@@ -166,7 +168,7 @@ async def check_run(call: ApiCall, body: bodies.RunBody) -> None:
     """
     assistant = await assistant_of(call, body.assistant_id)
     run_input(body)
-    run_options(assistant.under(body), assistant, call.server.graphs[assistant.now.graph_id])
+    run_options(assistant.under(body), assistant, call.server.graphs[assistant.now.graph_id], {})
     if body.webhook is not None:
         call.server.webhooks.check(body.webhook)
 
@@ -193,9 +195,16 @@ async def _thread(call: ApiCall, thread_id: str, assistant: StoredAssistant) -> 
 
 
 def run_options(
-    body: bodies.RunBody, assistant: StoredAssistant, graph: CompiledStateGraph
+    body: bodies.RunBody,
+    assistant: StoredAssistant,
+    graph: CompiledStateGraph,
+    known: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the options of `ActorSystem.start` for a client's run, with its `if_busy`."""
+    """Return the options of `ActorSystem.start` for a client's run, with its `if_busy`.
+
+    Args:
+        known: what the server says about the run, as `identity_of` returns it.
+    """
     modes = modes_of(body.stream_mode)
     kept: dict[str, Any] = {"if_busy": body.multitask_strategy, "stream_mode": modes}
     kept["subgraphs"] = body.stream_subgraphs
@@ -206,8 +215,8 @@ def run_options(
     options: dict[str, Any] = {
         "if_busy": body.multitask_strategy,
         "durability": body.durability,
-        "config": _config(body),
-        "context": _context(body, graph),
+        "config": _config(body, known),
+        "context": _context(body, graph, known),
         "metadata": {**(body.metadata or {}), KEPT: kept},
         "stream_mode": graph_modes(modes),
         "subgraphs": body.stream_subgraphs or EVENTS in modes,
@@ -235,27 +244,42 @@ def run_input(body: bodies.RunBody) -> Any:
     return command_of(command)
 
 
-def _config(body: bodies.RunBody) -> dict[str, Any]:
-    """Return the client's config, without keys that could address another thread."""
+def _config(body: bodies.RunBody, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the client's config, without keys that could address another thread.
+
+    The server's own names are among its `configurable`.
+    """
     said = body.config or bodies.ConfigBody()
     place = {k: v for k, v in (said.configurable or {}).items() if k not in _RESERVED}
     if body.checkpoint is not None:
         place |= checkpoint_config(body.checkpoint)
     if body.checkpoint_id is not None:
         place["checkpoint_id"] = body.checkpoint_id
+    place |= known
     config: dict[str, Any] = {"configurable": place, "metadata": said.metadata, "tags": said.tags}
     if said.recursion_limit is not None:
         config["recursion_limit"] = said.recursion_limit
     return {key: value for key, value in config.items() if value}
 
 
-def _context(body: bodies.RunBody, graph: CompiledStateGraph) -> dict[str, Any] | None:
-    """Return the run's context: the client's, else what of `configurable` the graph declares."""
-    given = None if body.config is None else body.config.configurable
-    if body.context is not None or not given or graph.context_schema is None:
+def _context(
+    body: bodies.RunBody, graph: CompiledStateGraph, known: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return the run's context: the client's, else what of `configurable` the graph declares.
+
+    Names of the server that the graph declares are filled in both cases.
+    """
+    if graph.context_schema is None:
         return body.context
-    known = (graph.get_context_jsonschema() or {}).get("properties", {})
-    return {key: given[key] for key in given if key in known} or None
+    declared = (graph.get_context_jsonschema() or {}).get("properties", {})
+    given: Mapping[str, Any] = {} if body.config is None else body.config.configurable or {}
+    said = body.context if body.context is not None else _of(given, declared)
+    own = _of(known, declared)
+    return {**said, **own} if said or own else body.context
+
+
+def _of(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key in names}
 
 
 def modes_of(modes: str | Sequence[str]) -> list[str]:

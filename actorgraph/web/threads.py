@@ -10,6 +10,7 @@ from actorgraph.loops import shielded
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint, history_graph, with_graph
+from actorgraph.web.requests.identity import check_labels
 from actorgraph.web.requests.jsonable import to_plain
 from actorgraph.web.requests.problems import NotFound
 from actorgraph.web.requests.thread_registry import StoredThread
@@ -45,6 +46,7 @@ async def create(call: ApiCall) -> response_types.Thread:
     body: bodies.ThreadBody = call.body
     server, thread_id = call.server, body.thread_id or str(uuid4())
     check_thread_id(thread_id)
+    check_labels(body.metadata, {})
     if body.thread_id is not None:
         call.wanted = await _may_make(call, thread_id)
     metadata = {**(body.metadata or {}), **call.wanted}
@@ -86,6 +88,7 @@ async def patch(call: ApiCall) -> response_types.Thread:
     """Merge metadata into a thread's, and values into its state."""
     body: bodies.ThreadPatch = call.body
     thread = _thread(call)
+    check_labels(body.metadata, thread.metadata)
     said = {**(body.metadata or {}), **call.wanted}
     will_be = {**thread.metadata, **said}  # authorized too: no client may move a thread to another
     wanted = await call.server.access.ask(

@@ -90,7 +90,7 @@ class CommandRefused(Exception):
         self.code: Code = code
 
 
-class RunStartParams(Struct):
+class RunStartParams(bodies.ForNodes):
     """A run to start. `multitask_strategy` and `multitaskStrategy` are two names for one thing."""
 
     assistant_id: str
@@ -110,7 +110,7 @@ class Answer(Struct):
     namespace: list[str] = []
 
 
-class RespondParams(Struct):
+class RespondParams(bodies.ForNodes, Struct):
     """Answers, one (`interrupt_id`, `response`) or several, and a state update and next nodes."""
 
     interrupt_id: str | None = None

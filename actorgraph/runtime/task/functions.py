@@ -35,6 +35,7 @@ from actorgraph.values.commands import Interrupt, mark_invalid_resume
 from actorgraph.values.ids import as_text, interrupt_id
 from actorgraph.values.run import ExecutionInfo, ServerInfo
 from actorgraph.values.schema_types import ContextT
+from actorgraph.values.served_users import served_user
 
 
 def injected(names: tuple[str, ...], scope: TaskScope) -> dict[str, Any]:
@@ -106,9 +107,7 @@ def _make_runtime(scope: TaskScope) -> Runtime[Any]:
 def _server_info(place: Mapping[str, Any]) -> ServerInfo | None:
     """Describe the server's request, which LangGraph's server names in `configurable`."""
     assistant, graph = place.get("assistant_id"), place.get("graph_id")
-    user = place.get("langgraph_auth_user")
-    if not hasattr(user, "identity"):  # a plain dict is not an authenticated user
-        user = None
+    user = served_user(place)
     if assistant is None and graph is None and user is None:
         return None
     return ServerInfo(str(assistant or ""), str(graph or ""), user)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.web.jobs.stored_items import ItemKind
 from actorgraph.web.requests import bodies
+from actorgraph.web.requests.identity import stored_settings, without_claims
 from actorgraph.web.requests.problems import NotFound, Unprocessable
 from actorgraph.web.requests.thread_registry import moment
 
@@ -73,12 +74,12 @@ class StoredAssistant(Struct):
         now = self.now
         if self.system or not (now.config or now.context or now.metadata):
             return body
-        config = msgspec.convert(now.config, bodies.ConfigBody)
+        config = msgspec.convert(stored_settings(now.config), bodies.ConfigBody)
         return replace(
             body,
             config=_merged(config, body.config),
-            context={**now.context, **(body.context or {})} or None,
-            metadata={**now.metadata, **(body.metadata or {})},
+            context={**without_claims(now.context), **(body.context or {})} or None,
+            metadata={**without_claims(now.metadata), **(body.metadata or {})},
         )
 
 

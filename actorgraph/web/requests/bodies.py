@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from actorgraph.api.system.run_arguments import DELAY_MAX_S
 from actorgraph.values.policies import StreamMode
 from actorgraph.web.jobs.thread_ttls import StoredTtl
+from actorgraph.web.requests.identity import check_claims
 
 Json = dict[str, Any]
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
@@ -100,7 +101,20 @@ class CheckpointBody(Struct):
     checkpoint_map: Json | None = None
 
 
-class ConfigBody(Struct):
+class ForNodes(Struct):
+    """Fields that reach nodes: what the server fills there can't be sent."""
+
+    def __post_init__(self) -> None:
+        """Refuse names that the server fills.
+
+        Raises:
+            ValueError: there is one.
+        """
+        for place in ("configurable", "context", "metadata"):
+            check_claims(place, getattr(self, place, None))
+
+
+class ConfigBody(ForNodes):
     """The part of a config that a client may set."""
 
     tags: list[str] | None = None
@@ -109,7 +123,7 @@ class ConfigBody(Struct):
     metadata: Json | None = None
 
 
-class RunFields(Struct):
+class RunFields(ForNodes):
     """Fields of the bodies of all routes that start runs."""
 
     input: Any = None
@@ -133,7 +147,7 @@ class RunFields(Struct):
     webhook: str | None = None
 
 
-class CronBody(Struct):
+class CronBody(ForNodes):
     """A cron to create: a schedule of five fields, and what to run at its times.
 
     `timezone` is a name of the IANA's database, default UTC; `end_time` is ISO 8601. Without a
@@ -161,7 +175,7 @@ class CronBody(Struct):
     enabled: bool = True
 
 
-class CronPatch(Struct):
+class CronPatch(ForNodes):
     """Changes of a cron. Fields that are left out stay; `end_time` null removes it."""
 
     schedule: Schedule | None = None
@@ -367,7 +381,7 @@ class RunsCancel(Struct):
     status: Literal["pending", "running", "all"] | None = None
 
 
-class AssistantBody(Struct):
+class AssistantBody(ForNodes):
     """An assistant to create: settings of a registered graph, merged under those of its runs."""
 
     graph_id: str
@@ -380,7 +394,7 @@ class AssistantBody(Struct):
     description: str | None = None
 
 
-class AssistantPatch(Struct):
+class AssistantPatch(ForNodes):
     """Changes that make a new version of an assistant; `metadata` is merged, the rest replaced."""
 
     graph_id: str | None = None
