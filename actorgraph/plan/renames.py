@@ -44,7 +44,7 @@ class Renames:
         channels: old state key -> today's, None if dropped.
         nodes: old node -> today's, None if dropped or replaced by those of `goto`.
         goto: removed node -> the nodes that run in its place.
-        tasks: old name of a `@task` -> today's.
+        tasks: old name of a `@task` -> today's, None if dropped.
         joins: end of a join -> the starts that count as arrived; None drops what has arrived.
         conversions: in the order in which they are applied.
         edges: channels of the edges to old nodes -> those of today.
@@ -69,6 +69,10 @@ class Renames:
     def instead(self, name: str) -> tuple[str, ...]:
         """Return the nodes that run in place of a removed one."""
         return self.goto.get(name, ())
+
+    def task(self, name: str) -> str | None:
+        """Return today's name of a `@task`; None if it was dropped."""
+        return self.tasks.get(name, name)
 
     def channel(self, name: str) -> str | None:
         """Return today's name of a state key or edge; None if it was dropped."""

@@ -104,20 +104,21 @@ def check_call(
         call: its number, and the name of the function.
         defined: the names of this process's `@task`s.
     Raises:
-        SchemaMismatchError: the stored name is none of them.
+        SchemaMismatchError: the stored name is none of them, and no migration drops it.
     """
     if not state.stored_calls or identifier in state.returned:
         return
     number, name = call
     above = caller.path if caller.stored is None else caller.stored.path
     stored = state.stored_calls.get(path_key((PUSH, *above, number)), name)
-    if stored == name or stored in defined:
+    if stored == name or stored in defined or state.plan.renames.task(stored) is None:
         return
     raise SchemaMismatchError(
         f"call {number} of {caller.name!r} is to {name!r}, but thread {state.thread_id!r} has the "
         f"result of that call under the name {stored!r}, which no @task has",
         do=f"@entrypoint(migrations=[Migration(tasks={{{stored!r}: {name!r}}})]), or the same in "
-        "compile(), if it was renamed; or go on with the program that stored it",
+        "compile(), if it was renamed; None in place of the new name drops the result, if it "
+        "was removed; or go on with the program that stored it",
     )
 
 

@@ -203,7 +203,8 @@ class Migration:
             due. Where its task has finished, they don't, and its result is kept.
         joins: node at the end of a changed join -> the starts that count as arrived, besides
             those that have, in threads where the join waits; None drops what has arrived.
-        tasks: old name of a `@task` -> new name.
+        tasks: old name of a `@task` -> new name, or None for a removed one:
+            its results in an unfinished superstep are left out.
         name: distinguishes several migrations that convert values of one key. Never change
             it: a conversion under another name is another conversion.
     """
@@ -222,7 +223,7 @@ class Migration:
     joins: Mapping[str, Sequence[str] | None] = field(
         default_factory=dict[str, "Sequence[str] | None"]
     )
-    tasks: Mapping[str, str] = field(default_factory=dict[str, str])
+    tasks: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
     name: str = ""
 
 

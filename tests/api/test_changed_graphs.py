@@ -7,10 +7,12 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 from actorgraph import START, Command, InMemorySaver, Send, StateGraph, entrypoint, interrupt, task
+from actorgraph.api.system.thread_checks import check_threads
 from actorgraph.channels import DeltaChannel
 from actorgraph.errors import GraphBuildError, SchemaMismatchError
 from actorgraph.runtime.task.scope import DEFINED_TASKS
 from actorgraph.types import Migration
+from actorgraph.values.graph_changes import ResumeVerdict
 from tests.support.graphs import at
 
 
@@ -369,6 +371,25 @@ class TestFunctions:
             await self.graph(saver, ran, ("main", "y")).ainvoke(Command(resume="y"), at())
         assert "Migration(tasks={'load_x': 'y'})" in refused.value.do
         assert ran == ["loads"]
+
+    async def test_stored_results_of_a_removed_task_can_be_dropped(self):
+        """
+        None in place of a task's new name lets the check and the resume go on without its result.
+        """
+        saver = InMemorySaver()
+        ran: list[str] = []
+        await self.graph(saver, ran, ("main", "load_z")).ainvoke(1, at())
+        DEFINED_TASKS.discard("load_z")
+        moves = Migration(tasks={"load_z": None, "load_z_asks": "w_asks"})
+        kept, gone = (self.graph(saver, ran, ("main", "w"), *m) for m in ((), (moves,)))
+
+        (refused,) = (await check_threads({"main": kept}, saver)).groups
+        (accepted,) = (await check_threads({"main": gone}, saver)).groups
+
+        assert refused.verdict is ResumeVerdict.REFUSED
+        assert accepted.verdict is not ResumeVerdict.REFUSED
+        assert await gone.ainvoke(Command(resume="y"), at()) == [2, "y"]
+        assert ran == ["loads", "loads"]
 
 
 def cents(saver: Any, *migrations: Migration, write: Any = None) -> Any:

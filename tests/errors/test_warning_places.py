@@ -169,6 +169,15 @@ class TestBuilders:
         assert one.category is UnreachableNodeWarning
         assert 'compile(name="support")' in line
 
+    def test_a_node_behind_an_unreachable_one(self):
+        """
+        An edge from an unreachable node reaches nothing: the text speaks of paths from START.
+        """
+        builder = StateGraph(State).add_node("a", stray).add_node("b", stray)
+        builder.add_node("c", stray).add_edge(START, "a").add_edge("b", "c")
+        one, _ = caught(builder.compile)
+        assert "no path of edges leads from START to 'b', 'c'" in str(one.message)
+
 
 class TestRuns:
     def test_a_blocking_call(self):

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -56,6 +57,14 @@ def answered(user: Any) -> State:
 
 def by_runtime(state: State, runtime: Runtime[Context]) -> State:
     return answered(runtime.context["user"])
+
+
+def by_vars(state: State, runtime: Runtime[Context]) -> State:
+    return answered(vars(runtime)["context"]["user"])
+
+
+def by_copy(state: State, runtime: Runtime[Context]) -> State:
+    return answered(copy(runtime).context["user"])
 
 
 def by_get_runtime(state: State) -> State:
@@ -170,7 +179,7 @@ async def by_async(state: State) -> State:
 
 READERS = [
     *(by_runtime, by_get_runtime, by_config, by_get, by_get_config, by_langchain),
-    *(by_runnable, by_metadata, by_task, by_graph, by_cached_graph, by_async),
+    *(by_copy, by_runnable, by_metadata, by_task, by_graph, by_cached_graph, by_async),
 ]
 
 
@@ -351,6 +360,17 @@ async def test_a_node_that_takes_the_whole_config(read: Callable[[dict[str, Any]
 
     for user in ("ada", "bob"):
         assert await ask(graph, user, configurable={"user": user}) == f"of {user}"
+
+
+async def test_a_node_that_takes_the_whole_runtime():
+    """
+    `vars(runtime)` reads each part of it: another user's result is not taken.
+    """
+    graph = cached(by_vars)
+
+    found = [await ask(graph, user) for user in ("ada", "bob")]
+
+    assert found == ["of ada", "of bob"]
 
 
 class TestKeyFunctions:

@@ -185,7 +185,7 @@ class StateGraph(GraphBuilder[StateT, ContextT, InputT, OutputT]):
         Raises:
             GraphBuildError: the graph can't run as declared, or an argument is invalid.
         Warns:
-            UnreachableNodeWarning: no edge leads to a node.
+            UnreachableNodeWarning: no path of edges leads from START to a node.
         """
         before, after = _names(interrupt_before), _names(interrupt_after)
         if unreachable := check(self, [*before, *after]):
@@ -218,8 +218,8 @@ show_methods_of(StateGraph)
 
 def _unreachable(nodes: Sequence[str]) -> str:
     return (
-        f"no edge leads to {', '.join(map(repr, nodes))}: only a Send or a Command can reach it; "
-        "declare those with destinations="
+        f"no path of edges leads from START to {', '.join(map(repr, nodes))}: only a Send or a "
+        "Command can reach it; declare those with destinations="
     )
 
 

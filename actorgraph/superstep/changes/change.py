@@ -243,7 +243,8 @@ def _lost_calls(
     due = _due(plan, restored)
     stored = stored_calls({task: attempt for task, attempt in known.items() if task not in due})
     for name in dict.fromkeys(stored.values()):
-        if (plan.renames.tasks.get(name) or name) in tasks:
+        now = plan.renames.task(name)
+        if now is None or now in tasks:
             continue
         cure = f"Migration(tasks={{{name!r}: 'its new name'}})"
         yield Finding(
@@ -253,7 +254,7 @@ def _lost_calls(
             "which no @task of the program has",
             cure,
             f"{did_you_mean(name, sorted(tasks))}; @entrypoint(migrations=[{cure}]), or the same "
-            "in compile(); or go on with the program that stored it",
+            "in compile(), None drops it; or go on with the program that stored it",
             restored.namespace,
         )
 
