@@ -29,6 +29,20 @@ def current_loop() -> object:
     return asyncio.get_running_loop()
 
 
+def is_over(loop: object) -> bool:
+    """Whether a loop, as `current_loop` gave it, runs no more and never will."""
+    if isinstance(loop, asyncio.AbstractEventLoop):
+        return loop.is_closed()
+    import trio
+
+    token: Any = loop
+    try:
+        token.run_sync_soon(bool)  # trio has no other sign of it
+    except trio.RunFinishedError:
+        return True
+    return False
+
+
 def in_event_loop() -> bool:
     """Whether this code runs inside an event loop of this thread, asyncio's or trio's."""
     if on_trio():

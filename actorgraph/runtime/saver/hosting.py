@@ -14,6 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from actorgraph.errors import CheckpointError, RunningLoopError, SaverBrokenError, SaverClosedError
+from actorgraph.loops import current_loop, is_over
 from actorgraph.ports import Saver
 from actorgraph.runtime import portal
 from actorgraph.runtime.log import event
@@ -23,7 +24,8 @@ from actorgraph.runtime.saver.reading import ReadActor
 
 DRAIN_TIMEOUT_S = 30.0
 
-_LOCK = threading.Lock()
+# Reentrant: the garbage collector may end a host of a loop that is over wherever it runs.
+_LOCK = threading.RLock()
 
 
 class Host:
@@ -39,12 +41,14 @@ class Host:
         ended: whether it is closed.
         process: id of the process that made it.
         thread: id of the thread whose event loop opened it; None in the portal.
+        loop: that event loop; None in the portal.
     """
 
     def __init__(self, saver: Saver) -> None:
         self.saver = saver
         self.process = os.getpid()
         self.thread: int | None = None
+        self.loop: object = None
         self.writer = PersistenceActor(saver)
         self.reader = ReadActor(saver)
         self.leaving: dict[str, Gate] = {}
@@ -54,6 +58,21 @@ class Host:
         self.ended = False
         self._scope: anyio.CancelScope | None = None
         self._drain_timeout_s = DRAIN_TIMEOUT_S
+
+    @property
+    def is_left_open(self) -> bool:
+        """Whether its event loop has ended without closing it: nothing answers any more."""
+        return self.loop is not None and not self.ended and is_over(self.loop)
+
+    async def close_left_open(self) -> None:
+        """Close the saver of a host whose loop has ended, in another loop."""
+        self._give_up(_loop_ended_error())
+        try:
+            await self.saver.close()
+        finally:
+            self.ended = True
+            _detach(self)
+            self.closed.open()
 
     async def serve(self) -> None:
         """Open the saver, run the actors until `stop`, drain, close. Shielded from cancellation."""
@@ -139,6 +158,14 @@ class Host:
             self._scope.deadline = anyio.current_time() + drain_timeout_s
 
 
+def _loop_ended_error() -> SaverClosedError:
+    return SaverClosedError(
+        "the event loop in which this saver was opened has ended without closing it",
+        do="leave the block before the loop ends; `saver.close_blocking()` closes this saver now, "
+        "then it can be opened again",
+    )
+
+
 def _died_error(error: BaseException) -> SaverBrokenError:
     died = SaverBrokenError(
         f"the saver's actor died of {error!r}", do="open the saver again; see the cause below"
@@ -163,7 +190,7 @@ def _living_host(saver: Saver) -> Host | None:
     Kept as an attribute of the saver, so that both are garbage collected together.
 
     Raises:
-        SaverClosedError: the host belongs to the parent process.
+        SaverClosedError: the host belongs to the parent process, or its event loop has ended.
     """
     host: Host | None = getattr(saver, _ATTRIBUTE, None)
     if host is None or host.ended:
@@ -176,6 +203,8 @@ def _living_host(saver: Saver) -> Host | None:
             f"this saver was in use when the process was forked; {held}",
             do="make a new saver in the child, or start processes with the 'spawn' method",
         )
+    if host.is_left_open:
+        raise _loop_ended_error()
     return host
 
 
@@ -200,12 +229,15 @@ def host_of(saver: Saver) -> Host:
     """The saver's host; starts one in the portal if the saver was not opened.
 
     Raises:
-        SaverClosedError: its `with` block has ended, or it belongs to another process.
+        SaverClosedError: its `with` block or its event loop has ended, or it belongs to another
+            process.
         RunningLoopError: it is open in the event loop that a blocking call blocks.
     """
     with _LOCK:
         host: Host | None = getattr(saver, _ATTRIBUTE, None)
-        if host is not None and (host.ended or host.process != os.getpid()):
+        if host is not None and (
+            host.ended or host.process != os.getpid() or host.loop is not None
+        ):
             host = _living_host(saver)
         if host is not None:
             # The host's actors run in the loop that waits for this call: it would deadlock.
@@ -280,7 +312,15 @@ def open_hosted(saver: Saver) -> None:
 
 
 def close_hosted(saver: Saver) -> None:
-    """Close a saver that the portal hosts, for the sync API. No-op if it isn't open."""
+    """Close a saver that the portal hosts, for the sync API. No-op if it isn't open.
+
+    Also one whose event loop has ended without closing it.
+    """
+    with _LOCK:
+        left: Host | None = getattr(saver, _ATTRIBUTE, None)
+    if left is not None and left.is_left_open and left.process == os.getpid():
+        portal.call(left.close_left_open)
+        return
     with _LOCK:
         host = _living_host(saver)
         if host is not None and saver.immediate:
@@ -315,7 +355,7 @@ class OpenedSaver:
             )
         if saver.immediate:
             return
-        self._host.thread = threading.get_ident()
+        self._host.thread, self._host.loop = threading.get_ident(), current_loop()
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
         self._group.start_soon(self._host.serve)
