@@ -78,7 +78,7 @@ versions = st.tuples(
 def test_renames_compose(history, stops):
     """
     Whichever versions have touched a thread in between, the newest has its values under today's
-    names and its question; renames that nobody could follow are refused when it is compiled.
+    names and its question; renames that fit two ways are refused when it is compiled.
     """
     with same_types_afterwards():
         saver, rounds = InMemorySaver(), ROUNDS
