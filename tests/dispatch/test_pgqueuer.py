@@ -59,3 +59,38 @@ async def test_calls_at_once_make_one_connection(postgres, schema, monkeypatch):
             for _ in range(5):
                 group.start_soon(link.announce, one())
         assert len(proxy._pairs) == 1  # noqa: SLF001 - the connections since the reset
+
+
+@pytest.mark.parametrize("style", ["SQL, DMY", "German"])
+async def test_every_style_of_dates(postgres, schema, monkeypatch, style):
+    """
+    Hints come back in whatever style the environment has dates written.
+    """
+    monkeypatch.setenv("PGDATESTYLE", style)
+    async with linked(postgres, schema) as (link, _):
+        await link.announce(hints := one())
+        with anyio.fail_after(PATIENCE_S):
+            found = await link.take(["g"], 1)
+        assert [hint.run for hint in found] == [hint.run for hint in hints]
+
+
+async def test_a_session_that_cannot_write_is_replaced(postgres, schema):
+    """
+    A call over a session without writes fails, and the next one has another session.
+    """
+    async with linked(postgres, schema) as (link, proxy):
+        with postgres.connect() as db:
+            db.execute("ALTER DATABASE postgres SET default_transaction_read_only = on")
+            try:
+                proxy.reset()
+                for _ in range(2):  # the lost connection, then the one that can't write
+                    with pytest.raises(StorageError):
+                        await link.announce(one())
+            finally:
+                db.execute("SET default_transaction_read_only = off")
+                db.execute("ALTER DATABASE postgres RESET default_transaction_read_only")
+        await link.announce(hints := one())
+        with anyio.fail_after(PATIENCE_S):
+            found = await link.take(["g"], 1)
+
+        assert [hint.run for hint in found] == [hint.run for hint in hints]
