@@ -51,6 +51,8 @@ class CronActor:
                 raise
             except (SystemBusyError, *UNREADABLE) as error:  # the next look tries again
                 event("warning", "cron.not_started", cron_id=cron.cron_id, error=repr(error))
+            except Exception as error:  # noqa: BLE001 - the others are started
+                event("error", "cron.failed", cron_id=cron.cron_id, error=repr(error))
         return pause_s
 
     async def _look_at(self, cron: StoredCron, now: datetime) -> float:

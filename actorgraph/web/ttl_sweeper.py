@@ -4,7 +4,7 @@ from datetime import datetime
 
 import anyio
 
-from actorgraph.errors import ActorGraphError
+from actorgraph.errors import SystemClosedError
 from actorgraph.runtime.log import event
 from actorgraph.runtime.saver.hosting import host_of
 from actorgraph.superstep.snapshot import iso
@@ -43,7 +43,9 @@ class TtlSweeper:
         for thread_id, ttl in (await self._server.ttls.all()).items():
             try:
                 await self._sweep(thread_id, ttl, now)
-            except ActorGraphError as error:  # the next sweep tries again
+            except SystemClosedError:
+                raise
+            except Exception as error:  # noqa: BLE001 - the others are swept; a later sweep tries
                 event("warning", "web.thread_not_swept", thread=thread_id, error=str(error))
 
     async def _sweep(self, thread_id: str, ttl: StoredTtl, now: datetime) -> None:

@@ -204,8 +204,9 @@ class TestRestarts:
             await anyio.to_thread.run_sync(receiver.wait, 1)
         async with open_server(receiver.policy()) as server:
             ((identifier, stored),) = (await server.items.all()).items()
-            stored.update(due="", until="")
-            await server.items.put(identifier, stored if filled else {**stored, "body": None})
+            body_kept = stored.body if filled else None
+            left = replace(stored, due="", until="", body=body_kept)
+            await server.items.put(identifier, left)
             server.sender._look_s = 0.0  # noqa: SLF001
             later = datetime.now(UTC) + timedelta(hours=1)
             for _ in range(2):

@@ -6,13 +6,20 @@ a change of the other.
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
-import msgspec
 from msgspec import Struct
 
-from actorgraph.web.jobs.cron_plan import CronDecision, NoTick, Timetable, decide_tick, time_of
+from actorgraph.web.jobs.cron_plan import (
+    CronDecision,
+    NoTick,
+    Timetable,
+    check_timetable,
+    decide_tick,
+    time_of,
+)
 from actorgraph.web.jobs.stored_items import ItemKind
 
 CRON = "cron_id"
@@ -68,6 +75,32 @@ class StoredCron(Struct):
         return self.thread_id or str(uuid5(_TICKS, f"{self.cron_id}/{tick.isoformat()}"))
 
 
+class FiredTick(Struct):
+    """A note of a cron's newest started tick.
+
+    Attributes:
+        since: the cron's, when the tick was started.
+        fired: ISO 8601.
+    """
+
+    since: str
+    fired: str
+
+    def check(self) -> None:
+        """Raise a `ValueError` if the time is none."""
+        datetime.fromisoformat(self.fired)
+
+
+_check_timetable = lru_cache(4096)(check_timetable)
+"""Once per timetable: all crons are read at each look."""
+
+
+def _check(cron: StoredCron) -> None:
+    """Raise an error if a cron has no timetable."""
+    _check_timetable(cron.schedule, cron.timezone)
+    _ = cron.timetable
+
+
 _TICKS = uuid5(NAMESPACE_OID, "actorgraph.ticks")
 
 
@@ -79,22 +112,24 @@ class CronRegistry:
     """
 
     def __init__(self, store: Any) -> None:
-        self._crons = ItemKind(store, "crons")
-        self._fired = ItemKind(store, "cron_ticks")
+        self._crons = ItemKind(store, "crons", StoredCron, _check)
+        self._fired = ItemKind(store, "cron_ticks", FiredTick, FiredTick.check)
 
     async def get(self, cron_id: str) -> StoredCron | None:
-        """Return a cron; None if it doesn't exist."""
-        value = await self._crons.get(cron_id)
-        return None if value is None else msgspec.convert(value, StoredCron)
+        """Return a cron; None if it doesn't exist or can't be read."""
+        return await self._crons.get(cron_id)
+
+    async def is_unreadable(self, cron_id: str) -> bool:
+        """Whether a cron is stored that can't be read."""
+        return await self._crons.get(cron_id) is None and await self._crons.has(cron_id)
 
     async def all(self, **wanted: Any) -> list[StoredCron]:
-        """Return all crons whose fields have these values."""
-        found = await self._crons.all(**wanted)
-        return [msgspec.convert(value, StoredCron) for value in found.values()]
+        """Return all readable crons whose fields have these values."""
+        return list((await self._crons.all(**wanted)).values())
 
     async def put(self, cron: StoredCron) -> None:
         """Store a cron."""
-        await self._crons.put(cron.cron_id, msgspec.to_builtins(cron))
+        await self._crons.put(cron.cron_id, cron)
 
     async def remove(self, cron_id: str) -> None:
         """Remove a cron; runs that it has started go on."""
@@ -107,16 +142,18 @@ class CronRegistry:
             await self.remove(cron.cron_id)
 
     async def fired(self, cron: StoredCron) -> datetime | None:
-        """Return the noted time of the cron's newest started tick; None for no tick yet."""
+        """Return the noted time of the cron's newest started tick; None for no tick yet.
+
+        A note that can't be read is none: a tick that started a stored run doesn't start another.
+        """
         value = await self._fired.get(cron.cron_id)
-        if value is None or value["since"] != cron.since:  # of an earlier timetable
+        if value is None or value.since != cron.since:  # of an earlier timetable
             return None
-        return datetime.fromisoformat(value["fired"])
+        return datetime.fromisoformat(value.fired)
 
     async def note_fired(self, cron: StoredCron, fired: datetime) -> None:
         """Note that a tick was started; the next one is after `fired`."""
-        value = {"since": cron.since, "fired": fired.isoformat()}
-        await self._fired.put(cron.cron_id, value)
+        await self._fired.put(cron.cron_id, FiredTick(cron.since, fired.isoformat()))
 
     async def decide(self, cron: StoredCron, now: datetime) -> CronDecision:
         """Decide what a cron does next, from its stored items."""

@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-import msgspec
 from msgspec import Struct
 
 from actorgraph.web.jobs.stored_items import ItemKind
@@ -41,17 +40,16 @@ class ThreadTtls:
     """
 
     def __init__(self, store: Any) -> None:
-        self._items = ItemKind(store, "thread_ttls")
+        self._items = ItemKind(store, "thread_ttls", StoredTtl)
 
     async def put(self, thread_id: str, ttl: StoredTtl) -> None:
         """Store a thread's time to live."""
-        await self._items.put(thread_id, msgspec.to_builtins(ttl))
+        await self._items.put(thread_id, ttl)
 
     async def remove(self, thread_id: str) -> None:
         """Let a thread live for ever."""
         await self._items.remove(thread_id)
 
     async def all(self) -> dict[str, StoredTtl]:
-        """Return thread id -> its time to live."""
-        found = await self._items.all()
-        return {key: msgspec.convert(value, StoredTtl) for key, value in found.items()}
+        """Return thread id -> its time to live, of the readable ones."""
+        return await self._items.all()

@@ -13,12 +13,16 @@ from typing import Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 import anyio
-import msgspec
 from msgspec import Struct
 
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.system import ActorSystem
-from actorgraph.errors import ActorGraphError, InvalidConfigError, SystemBusyError
+from actorgraph.errors import (
+    ActorGraphError,
+    InvalidConfigError,
+    SystemBusyError,
+    SystemClosedError,
+)
 from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
 from actorgraph.values.systems import OPEN_STATUSES
@@ -82,7 +86,7 @@ class WebhookSender:
         if policy is not None:
             http_client()
         self._system = system
-        self._items = ItemKind(store, "webhooks")
+        self._items = ItemKind(store, "webhooks", StoredWebhook, _check)
         self._policy = policy
         self._described, self._encode = describe, encode
         self._find = find
@@ -147,8 +151,7 @@ class WebhookSender:
         """Store the bodies of a thread's webhooks before the thread is removed."""
         if self._policy is None:
             return
-        for identifier, value in (await self._items.all(thread_id=thread_id)).items():
-            stored = msgspec.convert(value, StoredWebhook)
+        for identifier, stored in (await self._items.all(thread_id=thread_id)).items():
             if stored.body is None:
                 run = await self._run_of(identifier, stored)
                 if run is not None and run.status not in OPEN_STATUSES:
@@ -162,13 +165,18 @@ class WebhookSender:
         found = await self._items.all()
         self._pending = len(found)
         seen, self._seen = self._seen, {}
-        for identifier, value in found.items():
+        for identifier, stored in found.items():
             if identifier in self._mine:
                 continue
-            stored = msgspec.convert(value, StoredWebhook)
             self._seen[identifier] = stored
             if seen.get(identifier) == stored:
-                await self._take_over(identifier, stored, now)
+                try:
+                    await self._take_over(identifier, stored, now)
+                except SystemClosedError:
+                    raise
+                except Exception as error:  # noqa: BLE001 - the others are sent
+                    said = {"webhook": identifier, "error": repr(error)}
+                    event("warning", "webhook.not_taken_over", **said)
         self._again = anyio.current_time() + self._look_s
         return self._look_s
 
@@ -224,10 +232,9 @@ class WebhookSender:
         has stored: filled from an old copy, a delivered webhook would be stored, and sent, again.
         """
         async with self._filling:
-            value = await self._items.get(identifier)
-            if value is None:
+            stored = await self._items.get(identifier)
+            if stored is None:
                 return None
-            stored = msgspec.convert(value, StoredWebhook)
             return stored if stored.body is not None else await self._fill(identifier, stored, run)
 
     async def _fill(self, identifier: str, stored: StoredWebhook, run: Run) -> StoredWebhook:
@@ -287,7 +294,12 @@ class WebhookSender:
         self._pending = max(0, self._pending - 1)
 
     async def _put(self, identifier: str, stored: StoredWebhook) -> None:
-        await self._items.put(identifier, msgspec.to_builtins(stored))
+        await self._items.put(identifier, stored)
+
+
+def _check(stored: StoredWebhook) -> None:
+    """Raise a `ValueError` if its time is none."""
+    datetime.fromisoformat(stored.armed_at)
 
 
 _KEYS = uuid5(NAMESPACE_OID, "actorgraph.webhooks")

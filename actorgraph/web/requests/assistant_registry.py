@@ -16,7 +16,7 @@ from actorgraph.api.system.thread_finder import assistant_id
 from actorgraph.web.jobs.stored_items import ItemKind
 from actorgraph.web.requests import bodies
 from actorgraph.web.requests.identity import stored_settings, without_claims
-from actorgraph.web.requests.problems import NotFound, Unprocessable
+from actorgraph.web.requests.problems import Conflict, NotFound, Unprocessable
 from actorgraph.web.requests.thread_registry import moment
 
 BEGINNING = "1970-01-01T00:00:00+00:00"
@@ -108,23 +108,33 @@ class AssistantRegistry:
     """
 
     def __init__(self, store: Any) -> None:
-        self._items = ItemKind(store, "assistants")
+        self._items = ItemKind(store, "assistants", StoredAssistant, _check)
         self._turn = anyio.Lock(fast_acquire=True)
 
     async def get(self, identifier: str) -> StoredAssistant | None:
-        """Return an assistant; None if it isn't stored."""
-        value = await self._items.get(identifier)
-        return None if value is None else msgspec.convert(value, StoredAssistant)
+        """Return an assistant; None if it isn't stored or can't be read."""
+        return await self._items.get(identifier)
+
+    async def is_unreadable(self, identifier: str) -> bool:
+        """Whether an assistant is stored that can't be read."""
+        return await self._items.get(identifier) is None and await self._items.has(identifier)
 
     async def all(self) -> list[StoredAssistant]:
-        """Return all stored assistants."""
-        found = await self._items.all()
-        return [msgspec.convert(value, StoredAssistant) for value in found.values()]
+        """Return all stored assistants that can be read."""
+        return list((await self._items.all()).values())
 
     async def make(self, made: StoredAssistant) -> StoredAssistant | None:
-        """Store a new assistant; returns the one that has its id already, if there is one."""
+        """Store a new assistant; returns the one that has its id already, if there is one.
+
+        Raises:
+            Conflict: an assistant that can't be read has its id.
+        """
         async with self._turn:
             known = await self.get(made.assistant_id)
+            if known is None and await self._items.has(made.assistant_id):
+                raise Conflict(
+                    f"assistant {made.assistant_id!r} is stored and can't be read; delete it first"
+                )
             if known is None:
                 await self._put(made)
             return known
@@ -179,8 +189,16 @@ class AssistantRegistry:
         return known
 
     async def _put(self, made: StoredAssistant) -> StoredAssistant:
-        await self._items.put(made.assistant_id, msgspec.to_builtins(made))
+        await self._items.put(made.assistant_id, made)
         return made
+
+
+def _check(stored: StoredAssistant) -> None:
+    """Raise an error if runs could not use an assistant."""
+    if stored.latest not in {one.version for one in stored.versions}:
+        msg = f"assistant {stored.assistant_id!r} has no version {stored.latest}"
+        raise ValueError(msg)
+    msgspec.convert(stored_settings(stored.now.config), bodies.ConfigBody)
 
 
 def missing(identifier: str) -> NotFound:

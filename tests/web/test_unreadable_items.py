@@ -1,0 +1,173 @@
+"""An item of the server's that can't be read hides nothing but itself."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from actorgraph import ActorSystem, InMemorySaver
+from actorgraph.stores import InMemoryStore, SqliteStore
+from actorgraph.web import GraphRoutes, WebhookPolicy
+from actorgraph.web.cron_actor import CronActor
+from actorgraph.web.ttl_sweeper import TtlSweeper
+from tests.support.structlog_setup import configured
+from tests.web.apps import GRAPHS
+
+__all__ = ["configured"]
+
+pytestmark = pytest.mark.usefixtures("configured")
+
+CRON: dict[str, Any] = {
+    "cron_id": "bad",
+    "assistant_id": "good",
+    "thread_id": None,
+    "schedule": "* * * * *",
+    "timezone": None,
+    "end_time": None,
+    "enabled": True,
+    "metadata": {},
+    "wanted": {},
+    "payload": {},
+    "on_run_completed": "keep",
+    "since": "2026-01-01T00:00:00+00:00",
+    "created_at": "",
+    "updated_at": "",
+}
+VERSION = {
+    "version": 1,
+    "graph_id": "log",
+    "name": "n",
+    "description": None,
+    "config": {},
+    "context": {},
+    "metadata": {},
+    "created_at": "",
+}
+ASSISTANT: dict[str, Any] = {
+    "assistant_id": "bad",
+    "latest": 1,
+    "versions": [VERSION],
+    "created_at": "",
+    "updated_at": "",
+}
+BAD: list[tuple[str, dict[str, Any]]] = [
+    ("assistants", {}),
+    ("assistants", {**ASSISTANT, "latest": 2}),
+    ("assistants", {**ASSISTANT, "versions": [{**VERSION, "config": {"tags": 7}}]}),
+    ("crons", {"enabled": True}),
+    ("crons", {**CRON, "timezone": "Mars/Base"}),
+    ("crons", {**CRON, "schedule": "at noon, * *"}),
+    ("crons", {**CRON, "since": "yesterday"}),
+    ("crons", {**CRON, "end_time": "never"}),
+    ("cron_ticks", {}),
+    ("cron_ticks", {"since": "", "fired": "yesterday"}),
+    ("thread_ttls", {}),
+    ("webhooks", {}),
+    ("webhooks", {"url": "x", "thread_id": "t", "armed_at": "yesterday"}),
+]
+LISTS = ("/assistants/search", "/assistants/count", "/agents/search", "/runs/crons/search")
+REMOVED = {"assistants": "/assistants/bad", "crons": "/runs/crons/bad"}
+
+
+class Place:
+    """A server with a good item of each kind."""
+
+    def __init__(self, client: httpx.AsyncClient, routes: GraphRoutes, store: Any) -> None:
+        self.client = client
+        self.server = routes.server
+        self.store = store
+
+    async def fill(self) -> None:
+        made = {"graph_id": "log", "assistant_id": "good"}
+        await self.client.post("/assistants", json=made)
+        cron = {"assistant_id": "good", "schedule": "0 0 1 1 *"}
+        await self.client.post("/runs/crons", json=cron)
+        await self.client.post("/threads", json={"thread_id": "t", "ttl": {"ttl": 1000}})
+
+    async def answers(self) -> list[Any]:
+        """The lists' answers, after each job has looked."""
+        found: list[Any] = []
+        for path in LISTS:
+            answer = await self.client.post(path, json={})
+            assert answer.status_code == 200
+            found.append(answer.json())
+        await CronActor(self.server).look(datetime.now(UTC))
+        await TtlSweeper(self.server).sweep(datetime.now(UTC))
+        self.server.webhooks._again = 0.0  # noqa: SLF001
+        await self.server.webhooks.look(datetime.now(UTC))
+        await self.server.webhooks.capture("t")
+        found.append(sorted(await self.server.ttls.all()))
+        return found
+
+
+@asynccontextmanager
+async def served(store: Any, **options: Any) -> AsyncIterator[Place]:
+    saver = InMemorySaver()
+    graphs = {"log": GRAPHS["log"].compile(checkpointer=saver)}
+    async with ActorSystem(graphs, saver=saver, store=store) as system:
+        policy = WebhookPolicy(hosts=["*"], secret=b"x" * 32)
+        routes = GraphRoutes(system, webhooks=policy, **options)
+        transport = httpx.ASGITransport(routes)
+        async with httpx.AsyncClient(transport=transport, base_url="http://t") as client:
+            place = Place(client, routes, store)
+            await place.fill()
+            yield place
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return InMemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "store.db")
+
+
+@pytest.mark.parametrize(("kind", "value"), BAD)
+async def test_the_others_answers_are_the_same(store, kind, value):
+    """
+    Lists and jobs do with an unreadable item what they do without it, and the log names it once.
+    """
+    async with served(store) as place:
+        before = await place.answers()
+        key = before[3][0]["cron_id"] if kind == "cron_ticks" else "bad"
+        structlog.reset_defaults()
+        with capture_logs() as log:
+            await store.aput(("actorgraph", kind), key, value)
+            after = [await place.answers() for _ in range(2)]
+
+    assert after == [before, before]
+    named = [one for one in log if one["event"] == "web.unreadable_item"]
+    assert [(one["kind"], one["key"], one["log_level"]) for one in named] == [(kind, key, "error")]
+
+
+@pytest.mark.parametrize("kind", REMOVED)
+async def test_it_is_removed_by_its_id(store, kind):
+    """
+    An unreadable item can be deleted over HTTP, and is not found before and after.
+    """
+    path = REMOVED[kind]
+    async with served(store) as place:
+        await store.aput(("actorgraph", kind), "bad", {})
+        if kind == "assistants":
+            assert (await place.client.get(path)).status_code == 404
+            again = await place.client.post("/assistants", json={**ASSISTANT, "graph_id": "log"})
+            assert again.status_code == 409
+        removed = [(await place.client.delete(path)).status_code for _ in range(2)]
+
+        assert await store.aget(("actorgraph", kind), "bad") is None
+    assert removed == [204, 404]
+
+
+@pytest.mark.parametrize("kind", REMOVED)
+async def test_no_tenant_removes_it(store, kind):
+    """
+    A client whose rules ask for metadata can't remove an unreadable item, which has none.
+    """
+    async with served(store, authorize=lambda *_: {"tenant": "a"}) as place:
+        await store.aput(("actorgraph", kind), "bad", {})
+
+        assert (await place.client.delete(REMOVED[kind])).status_code == 404
+        assert await store.aget(("actorgraph", kind), "bad") is not None
