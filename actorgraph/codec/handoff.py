@@ -33,6 +33,7 @@ from actorgraph.codec.records import (
 )
 from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.plan.plan import Plan
+from actorgraph.superstep.changes.half_converted import noted_above
 from actorgraph.superstep.list_rows import StoredList, add_items, branched_list, new_list
 from actorgraph.superstep.tasks import path_key
 from actorgraph.superstep.untracked import storable_save
@@ -80,6 +81,7 @@ class HandOff:
             checkpoints that a program puts: its version numbers may be taken by other values.
         holder: the run that held the thread's claim when the thread was loaded.
         untracked: keys whose values are never stored; default: the graph's untracked channels.
+        above: the graph above, for a subgraph's run.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class HandOff:
         own_versions: bool = False,
         holder: bytes | None = HOLDER_ANY,
         untracked: frozenset[str] | None = None,
+        above: Plan | None = None,
     ) -> None:
         self._untracked = plan.untracked if untracked is None else untracked
         self._codec = codec
@@ -115,6 +118,8 @@ class HandOff:
         converts = bool(plan.renames.conversions or self._placed.converted)
         before = self._placed.converted
         self._converted = noted(plan, before) if converts else {}
+        known = self._placed.above
+        self._above = known if above is None else noted_above(above, plan, known)
         # Rows beside a checkpoint with other conversions than this graph's note their own.
         self._unlike = self._placed.base if self._converted != before else None
         self._shared_input = SharedInput()
@@ -362,6 +367,9 @@ class HandOff:
             placed.write_shared(record)
         if self._converted:
             record.v, record.converted = FORMAT_CONVERTED, self._converted
+        if self._above:
+            record.v = FORMAT_CONVERTED
+            record.above = {channel: dict(had) for channel, had in self._above.items()}
         record.parts = record.counted
         return CheckpointRow(
             id=point.id,

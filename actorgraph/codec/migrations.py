@@ -59,6 +59,7 @@ def apply_migrations(plan: Plan, restored: Restored, placement: Placement) -> Re
         ledger=ledger,
         left=left,
         converted=converted,
+        above=conversions.now(restored.above),
         whole=frozenset(names.whole.union(placement.moved).intersection(plan.deltas)),
     )
     stored = StoredNames(

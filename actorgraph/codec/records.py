@@ -18,16 +18,17 @@ shared            channel -> names of the shared rows, listed in `blobs`, that i
 highest           highest version of the namespace, where another branch has it
 shape             `v` of a checkpoint that a program put, where it is another format
 converted         channel -> name of a migration -> digest: the conversions that the values had
+above             (of a subgraph) the same, of the conversions of the graph above
 parts             number of entries of the keys above, so that a record that has lost some is
                   detected
 
 A channel with a version and no value is empty.
 
-The format is 4; with `shared` it is 5, and with `converted` 6, so that an older version of the
-library refuses the record instead of taking a part of the values for all of them, or of converting
-them again. Older formats are read: 1 has no `versions_seen`, 2 no `updated_channels`, 3 no waiting
-Sends; missing ones are empty. Renamed channels of formats 1 and 2 are handled where records are
-restored. Only 4, 5 and 6 are written.
+The format is 4; with `shared` it is 5, and with `converted` or `above` 6, so that an older version
+of the library refuses the record instead of taking a part of the values for all of them, or of
+converting them again. Older formats are read: 1 has no `versions_seen`, 2 no `updated_channels`, 3
+no waiting Sends; missing ones are empty. Renamed channels of formats 1 and 2 are handled where
+records are restored. Only 4, 5 and 6 are written.
 
 A frame is a length (4 bytes, big endian) and that many bytes, which decode to a list. Rows of items
 are frames one behind the other, so that rows join without being decoded. Databases store checked
@@ -63,7 +64,7 @@ from actorgraph.values.ids import CheckpointId
 FORMAT_SHARED = CHECKPOINT_FORMAT + 1
 """Format of records with `shared`."""
 FORMAT_CONVERTED = CHECKPOINT_FORMAT + 2
-"""Format of records with `converted`, with or without `shared`."""
+"""Format of records with `converted` or `above`, with or without `shared`."""
 
 _INLINE_INT_MAX = 2**53
 _EDGES_SINCE = 3
@@ -90,6 +91,7 @@ class Record(msgspec.Struct, omit_defaults=True):
     shape: int = CHECKPOINT_FORMAT
     shared: dict[str, list[str]] = {}
     converted: dict[str, dict[str, str]] = {}
+    above: dict[str, dict[str, str]] = {}
 
     @property
     def floor(self) -> int:
@@ -110,6 +112,7 @@ class Record(msgspec.Struct, omit_defaults=True):
             + places
             + len(self.shared)
             + len(self.converted)
+            + len(self.above)
         )
 
     @property
@@ -409,6 +412,7 @@ class Placement(msgspec.Struct):
         shared: channel -> names of the shared rows that its value is, or refers to.
         shared_versions: name of a shared row -> its version.
         converted: the conversions that the checkpoint's record notes.
+        above: those of the graph above that it notes.
         base: id of the checkpoint.
     """
 
@@ -422,6 +426,7 @@ class Placement(msgspec.Struct):
     shared: dict[str, list[str]] = {}
     shared_versions: dict[str, int] = {}
     converted: Converted = NOTHING_CONVERTED
+    above: Converted = NOTHING_CONVERTED
     base: bytes = b""
 
     def share(self, channel: str, rows: Iterable[SharedRow]) -> None:

@@ -97,9 +97,11 @@ def _read(
         claim=open_claim(codec, loaded, stored.thread_id, plan),
         deltas=record.deltas,
         converted=record.converted,
+        above=record.above,
     )
     if record.converted or plan.renames.conversions:
         placement.converted, placement.base = record.converted, row.id
+    placement.above = record.above
     if record.has_old_edges:
         restored = rename_old_edges(plan, restored, placement)
     return restored, placement

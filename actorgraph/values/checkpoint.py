@@ -296,6 +296,7 @@ class Restored(msgspec.Struct, frozen=True):
         claim: that of an unfinished run on top of it.
         deltas: as in `NewCheckpoint`; their values are in `values`.
         converted: the conversions that its values have had.
+        above: of a subgraph: the conversions of the graph above that its values have had.
         places: id of a task as this graph makes it -> its place as it was stored.
         left: the finished tasks of removed nodes, whose writes count all the same.
         whole: the DeltaChannels that the next checkpoint must hold whole: a migration changed them.
@@ -323,6 +324,7 @@ class Restored(msgspec.Struct, frozen=True):
     claim: OpenClaim | None = None
     deltas: Mapping[str, tuple[int, int]] = NO_DELTAS
     converted: Converted = NOTHING_CONVERTED
+    above: Converted = NOTHING_CONVERTED
     places: Mapping[str, StoredPlace] = NO_PLACES
     left: tuple[LeftTask, ...] = ()
     whole: frozenset[str] = frozenset()

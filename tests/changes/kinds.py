@@ -130,6 +130,8 @@ def _classes(program: str) -> Iterator[Kind]:
         yield Kind(f"{old.__name__} moved", after, Version(note=old), goes_on=True)
     cents = (Migration(name="cents", values={"price": lambda price: price * 100}),)
     below = cents if program == "nested" else ()
+    if program == "nested":
+        yield Kind("price converted above alone", Version(price=700, migrations=cents))
     yield Kind("price converted", Version(price=700, migrations=cents, below=below), goes_on=True)
 
 

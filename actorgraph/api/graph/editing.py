@@ -12,7 +12,7 @@ import msgspec
 from actorgraph.api.graph.setup import AddressedGraph
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
-from actorgraph.codec.records import encode_names
+from actorgraph.codec.records import Placement, encode_names
 from actorgraph.errors import (
     CheckpointNotFoundError,
     ConflictError,
@@ -262,6 +262,7 @@ async def copy_checkpoint(at: AddressedGraph, found: LoadedThread, to: ForkTarge
         namespace=source.namespace,
         run=IDS.run(),
         epoch=there.epoch,
+        placed=Placement(above=restored.above),
         stamped=False,
     )
     return handoff.commit(fork(state, alone, origin))

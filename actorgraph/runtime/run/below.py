@@ -5,13 +5,14 @@ whose stored state doesn't fit any more is looked for first: of each waiting tas
 compiled graph, and of those below.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
 
 from actorgraph.codec import Codec
-from actorgraph.codec.conversions import migrated_command
-from actorgraph.codec.records import decode_metadata
+from actorgraph.codec.conversions import Conversions, migrated_command
+from actorgraph.codec.records import decode_metadata, decode_record
 from actorgraph.codec.restore import restore
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.launch import Launch
@@ -25,6 +26,12 @@ from actorgraph.superstep.changes.change import (
     mismatch,
     waiting_functions,
     waiting_subgraphs,
+)
+from actorgraph.superstep.changes.half_converted import (
+    held_keys,
+    shared_conversions,
+    unconverted_above,
+    unconverted_below,
 )
 from actorgraph.superstep.handover import commands_in
 from actorgraph.superstep.nesting import TASK_KEY, stable_namespace
@@ -50,9 +57,11 @@ async def changes_below(
     Raises: the errors of reading.
     """
     found = await _left(host, plan, restored, thread_id)
-    for task in waiting_subgraphs(plan, restored):
-        graph: Any = getattr(plan.nodes[task.name].call, "__self__", None)
-        if depth >= DEPTH_MAX or not isinstance(getattr(graph, "plan", None), Plan):
+    waiting = waiting_subgraphs(plan, restored)
+    found += await _memories(host, plan, restored, thread_id, {task.name for task in waiting})
+    for task in waiting:
+        graph = subgraph_of(plan, task.name)
+        if depth >= DEPTH_MAX or graph is None:
             continue
         if graph.checkpointer is False or not isinstance(graph.checkpointer, bool | None):
             continue  # it is stored nowhere, or under a saver of its own
@@ -67,7 +76,8 @@ async def changes_below(
             # A stateful one may still hold the Commands of an earlier task, which are taken.
             own = not stateful or stored[0].metadata.get(TASK_KEY) == task.id
             handed = _handed_up(plan, stored[0]) if own else []
-            lost = tuple(handed_to_nothing(plan, handed, stored[0].namespace))
+            lost = (*handed_to_nothing(plan, handed, stored[0].namespace),)
+            lost += (*_half_converted(plan, graph.plan, restored, stored[0], own=own),)
             if lost:
                 below = replace(
                     below, verdict=ResumeVerdict.REFUSED, findings=(*below.findings, *lost)
@@ -90,6 +100,62 @@ async def _left(host: Host, plan: Plan, restored: Restored, thread_id: str) -> l
                 found.append(left_subgraph(plan, task, restored.namespace))
                 break
     return _refused(plan, restored, thread_id, found)
+
+
+def subgraph_of(plan: Plan, node: str) -> Any:
+    """Return the compiled graph that a node runs; None for another node."""
+    graph = getattr(plan.nodes[node].call, "__self__", None)
+    return graph if isinstance(getattr(graph, "plan", None), Plan) else None
+
+
+def _half_converted(
+    plan: Plan, below: Plan, restored: Restored, stored: Restored, *, own: bool
+) -> Iterator[Finding]:
+    had, held, at = stored.converted, held_keys(below, stored), stored.namespace
+    yield from unconverted_below(plan, below, had, stored.above, held=held, namespace=at)
+    if own:  # what a stateful one remembers may be older than the values above
+        yield from unconverted_above(plan, below, restored.converted, had, held=held, namespace=at)
+
+
+async def _memories(
+    host: Host, plan: Plan, restored: Restored, thread_id: str, waiting: set[str]
+) -> list[GraphChange]:
+    """Find values that only this graph converts in stateful subgraphs whose nodes don't wait."""
+    found: list[Finding] = []
+    for name in plan.subgraphs.difference(waiting):
+        graph = subgraph_of(plan, name)
+        if not _is_stateful(plan, name) or not shared_conversions(plan, graph.plan):
+            continue
+        namespace = _namespace_below(restored, name)
+        loaded: Loaded = await host.reader.ask(LoadCheckpoint(thread_id, namespace, None))
+        if loaded.checkpoint is not None:
+            record, now = decode_record(loaded.checkpoint.row.record), Conversions(graph.plan).now
+            had, above = now(record.converted), now(record.above)
+            renames = graph.plan.renames
+            held = {renames.channel(c) or c for c in record.channel_versions}
+            found += unconverted_below(plan, graph.plan, had, above, held=held, namespace=namespace)
+    return _refused(plan, restored, thread_id, found)
+
+
+def check_shared_values(
+    above: Plan | None, below: Plan, stored: Restored | None, thread_id: str
+) -> None:
+    """Refuse a stored state of a subgraph with values that only the graph above converts.
+
+    Raises:
+        SchemaMismatchError: the first such value.
+    """
+    if above is None or stored is None or not stored.values:  # emptied, in time travel
+        return
+    held, at = held_keys(below, stored), stored.namespace
+    had, noted = stored.converted, stored.above
+    for finding in unconverted_below(above, below, had, noted, held=held, namespace=at):
+        raise mismatch(finding, thread_id, stored.graph)
+
+
+def _namespace_below(restored: Restored, node: str) -> str:
+    above = stable_namespace(restored.namespace)
+    return f"{above}{NAMESPACE_SEPARATOR}{node}" if above else node
 
 
 def _refused(
@@ -123,8 +189,7 @@ async def lost_memories(
     names = forgotten(plan, restored) if new else []
     found: list[Finding] = []
     for name in names:
-        above = stable_namespace(restored.namespace)
-        namespace = f"{above}{NAMESPACE_SEPARATOR}{name}" if above else name
+        namespace = _namespace_below(restored, name)
         loaded: Loaded = await host.reader.ask(LoadCheckpoint(thread_id, namespace, None))
         if loaded.checkpoint is not None:
             found.append(memory_of(plan, name, restored.namespace))
@@ -132,7 +197,7 @@ async def lost_memories(
 
 
 def _is_stateful(plan: Plan, node: str) -> bool:
-    return getattr(getattr(plan.nodes[node].call, "__self__", None), "checkpointer", None) is True
+    return getattr(subgraph_of(plan, node), "checkpointer", None) is True
 
 
 async def at_stored_namespace(launch: Launch) -> Launch:

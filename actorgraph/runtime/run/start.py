@@ -17,7 +17,12 @@ from actorgraph.runtime.caller import loop_here
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.log import imported_module
 from actorgraph.runtime.own_spans import OwnSpans
-from actorgraph.runtime.run.below import at_stored_namespace, check_below
+from actorgraph.runtime.run.below import (
+    at_stored_namespace,
+    check_below,
+    check_shared_values,
+    subgraph_of,
+)
 from actorgraph.runtime.run.callbacks import lifecycle_of
 from actorgraph.runtime.run.launch import Address, Launch, RunCallbacks, RunSpans
 from actorgraph.runtime.run.node_warnings import warn_of_node
@@ -125,11 +130,18 @@ async def _check(
 ) -> None:
     """Refuse a checkpoint that the graph can't go on from, and warn of another graph's."""
     check_fits(plan, restored, thread_id)
-    if not nested and (plan.migrations or restored.graph != plan.graph_id):
+    changed = plan.migrations or restored.graph != plan.graph_id
+    below = plan.subgraphs
+    if not nested and (changed or (below and any(_has_migrations(plan, b) for b in below))):
         await check_below(host, plan, restored, thread_id)
     strange = other_graph(plan, restored, thread_id)
     if strange is not None:
         warn(strange, OtherGraphWarning)
+
+
+def _has_migrations(plan: Plan, node: str) -> bool:
+    graph = subgraph_of(plan, node)
+    return graph is not None and bool(graph.plan.migrations)
 
 
 async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:
@@ -242,7 +254,13 @@ def _handoff(launch: Launch, found: LoadedThread, untracked: frozenset[str]) -> 
         placed=found.placement,
         holder=found.holder,
         untracked=untracked,
+        above=_above(launch),
     )
+
+
+def _above(launch: Launch) -> Plan | None:
+    """The graph above a nested run."""
+    return None if launch.place is None else launch.place.scope.lineage.state.plan
 
 
 async def _prepare_recorded(
@@ -274,12 +292,15 @@ async def _find(launch: Launch) -> tuple[LoadedThread, TimeTravel | None]:
     time_travel = place.scope.lineage.time_travel if place else None
     if host is None:
         return LoadedThread(1, None, None), time_travel
+    address, above = launch.address, _above(launch)
     if place is not None and not place.nested.claims:
-        return await _find_below(launch, host, place), time_travel
-    address = launch.address
+        found = await _find_below(launch, host, place)
+        check_shared_values(above, launch.template.plan, found.restored, address.thread_id)
+        return found, time_travel
     found = await load(
         host, launch.template.codec, launch.template.plan, address, nested=place is not None
     )
+    check_shared_values(above, launch.template.plan, found.restored, address.thread_id)
     if address.checkpoint is None:
         return found, time_travel
     # A new input makes new tasks, whose subgraphs begin anew.

@@ -51,6 +51,7 @@ def record_of(found: Any) -> Record:
         folds=extra.get("folds", True),
         shape=checkpoint.get("v", CHECKPOINT_FORMAT),
         converted=extra.get("converted", {}),
+        above=extra.get("above", {}),
     )
 
 

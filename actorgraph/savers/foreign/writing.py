@@ -129,6 +129,8 @@ def _metadata(row: CheckpointRow, record: Record) -> dict[str, Any]:
         extra["highest"] = record.highest
     if record.converted:
         extra["converted"] = record.converted
+    if record.above:
+        extra["above"] = record.above
     if record.deltas:
         extra["folds"] = record.folds
     metadata = {"parents": {}, **decode_metadata(row.metadata)}

@@ -1,0 +1,224 @@
+"""Values that a graph and its subgraph share, under migrations of one of the two alone."""
+
+import operator
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from pydantic import BaseModel
+
+from actorgraph import START, Command, InMemorySaver, StateGraph, interrupt
+from actorgraph.api.system.thread_checks import check_threads
+from actorgraph.errors import SchemaMismatchError
+from actorgraph.types import Migration
+from actorgraph.values.graph_changes import ResumeVerdict
+from tests.support.graphs import at
+
+CENTS = Migration(values={"cents": lambda euros: euros * 100})
+NAMED = Migration(name="cents", values={"cents": lambda euros: euros * 100})
+SAME = Migration(values={"cents": lambda value: value})
+
+
+class Dicts(TypedDict, total=False):
+    cents: int
+    log: Annotated[list[Any], operator.add]
+
+
+class Models(BaseModel):
+    cents: int = 0
+    log: Annotated[list[Any], operator.add] = []
+
+
+class Own(TypedDict, total=False):
+    log: Annotated[list[Any], operator.add]
+
+
+def inner(*migrations: Migration, schema: Any = Dicts, stateful: bool | None = None, **io: Any):
+    """Asks, then adds one cent."""
+
+    def ask(state: Any) -> dict[str, Any]:
+        known = state if isinstance(state, dict) else dict(state)
+        return {"log": [interrupt("?")], "cents": known.get("cents", 0) + 1}
+
+    graph = StateGraph(schema, **io).add_node("ask", ask).add_edge(START, "ask")
+    return graph.compile(stateful, migrations=migrations, name="inner")
+
+
+def outer(saver: Any, below: Any, *migrations: Migration, schema: Any = Dicts, called=False):
+    """Runs a graph as its node, or in a function; `first` runs beside it."""
+    ran = list[str]()
+
+    async def calls(state: Any) -> Any:
+        return await below.ainvoke({"cents": dict(state)["cents"]})
+
+    async def beside(state: Any) -> dict[str, Any]:
+        ran.append("beside")
+        return {"log": [interrupt("beside")]}
+
+    graph = StateGraph(schema).add_node("sub", calls if called else below)
+    graph.add_node("beside", beside).add_edge(START, "sub").add_edge(START, "beside")
+    made = graph.compile(saver, migrations=migrations, name="outer")
+    return made, ran
+
+
+async def verdict(saver: Any, graph: Any) -> ResumeVerdict:
+    """The word of the check about the only thread."""
+    (group,) = (await check_threads({"outer": graph}, saver)).groups
+    return group.verdict
+
+
+async def answered(graph: Any) -> Any:
+    """Answer all questions of the thread; its values then."""
+    asked = (await graph.aget_state(at())).interrupts
+    return await graph.ainvoke(Command(resume={one.id: "y" for one in asked}), at())
+
+
+async def refused(saver: Any, graph: Any, ran: list[str]) -> SchemaMismatchError:
+    """The error of a resume, which the check foretells and which runs nothing."""
+    assert await verdict(saver, graph) is ResumeVerdict.REFUSED
+    with pytest.raises(SchemaMismatchError, match=r"'cents' from before a migration") as caught:
+        await answered(graph)
+    assert ran == []
+    return caught.value
+
+
+SIDES = [
+    pytest.param((CENTS,), (), id="above"),
+    pytest.param((), (CENTS,), id="below"),
+    pytest.param((NAMED,), (), id="named above"),
+    pytest.param((NAMED, CENTS), (CENTS,), id="one more above"),
+]
+
+
+@pytest.mark.parametrize("schema", [Dicts, Models])
+@pytest.mark.parametrize("stateful", [None, True])
+class TestWaitingBelow:
+    @pytest.mark.every_saver
+    @pytest.mark.parametrize(("above", "below"), SIDES)
+    async def test_one_side_alone(self, saver, schema, stateful, above, below):
+        """
+        A thread that waits in a subgraph is refused before anything runs if only one of both
+        graphs converts a key that they share; the error has the migration to give to the other.
+        """
+        old = inner(schema=schema, stateful=stateful)
+        await outer(saver, old, schema=schema)[0].ainvoke({"cents": 4}, at())
+        new = inner(*below, schema=schema, stateful=stateful)
+
+        error = await refused(saver, *outer(saver, new, *above, schema=schema))
+
+        assert "Migration(" in error.do
+        assert ("of the subgraph too" if above else "of the graph above too") in error.do
+        assert (await answered(outer(saver, old, schema=schema)[0]))["cents"] == 5
+
+    @pytest.mark.every_saver
+    @pytest.mark.parametrize("names", [(CENTS, CENTS), (NAMED, NAMED), (NAMED, CENTS)])
+    async def test_both_sides(self, saver, schema, stateful, names):
+        """
+        With the migration on both, under whichever names, the value is converted once.
+        """
+        old = inner(schema=schema, stateful=stateful)
+        await outer(saver, old, schema=schema)[0].ainvoke({"cents": 4}, at())
+        new = inner(names[1], schema=schema, stateful=stateful)
+        graph, _ = outer(saver, new, names[0], schema=schema)
+
+        assert await verdict(saver, graph) is ResumeVerdict.MIGRATED
+        assert (await answered(graph))["cents"] == 401
+
+    @pytest.mark.every_saver
+    async def test_it_began_under_the_new_version(self, saver, schema, stateful):
+        """
+        A subgraph that began behind a breakpoint, with the converted value, is not refused.
+        """
+        old = inner(schema=schema, stateful=stateful)
+        before, _ = outer(saver, old, schema=schema)
+        await before.ainvoke({"cents": 4}, at(), interrupt_before=["sub"])
+        graph, _ = outer(saver, old, CENTS, schema=schema)
+        await graph.ainvoke(None, at())
+
+        assert await verdict(saver, graph) is not ResumeVerdict.REFUSED
+        assert (await answered(graph))["cents"] == 401
+
+
+class TestOtherWays:
+    @pytest.mark.every_saver
+    async def test_a_graph_that_a_function_calls(self, saver):
+        """
+        It is refused when it is called, before a task of it runs.
+        """
+        await outer(saver, inner(), called=True)[0].ainvoke({"cents": 4}, at())
+
+        with pytest.raises(SchemaMismatchError, match="from before a migration"):
+            await answered(outer(saver, inner(), CENTS, called=True)[0])
+        graph, _ = outer(saver, inner(CENTS), CENTS, called=True)
+        assert (await answered(graph))["cents"] == 401
+
+    @pytest.mark.every_saver
+    async def test_the_memory_of_a_stateful_subgraph(self, saver):
+        """
+        Its memory is refused too while its node doesn't wait, and goes on with the migration.
+        """
+        old = inner(stateful=True)
+        await outer(saver, old)[0].ainvoke({"cents": 4}, at())
+        await answered(outer(saver, old)[0])
+        graph, ran = outer(saver, old, CENTS)
+
+        assert await verdict(saver, graph) is ResumeVerdict.REFUSED
+        with pytest.raises(SchemaMismatchError, match="from before a migration"):
+            await graph.ainvoke({"cents": 7}, at())
+        assert ran == []
+        whole, _ = outer(saver, inner(CENTS, stateful=True), CENTS)
+        await whole.ainvoke({"cents": 700}, at())
+        assert (await answered(whole))["cents"] == 701
+
+    @pytest.mark.every_saver
+    async def test_values_that_are_the_same(self, saver):
+        """
+        The error's other advice holds: a function that returns the value as it is lets it go on.
+        """
+        await outer(saver, inner())[0].ainvoke({"cents": 4}, at())
+
+        assert (await answered(outer(saver, inner(SAME), CENTS)[0]))["cents"] == 5
+
+    @pytest.mark.parametrize(("above", "below"), [((CENTS,), ()), ((), (CENTS,))])
+    async def test_a_key_that_only_has_the_same_name(self, above, below):
+        """
+        A key that the subgraph neither gets nor gives back is another one: nothing is refused.
+        """
+        saver = InMemorySaver()
+        apart: dict[str, Any] = {"input_schema": Own, "output_schema": Own}
+        await outer(saver, inner(**apart))[0].ainvoke({"cents": 4}, at())
+        graph, _ = outer(saver, inner(*below, **apart), *above)
+
+        assert await verdict(saver, graph) is not ResumeVerdict.REFUSED
+        assert (await answered(graph))["cents"] == (400 if above else 4)
+
+    async def test_the_note_stays(self):
+        """
+        Edits of a waiting subgraph, and runs of it, keep the note of the conversions above.
+        """
+        saver = InMemorySaver()
+        await outer(saver, inner())[0].ainvoke({"cents": 4}, at(), interrupt_before=["sub"])
+        graph, _ = outer(saver, inner(), CENTS)
+        await graph.ainvoke(None, at())
+        below = next(t for t in (await graph.aget_state(at())).tasks if t.name == "sub").state
+
+        await graph.aupdate_state(below, {"cents": 600})
+
+        assert (await graph.ainvoke(None, at()))["cents"] == 400
+        assert (await answered(graph))["cents"] == 601
+
+    async def test_three_levels(self):
+        """
+        The graph in the middle is one above and one below.
+        """
+        saver = InMemorySaver()
+
+        def middle(below: Any, *migrations: Migration) -> Any:
+            graph = StateGraph(Dicts).add_node("in", below).add_edge(START, "in")
+            return graph.compile(migrations=migrations)
+
+        await outer(saver, middle(inner()))[0].ainvoke({"cents": 4}, at())
+
+        await refused(saver, *outer(saver, middle(inner(), CENTS), CENTS))
+        await refused(saver, *outer(saver, middle(inner(CENTS)), CENTS))
+        graph, _ = outer(saver, middle(inner(CENTS), CENTS), CENTS)
+        assert (await answered(graph))["cents"] == 401
