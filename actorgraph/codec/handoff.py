@@ -259,9 +259,12 @@ class HandOff:
     def _encode_claim(self, claim: ClaimIntent) -> Claim:
         given: bytes | None = None
         if claim.has_input:
-            given = self._codec.encode(
-                with_note(self._plan, claim.input), "input", input_of(self._thread_id, self._run)
-            )
+            place = input_of(self._thread_id, self._run)
+            try:
+                given = self._codec.encode(with_note(self._plan, claim.input), "input", place)
+            except SerializationError:  # encode again without the note: the path is the program's
+                self._codec.encode(claim.input, "input", place)
+                raise
         return Claim(claim.head, claim.mode, given, ",".join(claim.resumes), self._holder)
 
     def _ledger_row(self, entry: LedgerEntry) -> LedgerRow:

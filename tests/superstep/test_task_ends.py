@@ -231,7 +231,7 @@ class TestOutcomes:
         run.stop("c")
         run.saved()
 
-        assert run.outcome == Escaped(HandOver((command,)))
+        assert run.outcome == Escaped(HandOver((command,), nodes=("",)))
         assert run.store.statuses == ["escaped"]
 
     @pytest.mark.parametrize(("to_others", "status"), [(True, "drained"), (False, "cancelled")])
@@ -274,7 +274,7 @@ class TestOutcomes:
         run.stop("c")
         run.saved()
 
-        assert run.outcome == Escaped(HandOver((command,)))
+        assert run.outcome == Escaped(HandOver((command,), nodes=("",)))
 
     def test_an_error_handler_gets_the_failure(self):
         """

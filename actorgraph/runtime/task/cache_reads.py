@@ -263,7 +263,7 @@ class NotedRuntime(Runtime[Any]):
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
-        if name == "__dict__":  # `vars()` and copies read each part
+        if name == "__dict__":  # `vars()` reads each part
             for part in _FIELDS.keys() & found.keys():
                 getattr(self, part)
         read = _FIELDS.get(name)
