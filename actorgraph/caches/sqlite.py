@@ -20,7 +20,7 @@ from actorgraph.caches.base import BaseCache, FullKey, Namespace, ValueT
 from actorgraph.codec import Codec
 from actorgraph.errors import StorageError
 from actorgraph.storage.kept import keep, release
-from actorgraph.storage.sqlite.connections import make_private, use_wal
+from actorgraph.storage.sqlite.connections import check_path, make_private, use_wal
 from actorgraph.storage.sqlite.translate import translate
 
 _SETUP = """
@@ -54,6 +54,7 @@ class SqliteCache(BaseCache[ValueT]):
         codec: see `BaseCache`.
         clock: see `BaseCache`.
     Raises:
+        InvalidConfigError: the path is an address, which begins with `file:`.
         StorageError: the file can't be opened or created.
     """
 
@@ -67,6 +68,7 @@ class SqliteCache(BaseCache[ValueT]):
     ) -> None:
         super().__init__(codec=codec, clock=clock)
         self.path = os.fspath(path)
+        check_path(self.path, "SqliteCache")
         self._lock = threading.Lock()
         try:
             if self.path != ":memory:":

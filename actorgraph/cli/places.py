@@ -59,6 +59,11 @@ def saver_at(place: str, *, read_only: bool = True, create: bool = True, codec: 
     if is_postgres(place):
         url, schema = schema_of(place)
         return PostgresSaver(url, schema=schema, read_only=read_only, codec=codec)
+    if place.startswith("file:"):
+        raise UsageError(
+            f"--db takes a path, not an address of SQLite's: {place!r}",
+            do="name the file itself; commands that only look open it for reading",
+        )
     if "://" in place:
         raise UsageError(
             f"--db {without_password(place)!r} is not a known kind of database",

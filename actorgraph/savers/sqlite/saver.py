@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 import anyio
 import anyio.to_thread
@@ -40,7 +40,10 @@ from actorgraph.storage.sqlite.connections import (
     DatabaseFile,
     Driver,
     HopConnection,
+    Synchronous,
+    check_path,
     open_driver,
+    synchronous_statement,
     use_wal,
 )
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
@@ -48,14 +51,6 @@ from actorgraph.storage.sqlite.translate import translate_for_saver
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum
 from actorgraph.values.systems import RenewOwner
-
-Synchronous = Literal["OFF", "NORMAL", "FULL", "EXTRA"]
-_PRAGMAS: dict[str, str] = {
-    "OFF": "PRAGMA synchronous = OFF",
-    "NORMAL": "PRAGMA synchronous = NORMAL",
-    "FULL": "PRAGMA synchronous = FULL",
-    "EXTRA": "PRAGMA synchronous = EXTRA",
-}
 
 BUSY_MAX_S = 2_000_000.0
 
@@ -93,11 +88,7 @@ class SqliteBackend:
         read_only: bool = False,
     ) -> None:
         self.codec = codec_of(codec)
-        if synchronous not in _PRAGMAS:
-            raise InvalidConfigError(
-                f"synchronous must be one of {', '.join(_PRAGMAS)}, got {synchronous!r}",
-                do='use "FULL", the default, unless losing the last commits is acceptable',
-            )
+        self._synchronous = synchronous_statement(synchronous)
         given: object = busy_timeout_s
         if not isinstance(given, (int, float)) or not given >= 0:
             raise InvalidConfigError(
@@ -108,6 +99,7 @@ class SqliteBackend:
             raise InvalidConfigError(
                 "the database's path is empty", do='name a file, or ":memory:"'
             )
+        check_path(self.path, "SqliteSaver")
         if read_only and (self.in_memory or self._lent is not None):
             raise InvalidConfigError(
                 "read_only=True needs a file of its own", do="pass the path of a database file"
@@ -117,7 +109,6 @@ class SqliteBackend:
         self.durable = not self.in_memory
         if self.in_memory and codec is None:
             self.codec = self.codec.for_this_process()
-        self._synchronous = _PRAGMAS[synchronous]
         self._busy_timeout_s = busy_timeout_s
         # An integer in SQLite; this statement takes no parameters.
         self._patient = f"PRAGMA busy_timeout = {int(min(busy_timeout_s, BUSY_MAX_S) * 1000)}"

@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -29,6 +29,13 @@ from actorgraph.storage.sqlite.translate import is_busy
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
+Synchronous = Literal["OFF", "NORMAL", "FULL", "EXTRA"]
+_PRAGMAS: dict[str, str] = {
+    "OFF": "PRAGMA synchronous = OFF",
+    "NORMAL": "PRAGMA synchronous = NORMAL",
+    "FULL": "PRAGMA synchronous = FULL",
+    "EXTRA": "PRAGMA synchronous = EXTRA",
+}
 
 
 class Driver(Protocol):
@@ -207,12 +214,43 @@ class ThreadDriver:
         await anyio.to_thread.run_sync(self._connection.close, limiter=self._limiter)
 
 
+def synchronous_statement(synchronous: str) -> str:
+    """Return the statement that sets when a connection syncs.
+
+    Raises:
+        InvalidConfigError: the setting is unknown.
+    """
+    if synchronous not in _PRAGMAS:
+        raise InvalidConfigError(
+            f"synchronous must be one of {', '.join(_PRAGMAS)}, got {synchronous!r}",
+            do='use "FULL" unless losing the last commits is acceptable',
+        )
+    return _PRAGMAS[synchronous]
+
+
+def check_path(path: str, owner: str) -> None:
+    """Refuse an address: SQLite may open another file than the one that such a path names here.
+
+    Args:
+        owner: what takes the path, for the error.
+    Raises:
+        InvalidConfigError: the path begins with `file:`.
+    """
+    if path.startswith("file:"):
+        raise InvalidConfigError(
+            f"{owner} takes a path, not an address of SQLite's: {path!r}",
+            do='pass the path of the file ("./file:..." if that is its name), or ":memory:"; to '
+            "open a database of checkpoints for reading only, pass read_only=True",
+        )
+
+
 def check_free(dest: str) -> None:
     """Refuse a path that exists.
 
     Raises:
-        InvalidConfigError: it exists, or is empty.
+        InvalidConfigError: it exists, is empty, or is an address.
     """
+    check_path(dest, "a copy")
     if not dest or os.path.lexists(dest):
         raise InvalidConfigError(f"{dest!r} exists already", do="name a path that doesn't exist")
 

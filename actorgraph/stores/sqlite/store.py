@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from actorgraph.errors import FormatVersionError, InvalidConfigError, StorageError
 from actorgraph.storage.kept import keep, release
-from actorgraph.storage.sqlite.connections import make_private, use_wal
+from actorgraph.storage.sqlite.connections import (
+    Synchronous,
+    check_path,
+    make_private,
+    synchronous_statement,
+    use_wal,
+)
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
 from actorgraph.storage.sqlite.translate import translate
 from actorgraph.stores.operations import IndexConfig, TTLConfig
@@ -34,7 +40,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
     """A store in one SQLite file. Safe to use from several threads, event loops and processes.
 
     Searches return the items first that were put last. When `put` returns, the item survives a
-    crash of the process; a power cut may lose the last ones (WAL, `synchronous=NORMAL`).
+    crash of the process; a power cut may lose the last ones unless `synchronous` is "FULL".
 
     Args:
         path: the file, created with mode 0600 if missing; ":memory:" for this object only. Or a
@@ -43,6 +49,8 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         index: how texts are embedded; None (default): searches ignore `query`.
         ttl: how long items live; default for ever.
         busy_timeout_s: seconds to wait for another process's lock. Default 5.
+        synchronous: SQLite's setting. NORMAL (default): an item survives a crash of the process;
+            FULL: a power cut too; see https://sqlite.org/pragma.html.
         clock: returns seconds since 1970.
     Raises:
         InvalidConfigError: an argument is invalid.
@@ -51,6 +59,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
 
     __slots__ = (
         *("_busy_timeout_s", "_connection", "_file", "_lent", "_lock", "_prepared", "_process"),
+        "_synchronous",
         "path",
     )
 
@@ -61,6 +70,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         index: IndexConfig | None = None,
         ttl: TTLConfig | None = None,
         busy_timeout_s: float = 5.0,
+        synchronous: Synchronous = "NORMAL",
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(index=index, ttl=ttl, clock=clock)
@@ -72,6 +82,8 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
             self.path, self._lent = _source_of(path)
         if not self.path:
             raise InvalidConfigError("the store's path is empty", do='name a file, or ":memory:"')
+        check_path(self.path, "SqliteStore")
+        self._synchronous = synchronous_statement(synchronous)
         if not busy_timeout_s >= 0:
             raise InvalidConfigError(
                 f"busy_timeout_s must be >= 0, got {busy_timeout_s!r}", do="use 0 or more seconds"
@@ -205,7 +217,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         use_wal(connection, self._busy_timeout_s)
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(self._synchronous)
         add_functions(connection)
         if connection.execute(schema.SELECT_TABLES).fetchone() is not None:
             (version,) = connection.execute(schema.SELECT_VERSION).fetchone()
