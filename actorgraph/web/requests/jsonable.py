@@ -1,7 +1,9 @@
 """Convert any value of a graph to JSON, for clients that read states, updates and messages.
 
 One way only: a client's JSON reaches a graph as plain data. A value without a JSON form becomes its
-`repr`, so that no value in a state can break the response.
+`repr`, and one that can't even be shown (its serializer or its `repr` raises, or it is an integer
+with more digits than Python converts) a text that says so: no value in a state breaks the response,
+or hides its neighbours.
 """
 
 import math
@@ -50,17 +52,26 @@ def to_plain(value: Any, depth: int = 0) -> Any:
         return value if value.isascii() else _text(value)
     if value is None or kind is bool:
         return value
-    if kind is int:
-        return value if -_INT_MAX <= value <= _INT_MAX else str(value)
+    if kind is int and -_INT_MAX <= value <= _INT_MAX:
+        return value
     if kind is float:
         return value if math.isfinite(value) else None
     if depth > DEPTH_MAX:
         return f"<{kind.__name__}>"
+    try:
+        return _to_plain_parts(value, depth)
+    except Exception as error:  # noqa: BLE001 - methods of a program's class may raise anything
+        return _unshown(value, error)
+
+
+def _to_plain_parts(value: Any, depth: int) -> Any:
+    if type(value) is int:
+        return str(value)
     if isinstance(value, Mapping):
         pairs = cast("Mapping[Any, Any]", value)
         plain: dict[str, Any] = {}
         for key, inner in pairs.items():
-            name = key if type(key) is str and key.isascii() else _key(key)
+            name = key if type(key) is str and key.isascii() else _key(key, plain)
             plain[name] = to_plain(inner, depth + 1)
         return plain
     if isinstance(value, list | tuple | set | frozenset):
@@ -126,7 +137,16 @@ def _text(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _key(key: Any) -> str:
+def _key(key: Any, before: Mapping[str, Any]) -> str:
     if isinstance(key, Enum):
         key = key.value
-    return _text(key if isinstance(key, str) else str(key))
+    try:
+        return _text(key if isinstance(key, str) else str(key))
+    except Exception as error:  # noqa: BLE001 - as in `to_plain`
+        text = _unshown(key, error)
+        return f"{text} {len(before)}" if text in before else text
+
+
+def _unshown(value: Any, error: Exception) -> str:
+    """The text in place of a value that can't be shown."""
+    return f"<{type(value).__name__} that can't be shown: {type(error).__name__}>"
