@@ -35,6 +35,7 @@ from actorgraph.errors.graphs import (
     UnknownTargetError,
 )
 from actorgraph.errors.interrupts import (
+    AnsweredInterruptError,
     DeadlineError,
     GraphBubbleUp,
     GraphDrained,
@@ -105,6 +106,7 @@ __all__ = [
     "ActorGraphWarning",
     "AlreadyResumed",
     "AlreadyResumedError",
+    "AnsweredInterruptError",
     "AuditError",
     "BatchInputError",
     "CacheWarning",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from actorgraph.errors.base import ActorGraphError
+from actorgraph.errors.storage import AlreadyResumedError
 
 
 class GraphBubbleUp(BaseException):
@@ -77,6 +78,14 @@ class UnknownInterruptError(ActorGraphError, RuntimeError):
         self.reason: Literal["", "not_pending", "empty_map", "ambiguous"] = reason
         self.interrupt_ids = tuple(interrupt_ids)
         self.pending_ids = tuple(pending_ids)
+
+
+class AnsweredInterruptError(UnknownInterruptError, AlreadyResumedError):
+    """An answer names an interrupt by an id that doesn't wait any more, or never did.
+
+    Raised under `strict_resume` and by `answers=`, when the run has the thread: another process may
+    have answered since the answer was accepted. The thread's state doesn't distinguish the cases.
+    """
 
 
 class InvalidResumeError(ActorGraphError, ValueError):

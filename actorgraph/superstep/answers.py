@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from actorgraph.errors import (
     AlreadyResumedError,
+    AnsweredInterruptError,
     InvalidConfigError,
     InvalidResumeError,
     UnknownInterruptError,
@@ -222,7 +223,9 @@ def _check_all_wait(state: RunState, resume: dict[str, Any], asking: Asking) -> 
     unknown = sorted(resume.keys() - asking.keys())
     if resume and not unknown:
         return
-    raise UnknownInterruptError(
+    # An id in the form of an interrupt's may have been answered, by another process even now.
+    well_formed = bool(unknown) and all(map(is_interrupt_id, unknown))
+    raise (AnsweredInterruptError if well_formed else UnknownInterruptError)(
         f"Unknown or already answered interrupt {unknown[0]} of thread {state.thread_id!r}"
         if unknown
         else "The resume map names no interrupt",
