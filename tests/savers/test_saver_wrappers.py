@@ -112,14 +112,14 @@ class TestLimits:
         assert there.next == ("grow",)
 
     @pytest.mark.promise("S200")
-    async def test_a_soft_limit_warns(self, store, capsys):
+    async def test_a_soft_limit_warns(self, store, caplog):
         """
         Above the soft limit a save is stored and logged.
         """
         async with LimitedSaver(store.saver(), warn_bytes=5_000, max_bytes=90_000) as saver:
             await ab(saver).ainvoke({"bar": [noise(9_000)]}, at())
 
-        assert "save.large" in capsys.readouterr().err
+        assert "save.large" in caplog.text
 
     @pytest.mark.parametrize("limits", [{"max_bytes": 0}, {"max_bytes": 1, "warn_bytes": 2}])
     def test_limits_out_of_range(self, store, limits):

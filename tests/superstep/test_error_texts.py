@@ -7,6 +7,7 @@ import pytest
 from actorgraph.errors import (
     ActorGraphError,
     AlreadyResumedError,
+    AnsweredInterruptError,
     ConflictError,
     EmptyInputError,
     ErrorCode,
@@ -270,7 +271,7 @@ class TestAnswers:
         store = thread("b", finished=("a",))
         asked = next(e for e in store.ledger if e.index == -3).writes[0][1][0].id
         with refused(
-            UnknownInterruptError,
+            AnsweredInterruptError if unknown else UnknownInterruptError,
             what,
             "take the ids from get_state(config).interrupts; those in pending_ids still wait",
         ) as caught:
