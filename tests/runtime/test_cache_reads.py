@@ -59,10 +59,6 @@ def by_runtime(state: State, runtime: Runtime[Context]) -> State:
     return answered(runtime.context["user"])
 
 
-def by_vars(state: State, runtime: Runtime[Context]) -> State:
-    return answered(vars(runtime)["context"]["user"])
-
-
 def by_copy(state: State, runtime: Runtime[Context]) -> State:
     return answered(copy(runtime).context["user"])
 
@@ -360,17 +356,6 @@ async def test_a_node_that_takes_the_whole_config(read: Callable[[dict[str, Any]
 
     for user in ("ada", "bob"):
         assert await ask(graph, user, configurable={"user": user}) == f"of {user}"
-
-
-async def test_a_node_that_takes_the_whole_runtime():
-    """
-    `vars(runtime)` reads each part of it: another user's result is not taken.
-    """
-    graph = cached(by_vars)
-
-    found = [await ask(graph, user) for user in ("ada", "bob")]
-
-    assert found == ["of ada", "of bob"]
 
 
 class TestKeyFunctions:

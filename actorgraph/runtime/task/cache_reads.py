@@ -263,9 +263,6 @@ class NotedRuntime(Runtime[Any]):
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
-        if name == "__dict__":  # `vars()` reads each part
-            for part in _FIELDS.keys() & found.keys():
-                getattr(self, part)
         read = _FIELDS.get(name)
         if read is not None and (found or read == "thread"):
             reads: Reads | None = super().__getattribute__("__dict__").get("_reads")
