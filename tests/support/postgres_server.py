@@ -38,7 +38,7 @@ CREATE FUNCTION copy_schema(source text, target text) RETURNS void LANGUAGE plpg
 DECLARE found record;
 BEGIN
     FOR found IN SELECT tablename FROM pg_tables
-        WHERE schemaname = source AND tablename NOT LIKE '%\_migrations'
+        WHERE schemaname = source AND tablename NOT LIKE '%\_migrations' AND tablename NOT LIKE 'memory\_%'
     LOOP EXECUTE format('INSERT INTO %I.%I SELECT * FROM %I.%I',
         target, found.tablename, source, found.tablename); END LOOP;
 END $$;
@@ -109,7 +109,7 @@ class PostgresServer:
         self._housekeeping().execute("SELECT empty_schema(%s)", (schema,))
 
     def copy(self, source: str, target: str) -> None:
-        """Copy the rows of a schema's tables to those of another one."""
+        """Copy the rows of a saver's tables to those of another; not those of a store beside it."""
         self._housekeeping().execute("SELECT copy_schema(%s, %s)", (source, target))
 
     def drop(self, schema: str) -> None:
