@@ -38,7 +38,8 @@ CREATE FUNCTION copy_schema(source text, target text) RETURNS void LANGUAGE plpg
 DECLARE found record;
 BEGIN
     FOR found IN SELECT tablename FROM pg_tables
-        WHERE schemaname = source AND tablename NOT LIKE '%\_migrations' AND tablename NOT LIKE 'memory\_%'
+        WHERE schemaname = source AND tablename NOT LIKE '%\_migrations'
+            AND tablename NOT LIKE 'memory\_%'
     LOOP EXECUTE format('INSERT INTO %I.%I SELECT * FROM %I.%I',
         target, found.tablename, source, found.tablename); END LOOP;
 END $$;
