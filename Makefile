@@ -67,7 +67,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 DATABASE ?= audit.db
 
-.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants test-all test-newest test-extras docs docs-test lint format format-check types typing bench figures charts counts differential ecosystem behaviour faults promises picture house clean
+.PHONY: demo machines studio studio-test clients test coverage coverage-core mutants test-all test-newest test-extras docs docs-test lint format format-check types typing bench figures charts counts differential ecosystem behaviour faults faults-report promises picture house clean
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
 
@@ -172,11 +172,13 @@ studio-test: $(DEV)
 	@command -v chromium >/dev/null || apt-get install -y -qq chromium >/dev/null 2>&1 || true
 	$(BIN)/python -m pytest tests/studio/browser $(ARGS)
 
-# And the cases that `make test` leaves out; with ARGS the files of tests/faults alone.
+# And the cases that `make test` leaves out; with ARGS some of tests/faults alone. What has passed
+# on this tree isn't run again: PART=1/4, then 2/4 and so on, in as many sessions.
 faults: $(DEV)
-	$(BIN)/python -m pytest tests/faults $(ARGS)
-	$(if $(ARGS),,$(BIN)/python -m pytest tests --ignore=tests/docs \
-		--ignore=tests/faults --long -n $(WORKERS) --dist worksteal)
+	$(BIN)/python -m tests.support.fault_book run --workers $(WORKERS) $(if $(PART),--part $(PART)) $(ARGS)
+
+faults-report: $(DEV)
+	$(BIN)/python -m tests.support.fault_book report
 
 promises: $(DEV)
 	$(BIN)/python -m tests.support.promises
