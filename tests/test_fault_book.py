@@ -1,4 +1,4 @@
-"""What `make faults` remembers of its parts."""
+"""The memory of `make faults`, and its parts."""
 
 import subprocess
 import sys
@@ -47,9 +47,9 @@ class TestParts:
         assert max(map(len, chosen)) - min(map(len, chosen)) <= 1
 
     @pytest.mark.parametrize("part", ["0/2", "3/2", "2", "a/b", "1/0", "-1/2", "1/2/3"])
-    def test_what_has_another_form_is_refused(self, part):
+    def test_other_forms_are_refused(self, part):
         """
-        A part that isn't one of so many is an error, not all tests and not none.
+        A part that is not one of so many is an error: neither all tests nor no test run.
         """
         with pytest.raises(ValueError, match="PART="):
             part_of([1, 2], part)
@@ -72,8 +72,8 @@ class TestBook:
 
     def test_a_report_names_what_is_missing(self):
         """
-        The report has the tables of what has ended, the counts, what failed, and how many tests of
-        which files are missing.
+        The report has the tables of ended tests, the counts, the failed tests, and how many of
+        which file are missing.
         """
         figures = [("kill -9", "| sqlite | 20 |"), ("other property", "x")]
         ends = {it.test: it for it in (end("f::a", figures=figures), end("f::b", "failed"))}

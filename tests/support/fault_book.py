@@ -36,7 +36,7 @@ PLUGIN = ["-p", "tests.support.fault_book", "--fault-book", str(BOOK)]
 SETS = (["tests/faults"], ["tests", "--ignore=tests/docs", "--ignore=tests/faults", "--long"])
 """The arguments of pytest for each set of tests: these are collected alone or with others."""
 EXECUTED = ("actorgraph", "tests", "examples", "pyproject.toml")
-"""What the digest of a tree is made of."""
+"""Folders and files of which the digest of a tree is made."""
 
 OUTCOMES = ("failed", "skipped", "passed")
 """The worst first."""
