@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from actorgraph.codec.codec import Codec
 from actorgraph.errors import SchemaMismatchError
 from actorgraph.plan.plan import Plan
 from actorgraph.plan.renames import Conversion
 from actorgraph.superstep.handover import pairs_in
-from actorgraph.values.checkpoint import NOTHING_CONVERTED, Converted
+from actorgraph.values.checkpoint import NOTHING_CONVERTED, Converted, VersionNote
 from actorgraph.values.commands import Command, Overwrite, Send, overwritten
 from actorgraph.values.constants import CONVERTED
 from actorgraph.values.run import Beside, HandOver, MadeFor
@@ -151,8 +152,15 @@ def this_version(plan: Plan) -> MadeFor:
     return MadeFor(len(plan.migrations), noted(plan, {}))
 
 
-def with_note(plan: Plan, given: Any) -> Any:
+def _has_extensions(codec: Codec) -> bool:
+    """Whether a codec stores the library's own types; a program's serializer knows none."""
+    return type(codec).encode is Codec.encode
+
+
+def with_note(codec: Codec, plan: Plan, given: Any) -> Any:
     """Return an input to store beside no checkpoint, with a note of the graph that accepted it."""
+    if _has_extensions(codec):
+        return VersionNote(noted(plan, {}), plan.graph_id, given)
     return {CONVERTED: noted(plan, {}), "graph": plan.graph_id, "input": given}
 
 
@@ -161,9 +169,21 @@ def without_note(given: Any) -> tuple[Any, Converted, str]:
 
     Inputs of older versions have no note: their graph is "".
     """
+    if type(given) is VersionNote:
+        return given.value, given.converted, given.graph
     if type(given) is dict and CONVERTED in given:
         return given["input"], given[CONVERTED], given.get("graph", "")
     return given, NOTHING_CONVERTED, ""
+
+
+def note_of_writes(codec: Codec, converted: Converted) -> list[Any]:
+    """Make the write of a row that notes the conversions of the row's values."""
+    return [CONVERTED, VersionNote(converted) if _has_extensions(codec) else converted]
+
+
+def noted_in(note: VersionNote | Converted) -> Converted:
+    """Return the conversions that the write of a row notes."""
+    return note.converted if isinstance(note, VersionNote) else note
 
 
 def _called(one: Conversion, value: Any) -> Any:

@@ -16,7 +16,7 @@ import msgspec
 
 from actorgraph.channels import EMPTY
 from actorgraph.codec.codec import Codec
-from actorgraph.codec.conversions import noted, with_note
+from actorgraph.codec.conversions import note_of_writes, noted, with_note
 from actorgraph.codec.encryption import NOWHERE, Place, input_of, items_at, value_at, writes_at
 from actorgraph.codec.packed_times import pack_times
 from actorgraph.codec.records import (
@@ -51,7 +51,6 @@ from actorgraph.values.constants import (
     CALL,
     CHECKPOINT_FORMAT,
     CONTROL_INDEX,
-    CONVERTED,
     INTERRUPT,
     START,
     TIMES,
@@ -261,7 +260,9 @@ class HandOff:
         if claim.has_input:
             place = input_of(self._thread_id, self._run)
             try:
-                given = self._codec.encode(with_note(self._plan, claim.input), "input", place)
+                given = self._codec.encode(
+                    with_note(self._codec, self._plan, claim.input), "input", place
+                )
             except SerializationError:  # encode again without the note: the path is the program's
                 self._codec.encode(claim.input, "input", place)
                 raise
@@ -282,7 +283,7 @@ class HandOff:
             named = self._shared_input.writes(entry.base, entry.writes) if known else None
             writes = named or list(map(list, entry.writes))
             if entry.base == self._unlike and entry.index >= 0:
-                writes = [*writes, [CONVERTED, self._converted]]
+                writes = [*writes, note_of_writes(self._codec, self._converted)]
             if entry.times is not None:
                 writes = [*writes, [TIMES, pack_times(entry.times)]]
             payload = self._codec.encode(writes, where, place)

@@ -13,7 +13,7 @@ import msgspec
 
 from actorgraph.channels import EMPTY, Channel
 from actorgraph.codec.codec import Codec
-from actorgraph.codec.conversions import migrated_input, without_note
+from actorgraph.codec.conversions import migrated_input, noted_in, without_note
 from actorgraph.codec.decode_errors import checkpoint_label, raise_located
 from actorgraph.codec.encryption import NOWHERE, input_of, items_at, value_at, writes_of
 from actorgraph.codec.list_cache import are_contiguous
@@ -195,7 +195,7 @@ def stored_write(codec: Codec, stored: StoredCheckpoint, row: LedgerRow) -> Stor
             writes.append((channel, value))
             refers = refers or type(value) is Shared
         times = unpack_times(writes.pop()[1]) if writes and writes[-1][0] == TIMES else None
-        converted = writes.pop()[1] if writes and writes[-1][0] == CONVERTED else None
+        converted = noted_in(writes.pop()[1]) if writes and writes[-1][0] == CONVERTED else None
         if row.index < 0 and not writes:
             raise _empty()
         if refers and stored.blobs:

@@ -43,6 +43,7 @@ from actorgraph.codec.library_types import (
     pack_slots,
 )
 from actorgraph.codec.subclasses import base_of, build_subclass, hides_state, pack_subclass
+from actorgraph.values.checkpoint import VersionNote
 from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
 from actorgraph.values.commits import Shared
 from actorgraph.values.policies import TimeoutPolicy
@@ -374,6 +375,9 @@ BUILTIN: dict[type, Extension] = {
     ),
     Overwrite: Extension(33, lambda v: v.value, lambda _, d: Overwrite(d)),
     Shared: Extension(34, lambda v: v.name, lambda _, d: Shared(d)),
+    VersionNote: Extension(
+        35, lambda v: [v.converted, v.graph, v.value], lambda _, d: VersionNote(*d)
+    ),
 }
 
 EXTENSIONS: dict[int, Extension] = {

@@ -238,6 +238,20 @@ NOTHING_CONVERTED: Converted = MappingProxyType({})
 NO_PLACES: Mapping[str, StoredPlace] = MappingProxyType({})
 
 
+class VersionNote(msgspec.Struct, frozen=True):
+    """A note beside stored values: which version of the graph they are of (decision 171).
+
+    Attributes:
+        converted: the conversions that the values have had.
+        graph: id of the graph that accepted them; "" if that is noted elsewhere.
+        value: a run's input; None beside writes.
+    """
+
+    converted: Converted
+    graph: str = ""
+    value: Any = None
+
+
 class StoredWrite(msgspec.Struct, frozen=True):
     """One row of the ledger, decoded.
 

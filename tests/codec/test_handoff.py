@@ -98,7 +98,7 @@ class TestCommits:
             epoch=3,
             number=4,
             head=None,
-            claim=Claim(A, "sync", CODEC.encode(with_note(PLAN, {"n": 1})), "i,j", EARLIER),
+            claim=Claim(A, "sync", CODEC.encode(with_note(CODEC, PLAN, {"n": 1})), "i,j", EARLIER),
             ledger=(row, question),
             checkpoints=(
                 CheckpointRow(

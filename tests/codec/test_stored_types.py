@@ -31,6 +31,7 @@ from actorgraph.codec.stored_types import (
 )
 from actorgraph.errors import ChangedTypeError, SerializationError
 from actorgraph.messages.kinds import KINDS
+from actorgraph.values.checkpoint import VersionNote
 from actorgraph.values.commands import Command, Interrupt, Overwrite, Send
 from actorgraph.values.commits import Shared
 from actorgraph.values.policies import TimeoutPolicy
@@ -121,6 +122,7 @@ FORMS: list[tuple[Any, Any]] = [
     ),
     (Overwrite([1]), Ext(33, [1])),
     (Shared("s"), Ext(34, "s")),
+    (VersionNote({"n": {"": "d"}}, "g:1", {"n": 1}), Ext(35, [{"n": {"": "d"}}, "g:1", {"n": 1}])),
     (Note("x", [1]), Ext(40, [NAME + "Note", {"text": "x", "tags": [1]}])),
     (Frozen(1), Ext(40, [NAME + "Frozen", {"value": 1}])),
     (Struct("x", 1), Ext(41, [NAME + "Struct", {"name": "x", "parts": 1}])),
