@@ -37,7 +37,7 @@ def apply_migrations(plan: Plan, restored: Restored, placement: Placement) -> Re
     converted = conversions.now(restored.converted)
     raw_sends: list[Send] = restored.values.get(TASKS) or []
     sent_nodes = [send.node for send in raw_sends]
-    ended = _ended(restored.ledger, sent_nodes)
+    ended = _ended(plan, restored.ledger, sent_nodes)
     made = _renamed(plan, names, restored, placement)
     _lead_on(names, restored, made, placement, ended)
     _convert(plan, names, made, placement, converted)
@@ -67,21 +67,41 @@ def apply_migrations(plan: Plan, restored: Restored, placement: Placement) -> Re
         _nodes_before(plan, restored),
         names.sends,
     )
-    paths = {row.task: row.path for row in restored.ledger if row.task != NULL_TASK}
+    paths = [(row.task, row.path) for row in restored.ledger if row.task != NULL_TASK]
     places = places_of(plan, made, stored, paths)
     return msgspec.structs.replace(made, places=places, migrated=tuple(names.changed))
 
 
-def _ended(ledger: Iterable[StoredWrite], sent_nodes: list[str]) -> set[tuple[Any, ...]]:
-    """The first two parts of the paths of the tasks that have finished."""
-    return {r.path[:2] for r in ledger if r.index >= 0 and node_of(r.path, sent_nodes)}
+def _ended(
+    plan: Plan, ledger: Iterable[StoredWrite], sent_nodes: list[str]
+) -> set[tuple[Any, ...]]:
+    """The first two parts of the paths of the tasks that have finished, under each of their names.
+
+    One may have finished under a later name than the checkpoint has.
+    """
+    found = {r.path[:2] for r in ledger if r.index >= 0 and node_of(r.path, sent_nodes)}
+    nodes = [place for kind, place in found if kind == PULL]
+    return found.union((PULL, old) for n in nodes for old in plan.renames.before.get(n, ()))
 
 
-def _nodes_before(plan: Plan, restored: Restored) -> dict[str, str]:
-    """Today's name of each renamed node -> the name that the checkpoint has of it."""
-    known = {*restored.next, *restored.seen, *(row.path[1] for row in restored.ledger if row.path)}
-    known.update(c.removeprefix(BRANCH_TO) for c in restored.versions)
-    return {new: old for new, olds in plan.renames.before.items() for old in olds if old in known}
+def _nodes_before(plan: Plan, restored: Restored) -> dict[str, tuple[str, ...]]:
+    """Today's name of each renamed node -> the names that the store has of it, likeliest first.
+
+    Several versions may have gone on with one superstep: the checkpoint has the name of the first,
+    and rows beside it have later ones.
+    """
+    within = {*restored.next, *restored.seen}
+    within.update(c.removeprefix(BRANCH_TO) for c in restored.versions)
+    beside = {str(row.path[1]) for row in restored.ledger if len(row.path) > 1}
+    commands = (row.writes for row in restored.ledger if row.task == NULL_TASK)
+    beside.update(c.removeprefix(BRANCH_TO) for writes in commands for c, _ in writes)
+    found: dict[str, tuple[str, ...]] = {}
+    for new, olds in plan.renames.before.items():
+        names = [old for old in olds if old in within]
+        names += [old for old in olds if old in beside and old not in within]
+        if names:
+            found[new] = tuple(names)
+    return found
 
 
 def _next(plan: Plan, restored: Restored, ended: set[tuple[Any, ...]]) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ class Renames:
         joins: end of a join -> the starts that count as arrived; None drops what has arrived.
         conversions: in the order in which they are applied.
         edges: channels of the edges to old nodes -> those of today.
-        before: today's node -> the names that it had.
+        before: last name of a node (of a replaced one: when it was) -> the earlier ones.
     """
 
     channels: Names = field(default_factory=dict[str, str | None])
@@ -107,7 +107,7 @@ def renames_of(migrations: Iterable[Migration]) -> Renames:
             goto[old] = goto[new]
     nodes = {**renamed, **dict.fromkeys(goto)}
     before: dict[str, tuple[str, ...]] = {}
-    for old, new in nodes.items():
+    for old, new in renamed.items():
         if new is not None:
             before[new] = (*before.get(new, ()), old)
     edges = {BRANCH_TO + o: None if n is None else BRANCH_TO + n for o, n in nodes.items()}

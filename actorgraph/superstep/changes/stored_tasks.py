@@ -7,6 +7,7 @@ id and the namespace that it has in the store, until the superstep is over.
 """
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -18,10 +19,21 @@ from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.task_failures import handler_task
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.checkpoint import Restored, StoredWrite
-from actorgraph.values.constants import HANDLER_MARK, HANDLER_PREFIX, NULL_TASK, PULL, PUSH, TASKS
+from actorgraph.values.constants import (
+    BRANCH_TO,
+    HANDLER_MARK,
+    HANDLER_PREFIX,
+    NULL_TASK,
+    PULL,
+    PUSH,
+    TASKS,
+)
 from actorgraph.values.ids import CheckpointId, task_id
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import StoredPlace, Task, TaskPath
+
+_NODE_PARTS = 2
+"""Parts of the path of a node's task."""
 
 
 class StoredNames(msgspec.Struct, frozen=True):
@@ -29,12 +41,12 @@ class StoredNames(msgspec.Struct, frozen=True):
 
     Attributes:
         channels: today's name of a trigger -> the stored one, where they differ.
-        nodes: today's name of a node -> the stored one.
+        nodes: today's name of a node -> the stored ones, likeliest first.
         sends: `id()` of a Send of today -> (its index, its node) as stored.
     """
 
     channels: Mapping[str, str] = {}
-    nodes: Mapping[str, str] = {}
+    nodes: Mapping[str, tuple[str, ...]] = {}
     sends: Mapping[int, tuple[int, str]] = {}
 
 
@@ -71,30 +83,34 @@ def _index(row: StoredWrite) -> int:
 
 
 def places_of(
-    plan: Plan, restored: Restored, names: StoredNames, paths: Mapping[str, TaskPath]
+    plan: Plan, restored: Restored, names: StoredNames, paths: Iterable[tuple[str, TaskPath]]
 ) -> dict[str, StoredPlace]:
     """Find the stored places of the tasks that a checkpoint makes due.
 
     Args:
         restored: by today's names.
         names: those that it was stored with.
-        paths: id -> path as it was stored, of each task with pending writes.
+        paths: id and path, as they were stored, of each row of a task.
     Returns: id as this graph makes it -> the stored place, where they differ.
     """
     found: dict[str, StoredPlace] = {}
     state = bare_state(plan, restored)
-    of_nodes = {p: task for task, p in paths.items() if len(p) == 2 and p[0] == PULL}
+    known, of_nodes = set[str](), dict[TaskPath, str]()
+    for identifier, path in paths:
+        known.add(identifier)
+        if len(path) == _NODE_PARTS and path[0] == PULL:
+            of_nodes[path] = identifier
     for now, tasks in stages_of(state, restored.ledger):
         sends = now.values.get(TASKS, EMPTY)
         for task in tasks:
-            if task.id in found or task.id in paths:
+            if task.id in found or task.id in known:
                 continue
             place_in_list = task.path[1]
             if isinstance(place_in_list, int):
                 sent = (place_in_list, task.name)
                 place = _sent(now, *names.sends.get(id(sends[place_in_list]), sent))
             else:
-                place = _pulled(now, task, names, of_nodes)
+                place = _pulled(now, task, names, known, of_nodes)
             if place.id != task.id:
                 found[task.id] = place
     if plan.handlers:
@@ -109,15 +125,31 @@ def _sent(state: RunState, index: int, node: str) -> StoredPlace:
 
 
 def _pulled(
-    state: RunState, task: Task, names: StoredNames, of_nodes: Mapping[TaskPath, str]
+    state: RunState,
+    task: Task,
+    names: StoredNames,
+    known: AbstractSet[str],
+    of_nodes: Mapping[TaskPath, str],
 ) -> StoredPlace:
-    old = names.nodes.get(task.name, task.name)
-    path: TaskPath = (PULL, old)
-    # By its rows first: its triggers may have been stored in another order.
-    known = of_nodes.get(path) or of_nodes.get(task.path)
-    triggers = [names.channels.get(trigger, trigger) for trigger in task.triggers]
-    made = known or task_id(state.checkpoint, state.namespace, old, PULL, *triggers)
-    return StoredPlace(made, old, path)
+    olds = (*names.nodes.get(task.name, ()), task.name)
+    for old in olds:
+        place = _pulled_as(state, task, names, old)
+        if place.id in known:
+            return place
+    # By the paths of its rows: its triggers may have been stored in another order.
+    for old in olds:
+        path: TaskPath = (PULL, old)
+        if path in of_nodes:
+            return StoredPlace(of_nodes[path], old, path)
+    return _pulled_as(state, task, names, olds[0])
+
+
+def _pulled_as(state: RunState, task: Task, names: StoredNames, old: str) -> StoredPlace:
+    """The place that a task has in the store if its node had this name."""
+    edges = {BRANCH_TO + task.name: BRANCH_TO + old, **names.channels}
+    triggers = [edges.get(trigger, trigger) for trigger in task.triggers]
+    made = task_id(state.checkpoint, state.namespace, old, PULL, *triggers)
+    return StoredPlace(made, old, (PULL, old))
 
 
 def _find_handlers(state: RunState, found: dict[str, StoredPlace], restored: Restored) -> None:
