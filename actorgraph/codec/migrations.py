@@ -80,7 +80,7 @@ def _ended(
     One may have finished under a later name than the checkpoint has.
     """
     found = {r.path[:2] for r in ledger if r.index >= 0 and node_of(r.path, sent_nodes)}
-    nodes = [place for kind, place in found if kind == PULL]
+    nodes = [str(place) for kind, place in found if kind == PULL]
     return found.union((PULL, old) for n in nodes for old in plan.renames.before.get(n, ()))
 
 
