@@ -13,6 +13,9 @@ control    whether the run was requested to stop
 thread     the thread's id
 previous   the value of the thread's last run
 store      a store, whose contents no key can hold: such a result is not kept
+no store   the absence of stores
+
+Reads of absent parts count: a result made without a context is not that of a call with one.
 
 Callbacks only listen, and `run_id` and `run_name` are not in a node's config: neither is noted.
 """
@@ -20,6 +23,7 @@ Callbacks only listen, and `run_id` and `run_name` are not in a node's config: n
 import dataclasses
 import re
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from inspect import currentframe
 from typing import Any, Protocol, cast
 
@@ -48,6 +52,7 @@ RUN_IDS = frozenset(
 ) | {"task_id", "langgraph_task_id", "langgraph_request_id"}
 """Keys of a config that differ from run to run: in a key they would make every result a new one."""
 
+NO_STORE = "no store"
 _RUNTIME_KEY = "__pregel_runtime"
 _RUNTIME_KEYS = re.compile("__pregel_.*|__.*__")
 _PASS_ON = ("langchain_core.", "langgraph.", "actorgraph.")
@@ -124,9 +129,7 @@ class NotedDict(dict[str, Any]):
     def _note(self, key: object = None) -> None:
         if self.reads is None:
             return
-        if key == _RUNTIME_KEY:  # LangGraph's functions find context and store in it
-            has_store = getattr(dict.get(self, key), "store", None) is not None
-            self.reads.note(("context", "config", *(("store",) if has_store else ())))
+        if key == _RUNTIME_KEY:  # the runtime notes its own reads
             return
         passes_on, merges = _reader()
         if passes_on and self.name == "metadata":
@@ -258,31 +261,87 @@ def noted(config: dict[str, Any], reads: Reads) -> NotedConfig:
     return made
 
 
-class NotedRuntime(Runtime[Any]):
-    """A `Runtime` that notes which of its parts are read."""
+class _NotedParts:
+    """Mixed into a class of runtimes, this library's or LangGraph's: notes which parts are read."""
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
-        read = _FIELDS.get(name)
-        if read is not None and (found or read == "thread"):
-            reads: Reads | None = super().__getattribute__("__dict__").get("_reads")
-            if reads is not None:
-                reads.note((read,))
+        if name in _FIELDS:
+            _note_fields(self, {name: found})
         return found
 
 
-def noted_runtime(fields: dict[str, Any], reads: Reads) -> Runtime[Any]:
-    """Make a `Runtime` for a cached node."""
-    made = NotedRuntime(**fields)
+class NotedRuntime(_NotedParts, Runtime[Any]):
+    """A `Runtime` that notes which of its parts are read.
+
+    Its dict, its pickle and a deep copy hold all of them, so taking one is reading all.
+    """
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__dict__":
+            _note_fields(self, fields_of(self))
+        return super().__getattribute__(name)
+
+    def __copy__(self) -> "NotedRuntime":
+        made = object.__new__(type(self))
+        fields_of(made).update(fields_of(self))
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        _note_fields(self, fields_of(self))
+        return {name: value for name, value in fields_of(self).items() if name != "_reads"}
+
+
+def fields_of(runtime: Any) -> dict[str, Any]:
+    """The fields of a `Runtime`, for the library itself: taking them notes nothing."""
+    return cast("dict[str, Any]", object.__getattribute__(runtime, "__dict__"))
+
+
+def _note_fields(runtime: object, found: Mapping[str, Any]) -> None:
+    if reads := fields_of(runtime).get("_reads"):
+        reads.note(
+            {name_of_read(name, found[key]) for key, name in _FIELDS.items() if key in found}
+        )
+
+
+def name_of_read(name: str, value: object) -> str:
+    """The name of a read with its outcome: the absence of stores can be in a key."""
+    return NO_STORE if name == "store" and (value is None or value == {}) else name
+
+
+def runtime_with_notes(kind: type[Any], fields: dict[str, Any], reads: Reads | None) -> Any:
+    """Make a runtime of this library's class or LangGraph's.
+
+    Args:
+        reads: of a cached node, which it notes; None for another node.
+    """
+    if reads is None:
+        return kind(**fields)
+    made = (NotedRuntime if kind is Runtime else _noting(kind))(**fields)
     object.__setattr__(made, "_reads", reads)
     return made
 
 
+@cache
+def _noting(kind: type[Any]) -> type[Any]:
+    """A class of LangGraph's runtimes, with notes."""
+
+    class Noting(_NotedParts, kind):
+        def merge(self, other: Any) -> Any:
+            """Hand it on to the tasks of a graph, which have threads and ids of their own."""
+            held = {name: object.__getattribute__(self, name) for name in kind.__dataclass_fields__}
+            _note_fields(self, {name: held[name] for name in held if name != "execution_info"})
+            return kind(**held).merge(other)
+
+    Noting.__name__, Noting.__qualname__ = kind.__name__, kind.__qualname__
+    return Noting
+
+
 def read_values(scope: ReadingTask, names: Iterable[str]) -> list[Any]:
     """The values behind some reads, as data for a key; dicts in the order of their keys."""
-    config = scope.base_config
+    config, resources = scope.base_config, scope.lineage.resources
     makers: dict[str, Any] = {
-        "context": lambda: scope.lineage.resources.context,
+        "context": lambda: resources.context,
         "config": lambda: _lasting(config.get("configurable")),
         "metadata": lambda: _lasting(
             {**placed_metadata(config), **(config.get("metadata") or {})}, TASK_PLACE
@@ -292,6 +351,7 @@ def read_values(scope: ReadingTask, names: Iterable[str]) -> list[Any]:
         "control": lambda: scope.lineage.control.drain_requested,
         "thread": lambda: scope.lineage.thread_id,
         "previous": lambda: getattr(scope, "previous", None),
+        NO_STORE: lambda: [resources.store is None, not resources.stores],
     }
     return [[name, as_data(makers[name]())] for name in names if name in makers]
 

@@ -27,7 +27,12 @@ from actorgraph.plan.json_schema import json_schema
 from actorgraph.plan.mentions import MARK
 from actorgraph.ports import Store
 from actorgraph.runtime.mailbox import Gate
-from actorgraph.runtime.task.cache_reads import noted_runtime, reads_of
+from actorgraph.runtime.task.cache_reads import (
+    fields_of,
+    name_of_read,
+    reads_of,
+    runtime_with_notes,
+)
 from actorgraph.runtime.task.runtime import Runtime, beat_nothing
 from actorgraph.runtime.task.scope import TaskCalls, TaskScope, current
 from actorgraph.superstep.calls import step_id
@@ -74,15 +79,15 @@ def _previous_of(scope: TaskScope) -> Any:
 
 def _read(scope: TaskScope, name: str, value: Any) -> Any:
     """Return a value that the task reads; a cached node's result depends on it."""
-    if value is not None and (reads := reads_of(scope)) is not None:
-        reads.note((name,))
+    if (reads := reads_of(scope)) is not None:
+        reads.note((name_of_read(name, value),))
     return value
 
 
 def runtime_of(scope: TaskScope) -> Runtime[Any]:
     """The `Runtime` of a task; made at the first request of each attempt."""
     runtime = getattr(scope, "runtime", None)
-    if runtime is None or vars(runtime)["execution_info"].node_attempt != scope.attempt:
+    if runtime is None or fields_of(runtime)["execution_info"].node_attempt != scope.attempt:
         runtime = scope.runtime = _make_runtime(scope)
     return runtime
 
@@ -100,8 +105,7 @@ def _make_runtime(scope: TaskScope) -> Runtime[Any]:
         "control": scope.lineage.control,
         "stores": resources.stores,
     }
-    reads = reads_of(scope)
-    return Runtime(**fields) if reads is None else noted_runtime(fields, reads)
+    return runtime_with_notes(Runtime, fields, reads_of(scope))
 
 
 def _server_info(place: Mapping[str, Any]) -> ServerInfo | None:

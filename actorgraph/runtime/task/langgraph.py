@@ -20,6 +20,7 @@ from langchain_core.runnables.config import RunnableConfig, var_child_runnable_c
 
 from actorgraph.errors import GraphInterrupt, InvalidUpdateError, OutsideRunError, did_you_mean
 from actorgraph.plan.plan import NodePlan
+from actorgraph.runtime.task.cache_reads import fields_of, reads_of, runtime_with_notes
 from actorgraph.runtime.task.functions import runtime_of
 from actorgraph.runtime.task.langchain import manager_of
 from actorgraph.runtime.task.scope import CURRENT, UNHEARD, TaskScope
@@ -95,13 +96,14 @@ def _runtime(scope: TaskScope) -> Any:
     theirs, ours = langgraph_module("langgraph.runtime"), runtime_of(scope)
     if theirs is None:
         return ours  # has all that its other functions read
-    held = vars(ours)  # not by attributes: a cached node has not read them yet
+    held = fields_of(ours)
     same = ("context", "store", "heartbeat", "previous", "server_info", "control")
-    return theirs.Runtime(
+    fields = {
         **{name: held[name] for name in same},
-        stream_writer=scope.write,
-        execution_info=_execution_info(theirs, held["execution_info"]),
-    )
+        "stream_writer": scope.write,
+        "execution_info": _execution_info(theirs, held["execution_info"]),
+    }
+    return runtime_with_notes(theirs.Runtime, fields, reads_of(scope))
 
 
 def _execution_info(theirs: Any, info: Any) -> Any:

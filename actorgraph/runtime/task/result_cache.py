@@ -24,7 +24,7 @@ from actorgraph.values.policies import CachePolicy
 _NO_MORE: Mapping[str, Any] = {}
 MARK = "__actorgraph_writes__"
 VARY = "__actorgraph_reads__"
-_PERSON = b"with reads"  # results that were kept without them are not found
+_PERSON = b"with all reads"  # results that were kept with fewer are not found
 Key = tuple[tuple[str, ...], str]
 
 
