@@ -436,12 +436,10 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
         """
         if (schema := calls.first_schema(function)) is not None:
             return schema
-        unknown = calls.first_annotation(function)
-        if not isinstance(unknown, Unknown) or not unknown.text.replace(".", "").isidentifier():
-            return None  # a text may describe the state
-        for known in self.read_schemas:
-            if getattr(known.source, "__name__", None) == unknown.text.rpartition(".")[2]:
-                return known.source
+        found = [self._by_name(member) for member in calls.state_members(function)]
+        unknown = next(filter(calls.is_unresolved, found), None)
+        if unknown is None:
+            return found[0] if len(found) == 1 and is_schema(found[0]) else None
         warn(
             f"{owner} takes a state of type {unknown}, which can't be resolved: {unknown.why}. It "
             "gets the state of the graph\n"
@@ -451,6 +449,12 @@ class GraphBuilder(BuilderTypes[StateT, ContextT, InputT, OutputT]):
             about=function,
         )
         return None
+
+    def _by_name(self, member: Any) -> Any:
+        """Replace a name that can't be resolved by the schema of that name, if one is read."""
+        wanted = member.text.rpartition(".")[2] if isinstance(member, Unknown) else None
+        sources = (known.source for known in self.read_schemas)
+        return next((s for s in sources if getattr(s, "__name__", "") == wanted), member)
 
     def _own_schema(self, hint: Any) -> Schema | None:
         """Read a node's own schema and add its keys to the state; None for other annotations."""

@@ -1,5 +1,6 @@
 """Inspection of user's callables without calling them: kind, name, hints, injected parameters."""
 
+import ast
 import functools
 import inspect
 import sys
@@ -67,22 +68,32 @@ def is_generator(action: Callable[..., Any]) -> bool:
 
 
 def first_schema(action: Callable[..., Any]) -> Any | None:
-    """Return the annotation of the first parameter if it is a state schema; else None."""
-    found = first_annotation(action)
-    return found if is_schema(found) else None
+    """Return the annotation of the first parameter if it is a state schema; else None.
 
-
-def first_annotation(action: Callable[..., Any]) -> Any:
-    """Return the type of the first parameter without its wrapping; None if it has none.
-
-    A node always gets a state: of `State | None` it is `State`. Of a union of more it is unknown.
+    A node always gets a state: of `State | None` it is `State`. A union of more names none.
     """
+    some = state_members(action)
+    return some[0] if len(some) == 1 and is_schema(some[0]) else None
+
+
+def state_members(action: Callable[..., Any]) -> list[Any]:
+    """List the members of the first parameter's annotation, without wrapping and without None."""
     parameters = parameters_of(action)
     if not parameters or parameters[0].annotation is inspect.Parameter.empty:
-        return None
+        return []
     members = members_of(function_annotations(action).get(parameters[0].name))
-    some = [member for member in members if member is not NoneType]
-    return some[0] if len(some) == 1 else None
+    return [member for member in members if member is not NoneType]
+
+
+def is_unresolved(member: Any) -> bool:
+    """Whether it names a type that no scope has. Other texts, as 'the order', describe the state."""
+    if not isinstance(member, Unknown):
+        return False
+    try:
+        ast.parse(member.text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def literal_returns(action: Callable[..., Any]) -> tuple[Any, ...]:

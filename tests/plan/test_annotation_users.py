@@ -156,6 +156,54 @@ class TestNodes:
 
         assert await graph.ainvoke({"a": 0}) == {"a": 3}
 
+    @pytest.mark.parametrize(
+        "form",
+        [
+            *("Gone", "Optional['Gone']", "Annotated['Gone', 1]", "te.Required[Gone]", "Gone[int]"),
+            *("State | Gone", "Gone | State | None", "Annotated[State | Gone, 1]", "Gone | Lost"),
+            *("Optional[State | Gone]", "Literal['a'] | Gone", "State | 'Gone'"),
+        ],
+    )
+    async def test_a_member_that_is_unknown_is_warned_about(self, form):
+        """
+        Of a state in any form, or of a union's members, one name that can't be resolved is enough
+        for the warning, for nodes and routers; both get the graph's state.
+        """
+        seen: list[Any] = []
+
+        def node(state) -> None:
+            seen.append(dict(state))
+
+        def router(state) -> str:
+            seen.append(dict(state))
+            return "__end__"
+
+        node.__annotations__["state"] = router.__annotations__["state"] = form
+        builder = StateGraph(State).add_edge(START, "node")
+        with pytest.warns(UnresolvedAnnotationWarning, match="node 'node' takes .*Gone"):
+            builder.add_node(node)
+        with pytest.warns(UnresolvedAnnotationWarning, match="router 'router' .*Gone"):
+            builder.add_conditional_edges("node", router)
+
+        await builder.compile().ainvoke({"a": 1})
+
+        assert seen == [{"a": 1}] * 2
+
+    @pytest.mark.parametrize(
+        "form", ["State | Private", "State | schemas.State", "State | None", "list[Gone]"]
+    )
+    def test_a_known_union_passes(self, form):
+        """
+        A union of schemas that all exist, which gets the graph's state, is silent.
+        """
+
+        def node(state) -> None: ...
+
+        node.__annotations__["state"] = form
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            StateGraph(State).add_node(node)
+
     def test_any_other_unknown_state_is_warned_about(self):
         """
         A warning names the node, the name, and says what to do; a text that isn't a name passes.
