@@ -86,7 +86,7 @@ def state_members(action: Callable[..., Any]) -> list[Any]:
 
 
 def is_unresolved(member: Any) -> bool:
-    """Whether it names a type that no scope has. Other texts, as 'the order', describe the state."""
+    """Whether it names a type that no scope has; other texts may describe the state."""
     if not isinstance(member, Unknown):
         return False
     try:
