@@ -12,10 +12,11 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Final
+
+from actorgraph.plan.closures import closure_values
 
 MARK: Final = "starts_tasks"
 """Attribute of functions, and of the classes of objects, that start tasks when they are called."""
@@ -80,9 +81,7 @@ def _inside(found: object, homes: AbstractSet[str]) -> Iterator[object]:
 
 
 def _mentioned(function: FunctionType, homes: AbstractSet[str]) -> Iterator[object]:
-    for cell in function.__closure__ or ():
-        with suppress(ValueError):  # not bound yet
-            yield cell.cell_contents
+    yield from closure_values(function)
     yield from function.__defaults__ or ()
     yield from vars(function).values()  # a decorated function is in `__wrapped__`
     # Wrappers of our own matter for what they hold.

@@ -66,6 +66,15 @@ class Renames:
         """Return today's name of a node; None if it was dropped or replaced."""
         return self.nodes.get(name, name)
 
+    def names(self, name: str) -> tuple[str, ...]:
+        """Return today's name of a node, and all that it had; of an old or a new one."""
+        now = self.node(name) or name
+        return (now, *self.before.get(now, ()))
+
+    def task_names(self, name: str) -> tuple[str, ...]:
+        """Return a `@task`'s name of today, and all that it had."""
+        return (name, *(old for old, new in self.tasks.items() if new == name))
+
     def instead(self, name: str) -> tuple[str, ...]:
         """Return the nodes that run in place of a removed one."""
         return self.goto.get(name, ())

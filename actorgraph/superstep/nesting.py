@@ -6,8 +6,9 @@ A subgraph's run stores its checkpoints under its parent's thread, in a namespac
 of the node finds its state again. It makes no claim: the root run's covers the whole thread.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from itertools import islice, product
 from typing import Any
 
 import msgspec
@@ -70,6 +71,30 @@ def stable_namespace(namespace: str) -> str:
     """Remove the task ids from a namespace; node names and the numbers of calls stay."""
     parts = namespace.split(NAMESPACE_SEPARATOR)
     return NAMESPACE_SEPARATOR.join(part.split(NAMESPACE_END)[0] for part in parts)
+
+
+def names_of_namespace(namespace: str, names: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """List the namespaces under which a subgraph's rows may be, if nodes on the way were renamed.
+
+    Rows stay where they were stored, so the first of these that has any is the subgraph's.
+
+    Args:
+        namespace: of the subgraph.
+        names: today's name and the old ones of each node or task on the way, outermost first.
+    Returns: the namespace itself, then the others; no more than `NAMESPACES_MAX`.
+    """
+    levels: list[tuple[str, ...]] = []
+    left = iter(names)
+    for part in namespace.split(NAMESPACE_SEPARATOR):
+        name, mark, task = part.partition(NAMESPACE_END)
+        others = () if name.isdigit() else next(left, ())
+        levels.append(tuple(dict.fromkeys((part, *(f"{one}{mark}{task}" for one in others)))))
+    ways = islice(product(*levels), NAMESPACES_MAX)
+    return tuple(NAMESPACE_SEPARATOR.join(way) for way in ways)
+
+
+NAMESPACES_MAX = 32
+"""Namespaces in which the rows of a subgraph are looked for."""
 
 
 def nodes_of(namespace: str) -> tuple[str, ...]:

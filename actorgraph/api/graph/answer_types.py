@@ -10,6 +10,7 @@ import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from actorgraph.plan.closures import closure_values
 from actorgraph.plan.json_schema import json_schema
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.task.functions import converted_answer
@@ -54,7 +55,7 @@ def _named(plan: Plan, name: str, left: int) -> Iterator[type]:
                 yield from _named(below, name, left - 1)
             continue
         for function in _functions(node.call):
-            found = [function.__globals__.get(name), *_cells(function)]
+            found = [function.__globals__.get(name), *closure_values(function)]
             for kind in found:
                 if isinstance(kind, type) and kind.__name__ == name:
                     yield kind
@@ -71,15 +72,5 @@ def _functions(call: Any) -> Iterable[types.FunctionType]:
         found[thing] = None
         names = thing.__code__.co_names
         left += [thing.__globals__[name] for name in names if name in thing.__globals__]
-        left += [*_cells(thing), getattr(thing, "__wrapped__", None)]
+        left += [*closure_values(thing), getattr(thing, "__wrapped__", None)]
     return found
-
-
-def _cells(function: types.FunctionType) -> list[Any]:
-    held: list[Any] = []
-    for cell in function.__closure__ or ():
-        try:
-            held.append(cell.cell_contents)
-        except ValueError:  # it is filled later
-            continue
-    return held

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from actorgraph.codec.known_types import names_subclasses
 from actorgraph.codec.stored_types import extension_of
+from actorgraph.plan.closures import closure_values
 from actorgraph.plan.schema import types_in
 
 DEPTH_MAX = 10
@@ -74,7 +75,7 @@ def _held_by(thing: Any) -> Iterable[Any]:
     """
     kind: type[Any] = type(thing)
     if kind is types.FunctionType:
-        return [*map(_content_of, thing.__closure__ or ()), *(thing.__defaults__ or ())]
+        return [*closure_values(thing), *(thing.__defaults__ or ())]
     if kind is types.MethodType:
         return thing.__func__, thing.__self__
     if issubclass(kind, functools.partial):
@@ -91,10 +92,3 @@ def _held_by(thing: Any) -> Iterable[Any]:
         return islice(cast("dict[str, Any]", held).values(), ITEMS_MAX)
     # The two functions of a Runnable that LangGraph's and LangChain's make of a node.
     return [held[name] for name in ("func", "afunc") if name in held]
-
-
-def _content_of(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # it is filled later
-        return None

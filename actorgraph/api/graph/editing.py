@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.api.graph.setup import AddressedGraph
+from actorgraph.api.graph.addressed import AddressedGraph
 from actorgraph.codec import Codec
 from actorgraph.codec.handoff import HandOff
 from actorgraph.codec.records import Placement, encode_names

@@ -14,9 +14,10 @@ import msgspec
 from actorgraph.api import config as configs
 from actorgraph.api.blocking import block_on as run_blocking
 from actorgraph.api.config import seconds
+from actorgraph.api.graph.addressed import AddressedGraph, addressed_below
 from actorgraph.api.graph.arguments import check_name, check_profile, resources_of, stores_of
 from actorgraph.api.graph.captured_types import captured_types
-from actorgraph.api.graph.subgraphs import graph_at, subgraphs_of, types_below
+from actorgraph.api.graph.subgraphs import subgraphs_of, types_below
 from actorgraph.api.options import CallOptions
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.codec import Codec
@@ -41,7 +42,6 @@ from actorgraph.runtime.task.nested import (
 from actorgraph.runtime.task.result_cache import Identities, ResultCache
 from actorgraph.runtime.task.runtime import RunResources, Stopping
 from actorgraph.runtime.task.scope import CURRENT
-from actorgraph.superstep.nesting import nodes_of, stable_namespace
 from actorgraph.values.configs import Config, merge_configs
 from actorgraph.values.from_langgraph import LANGGRAPH_TYPES, input_from_langgraph
 from actorgraph.values.policies import Durability, DurabilityMode, RunPolicy, StreamMode
@@ -60,25 +60,6 @@ T = TypeVar("T")
 _MADE = ("_template", "_blocking")
 """Attributes that are made of the others."""
 _MODES: tuple[DurabilityMode | None, ...] = (None, *get_args(DurabilityMode))
-
-
-class AddressedGraph(msgspec.Struct, frozen=True):
-    """The thread, checkpoint and graph that a config addresses, to be read or changed.
-
-    Attributes:
-        host: of the saver.
-        codec: decodes and encodes the graph's values.
-        plan: of the graph or subgraph.
-        address: thread, namespace and checkpoint.
-        declared: whether `plan` belongs to the namespace; an unknown namespace is read with the
-            root graph's plan.
-    """
-
-    host: Host
-    codec: Codec
-    plan: Plan
-    address: Address
-    declared: bool
 
 
 def _nested_broadcast(
@@ -432,15 +413,6 @@ class CompiledBase(GraphTypes[StateT, ContextT, InputT, OutputT, ValuesT, Result
         """
         host = self._saver_host(method)
         address = configs.address_of(self._bound(config), needs_thread=True)
-        found = graph_at(self, nodes_of(address.namespace)) if address.namespace else self
-        if found is self or found is None:
-            return AddressedGraph(host, self.codec, self.plan, address, found is not None)
-        if isinstance(found.checkpointer, Saver):
-            host = host_of(found.checkpointer)
-        # A stateful subgraph keeps one state per node, not per task: no task ids in its namespace.
-        if found.checkpointer is True:
-            address = msgspec.structs.replace(
-                address, namespace=stable_namespace(address.namespace)
-            )
-        codec = found.codec_for(host.saver)
-        return AddressedGraph(host, codec, found.plan, address, declared=True)
+        if not address.namespace:
+            return AddressedGraph(host, self.codec, self.plan, address, declared=True)
+        return addressed_below(self, host, address)

@@ -10,6 +10,12 @@ from typing import Any, Unpack, cast, overload
 
 from actorgraph.api import config as configs
 from actorgraph.api.config import config_of
+from actorgraph.api.graph.addressed import (
+    AddressedGraph,
+    at_its_rows,
+    pages_at,
+    to_be_changed,
+)
 from actorgraph.api.graph.checked_answers import checked_command
 from actorgraph.api.graph.editing import (
     ForkTarget,
@@ -21,14 +27,13 @@ from actorgraph.api.graph.editing import (
     write_updates,
 )
 from actorgraph.api.graph.invoke import RunMethods
-from actorgraph.api.graph.setup import AddressedGraph
 from actorgraph.api.graph.timelines import STEPS, read_timeline
 from actorgraph.api.options import CallOptions, check_names
 from actorgraph.api.pages import Pages
 from actorgraph.codec import Codec
 from actorgraph.codec.records import decode_metadata, encode_json
 from actorgraph.codec.restore import restore, stored_write
-from actorgraph.errors import CheckpointNotFoundError, EmptyInputError, InvalidConfigError
+from actorgraph.errors import CheckpointNotFoundError, EmptyInputError
 from actorgraph.ports import Saver
 from actorgraph.runtime.run.launch import Address
 from actorgraph.runtime.run.start import load
@@ -91,7 +96,7 @@ class StateMethods(RunMethods[StateT, ContextT, InputT, OutputT, ValuesT, Result
         """
         by_config = isinstance(config, Mapping)
         config = config_of(config, thread_id, checkpoint_id)
-        at = self.locate("get_state()", config)
+        at = await at_its_rows(self.locate("get_state()", config))
         try:
             found = await read_state(at, config)
         except CheckpointNotFoundError:
@@ -137,13 +142,14 @@ class StateMethods(RunMethods[StateT, ContextT, InputT, OutputT, ValuesT, Result
         """
         config = config_of(config, thread_id)
         at = self.locate("get_state_history()", config)
-        return read_history(
-            at,
+        read = partial(
+            read_history,
             where=configs.where_of(filter),
             before=configs.before_of(before),
             limit=configs.limit_of(limit),
             lineage=lineage,
         )
+        return pages_at(at, read)
 
     async def aget_timeline(
         self,
@@ -166,7 +172,7 @@ class StateMethods(RunMethods[StateT, ContextT, InputT, OutputT, ValuesT, Result
             SaverRequiredError: the graph has no checkpointer.
             InvalidConfigError: an argument is invalid.
         """
-        at = self.locate("get_timeline()", config_of(config, thread_id))
+        at = await at_its_rows(self.locate("get_timeline()", config_of(config, thread_id)))
         older, most = configs.before_of(before), configs.limit_of(limit)
         return await read_timeline(at, before=older, limit=most)
 
@@ -201,7 +207,7 @@ class StateMethods(RunMethods[StateT, ContextT, InputT, OutputT, ValuesT, Result
             ConflictError: a run holds the thread.
         """
         config = config_of(config, thread_id, checkpoint_id)
-        at = self._update_target("update_state()", config)
+        at = await to_be_changed(self.locate("update_state()", config))
         update = StateUpdate(values, as_node, task_id)
         return await write_updates(at, [[update]], self._author_of(config, strict=strict))
 
@@ -227,21 +233,12 @@ class StateMethods(RunMethods[StateT, ContextT, InputT, OutputT, ValuesT, Result
             Exception: as `aupdate_state`.
         """
         config = config_of(config, thread_id, checkpoint_id)
-        at = self._update_target("bulk_update_state()", config)
+        at = await to_be_changed(self.locate("bulk_update_state()", config))
         return await write_updates(at, supersteps, self._author_of(config))
 
     def _author_of(self, config: Config, *, strict: bool = False) -> UpdateAuthor:
         supplies = NO_RESOURCES.below(None, self.store, self.stores)
         return UpdateAuthor(dict(self._bound(config) or {}), supplies, strict)
-
-    def _update_target(self, what: str, config: Config) -> AddressedGraph:
-        at = self.locate(what, config)
-        if not at.declared:
-            raise InvalidConfigError(
-                f"Subgraph {at.address.namespace!r} not found in graph {self.name!r}",
-                do="take the config from get_state(config, subgraphs=True).tasks[i].state.config",
-            )
-        return at
 
     def aget_subgraphs(
         self, namespace: str | None = None, *, recurse: bool = False
@@ -363,6 +360,7 @@ class StateMethods(RunMethods[StateT, ContextT, InputT, OutputT, ValuesT, Result
             ConflictError: the target has checkpoints.
         """
         at = self.locate("fork_state()", config_of(source, thread_id, checkpoint_id))
+        at = await at_its_rows(at)
         target = {"configurable": {"thread_id": target_thread_id}}
         target_id = configs.address_of(target, needs_thread=True).thread_id
         found = await load_source(at)
@@ -438,7 +436,7 @@ _RowWithParent = tuple[StoredCheckpoint, tuple[StoredWrite, ...]]
 
 def read_history(
     at: AddressedGraph, *, where: Where, before: bytes | None, limit: int | None, lineage: bool
-) -> AsyncIterator[StateSnapshot]:
+) -> Pages[StateSnapshot]:
     """Iterate over the snapshots of a namespace, newest first.
 
     Args:

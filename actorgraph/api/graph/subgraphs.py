@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from actorgraph.codec import Codec
+from actorgraph.plan.closures import closure_values
 from actorgraph.plan.plan import Plan
 from actorgraph.ports import Saver
 
@@ -51,15 +52,26 @@ def subgraphs_of(plan: Plan) -> dict[str, Subgraph]:
     return found
 
 
+def graphs_on(graph: Subgraph, nodes: Sequence[str]) -> list[Subgraph]:
+    """Return a graph and the subgraphs on a path of nodes, outermost first.
+
+    The list is shorter than the path if a node runs none that is known. The nodes may have old
+    names.
+    """
+    found = [graph]
+    for name in nodes:
+        now = found[-1].plan.renames.node(name)
+        below = found[-1].subgraphs.get(name) or found[-1].subgraphs.get(now or name)
+        if below is None:
+            break
+        found.append(below)
+    return found
+
+
 def graph_at(graph: Subgraph, nodes: Sequence[str]) -> Subgraph | None:
     """Return the subgraph on a path of nodes, outermost first; None if a node runs none."""
-    found: Subgraph | None = graph
-    for name in nodes:
-        if found is None:
-            return None
-        now = found.plan.renames.node(name)
-        found = found.subgraphs.get(name) or found.subgraphs.get(now or name)
-    return found
+    way = graphs_on(graph, nodes)
+    return way[-1] if len(way) > len(nodes) else None
 
 
 def _subgraph_in(call: Any) -> Subgraph | None:
@@ -96,9 +108,9 @@ def _subgraph_of(call: Any) -> Subgraph | None:
     function = inspect.unwrap(getattr(call, "__func__", call))
     if not inspect.isfunction(function):
         return None
-    cells = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
     named = [function.__globals__.get(name) for name in function.__code__.co_names]
-    return next((value for value in (*cells, *named) if _is_subgraph(value)), None)
+    held = (*closure_values(function), *named)
+    return next((value for value in held if _is_subgraph(value)), None)
 
 
 def _is_subgraph(value: Any) -> TypeGuard[Subgraph]:
@@ -106,11 +118,3 @@ def _is_subgraph(value: Any) -> TypeGuard[Subgraph]:
     # A mock has every attribute, but no plan.
     plan = getattr(value, "plan", None) if type(value) not in _NO_GRAPHS else None
     return isinstance(plan, Plan) and isinstance(value, Subgraph)
-
-
-def _filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 - reading is the test
-    except ValueError:
-        return False
-    return True

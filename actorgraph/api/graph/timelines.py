@@ -1,6 +1,6 @@
 """Read the timeline of a thread: which tasks ran, when, how often, and how each attempt ended."""
 
-from actorgraph.api.graph.setup import AddressedGraph
+from actorgraph.api.graph.addressed import AddressedGraph
 from actorgraph.codec.records import decode_names
 from actorgraph.codec.restore import stored_write
 from actorgraph.superstep.snapshot import timeline_tasks

@@ -12,8 +12,8 @@ from typing import Any
 import anyio
 import msgspec
 
+from actorgraph.api.graph.addressed import AddressedGraph
 from actorgraph.api.graph.compiled import CompiledStateGraph
-from actorgraph.api.graph.setup import AddressedGraph
 from actorgraph.api.system.run_arguments import refused_call, stored_call
 from actorgraph.codec.decode_errors import type_cure
 from actorgraph.codec.records import decode_record

@@ -17,6 +17,7 @@ from actorgraph.codec.restore import restore
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.saver.stored_namespaces import stored_namespace
 from actorgraph.superstep.changes.change import (
     change_of,
     forgotten,
@@ -209,18 +210,15 @@ async def at_stored_namespace(launch: Launch) -> Launch:
     host, place, address = launch.host, launch.place, launch.address
     if host is None or place is None:
         return launch
-    for namespace in (place.namespace, *place.earlier):
-        query = LoadCheckpoint(address.thread_id, namespace, None)
-        loaded: Loaded = await host.reader.ask(query)
-        if loaded.checkpoint is not None:
-            if namespace == place.namespace:
-                break
-            return replace(
-                launch,
-                address=replace(address, namespace=namespace),
-                place=replace(place, namespace=namespace, earlier=()),
-            )
-    return launch
+    names = (place.namespace, *place.earlier)
+    namespace = await stored_namespace(host, address.thread_id, names)
+    if namespace in (None, place.namespace):
+        return launch
+    return replace(
+        launch,
+        address=replace(address, namespace=namespace),
+        place=replace(place, namespace=namespace, earlier=()),
+    )
 
 
 async def check_below(host: Host, plan: Plan, restored: Restored, thread_id: str) -> None:

@@ -1,7 +1,6 @@
 """The place of a subgraph that is run in a node: its thread, saver, namespace and answers."""
 
 from collections.abc import Mapping, Sequence
-from itertools import islice, product
 from typing import Any, Never
 
 import msgspec
@@ -13,10 +12,10 @@ from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.runtime.task.scope import TaskScope
 from actorgraph.runtime.task.task_places import run_metadata
 from actorgraph.superstep.limits import check_depth
-from actorgraph.superstep.nesting import Nested, nested_namespace
+from actorgraph.superstep.nesting import Nested, names_of_namespace, nested_namespace
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.configs import nested_config
-from actorgraph.values.constants import LANGGRAPH_KEYS, NAMESPACE_SEPARATOR
+from actorgraph.values.constants import LANGGRAPH_KEYS
 
 Config = Mapping[str, Any]
 _PLACE = (
@@ -77,7 +76,7 @@ def nested_place(scope: TaskScope, saver: Saver | bool | None) -> NestedPlace:
     stateful = saver is True
     count = scope.next_graph()
     namespace = nested_namespace(scope.task.namespace, count, stateful=stateful)
-    earlier = _earlier(scope, namespace, count) if stateful else ()
+    earlier = _earlier(scope, namespace) if stateful else ()
     nested = Nested(
         lineage.parents(), scope.routed, stateful, claims, scope.task.id, lineage.state.answering
     )
@@ -87,24 +86,18 @@ def nested_place(scope: TaskScope, saver: Saver | bool | None) -> NestedPlace:
     return NestedPlace(scope, host, namespace, nested, fresh and not (stateful or claims), earlier)
 
 
-def _earlier(scope: TaskScope, namespace: str, count: int) -> tuple[str, ...]:
-    """The namespaces of a stateful subgraph under old names of the nodes on the way to it."""
-    levels: list[tuple[str, ...]] = []
-    above: TaskScope | None = scope
-    while above is not None:
-        name = above.task.name
-        levels.append((name, *above.lineage.state.plan.renames.before.get(name, ())))
-        above = above.lineage.above
-    if all(len(names) == 1 for names in levels):
+def _earlier(scope: TaskScope, namespace: str) -> tuple[str, ...]:
+    """The namespaces of a stateful subgraph under other names of the nodes on the way to it."""
+    names: list[tuple[str, ...]] = []
+    on_the_way: TaskScope | None = scope
+    while on_the_way is not None:
+        renames, name = on_the_way.lineage.state.plan.renames, on_the_way.task.name
+        called = on_the_way.caller is not None
+        names.append(renames.task_names(name) if called else renames.names(name))
+        on_the_way = on_the_way.caller or on_the_way.lineage.above
+    if all(len(known) == 1 for known in names):
         return ()
-    ways = islice(product(*reversed(levels)), EARLIER_MAX)
-    bases = (NAMESPACE_SEPARATOR.join(names) for names in ways)
-    found = [f"{base}{NAMESPACE_SEPARATOR}{count}" if count else base for base in bases]
-    return tuple(one for one in found if one != namespace)
-
-
-EARLIER_MAX = 32
-"""Old namespaces of a stateful subgraph that are looked for."""
+    return names_of_namespace(namespace, names[::-1])[1:]
 
 
 def _is_first(scope: TaskScope) -> bool:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from actorgraph.plan.closures import closure_values
+
 _RUNS = frozenset(
     ("invoke", "ainvoke", "stream", "astream", "batch", "abatch", "astream_events", "transform")
 )
@@ -31,9 +33,9 @@ def runs_no_graph(call: Any, depth: int = 0) -> bool:
     names = {name for code in _codes(call.__code__) for name in (*code.co_names, *code.co_varnames)}
     if names & (_RUNS | _GIVEN):
         return False
-    cells = [cell.cell_contents for cell in call.__closure__ or () if _filled(cell)]
     named = [call.__globals__[name] for name in sorted(names) if name in call.__globals__]
-    return all(_is_library(one) or runs_no_graph(one, depth + 1) for one in (*cells, *named))
+    held = (*closure_values(call), *named)
+    return all(_is_library(one) or runs_no_graph(one, depth + 1) for one in held)
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -45,11 +47,3 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def _is_library(value: Any) -> bool:
     return str(getattr(value, "__module__", "")).partition(".")[0] in ("actorgraph", "langgraph")
-
-
-def _filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 - reading is the test
-    except ValueError:
-        return False
-    return True
