@@ -286,6 +286,31 @@ def stateful(oracle: Oracle) -> StateGraph:
     return graph
 
 
+class Piece(TypedDict, total=False):
+    """The state of one of several subgraphs side by side."""
+
+    log: Annotated[list[str], operator.add]
+    item: int
+
+
+def handing(oracle: Oracle) -> StateGraph:
+    """Two subgraphs side by side, whose nodes command the graph above."""
+    work = task(oracle, "work")
+
+    async def up(state: Piece) -> Command[Any]:
+        goto = Send("after", {"item": state["item"]})
+        return Command(graph=Command.PARENT, update=await work(state), goto=goto)
+
+    inner = StateGraph(Piece).add_node("up", up).add_edge(START, "up").compile()
+    graph = StateGraph(State)
+    graph.add_node("plan", task(oracle, "plan"))
+    graph.add_node("team", inner, destinations=("after",))
+    graph.add_node("after", task(oracle, "after"))
+    graph.add_edge(START, "plan")
+    graph.add_conditional_edges("plan", lambda _: [Send("team", {"item": i}) for i in range(2)])
+    return graph
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A graph and the log of a run that nothing disturbed.
@@ -311,6 +336,7 @@ SCENARIOS = (
     Scenario("program", program, ("item0;", "item1;", "ask;", "yes", "last;")),
     Scenario("handler", handled, ("fails;", "handler;", "sibling;", "last;")),
     Scenario("retried", retried, ("first;", "a;", "b;", "c;", "last;")),
+    Scenario("hand-overs", handing, ("plan;", "work0;", "work1;", "after0;", "after1;")),
     Scenario("stateful", stateful, ("count1;", "count2;", "count3;"), modes=("sync", "async")),
 )
 NAMED = {scenario.name: scenario for scenario in SCENARIOS}
