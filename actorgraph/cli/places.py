@@ -2,8 +2,8 @@
 
 import importlib.util
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,9 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.state_graph import StateGraph
 from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.output import without_password
-from actorgraph.errors import RunningLoopError
+from actorgraph.codec import Codec
+from actorgraph.codec.stored_types import extension_of
+from actorgraph.errors import RunningLoopError, UnknownTypeError
 
 if TYPE_CHECKING:
     from actorgraph.cli.thread_reader import ThreadReader
@@ -110,17 +112,32 @@ async def open_saver(
         yield saver
 
 
+def codec_in(graph: CompiledStateGraph) -> Codec | None:
+    """Return the codec of a program: that of the saver which its graph was compiled with.
+
+    It has the program's converters and keys, without which a database of the program can't be
+    read, and would get values that its own codec refuses. None if it has no settings of its own.
+    """
+    codec = getattr(graph.checkpointer, "codec", None)
+    if not isinstance(codec, Codec):
+        return None
+    return codec if codec.types or codec.converted or codec.encodes_all else None
+
+
 @asynccontextmanager
 async def open_thread_place(
     db: str | None, graph: CompiledStateGraph, *, read_only: bool = False, create: bool = False
 ) -> AsyncGenerator[CompiledStateGraph]:
     """Open a database for a graph, and return the graph over it; by default over its own saver.
 
+    A database that is named is read and written as the graph's own saver would (`codec_in`).
+
     Raises:
         UsageError: no database is named, and the graph has no saver.
     """
     if db:
-        async with open_saver(db, read_only=read_only, create=create) as saver:
+        codec = codec_in(graph)
+        async with open_saver(db, read_only=read_only, create=create, codec=codec) as saver:
             yield graph.copy(update={"checkpointer": saver})
         return
     own: Any = graph.checkpointer
@@ -159,8 +176,39 @@ async def open_reader(db: str | None, graph: str | None) -> AsyncGenerator["Thre
         async with open_thread_place(db, load_graph(graph), read_only=True) as bound:
             yield ThreadReader(bound.checkpointer, bound)
     else:
-        async with open_saver(database_named(db)) as saver:
-            yield ThreadReader(saver)
+        with advised_to_name_graph():
+            async with open_saver(database_named(db)) as saver:
+                yield ThreadReader(saver)
+
+
+@contextmanager
+def advised_to_name_graph() -> Generator[None]:
+    """Advise a command without a graph, which doesn't know the type of a value, to name one."""
+    try:
+        yield
+    except UnknownTypeError as error:
+        error.do = "add --graph app.py:graph, the program's: its types and its codec count here"
+        raise
+
+
+@asynccontextmanager
+async def open_program_saver(
+    db: str, graph: str | None, *, read_only: bool = True
+) -> AsyncGenerator[tuple[Any, Codec]]:
+    """Open a database as the saver of a program would, if its graph is named.
+
+    Returns: the saver, and a codec of plain JSON text with the program's types and converters.
+    """
+    if graph is None:
+        with advised_to_name_graph():
+            async with open_saver(db, read_only=read_only) as saver:
+                yield saver, Codec(form="json")
+        return
+    program = load_graph(graph)
+    async with open_saver(db, read_only=read_only, codec=codec_in(program)) as saver:
+        known = (*saver.codec.types, *program.stored_types)  # the latter declared by `compile`
+        types = [kind for kind in known if extension_of(kind) is not None]
+        yield saver, Codec(types, converters=saver.codec.converted, form="json")
 
 
 def load_object(name: str) -> tuple[Any, str]:

@@ -12,6 +12,8 @@ import msgspec
 
 from actorgraph.cli.exit_codes import CommandError
 from actorgraph.codec import Codec
+from actorgraph.codec.decode_errors import raise_located
+from actorgraph.errors import CheckpointError
 from actorgraph.values.checkpoint import CheckpointTuple
 
 FORMAT = 1
@@ -121,19 +123,46 @@ def parsed(lines: Iterable[str]) -> Iterable[ExportedCheckpoint]:
             ) from error
 
 
-async def store_line(saver: Any, line: ExportedCheckpoint, codec: Codec) -> None:
+class DecodedCheckpoint(msgspec.Struct, frozen=True):
+    """A checkpoint whose values are decoded.
+
+    Attributes:
+        values: channel -> value.
+        writes: (task, channel, value), in their order.
+    """
+
+    line: ExportedCheckpoint
+    values: dict[str, Any]
+    writes: tuple[tuple[str, str, Any], ...]
+
+
+def decoded(line: ExportedCheckpoint, codec: Codec) -> DecodedCheckpoint:
+    """Decode the values of a checkpoint.
+
+    Raises:
+        CheckpointError: a value can't be decoded; the text names the thread.
+    """
+    try:
+        values = {key: _decoded(codec, raw) for key, raw in line.values.items()}
+        writes = tuple((w.task, w.channel, _decoded(codec, w.value)) for w in line.writes)
+    except CheckpointError as error:
+        raise_located(error, f"checkpoint {line.checkpoint_id} of thread {line.thread_id!r}")
+    return DecodedCheckpoint(line, values, writes)
+
+
+async def store(saver: Any, found: DecodedCheckpoint) -> None:
     """Store a checkpoint, with its id and its pending writes.
 
     Raises:
-        CheckpointError: a value can't be decoded, or the saver refuses it.
+        CheckpointError: the saver refuses it.
     """
-    values = {key: _decoded(codec, raw) for key, raw in line.values.items()}
-    point: Any = {**line.checkpoint, "channel_values": values}
+    line = found.line
+    point: Any = {**line.checkpoint, "channel_values": found.values}
     place = {"thread_id": line.thread_id, "checkpoint_ns": line.checkpoint_ns}
     above = place if line.parent is None else {**place, "checkpoint_id": line.parent}
     versions = point["channel_versions"]
     stored = await saver.aput({"configurable": above}, point, line.metadata, versions)
     # Paths keep the order of the tasks, by which their writes are folded later.
-    for number, (task, group) in enumerate(groupby(line.writes, key=lambda write: write.task)):
-        writes = [(write.channel, _decoded(codec, write.value)) for write in group]
+    for number, (task, group) in enumerate(groupby(found.writes, key=lambda write: write[0])):
+        writes = [(channel, value) for _, channel, value in group]
         await saver.aput_writes(stored, writes, task, f"{number:06}")

@@ -93,6 +93,7 @@ class BaseStore(ABC):
         Raises:
             InvalidNamespaceError: a label is invalid.
             InvalidStoreOperationError: the filter, limit or offset is invalid.
+            ItemValueError: the filter compares with a value that no item holds.
         """
         op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
         return cast("list[SearchItem]", self._one(op))

@@ -5,7 +5,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypedDict
 
-from actorgraph.stores.errors import InvalidNamespaceError, InvalidStoreOperationError
+from actorgraph.stores.errors import (
+    InvalidNamespaceError,
+    InvalidStoreOperationError,
+    ItemValueError,
+)
+from actorgraph.stores.item_values import find_unstorable
 
 Namespace = tuple[str, ...]
 NamespacePath = tuple[str, ...]
@@ -228,6 +233,7 @@ def check_op(op: Any) -> None:
     Raises:
         InvalidNamespaceError: a namespace is invalid.
         InvalidStoreOperationError: another field is invalid, or the type is unknown.
+        ItemValueError: a filter compares with a value that no item holds.
     """
     match op:
         case GetOp():
@@ -385,6 +391,12 @@ def _check_filter(wanted: Any) -> None:
             do='use a dict, such as {"kind": "note"}',
         )
     _check_fields(wanted)
+    if found := find_unstorable(dict(wanted)):
+        path, problem = found
+        raise ItemValueError(
+            f"the filter{path} {problem}, which no item holds",
+            do="compare with lists, dicts, text, finite numbers, bools and None",
+        )
 
 
 def _check_fields(wanted: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from actorgraph import END, START, Command, InMemorySaver, StateGraph, interrupt
 from actorgraph.cli.command_line import main
 from actorgraph.cli.exit_codes import CommandError
-from actorgraph.cli.thread_lines import lines_of, parsed, store_line
+from actorgraph.cli.thread_lines import decoded, lines_of, parsed, store
 from actorgraph.codec import Codec
 from tests.support.graphs import at
 
@@ -66,7 +66,7 @@ class TestRoundTrips:
             await cart(origin).ainvoke({"count": 48}, at("t"))
             before = await exported(origin)
         for text in before:
-            await store_line(saver, msgspec.json.decode(text, type=_line_type()), CODEC)
+            await store(saver, decoded(msgspec.json.decode(text, type=_line_type()), CODEC))
 
         assert await exported(saver) == before
         assert len(before) == 6
@@ -78,7 +78,7 @@ class TestRoundTrips:
         async with InMemorySaver() as origin:
             await cart(origin).ainvoke({"count": 0}, at("t"))
             for text in await exported(origin):
-                await store_line(saver, msgspec.json.decode(text, type=_line_type()), CODEC)
+                await store(saver, decoded(msgspec.json.decode(text, type=_line_type()), CODEC))
 
         result = await cart(saver).ainvoke(Command(resume=7), at("t"))
 

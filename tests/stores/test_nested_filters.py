@@ -1,6 +1,10 @@
 """Filters by the path of a nested field, the same in every store."""
 
+from datetime import date
+
 import pytest
+
+from actorgraph.stores.errors import ItemValueError
 
 VALUES = {
     "nested": {"user": {"age": 3, "name": {"first": "ada"}}},
@@ -32,3 +36,20 @@ async def test_a_name_with_periods_leads_to_a_nested_field(store, wanted, keys):
     found = await store.asearch(("v",), filter=wanted)
 
     assert {item.key for item in found} == keys
+
+
+class Tensor:
+    """A class of another package."""
+
+
+@pytest.mark.parametrize("value", [Tensor(), date(2026, 1, 1), b"x", float("nan"), {"y": {1}}])
+@pytest.mark.parametrize("around", [lambda v: v, lambda v: [v], lambda v: {"$ne": v}])
+async def test_a_value_that_no_item_holds_is_refused(store, value, around):
+    """
+    A filter with a value that can't be put is an error with its path, and not a search that finds
+    nothing, or everything.
+    """
+    await store.aput(("v",), "k", {"x": 1})
+
+    with pytest.raises(ItemValueError, match=r"the filter\['x'\].* which no item holds"):
+        await store.asearch(("v",), filter={"x": around(value)})

@@ -30,7 +30,8 @@ def export(
 ) -> None:
     """Write threads as JSON lines, which `actorgraph import` stores in any saver.
 
-    With --graph values of the program's own types are read.
+    With --graph values of the program's own types are read, and those that its saver converts or
+    encrypts.
     --json prints the counts on stderr if the lines go to stdout.
 
     Example: actorgraph export runs.db --thread t1 -o t1.jsonl
@@ -54,7 +55,8 @@ def import_threads(
 ) -> None:
     """Store threads of a file in a database, which is made if it doesn't exist.
 
-    A thread that has other checkpoints already is refused, before anything is stored.
+    A thread that has other checkpoints already, or values that can't be read, is refused before
+    anything is stored. With --graph they are stored as the saver of the program would.
 
     Example: actorgraph import t1.jsonl --db postgresql://localhost/runs
     """
@@ -100,12 +102,11 @@ async def _backup(db: str, target: str) -> None:
 
 
 async def _export(db: str, threads: list[str], out: str, graph: str | None) -> TransferResult:
-    from actorgraph.cli.places import open_saver
+    from actorgraph.cli.places import open_program_saver
     from actorgraph.cli.thread_lines import FORMAT, FileHeading, lines_of
 
     counts = 0
-    async with open_saver(db) as saver:
-        codec = _codec(saver, graph)
+    async with open_program_saver(db, graph) as (saver, codec):
         known = await saver.alist_threads()
         if missing := [each for each in threads if each not in known]:
             raise UsageError(
@@ -121,16 +122,15 @@ async def _export(db: str, threads: list[str], out: str, graph: str | None) -> T
 
 
 async def _import(db: str, source: str, graph: str | None) -> TransferResult:
-    from actorgraph.cli.places import open_saver
-    from actorgraph.cli.thread_lines import parsed, store_line
+    from actorgraph.cli.places import open_program_saver
+    from actorgraph.cli.thread_lines import decoded, parsed, store
 
     with _reading(source) as file:
         lines = list(parsed(file))
     ids: dict[str, set[str]] = {}
     for line in lines:
         ids.setdefault(line.thread_id, set()).add(line.checkpoint_id)
-    async with open_saver(db, read_only=False) as saver:
-        codec = _codec(saver, graph)
+    async with open_program_saver(db, graph, read_only=False) as (saver, codec):
         for thread, given in ids.items():
             there = {row.checkpoint_id for row in await saver.alist_metadata(thread)}
             if there - given:
@@ -138,26 +138,9 @@ async def _import(db: str, source: str, graph: str | None) -> TransferResult:
                     f"thread {thread!r} has checkpoints that the file doesn't have",
                     do="import into another database, or delete the thread first",
                 )
-        for line in lines:
-            await store_line(saver, line, codec)
+        for found in [decoded(line, codec) for line in lines]:
+            await store(saver, found)
     return TransferResult(source, len(ids), len(lines))
-
-
-def _codec(saver: Any, graph: str | None) -> Any:
-    """Return a codec of JSON text, with the types of a graph."""
-    from actorgraph.cli.places import load_graph
-    from actorgraph.codec import Codec
-
-    types = saver.codec.types
-    if graph:
-        types = (*types, *load_graph(graph).stored_types)  # declared by the graph's compile()
-    return Codec([kind for kind in types if _is_declared(kind)], form="json")
-
-
-def _is_declared(kind: type) -> bool:
-    from actorgraph.codec.stored_types import extension_of
-
-    return extension_of(kind) is not None
 
 
 def _line(found: Any) -> str:

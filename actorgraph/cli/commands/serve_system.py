@@ -87,7 +87,7 @@ def system_of(name: str, db: str | None) -> Any:
         UsageError: it is neither, or a system is to run over another database than its own.
     """
     from actorgraph.api.system.system import ActorSystem
-    from actorgraph.cli.places import load_graph, load_object, saver_at
+    from actorgraph.cli.places import codec_in, load_graph, load_object, saver_at
 
     found, _ = load_object(name)
     if isinstance(found, ActorSystem):
@@ -98,7 +98,7 @@ def system_of(name: str, db: str | None) -> Any:
             )
         return found
     graph = load_graph(name)
-    saver = saver_at(db, read_only=False) if db else None
+    saver = saver_at(db, read_only=False, codec=codec_in(graph)) if db else None
     return ActorSystem({name.rpartition(":")[2] or graph.name: graph}, saver=saver)
 
 
