@@ -123,7 +123,7 @@ def parsed(lines: Iterable[str]) -> Iterable[ExportedCheckpoint]:
             ) from error
 
 
-class DecodedCheckpoint(msgspec.Struct, frozen=True):
+class ReadLine(msgspec.Struct, frozen=True):
     """A checkpoint whose values are decoded.
 
     Attributes:
@@ -136,7 +136,7 @@ class DecodedCheckpoint(msgspec.Struct, frozen=True):
     writes: tuple[tuple[str, str, Any], ...]
 
 
-def decoded(line: ExportedCheckpoint, codec: Codec) -> DecodedCheckpoint:
+def decoded(line: ExportedCheckpoint, codec: Codec) -> ReadLine:
     """Decode the values of a checkpoint.
 
     Raises:
@@ -147,10 +147,10 @@ def decoded(line: ExportedCheckpoint, codec: Codec) -> DecodedCheckpoint:
         writes = tuple((w.task, w.channel, _decoded(codec, w.value)) for w in line.writes)
     except CheckpointError as error:
         raise_located(error, f"checkpoint {line.checkpoint_id} of thread {line.thread_id!r}")
-    return DecodedCheckpoint(line, values, writes)
+    return ReadLine(line, values, writes)
 
 
-async def store(saver: Any, found: DecodedCheckpoint) -> None:
+async def store(saver: Any, found: ReadLine) -> None:
     """Store a checkpoint, with its id and its pending writes.
 
     Raises:

@@ -83,7 +83,7 @@ class TestNamedDatabase:
 
 
 @pytest.mark.every_saver
-def test_what_a_keyed_program_stores_is_encrypted(call_stored, store):
+def test_a_keyed_program_stores_no_plain_value(call_stored, store):
     """
     `run --db` of a program whose saver has keys leaves no plain value in the database.
     """

@@ -27,7 +27,7 @@ from tests.support.system_worker import say
 NAMES = "ab"
 GIVEN: dict[str, Any] = {"log": []}
 LOG = ["a;", "b;", "after a;", "after b;"]
-"""What a run makes that nothing disturbs."""
+"""The log of a run that nothing disturbs."""
 LEASE_S = 1.0
 
 

@@ -52,7 +52,7 @@ def killed(*words: str) -> list[str]:
 
 
 class Noted(Between):
-    """What runs here, in this process."""
+    """The tasks that run here, in this process."""
 
     def __init__(self) -> None:
         self.ran: list[str] = []
@@ -68,7 +68,7 @@ class Case(NamedTuple):
 
     @property
     def runs_again(self) -> list[str]:
-        """What runs after the kill: in "exit" nothing was stored; else only what was not."""
+        """The tasks after the kill: in "exit" all, as nothing was stored; else those that were not."""
         again = NAMES if self.durability == "exit" else NAMES.replace(self.first, "")
         return sorted([*again, "after a", "after b"])
 
