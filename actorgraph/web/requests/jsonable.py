@@ -1,12 +1,14 @@
 """Convert any value of a graph to JSON, for clients that read states, updates and messages.
 
 One way only: a client's JSON reaches a graph as plain data. A value without a JSON form becomes its
-`repr`, and one that can't even be shown (its serializer or its `repr` raises, or it is an integer
-with more digits than Python converts) a text that says so: no value in a state breaks the response,
-or hides its neighbours.
+`repr`, without addresses in memory, which differ from one reading to the next. One that can't even
+be shown (its serializer or its `repr` raises, or it is an integer with more digits than Python
+converts) becomes a text that says so: no value in a state breaks the response, or hides its
+neighbours.
 """
 
 import math
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -30,6 +32,8 @@ DEPTH_MAX = 100
 """Levels of nesting below which a value becomes its type's name."""
 
 _INT_MAX = 2**53
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+(?=>)")
+"""As at the end of the `repr` of an object whose class has none of its own, and of a function."""
 
 
 def dumps(value: Any) -> bytes:
@@ -96,7 +100,7 @@ def _to_plain_object(value: Any, depth: int) -> Any:
     if isinstance(value, BaseException):
         return {"error": type(value).__name__, "message": _text(str(value))}
     parts = _parts_of(value)
-    return _text(repr(value)) if parts is None else to_plain(parts, depth + 1)
+    return _text(_ADDRESS.sub("", repr(value))) if parts is None else to_plain(parts, depth + 1)
 
 
 def _parts_of(value: Any) -> Any:

@@ -68,7 +68,7 @@ class Case(NamedTuple):
 
     @property
     def runs_again(self) -> list[str]:
-        """The tasks after the kill: in "exit" all, as nothing was stored; else those that were not."""
+        """The tasks after the kill: those that were not stored, so all of them in "exit"."""
         again = NAMES if self.durability == "exit" else NAMES.replace(self.first, "")
         return sorted([*again, "after a", "after b"])
 
