@@ -35,7 +35,6 @@ from actorgraph.errors import InvalidConfigError, SerializationError
 from actorgraph.plan.plan import Plan
 from actorgraph.superstep.changes.half_converted import noted_above
 from actorgraph.superstep.list_rows import StoredList, add_items, branched_list, new_list
-from actorgraph.superstep.tasks import path_key
 from actorgraph.superstep.untracked import storable_save
 from actorgraph.values.commits import (
     HOLDER_ANY,
@@ -56,7 +55,7 @@ from actorgraph.values.constants import (
     TIMES,
 )
 from actorgraph.values.ids import as_bytes, version_apart
-from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Save, TaskPath
+from actorgraph.values.run import ClaimIntent, LedgerEntry, NewCheckpoint, Save, TaskPath, path_key
 
 _INTERRUPT_INDEX = CONTROL_INDEX[INTERRUPT]
 _ROW_OVERHEAD = 200

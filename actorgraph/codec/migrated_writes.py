@@ -12,6 +12,7 @@ import msgspec
 from actorgraph.codec.conversions import Conversions
 from actorgraph.plan.joins import JoinNow, join_now
 from actorgraph.plan.plan import Plan
+from actorgraph.superstep.stored_calls import call_chain
 from actorgraph.values.checkpoint import LeftTask, StoredWrite
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import (
@@ -66,6 +67,13 @@ class CurrentNames:
         """Remember that a channel has another name now."""
         if new != old:
             self.note(f"{old!r} is {new!r} now" if new else f"{old!r} is dropped")
+
+    def note_task(self, old: str) -> None:
+        """Remember that a `@task` with a stored call has another name now, or is dropped."""
+        new = self.plan.renames.task(old)
+        if new != old:
+            end = f"is {new!r} now" if new else "is dropped with its stored calls"
+            self.note(f"task {old!r} {end}")
 
     def note(self, sentence: str) -> None:
         """Remember what has changed."""
@@ -171,6 +179,8 @@ def migrated_rows(
         node = node_of(row.path, sent_nodes)
         gone = node in names.plan.renames.nodes and names.plan.renames.nodes[node] is None
         writes = names.writes(row.writes, had, controls=row.index < 0)
+        for call in call_chain(row.path)[-1:]:
+            names.note_task(call.name)
         if not gone:
             path = names.path(row.path)
             kept.append(msgspec.structs.replace(row, path=path, writes=writes))

@@ -32,9 +32,10 @@ def check_migrations(plan: Plan) -> None:
         GraphBuildError: the graph lacks a new name, or has an old one; or several conversions of
             one key have the same name.
     """
-    renames = plan.renames
     for migration in plan.migrations:
         _check_types(migration)
+    renames = plan.renames
+    tasks = plan.mentioned_tasks if renames.tasks else ()
     channels = [new for new in renames.channels.values() if new is not None]
     _known("channel", [*channels, *(one.channel for one in renames.conversions)], plan.channels)
     nodes = [new for new in renames.nodes.values() if new is not None]
@@ -44,12 +45,14 @@ def check_migrations(plan: Plan) -> None:
     for kind, olds, names in (
         ("channel", renames.channels, plan.channels),
         ("node", renames.nodes, plan.nodes),
+        ("task", renames.tasks, tasks),
     ):
-        for old in olds:
+        for old, new in olds.items():
             if old in names:
+                does = "drops" if new is None else "renames"
                 raise GraphBuildError(
-                    f"a migration renames {kind} {old!r}, which graph {plan.name!r} has",
-                    do="rename only names that the graph no longer has",
+                    f"a migration {does} {kind} {old!r}, which graph {plan.name!r} has",
+                    do="rename and drop only names that the graph no longer has",
                 )
     named = Counter((one.channel, one.name) for one in renames.conversions)
     for (channel, name), count in named.items():

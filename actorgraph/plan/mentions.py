@@ -32,7 +32,16 @@ _OURS: Final = __name__.partition(".")[0]
 
 def starts_tasks(function: object) -> bool:
     """Whether a function mentions one that has the mark, or another that does."""
-    homes: set[str] = set()
+    return any(map(is_marked, reached(function)))
+
+
+def reached(function: object, homes: set[str] | None = None) -> Iterator[object]:
+    """Iterate over a function and the objects that it mentions, directly or through others.
+
+    Args:
+        homes: the packages of the program; those that are found are added.
+    """
+    homes = set() if homes is None else homes
     waiting = deque([function])
     seen: dict[int, object] = {}  # held: an object that is freed would leave its id to another one
     while waiting and len(seen) < OBJECTS_MAX:
@@ -40,8 +49,7 @@ def starts_tasks(function: object) -> bool:
         if id(found) in seen:
             continue
         seen[id(found)] = found
-        if _is_marked(found):
-            return True
+        yield found
         inside = [*_inside(found, homes)]
         # The program is where the node's function is: what the given one is or wraps.
         if found is function or _package(found) == _OURS:
@@ -49,10 +57,10 @@ def starts_tasks(function: object) -> bool:
             homes.discard(_OURS)
         inside = inside if found is not function else [*_inside(found, homes)]
         waiting.extend(each for each in inside if not isinstance(each, _DEAD_ENDS))
-    return False
 
 
-def _is_marked(found: object) -> bool:
+def is_marked(found: object) -> bool:
+    """Whether an object itself starts tasks."""
     if isinstance(found, FunctionType):
         return MARK in vars(found)
     return any(MARK in vars(kind) for kind in type(found).__mro__)
@@ -68,14 +76,16 @@ def _inside(found: object, homes: AbstractSet[str]) -> Iterator[object]:
         yield from (found.func, *found.args, *found.keywords.values())
     elif isinstance(found, classmethod | staticmethod):
         yield found.__func__
+    elif is_marked(found):  # a task: its function may call others
+        yield from getattr(found, "__dict__", {}).values()
     elif isinstance(found, dict):  # of tools by name, for example
         yield from found.values()
     elif isinstance(found, list | tuple | set | frozenset):
         yield from found
     elif isinstance(found, type):
-        if _is_of_program(found, homes):
+        if is_of_program(found, homes):
             yield from vars(found).values()
-    elif not isinstance(found, ModuleType) and _is_of_program(type(found), homes):
+    elif not isinstance(found, ModuleType) and is_of_program(type(found), homes):
         yield type(found)
         yield from getattr(found, "__dict__", {}).values()
 
@@ -85,9 +95,9 @@ def _mentioned(function: FunctionType, homes: AbstractSet[str]) -> Iterator[obje
     yield from function.__defaults__ or ()
     yield from vars(function).values()  # a decorated function is in `__wrapped__`
     # Wrappers of our own matter for what they hold.
-    if not _is_of_program(function, homes):
+    if not is_of_program(function, homes):
         return
-    names = {*_names(function.__code__)}
+    names = {*names_in(function.__code__)}
     for name in names & function.__globals__.keys():
         value = function.__globals__[name]
         yield value
@@ -95,15 +105,15 @@ def _mentioned(function: FunctionType, homes: AbstractSet[str]) -> Iterator[obje
             yield from (vars(value)[other] for other in names & vars(value).keys())
 
 
-def _names(code: CodeType) -> Iterator[str]:
+def names_in(code: CodeType) -> Iterator[str]:
     """The names in a function's code, and in that of the functions in it."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _names(constant)
+            yield from names_in(constant)
 
 
-def _is_of_program(found: FunctionType | type, homes: AbstractSet[str]) -> bool:
+def is_of_program(found: FunctionType | type, homes: AbstractSet[str]) -> bool:
     """Whether a function's or a class's code is searched: the program's own, not a library's."""
     package = _package(found)
     if package in homes:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actorgraph.channels import EMPTY, Channel
+from actorgraph.plan.late_tasks import LateTasks, late_tasks, tasks_in
 from actorgraph.plan.mentions import starts_tasks
 from actorgraph.plan.renames import NO_RENAMES, Renames, renames_of
 from actorgraph.plan.schema import Managed
@@ -246,6 +247,8 @@ class Plan:
     """Whether no function of it, or of its subgraphs, is async."""
     _found: list[bool] = field(init=False, repr=False, compare=False)
     """The answer of `starts_tasks`, once it was asked for."""
+    _late: list[LateTasks] = field(init=False, repr=False, compare=False)
+    """The answer of `late_tasks`, once it was asked for."""
 
     def __post_init__(self) -> None:
         """Compute the tables."""
@@ -288,6 +291,7 @@ class Plan:
             "bare_state": self.bare_state or self.state_keys == (ROOT,),
             "order": {name: place for place, name in enumerate(self.nodes)},
             "_found": [],
+            "_late": [],
             "plain": all(map(_is_plain, everyone.values())),
         }
         for name, table in tables.items():
@@ -302,10 +306,25 @@ class Plan:
     def starts_tasks(self) -> bool:
         """Whether one of its functions starts tasks; see `mentions`."""
         if not self._found:  # not sooner: they may mention objects that are defined later
-            functions = [node.call for node in self.callable.values()]
-            functions += [b.path for node in self.callable.values() for b in node.branches]
-            self._found.append(any(map(starts_tasks, functions)))
+            self._found.append(any(map(starts_tasks, self._functions())))
         return self._found[0]
+
+    @property
+    def late_tasks(self) -> LateTasks:
+        """The names of `@task`s that its functions may define while they run; see `late_tasks`."""
+        if not self._late:
+            self._late.append(late_tasks(self._functions()))
+        return self._late[0]
+
+    @property
+    def mentioned_tasks(self) -> frozenset[str]:
+        """The names of the `@task`s that its functions mention today."""
+        return tasks_in(self._functions())
+
+    def _functions(self) -> list[Any]:
+        """The functions of its nodes, handlers and routers."""
+        functions: list[Any] = [node.call for node in self.callable.values()]
+        return functions + [b.path for node in self.callable.values() for b in node.branches]
 
     def initial_values(self) -> dict[str, Any]:
         """Make the cells of a thread that has never run: declared defaults, reducers' values."""

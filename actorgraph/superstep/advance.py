@@ -311,8 +311,8 @@ def new_superstep(state: RunState, source: str, changed: set[str]) -> list[Task]
     state.open = False
     if state.handled:
         state.handled = {}
-    if state.calls is not None or state.returned:
-        state.calls, state.returned = None, {}
+    if state.calls is not None or state.returned or state.stored_calls:
+        state.calls, state.returned, state.stored_calls = None, {}, {}
     return tasks
 
 

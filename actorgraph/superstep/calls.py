@@ -14,7 +14,7 @@ done again.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
@@ -26,7 +26,13 @@ from actorgraph.superstep.answers import consumed
 from actorgraph.superstep.pending_writes import Attempt, own_ids
 from actorgraph.superstep.run_state import OpenCalls, RunState
 from actorgraph.superstep.saves import result_entry, rows_to_send, save
-from actorgraph.superstep.tasks import path_key
+from actorgraph.superstep.stored_calls import (
+    KnownTasks,
+    lost_advice,
+    lost_calls,
+    stored_calls,
+    stored_path,
+)
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import CALL, PUSH, RETURN
 from actorgraph.values.ids import TaskId, task_id
@@ -47,6 +53,7 @@ from actorgraph.values.run import (
     TaskInterrupted,
     TaskPath,
     TaskSucceeded,
+    path_key,
 )
 
 Ending = TaskSucceeded | TaskInterrupted | TaskFailed | TaskEscaped | TaskDrained | TaskCancelled
@@ -58,37 +65,55 @@ Settled = tuple[list[Effect], Ending | None]
 
 def call_place(
     state: RunState, base: bytes, caller: Task, place: tuple[str, int], name: str
-) -> tuple[TaskId, StoredPlace | None]:
-    """Return the id of a call, and its place as it was stored, if that has other names.
+) -> tuple[int, TaskId, StoredPlace | None]:
+    """Return the number of a call, its id, and its place as it was stored, if that has other names.
 
     The number of the call is part of the id: in the next attempt of the caller the n-th call has
-    the same id, and so finds the stored result of this one.
+    the same id, and so finds the stored result of this one. Stored calls of dropped tasks have no
+    number any more: the call behind them is found although they are gone.
 
     Args:
         base: the checkpoint of the superstep.
         place: the key of the caller's attempt, and the number of the call.
         name: of the function.
     """
-    above = caller.path if caller.stored is None else caller.stored.path
+    key, number = place
+    renames = state.plan.renames.tasks
     names = [name]
     if state.stored_ids:
-        names += [old for old, new in state.plan.renames.tasks.items() if new == name]
-    made: list[StoredPlace] = []
-    for one in names:
-        path = (PUSH, *above, place[1], one, CALL)
-        where = (state.namespace, caller.id, place[0], path_key(path))
-        made.append(StoredPlace(task_id(base, *where), one, path))
-    found = next((p for p in made if _is_stored(state, caller, p)), made[0])
+        names += [old for old, new in renames.items() if new == name]
+        dropped = [old for old, new in renames.items() if new is None]
+        behind = number
+        while _stored_at(state, _places(state, base, caller, (key, behind), dropped), caller):
+            behind += 1
+        if behind > number:
+            made = _places(state, base, caller, (key, behind), names)
+            number = behind if _stored_at(state, made, caller) else number
+    made = _places(state, base, caller, (key, number), names)
+    found = _stored_at(state, made, caller) or made[0]
     renamed = found.name != name or caller.stored is not None
-    return TaskId(found.id), found if renamed else None
+    return number, TaskId(found.id), found if renamed else None
 
 
-def _is_stored(state: RunState, caller: Task, place: StoredPlace) -> bool:
-    """Whether a call, or its first question, is in the pending writes."""
-    if not state.stored_ids or place.id in state.stored_ids:
-        return bool(state.stored_ids)
-    call = Task(TaskId(place.id), place.name, place.path, (), None, within=caller.namespace)
-    return not state.stored_ids.isdisjoint(own_ids(call, 1))
+def _places(
+    state: RunState, base: bytes, caller: Task, place: tuple[str, int], names: Iterable[str]
+) -> list[StoredPlace]:
+    """The places that a caller's n-th call has under several names."""
+    made: list[StoredPlace] = []
+    for name in names:
+        path = (PUSH, *stored_path(caller), place[1], name, CALL)
+        where = (state.namespace, caller.id, place[0], path_key(path))
+        made.append(StoredPlace(task_id(base, *where), name, path))
+    return made
+
+
+def _stored_at(state: RunState, places: list[StoredPlace], caller: Task) -> StoredPlace | None:
+    """The first place of a call that, or whose first question, is in the pending writes."""
+    for place in places if state.stored_ids else ():
+        call = Task(TaskId(place.id), place.name, place.path, (), None, within=caller.namespace)
+        if place.id in state.stored_ids or not state.stored_ids.isdisjoint(own_ids(call, 1)):
+            return place
+    return None
 
 
 def check_call(
@@ -98,41 +123,63 @@ def check_call(
     identifier: str,
     defined: AbstractSet[str],
 ) -> None:
-    """Refuse to run a call again whose result is stored under a name that is gone.
+    """Refuse a call in the place of one whose result is stored under a name that is gone.
 
     Args:
         call: its number, and the name of the function.
         defined: the names of this process's `@task`s.
     Raises:
-        SchemaMismatchError: the stored name is none of them, and no migration drops it.
+        SchemaMismatchError: the stored name is none of them, and no migration drops it; or a
+            migration says that the called one is gone.
     """
+    number, name = call
+    renames = state.plan.renames
+    if renames.tasks.get(name, name) != name:
+        raise _called_although_gone(caller, name)
     if not state.stored_calls or identifier in state.returned:
         return
-    number, name = call
-    above = caller.path if caller.stored is None else caller.stored.path
-    stored = state.stored_calls.get(path_key((PUSH, *above, number)), name)
-    if stored == name or stored in defined or state.plan.renames.task(stored) is None:
-        return
-    raise SchemaMismatchError(
-        f"call {number} of {caller.name!r} is to {name!r}, but thread {state.thread_id!r} has the "
-        f"result of that call under the name {stored!r}, which no @task has",
-        do=f"@entrypoint(migrations=[Migration(tasks={{{stored!r}: {name!r}}})]), or the same in "
-        "compile(), if it was renamed; None in place of the new name drops the result, if it "
-        "was removed; or go on with the program that stored it",
+    tasks = KnownTasks(defined, state.plan)
+    for stored in state.stored_calls.get((path_key(stored_path(caller)), number), ()):
+        now = renames.task(stored)
+        if now is not None and now != name and now not in tasks:
+            raise SchemaMismatchError(
+                f"call {number} of {caller.name!r} is to {name!r}, but thread "
+                f"{state.thread_id!r} has the result of that call under the name {stored!r}, "
+                "which no @task has",
+                do=f"@entrypoint(migrations=[Migration(tasks={{{stored!r}: {name!r}}})]), or the "
+                "same in compile(), if it was renamed; None in place of the new name drops the "
+                "result, if it was removed; or go on with the program that stored it",
+            )
+
+
+def _called_although_gone(caller: Task, name: str) -> SchemaMismatchError:
+    return SchemaMismatchError(
+        f"{caller.name!r} calls task {name!r}, which a migration renames or drops",
+        do=f"give the task another name; or take {name!r} out of Migration(tasks=...)",
     )
 
 
-def stored_calls(known: Mapping[str, Attempt]) -> dict[str, str]:
-    """Map the path of each caller, with the number of its call, to the function's name."""
-    found: dict[str, str] = {}
-    for attempt in known.values():
-        path = attempt.path
-        if not path or (path[-1] != CALL and not str(path[-1]).endswith(f", {CALL}")):
-            continue
-        parts = path_key(path).split(", ")
-        if parts[-3].isdigit() and attempt.writes:
-            found[", ".join(parts[:-2])] = parts[-2]
-    return found
+def unclaimed(
+    state: RunState, caller: Task, defined: AbstractSet[str]
+) -> SchemaMismatchError | None:
+    """Make the error of a caller that has ended without a stored call whose task is gone.
+
+    The caller may have taken another way than before, and left out calls of tasks that exist. What
+    is stored stays so: a run of a mended program finds it.
+
+    Args:
+        defined: the names of this process's `@task`s.
+    """
+    if not state.stored_calls:
+        return None
+    tasks = KnownTasks(defined, state.plan)
+    for name in lost_calls(state.stored_calls, state.plan, tasks, caller):
+        return SchemaMismatchError(
+            f"{caller.name!r} has ended without a call of task {name!r}, which no @task of the "
+            f"program is named, but thread {state.thread_id!r} has the result of such a call",
+            do=lost_advice(name, defined)[1],
+        )
+    return None
 
 
 def is_call(path: TaskPath) -> bool:

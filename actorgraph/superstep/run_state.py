@@ -14,6 +14,7 @@ from actorgraph.channels import EMPTY
 from actorgraph.errors import GraphDrained, NodeError
 from actorgraph.plan.plan import Plan
 from actorgraph.superstep.nesting import Nested
+from actorgraph.superstep.stored_calls import StoredCalls
 from actorgraph.values.checkpoint import NO_PLACES, LeftTask
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.ids import CheckpointId, TaskId
@@ -78,8 +79,7 @@ class RunState:
             differ; of the tasks that the run starts with.
         left: the finished tasks of removed nodes, whose writes are folded with the others.
         stored_ids: of tasks and questions that were stored, in a run under renamed `@task`s.
-        stored_calls: path of a caller and number of its call -> the function, of calls with a
-            stored result.
+        stored_calls: the `@task` calls of a stored superstep that it goes on with.
         dropped: a sentence for each unknown key of its input.
         sent: number of the newest save sent.
         durable: number of the newest save acknowledged.
@@ -165,7 +165,7 @@ class RunState:
     stored_ids: AbstractSet[str]
     preview: Any
     returned: dict[str, Any]
-    stored_calls: Mapping[str, str]
+    stored_calls: StoredCalls
 
     def __init__(self, plan: Plan, policy: RunPolicy, mint: Mint, *, has_saver: bool) -> None:
         self.plan = plan

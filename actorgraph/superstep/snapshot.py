@@ -20,12 +20,12 @@ from actorgraph.superstep.deltas import counters_of
 from actorgraph.superstep.pending_writes import Attempt, attempts, fold_error, open_questions
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.task_failures import handler_task, is_handled, with_handlers
-from actorgraph.superstep.tasks import as_shown, due_tasks, in_path_order, next_nodes, path_key
+from actorgraph.superstep.tasks import as_shown, due_tasks, in_path_order, next_nodes
 from actorgraph.values.checkpoint import Restored, StoredWrite
 from actorgraph.values.constants import CALL, CONTROL_INDEX, ERROR, INTERRUPT, NULL_TASK, START
 from actorgraph.values.ids import CheckpointId, TaskId, as_text
 from actorgraph.values.policies import RunPolicy
-from actorgraph.values.run import Task, TaskPath
+from actorgraph.values.run import Task, TaskPath, path_key
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
 from actorgraph.values.timeline import TaskAttempt, TaskStatus, TimelineTask
 

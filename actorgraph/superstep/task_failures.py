@@ -23,6 +23,7 @@ from actorgraph.errors import (
     NodeCancelledError,
     NodeError,
     SaverBrokenError,
+    SchemaMismatchError,
     SerializationError,
     StorageError,
     StoredNodeError,
@@ -94,9 +95,13 @@ def matches(retry_on: RetryOn, error: Exception) -> bool:
 
 
 def handles(state: RunState, task: Task, error: BaseException) -> bool:
-    """Whether a failure goes to a handler: not if it stops the program or is a handler's own."""
+    """Whether a failure goes to a handler: not if it stops the program or is a handler's own.
+
+    Nor if the program doesn't fit the thread: the superstep would end without what is stored.
+    """
     node = state.plan.nodes.get(task.name)
-    return node is not None and bool(node.handler) and isinstance(error, Exception)
+    handled = isinstance(error, Exception) and not isinstance(error, SchemaMismatchError)
+    return node is not None and bool(node.handler) and handled
 
 
 def hand_over(state: RunState, task: Task, event: TaskFailed) -> list[Effect]:

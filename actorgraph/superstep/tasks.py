@@ -5,7 +5,6 @@ node has not seen. Pending Sends come first, by their order; then nodes, by name
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -20,7 +19,7 @@ from actorgraph.values.commands import Send
 from actorgraph.values.constants import BRANCH_TO, PULL, PUSH, START, TASKS
 from actorgraph.values.ids import TaskId, task_id
 from actorgraph.values.policies import TimeoutPolicy
-from actorgraph.values.run import Task, TaskPath
+from actorgraph.values.run import Task, path_key
 
 
 def due_tasks(state: RunState, changed: Iterable[str] | None) -> list[Task]:
@@ -212,12 +211,6 @@ def as_shown(plan: Plan, tasks: Iterable[Task]) -> list[Task]:
     """
     order = plan.order
     return sorted(tasks, key=lambda t: -1 if t.path[0] == PUSH else order[t.name])
-
-
-@lru_cache(maxsize=4096)
-def path_key(path: TaskPath) -> str:
-    """Make a string that sorts as task paths do: nodes by name, then Sends by index."""
-    return "~" + ", ".join(f"{p:010d}" if isinstance(p, int) else p for p in path)
 
 
 def in_path_order(tasks: Iterable[Task]) -> list[Task]:

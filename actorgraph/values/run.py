@@ -7,6 +7,7 @@ are tracked, because its traceback's frames may hold them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +25,12 @@ TaskPath = tuple[str | int, ...]
 
 Write = tuple[str, Any]
 """A channel and one value for it, visible from the next superstep on."""
+
+
+@lru_cache(maxsize=4096)
+def path_key(path: TaskPath) -> str:
+    """Make a string that sorts as task paths do: nodes by name, then Sends by index."""
+    return "~" + ", ".join(f"{p:010d}" if isinstance(p, int) else p for p in path)
 
 
 class StoredPlace(msgspec.Struct, frozen=True):

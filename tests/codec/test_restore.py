@@ -22,7 +22,6 @@ from actorgraph.errors import (
     SerializationError,
 )
 from actorgraph.superstep.list_rows import ListRow, StoredList
-from actorgraph.superstep.tasks import path_key
 from actorgraph.values.checkpoint import Migration, OpenClaim, Restored, StoredWrite
 from actorgraph.values.commands import Overwrite
 from actorgraph.values.commits import (
@@ -34,6 +33,7 @@ from actorgraph.values.commits import (
 )
 from actorgraph.values.constants import CALL, HANDLER_MARK, PULL, PUSH, START
 from actorgraph.values.ids import as_text, created_of
+from actorgraph.values.run import path_key
 from tests.codec.shapes import Note
 from tests.codec.threads import (
     EARLIER,

@@ -3,7 +3,6 @@
 from operator import add
 from typing import Annotated, Any, TypedDict
 
-from actorgraph.superstep.tasks import path_key
 from actorgraph.values.commands import Interrupt
 from actorgraph.values.constants import CALL, PUSH, RETURN
 from actorgraph.values.ids import interrupt_id, task_id
@@ -16,6 +15,7 @@ from actorgraph.values.run import (
     TaskInterrupted,
     TaskResult,
     TaskSucceeded,
+    path_key,
 )
 from tests.superstep.script import Script, graph, idle, only
 

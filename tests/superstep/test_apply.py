@@ -12,10 +12,11 @@ from actorgraph.errors import InvalidUpdateError
 from actorgraph.plan.plan import Plan
 from actorgraph.superstep.apply import TaskWrites, apply, apply_command
 from actorgraph.superstep.run_state import RunState
-from actorgraph.superstep.tasks import due_tasks, is_newer, next_nodes, path_key
+from actorgraph.superstep.tasks import due_tasks, is_newer, next_nodes
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import START, TASKS
 from actorgraph.values.policies import Durability, RunPolicy
+from actorgraph.values.run import path_key
 from tests.superstep.script import Script, Store, graph, idle, names_of, snapshot
 
 

@@ -12,6 +12,7 @@ from actorgraph.plan import callables as calls
 from actorgraph.plan import node_policies
 from actorgraph.plan.annotations import function_annotations
 from actorgraph.plan.callables import fillable
+from actorgraph.plan.late_tasks import MAKES
 from actorgraph.plan.old_names import old_names
 from actorgraph.plan.plan import NodePlan
 from actorgraph.plan.schema import types_in
@@ -205,4 +206,8 @@ def task(
             )
         return TaskFunction(found, name, **given)
 
+    vars(decorate)[MAKES] = True
     return decorate if function is None else decorate(function)
+
+
+vars(task)[MAKES] = True

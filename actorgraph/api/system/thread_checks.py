@@ -173,7 +173,7 @@ def _change_of(
 async def _below(at: AddressedGraph, restored: Restored, thread_id: str) -> list[GraphChange]:
     """Return what a resume would do with the subgraphs that wait in a checkpoint."""
     try:
-        found = await changes_below(at.host, at.plan, restored, thread_id)
+        found = await changes_below(at.host, at.plan, restored, thread_id, tasks=DEFINED_TASKS)
         return [*found, *await lost_memories(at.host, at.plan, restored, thread_id)]
     except ActorGraphError as error:
         finding = _unreadable(error, "the checkpoint of a subgraph")

@@ -6,6 +6,7 @@ compiled graph, and of those below.
 """
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from msgspec.structs import replace
@@ -47,13 +48,20 @@ DEPTH_MAX = 100
 
 
 async def changes_below(
-    host: Host, plan: Plan, restored: Restored, thread_id: str, depth: int = 0
+    host: Host,
+    plan: Plan,
+    restored: Restored,
+    thread_id: str,
+    *,
+    tasks: AbstractSet[str] | None = None,
+    depth: int = 0,
 ) -> list[GraphChange]:
     """Decide what becomes of the stored subgraphs of a checkpoint's waiting tasks.
 
     Args:
         plan: of the graph that runs them.
         restored: the checkpoint, by today's names.
+        tasks: as in `change_of`.
     Returns: one change for each subgraph that has a checkpoint, with its own subgraphs' behind it.
     Raises: the errors of reading.
     """
@@ -73,7 +81,7 @@ async def changes_below(
         codec: Codec = graph.codec_for(host.saver)
         stored = restore(codec, graph.plan, loaded)
         if stored is not None:
-            below = change_of(graph.plan, stored[0], thread_id)
+            below = change_of(graph.plan, stored[0], thread_id, tasks)
             # A stateful one may still hold the Commands of an earlier task, which are taken.
             own = not stateful or stored[0].metadata.get(TASK_KEY) == task.id
             handed = _handed_up(plan, stored[0]) if own else []
@@ -84,7 +92,9 @@ async def changes_below(
                     below, verdict=ResumeVerdict.REFUSED, findings=(*below.findings, *lost)
                 )
             found.append(below)
-            found += await changes_below(host, graph.plan, stored[0], thread_id, depth + 1)
+            found += await changes_below(
+                host, graph.plan, stored[0], thread_id, tasks=tasks, depth=depth + 1
+            )
     return found
 
 

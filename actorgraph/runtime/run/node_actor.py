@@ -24,6 +24,7 @@ from actorgraph.errors import (
     InvalidUpdateError,
     NodeCancelledError,
     ParentCommand,
+    SchemaMismatchError,
 )
 from actorgraph.errors.texts import add_note
 from actorgraph.loops import on_trio
@@ -57,12 +58,14 @@ from actorgraph.runtime.task.live import LiveStream, Writer
 from actorgraph.runtime.task.messages import attach_tap, offer_returned_messages
 from actorgraph.runtime.task.scope import (
     CURRENT,
+    DEFINED_TASKS,
     UNHEARD,
     Lineage,
     TaskCalls,
     TaskScope,
     warn_of_lost_errors,
 )
+from actorgraph.superstep.calls import unclaimed
 from actorgraph.superstep.tasks import visible
 from actorgraph.values.constants import CALL, PREVIOUS
 from actorgraph.values.run import (
@@ -373,6 +376,8 @@ class NodeActor:
             return _interrupted(task, scope)
         if scope.drained is not None:
             return TaskDrained(task.id, scope.drained)
+        if (refused := self._refused(task, scope)) is not None:
+            return TaskFailed(task.id, refused, times_of(scope))
         for sentence in dropped:
             self._environment.warn("dropped", sentence, self._node.call)
         if scope.failed_calls:
@@ -382,11 +387,19 @@ class NodeActor:
         used = (tuple(scope.answers), scope.took_bare, scope.cached)
         return TaskSucceeded(TaskResult(task.id, tuple(writes), *used, times_of(scope)))
 
+    def _refused(self, task: Task, scope: TaskScope) -> SchemaMismatchError | None:
+        """The error of a task that would end without what is stored of its calls."""
+        return scope.refused or unclaimed(self._environment.lineage.state, task, DEFINED_TASKS)
+
     def _failure_event(self, task: Task, scope: TaskScope, error: BaseException) -> Event:
         """The event for a call that has raised."""
         error = translated(error, task.name)
         counts = real_error(error)
+        if scope.refused is not None and counts is not None:
+            return TaskFailed(task.id, scope.refused, times_of(scope))
         if isinstance(counts, ParentCommand):
+            if (refused := self._refused(task, scope)) is not None:
+                return TaskFailed(task.id, refused, times_of(scope))
             return TaskEscaped(task.id, counts)
         if isinstance(counts, GraphDrained) and is_control_flow(counts.__cause__):
             scope.drained = scope.drained or counts

@@ -28,6 +28,7 @@ from actorgraph.errors import (
     LostErrorWarning,
     NodeCancelledError,
     OutsideRunError,
+    SchemaMismatchError,
 )
 from actorgraph.errors.texts import error_repr
 from actorgraph.errors.warning_places import warn
@@ -161,6 +162,7 @@ class TaskScope:
         key: of a part of a task: distinguishes its questions from those of other parts.
         whole: of a part of a task: the scope of the task.
 
+        refused: the error of a call of it that doesn't fit the thread.
         pushed: writes that it makes besides those that it returns.
         made: the node's own writes, for the cache; set only if the node has `reads`.
         cached: whether its writes come from a cache.
@@ -196,6 +198,7 @@ class TaskScope:
     over: bool = False
     passes_on: bool = False
     reads: Reads | None = None
+    refused: SchemaMismatchError | None = None
     stride: int = 1
     took_bare: bool = False
     whole: "TaskScope | None" = None
@@ -481,11 +484,20 @@ class TaskCalls:
         Returns: the future of its return value.
         Raises:
             OutsideRunError: the caller's attempt is over.
+            SchemaMismatchError: it doesn't fit what is stored; the attempt fails by that, whatever
+                becomes of the error.
         """
+        if (refused := (caller.whole or caller).refused) is not None:
+            raise refused
         number, base = caller.next_call(), caller.lineage.base()
         place = caller.key, number
-        identifier, stored = call_place(self._state, base, caller.task, place, node.name)
-        check_call(self._state, caller.task, (number, node.name), identifier, DEFINED_TASKS)
+        number, identifier, stored = call_place(self._state, base, caller.task, place, node.name)
+        caller.calls = max(caller.calls, number + 1)  # a thread may have made the next meanwhile
+        try:
+            check_call(self._state, caller.task, (number, node.name), identifier, DEFINED_TASKS)
+        except SchemaMismatchError as error:
+            (caller.whole or caller).refused = error
+            raise
         task = Task(
             id=identifier,
             name=node.name,

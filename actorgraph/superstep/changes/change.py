@@ -14,14 +14,20 @@ from actorgraph.channels.last_value import is_single
 from actorgraph.errors import SchemaMismatchError, did_you_mean
 from actorgraph.plan.plan import Plan
 from actorgraph.plan.renames import JOIN, join_parts
-from actorgraph.superstep.calls import stored_calls
 from actorgraph.superstep.changes.graphless import runs_no_graph
 from actorgraph.superstep.changes.missed_joins import missed_starts
 from actorgraph.superstep.changes.stored_tasks import bare_state, stages_of
 from actorgraph.superstep.changes.waiting_inputs import INPUT_MIGRATED, refused_input
 from actorgraph.superstep.handover import pairs_in
 from actorgraph.superstep.pending_writes import attempts, own_ids
-from actorgraph.superstep.task_failures import with_handlers
+from actorgraph.superstep.stored_calls import (
+    KnownTasks,
+    call_chain,
+    lost_advice,
+    lost_calls,
+    stored_calls,
+)
+from actorgraph.superstep.task_failures import is_handled, with_handlers
 from actorgraph.values.checkpoint import Restored, StoredWrite
 from actorgraph.values.commands import Command, Send
 from actorgraph.values.constants import (
@@ -55,8 +61,8 @@ def change_of(
     Args:
         restored: the checkpoint that it would start from, with its pending writes, brought up to
             date with the graph's migrations (`codec.restore`).
-        tasks: the names of the program's `@task`s; None where they are not known yet, as some may
-            be defined while a node runs.
+        tasks: the names of this process's `@task`s; None to leave the stored calls to the run,
+            which looks at the end of each caller.
     """
     found = [*_findings(plan, restored), *_lost_calls(plan, restored, tasks)]
     findings = tuple({(f.kind, f.name, f.where): f for f in found}.values())
@@ -234,29 +240,27 @@ def _join(plan: Plan, starts: frozenset[str], end: str, of: str, namespace: str)
 
 
 def _lost_calls(
-    plan: Plan, restored: Restored, tasks: AbstractSet[str] | None
+    plan: Plan, restored: Restored, defined: AbstractSet[str] | None
 ) -> Iterator[Finding]:
     """Results of `@task` calls under names that no task of the program has."""
-    if tasks is None or not restored.ledger:
+    if defined is None or not restored.ledger:
         return
-    known = attempts(restored.ledger)
-    due = _due(plan, restored)
+    known, due = attempts(restored.ledger), _due(plan, restored)
     stored = stored_calls({task: attempt for task, attempt in known.items() if task not in due})
-    for name in dict.fromkeys(stored.values()):
-        now = plan.renames.task(name)
-        if now is None or now in tasks:
-            continue
-        cure = f"Migration(tasks={{{name!r}: 'its new name'}})"
-        yield Finding(
-            FindingKind.TASK,
-            name,
-            f"has the result of a call of task {name!r}",
-            "which no @task of the program has",
-            cure,
-            f"{did_you_mean(name, sorted(tasks))}; @entrypoint(migrations=[{cure}]), or the same "
-            "in compile(), None drops it; or go on with the program that stored it",
-            restored.namespace,
-        )
+    tasks = KnownTasks(defined, plan)
+    for task in due.values() if stored else ():
+        ended = task.id in known and known[task.id].writes is not None
+        if ended or is_handled(plan, task, known):
+            continue  # it isn't called again
+        for name in lost_calls(stored, plan, tasks, task):
+            yield Finding(
+                FindingKind.TASK,
+                name,
+                f"has the result of a call of task {name!r}",
+                "which no @task of the program has",
+                *lost_advice(name, defined),
+                restored.namespace,
+            )
 
 
 def _missed(plan: Plan, restored: Restored) -> Iterator[Finding]:
@@ -305,8 +309,10 @@ def _pending(plan: Plan, restored: Restored) -> Iterator[Finding]:
             yield _subgraph(plan, task, restored.namespace)
         below = [q for q in attempt.interrupts if q.id not in own]
         if below and task.name in plan.nodes and task.name not in plan.subgraphs:
-            asked = {row.path[:2] for row in restored.ledger if row.path[-1:] == (CALL,)}
-            if not asked and runs_no_graph(plan.nodes[task.name].call):
+            # A dropped @task may have asked it, whose call has no row before it ends.
+            asked = any(call_chain(row.path) for row in restored.ledger)
+            drops = None in plan.renames.tasks.values()
+            if not asked and not drops and runs_no_graph(plan.nodes[task.name].call):
                 yield _no_subgraph(plan, task, restored.namespace)
 
 
