@@ -32,6 +32,7 @@ _SILENT: Final = frozenset(
     ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "NOP", "MAKE_FUNCTION", "KW_NAMES")
 ) | {"SET_FUNCTION_ATTRIBUTE", "NOT_TAKEN"}
 """Instructions between the making of a function and what becomes of it."""
+_READS: Final = ("LOAD_FAST", "LOAD_DEREF", "LOAD_NAME", "LOAD_GLOBAL")
 _FORMATS: Final = ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "BUILD_STRING")
 _PIECE_LENGTH_MIN: Final = 2
 
@@ -149,10 +150,9 @@ def _given_away(steps: list[Instruction]) -> Iterator[str]:
         if isinstance(step.argval, CodeType):
             if not after.opname.startswith("STORE_"):
                 yield step.argval.co_name
-        elif step.opname.startswith("LOAD_") and after.opname.startswith("CALL"):
+        elif after.opname == "CALL" and after.arg and step.opname.startswith(_READS):
             last = step.argval[-1] if isinstance(step.argval, tuple) else step.argval
-            if isinstance(last, str) and step.opname != "LOAD_CONST":
-                yield last
+            yield str(last)
 
 
 def _imported(steps: list[Instruction], package: str) -> Iterator[str]:

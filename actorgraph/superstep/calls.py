@@ -108,10 +108,17 @@ def _places(
 
 
 def _stored_at(state: RunState, places: list[StoredPlace], caller: Task) -> StoredPlace | None:
-    """The first place of a call that, or whose first question, is in the pending writes."""
+    """The first place of a call of which something is in the pending writes.
+
+    That is a result, an answer, its first question, or something of a call in it.
+    """
+    own = path_key(stored_path(caller))
     for place in places if state.stored_ids else ():
         call = Task(TaskId(place.id), place.name, place.path, (), None, within=caller.namespace)
         if place.id in state.stored_ids or not state.stored_ids.isdisjoint(own_ids(call, 1)):
+            return place
+        number = cast("int", place.path[-3])
+        if place.name in state.stored_calls.get((own, number), ()):
             return place
     return None
 
@@ -144,8 +151,8 @@ def check_call(
         if now is not None and now != name and now not in tasks:
             raise SchemaMismatchError(
                 f"call {number} of {caller.name!r} is to {name!r}, but thread "
-                f"{state.thread_id!r} has the result of that call under the name {stored!r}, "
-                "which no @task has",
+                f"{state.thread_id!r} has what is stored of that call under the name "
+                f"{stored!r}, which no @task has",
                 do=f"@entrypoint(migrations=[Migration(tasks={{{stored!r}: {name!r}}})]), or the "
                 "same in compile(), if it was renamed; None in place of the new name drops the "
                 "result, if it was removed; or go on with the program that stored it",

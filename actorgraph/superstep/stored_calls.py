@@ -39,7 +39,7 @@ class CallPlace(NamedTuple):
 
 
 class StoredCall(msgspec.Struct, frozen=True):
-    """A call that has stored its result, or answers that it has used.
+    """A call that has stored something: its result, answers that it has used, calls in it.
 
     Attributes:
         chain: its place, behind those of the calls that it was made in.
@@ -81,10 +81,11 @@ def stored_calls(known: Mapping[str, Attempt]) -> StoredCalls:
     found: dict[tuple[str, int], dict[str, StoredCall]] = {}
     for attempt in known.values():
         chain = call_chain(attempt.path) if attempt.writes or attempt.answers else ()
-        if chain:
-            caller, number, name = chain[-1]
+        for length, (caller, number, name) in enumerate(chain, 1):
+            ended = length == len(chain) and bool(attempt.writes)
             place = found.setdefault((caller, number), {})
-            place[name] = StoredCall(chain, bool(attempt.writes))
+            if ended or name not in place:
+                place[name] = StoredCall(chain[:length], ended)
     return found
 
 

@@ -204,7 +204,7 @@ class Migration:
         joins: node at the end of a changed join -> the starts that count as arrived, besides
             those that have, in threads where the join waits; None drops what has arrived.
         tasks: old name of a `@task` -> new name, or None for a removed one:
-            its results in an unfinished superstep are left out.
+            its results in an unfinished superstep are left out, and the calls behind it move up.
         name: distinguishes several migrations that convert values of one key. Never change
             it: a conversion under another name is another conversion.
     """

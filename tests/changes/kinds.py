@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from actorgraph.types import Migration
 from tests.changes.programs import (
+    OF_TASKS,
     ROLES,
     AttrsMemo,
     AttrsNote,
@@ -27,6 +28,7 @@ class Kind:
         after: the version after it.
         before: the version before it.
         goes_on: whether every thread goes on; without it one may be refused, never silently.
+        again: roles that may have run before a refusal, as it comes at their end.
         drops: whether its migration drops a node: what that did, and what it led to, may go.
     """
 
@@ -35,6 +37,7 @@ class Kind:
     before: Version = field(default_factory=Version)
     goes_on: bool = False
     drops: bool = False
+    again: frozenset[str] = frozenset()
 
 
 def kinds(program: str) -> Iterator[Kind]:
@@ -43,9 +46,11 @@ def kinds(program: str) -> Iterator[Kind]:
     yield from _renamed_nodes(program)
     yield from _keys(program)
     yield from _classes(program)
+    if program in OF_TASKS:
+        yield from _tasks()
     yield Kind("another order", Version(reordered=True), goes_on=True)
     yield Kind("another title", Version(title="other"), goes_on=True)
-    if program != "functional":
+    if program not in OF_TASKS:
         yield from _topology(program)
         yield Kind("a key more", Version(extra_key=True), goes_on=True)
         yield Kind("deferred nodes", Version(options={"defer": True}))
@@ -66,7 +71,7 @@ def _renamed_nodes(program: str) -> Iterator[Kind]:
         yield Kind(f"{role} renamed", after)
         changed = (
             Migration(tasks={role: "renamed"})
-            if program == "functional"
+            if program in OF_TASKS
             else Migration(nodes={role: "renamed"})
         )
         if role in inner:
@@ -81,8 +86,25 @@ def _renamed_nodes(program: str) -> Iterator[Kind]:
         yield Kind("sub renamed by a migration", replace(after, migrations=changed), goes_on=True)
 
 
+def _tasks() -> Iterator[Kind]:
+    """Tasks that are gone, with and without a word about it, and tasks that are defined late."""
+    yield Kind("late tasks", Version(late=True), goes_on=True)
+    yield Kind("early tasks", Version(), before=Version(late=True), goes_on=True)
+    for gone in (("first",), ("inner",), ("inner", "second"), ("inner", "second", "last")):
+        name, after = gone[-1], Version(without=frozenset(gone))
+        again = frozenset({"second"} if gone == ("inner",) else ())
+        yield Kind(f"{name} removed", after, again=again)
+        dropped = (Migration(tasks=dict.fromkeys(gone)),)
+        yield Kind(
+            f"{name} removed by a migration",
+            replace(after, migrations=dropped),
+            goes_on=True,
+            drops=True,
+        )
+
+
 def _keys(program: str) -> Iterator[Kind]:
-    if program == "functional":
+    if program in OF_TASKS:
         return
     renamed = Version(keys={"price": "cost"})
     moved = Version(note=Memo)
@@ -110,7 +132,7 @@ def _keys(program: str) -> Iterator[Kind]:
 
 def _classes(program: str) -> Iterator[Kind]:
     """States of classes with fields, notes of other libraries, and values of another form."""
-    if program == "functional":
+    if program in OF_TASKS:
         return
     for form in ("dataclass", "attrs", "msgspec"):
         before, after = Version(form=form), Version(form=form, keys={"price": "cost"})

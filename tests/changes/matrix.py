@@ -139,8 +139,10 @@ def _after_refusal(cell: Cell, run: Run, ended: list[str], verdict: ResumeVerdic
     found = [] if refused else [f"word: {verdict}, and it was refused"]
     if cell.kind.goes_on:
         found.append("refused, although nothing is in the way")
-    if run.ended != ended:
-        found.append(f"ran before the refusal: {run.ended[len(ended) :]}")
+    before = [role for role in run.ended[len(ended) :] if role not in cell.kind.again]
+    if before:
+        found.append(f"ran before the refusal: {before}")
+    run.ended[:] = [*ended, *before]
     try:
         log = finish(cell.graph(cell.kind.before, run), at(cell.thread))
     except Exception as error:  # noqa: BLE001 - any error is the fault

@@ -7,6 +7,7 @@ what was lost and what was done twice. Roles that `Run.failing` names fail; "ask
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
+from functools import partial
 from typing import Annotated, Any, TypedDict
 
 import attrs
@@ -108,6 +109,7 @@ class Version:
         reordered: whether nodes and edges are added in another order.
         options: arguments of `add_node` for every node.
         title: of the graph.
+        late: whether tasks are defined while the program runs.
         migrations: of the graph.
         below: migrations of its subgraph.
     """
@@ -126,6 +128,7 @@ class Version:
     reordered: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     title: str = "program"
+    late: bool = False
     migrations: tuple[Migration, ...] = ()
     below: tuple[Migration, ...] = ()
 
@@ -374,26 +377,79 @@ def routed(version: Version, run: Run, saver: Any) -> Any:
     return made.compiled(saver)
 
 
+def late_tasks(step: Callable[[str, Any], Any]) -> dict[str, Any]:
+    """Define the tasks when they are needed: no list has them before."""
+
+    @task
+    def first(value: Any) -> Any:
+        return step("first", value)
+
+    @task
+    def inner(value: Any) -> Any:
+        return step("inner", value)
+
+    def second(value: Any) -> Any:
+        return step("second", value)
+
+    return {
+        "first": first,
+        "inner": inner,
+        "second": task(second),
+        "last": task(name="last")(lambda value: step("last", value)),
+    }
+
+
+def calls(version: Version, run: Run) -> Callable[[], list[str]]:
+    """Calls of tasks before and after a question; the second one calls another in it."""
+
+    def step(role: str, _: Any) -> list[str]:
+        has_inner = role == "second" and "inner" not in version.without
+        below = task_of("inner")(None).result() if has_inner else []
+        return [*below, run.mark(role)]
+
+    def late(role: str) -> Any:
+        return late_tasks(step)[role]
+
+    known = [] if version.late else [r for r in ROLES["functional"] if r not in version.without]
+    tasks = {role: task(partial(step, role), name=version.name(role)) for role in known}
+    # The check looks at what the code of the version mentions.
+    task_of: Callable[[str], Any] = late if version.late else tasks.__getitem__
+
+    def body() -> list[str]:
+        log = list[str]()
+        for role in ("first", "second", "last"):
+            if role == "last":
+                assert interrupt("ok?") == "yes"
+            if role not in version.without:
+                log += task_of(role)(None).result()
+        return log
+
+    return body
+
+
 def functional(version: Version, run: Run, saver: Any) -> Any:
-    """An entrypoint whose tasks end before and after a question."""
-
-    def made(role: str) -> Any:
-        def step(value: Any) -> Any:
-            return (run.mark(role), value)[1]
-
-        return task(step, name=version.name(role))
-
-    first, second, last = made("first"), made("second"), made("last")
+    """An entrypoint that calls tasks."""
+    body = calls(version, run)
 
     @entrypoint(checkpointer=saver, migrations=version.migrations)
     def program(given: Any) -> list[str]:
-        price = first(7).result()
-        other = second(price).result()
-        assert interrupt("ok?") == "yes"
-        assert last(other).result() == 7
-        return ["first", "second", "last"]
+        return body()
 
     return program
+
+
+def calling(version: Version, run: Run, saver: Any) -> Any:
+    """A node that calls tasks."""
+    body = calls(version, run)
+    graph = StateGraph(version.schema()).add_node("work", lambda _: {"log": body()})
+    graph.add_edge(START, "work")
+    return graph.compile(saver, name=version.title, migrations=list(version.migrations))
+
+
+def calling_below(version: Version, run: Run, saver: Any) -> Any:
+    """A subgraph with a node that calls tasks."""
+    graph = StateGraph(version.schema()).add_node("sub", calling(version, run, None))
+    return graph.add_edge(START, "sub").compile(saver, name=version.title)
 
 
 PROGRAMS: dict[str, Program] = {
@@ -402,12 +458,18 @@ PROGRAMS: dict[str, Program] = {
     "nested": nested,
     "routed": routed,
     "functional": functional,
+    "calling": calling,
+    "calling_below": calling_below,
 }
 ROLES = {
     "joined": ("first", "left", "ask", "pack", "last"),
     "sending": ("first", "work1", "work2", "work3", "gather", "last"),
     "nested": ("first", "watch", "open", "ask", "close", "last"),
     "routed": ("first", "side", "middle", "ask", "last"),
-    "functional": ("first", "second", "last"),
+    "functional": ("first", "inner", "second", "last"),
+    "calling": ("first", "inner", "second", "last"),
+    "calling_below": ("first", "inner", "second", "last"),
 }
 """The roles of each program's first version."""
+OF_TASKS = ("functional", "calling", "calling_below")
+"""Programs whose roles are tasks."""

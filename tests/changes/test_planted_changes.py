@@ -56,6 +56,32 @@ def waiting_tasks_get_new_ids(patch: Any) -> None:
     patch.setattr(MIGRATIONS, "places_of", lambda *_: {})
 
 
+def callers_end_without_their_calls(patch: Any) -> None:
+    patch.setattr(import_module("actorgraph.runtime.run.node_actor"), "unclaimed", lambda *_: None)
+
+
+def late_tasks_are_unknown(patch: Any) -> None:
+    plan = import_module("actorgraph.plan.plan")
+    patch.setattr(plan, "late_tasks", lambda _: frozenset())
+
+
+def calls_below_are_not_looked_at(patch: Any) -> None:
+    below = import_module("actorgraph.runtime.run.below")
+    made = below.change_of
+    patch.setattr(below, "change_of", lambda plan, stored, thread, *_: made(plan, stored, thread))
+
+
+def dropped_calls_keep_their_numbers(patch: Any) -> None:
+    calls = import_module("actorgraph.superstep.calls")
+    made = calls._places  # noqa: SLF001 - a fault is planted there
+
+    def places(state: Any, base: Any, caller: Any, place: Any, names: Any) -> Any:
+        gone = state.plan.renames.tasks
+        return made(state, base, caller, place, [n for n in names if gone.get(n, n) is not None])
+
+    patch.setattr(calls, "_places", places)
+
+
 PLANTED = [
     (rows_of_renamed_nodes_are_lost, "joined", "left renamed by a migration"),
     (joins_are_not_migrated, "joined", "a start renamed by a migration"),
@@ -64,6 +90,11 @@ PLANTED = [
     (values_are_converted_twice, "joined", "price converted"),
     (sends_keep_their_old_nodes, "sending", "work renamed by a migration"),
     (waiting_tasks_get_new_ids, "joined", "left renamed by a migration"),
+    (callers_end_without_their_calls, "functional", "last removed"),
+    (callers_end_without_their_calls, "calling", "inner removed"),
+    (late_tasks_are_unknown, "functional", "late tasks"),
+    (calls_below_are_not_looked_at, "calling_below", "second removed"),
+    (dropped_calls_keep_their_numbers, "functional", "first removed by a migration"),
 ]
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 import anyio
 import anyio.from_thread
 
-from actorgraph.errors import GraphDrained, GraphInterrupt, RunningLoopError
+from actorgraph.errors import GraphDrained, GraphInterrupt, NodeCancelledError, RunningLoopError
 from actorgraph.errors.tracebacks import from_program
 from actorgraph.loops import in_event_loop
 from actorgraph.runtime.inline import current_runner
@@ -223,3 +223,12 @@ def _grow(limiter: anyio.CapacityLimiter, by: int) -> bool:
         anyio.from_thread.run_sync(change)
         return True
     return False
+
+
+def stopped_error(name: str) -> NodeCancelledError:
+    """Make the error of a call that was stopped."""
+    return NodeCancelledError(
+        f"task {name!r} was stopped before it returned",
+        do="nothing, if its run is leaving or its caller gave it up; else call it again",
+        node=name,
+    )

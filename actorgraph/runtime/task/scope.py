@@ -26,7 +26,6 @@ from actorgraph.errors import (
     GraphDrained,
     GraphInterrupt,
     LostErrorWarning,
-    NodeCancelledError,
     OutsideRunError,
     SchemaMismatchError,
 )
@@ -38,7 +37,7 @@ from actorgraph.runtime.mailbox import Gate
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.time_travel import TimeTravel
 from actorgraph.runtime.task.cache_reads import Reads, noted, reads_of
-from actorgraph.runtime.task.futures import TaskFuture
+from actorgraph.runtime.task.futures import TaskFuture, stopped_error
 from actorgraph.runtime.task.live import MessageTap, Writer
 from actorgraph.runtime.task.observer import CallObserver
 from actorgraph.runtime.task.result_cache import ResultCache
@@ -501,7 +500,7 @@ class TaskCalls:
         task = Task(
             id=identifier,
             name=node.name,
-            path=(PUSH, *caller.task.path, number, node.name, CALL),
+            path=stored.path if stored else (PUSH, *caller.task.path, number, node.name, CALL),
             triggers=(PUSH,),
             input=given,
             timeout=node.timeout,
@@ -516,7 +515,7 @@ class TaskCalls:
             # An earlier attempt of the caller, cancelled since, may have made the same call.
             futures = [future] if known is None else [*known.futures, future]
             if self.closed:
-                future.settle(None, _stopped_error(node.name))
+                future.settle(None, stopped_error(node.name))
                 return future
             self._called[identifier] = TaskCall(node, caller, copy_context(), futures)
         self.report(TaskCalled(caller.task.id, task))
@@ -533,7 +532,7 @@ class TaskCalls:
         future: TaskFuture[Any] = TaskFuture(f"step {key}", scope, None, self.limiter)
         with self._lock:
             if self.closed:
-                future.settle(None, _stopped_error(future.name))
+                future.settle(None, stopped_error(future.name))
                 return future
             self._steps[identifier] = future
         self.report(StepKept(scope.task, key, value))
@@ -555,7 +554,7 @@ class TaskCalls:
             waiting += [future for called in self._called.values() for future in called.futures]
         for future in waiting:
             if not future.done():
-                future.settle(None, _stopped_error(future.name))
+                future.settle(None, stopped_error(future.name))
 
     def answer(self, effect: AnswerCall) -> None:
         """Set the outcome of a call, or of the storing of a step, in its futures."""
@@ -571,7 +570,7 @@ class TaskCalls:
         if effect.interrupts is not None:
             error = GraphInterrupt(effect.interrupts)
         elif effect.gone:
-            error = _stopped_error(called.node.name)
+            error = stopped_error(called.node.name)
         for future in called.futures:
             future.settle(effect.value, error)
         if effect.error is not None:
@@ -596,11 +595,3 @@ def warn_of_lost_errors(caller: TaskScope) -> None:
                 LostErrorWarning,
                 about=None if node is None else node.call,
             )
-
-
-def _stopped_error(name: str) -> NodeCancelledError:
-    return NodeCancelledError(
-        f"task {name!r} was stopped before it returned",
-        do="nothing, if its run is leaving or its caller gave it up; else call it again",
-        node=name,
-    )
