@@ -58,7 +58,7 @@ class LateTasks(Container[str]):
 
 def late_tasks(functions: Iterable[object]) -> LateTasks:
     """Find the names that functions, and what they mention, may give to tasks."""
-    search = _Search()
+    search = _CodeSearch()
     search.waiting.extend(functions)
     while search.waiting:
         search.follow(search.waiting.pop())
@@ -75,7 +75,7 @@ def tasks_in(functions: Iterable[object]) -> frozenset[str]:
 
 
 @dataclass(slots=True)
-class _Search:
+class _CodeSearch:
     """The state of one search.
 
     Attributes:

@@ -151,7 +151,7 @@ def check_call(
         if now is not None and now != name and now not in tasks:
             raise SchemaMismatchError(
                 f"call {number} of {caller.name!r} is to {name!r}, but thread "
-                f"{state.thread_id!r} has what is stored of that call under the name "
+                f"{state.thread_id!r} has rows of that call under the name "
                 f"{stored!r}, which no @task has",
                 do=f"@entrypoint(migrations=[Migration(tasks={{{stored!r}: {name!r}}})]), or the "
                 "same in compile(), if it was renamed; None in place of the new name drops the "
@@ -171,8 +171,8 @@ def unclaimed(
 ) -> SchemaMismatchError | None:
     """Make the error of a caller that has ended without a stored call whose task is gone.
 
-    The caller may have taken another way than before, and left out calls of tasks that exist. What
-    is stored stays so: a run of a mended program finds it.
+    The caller may have taken another way than before, and left out calls of tasks that exist. All
+    rows stay: a run of a mended program finds them.
 
     Args:
         defined: the names of this process's `@task`s.

@@ -25,7 +25,7 @@ _CALLER_PARTS_MIN = 2
 
 
 class CallPlace(NamedTuple):
-    """Where a call was made.
+    """The place of a call.
 
     Attributes:
         caller: key of the caller's path.

@@ -97,7 +97,7 @@ def matches(retry_on: RetryOn, error: Exception) -> bool:
 def handles(state: RunState, task: Task, error: BaseException) -> bool:
     """Whether a failure goes to a handler: not if it stops the program or is a handler's own.
 
-    Nor if the program doesn't fit the thread: the superstep would end without what is stored.
+    Nor if the program doesn't fit the thread: the superstep would end without its stored calls.
     """
     node = state.plan.nodes.get(task.name)
     handled = isinstance(error, Exception) and not isinstance(error, SchemaMismatchError)

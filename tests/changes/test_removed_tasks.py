@@ -239,7 +239,7 @@ class TestLateTasks:
         assert await verdict_of(saver, now) is ResumeVerdict.FITS
         assert await now.ainvoke(Command(resume="yes"), at()) == "yes"
 
-    async def test_a_plain_function_of_the_name_is_no_task(self):
+    async def test_a_plain_function_of_the_name_is_refused(self):
         """
         A function that has lost its decorator is refused like one that is gone.
         """
@@ -309,9 +309,9 @@ def late_program(form: str) -> Any:
 
 
 class TestSteps:
-    async def test_steps_of_sends_are_no_calls(self):
+    async def test_steps_of_sends_are_passed_over(self):
         """
-        The stored steps of a Send's task are no results of tasks that are missing.
+        The stored steps of a Send's task are not taken for results of missing tasks.
         """
         saver, ran = InMemorySaver(), list[str]()
 

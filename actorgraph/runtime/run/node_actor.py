@@ -376,7 +376,8 @@ class NodeActor:
             return _interrupted(task, scope)
         if scope.drained is not None:
             return TaskDrained(task.id, scope.drained)
-        if (refused := self._refused(task, scope)) is not None:
+        stored = self._environment.lineage.state.stored_calls  # none, nearly always
+        if (stored or scope.refused) and (refused := self._refused(task, scope)) is not None:
             return TaskFailed(task.id, refused, times_of(scope))
         for sentence in dropped:
             self._environment.warn("dropped", sentence, self._node.call)
@@ -388,7 +389,7 @@ class NodeActor:
         return TaskSucceeded(TaskResult(task.id, tuple(writes), *used, times_of(scope)))
 
     def _refused(self, task: Task, scope: TaskScope) -> SchemaMismatchError | None:
-        """The error of a task that would end without what is stored of its calls."""
+        """The error of a task that would end without stored results of its calls."""
         return scope.refused or unclaimed(self._environment.lineage.state, task, DEFINED_TASKS)
 
     def _failure_event(self, task: Task, scope: TaskScope, error: BaseException) -> Event:

@@ -483,8 +483,8 @@ class TaskCalls:
         Returns: the future of its return value.
         Raises:
             OutsideRunError: the caller's attempt is over.
-            SchemaMismatchError: it doesn't fit what is stored; the attempt fails by that, whatever
-                becomes of the error.
+            SchemaMismatchError: the thread has another call in its place; the attempt fails by
+                that, whatever becomes of the error.
         """
         if (refused := (caller.whole or caller).refused) is not None:
             raise refused
