@@ -153,10 +153,10 @@ def _conversions(given: tuple[Migration, ...]) -> Iterable[Conversion]:
         for key, convert in migration.values.items():
             channel = since.get(key, key)
             if channel is not None:
-                yield Conversion(channel, migration.name, convert, _digest(convert))
+                yield Conversion(channel, migration.name, convert, digest_of(convert))
 
 
-def _digest(function: Any) -> str:
+def digest_of(function: Any) -> str:
     """Digest a function by what stays when it is moved or formatted: its names and constants."""
     if function is None:
         return ""

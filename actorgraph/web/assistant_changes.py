@@ -14,6 +14,7 @@ from actorgraph.web.requests.assistant_registry import StoredAssistant, VersionO
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint, graph_of_assistant
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Conflict, Unprocessable
+from actorgraph.web.requests.stored_bodies import settings_note
 from actorgraph.web.requests.thread_registry import moment
 from actorgraph.web.requests.thread_state import remove_thread
 
@@ -27,7 +28,7 @@ class DeleteQuery(Struct):
 async def create(call: ApiCall) -> response_types.Assistant:
     """Create an assistant."""
     body: bodies.AssistantBody = call.body
-    name, _ = graph_of_assistant(call, body.graph_id)
+    name, graph = graph_of_assistant(call, body.graph_id)
     identifier = body.assistant_id or str(uuid4())
     if any(identifier in (graph, assistant_id(graph)) for graph in call.server.graphs):
         raise Conflict(f"assistant {identifier!r} exists already")
@@ -42,14 +43,15 @@ async def create(call: ApiCall) -> response_types.Assistant:
         metadata={**(body.metadata or {}), **call.wanted},
         created_at=now,
     )
+    first.note = settings_note(graph, msgspec.structs.asdict(first))
     made = StoredAssistant(identifier, 1, [first], now, now)
     known = await call.server.assistants.make(made)
     if known is None:
-        return assistant_response(made)
+        return assistant_response(call, made)
     mine = await is_allowed(call, known, "assistants.read")
     if body.if_exists == "raise" or not mine:
         raise Conflict(f"assistant {identifier!r} exists already")
-    return assistant_response(known)
+    return assistant_response(call, known)
 
 
 def _config(config: bodies.ConfigBody | None) -> dict[str, Any]:
@@ -72,12 +74,26 @@ async def update(call: ApiCall) -> response_types.Assistant:
             changes[name] = value
     if body.description is not UNSET:
         changes["description"] = body.description
+    changes["note"] = _note_of(call, known.now, changes)
     said = {**(body.metadata or {}), **call.wanted}
     will_be = {**known.now.metadata, **said}  # authorized too: it may not move to another tenant
     ask = call.server.access.ask
     wanted = await ask(call.principal, "assistants.update", None, will_be)
     made = await call.server.assistants.add_version(known.assistant_id, changes, {**said, **wanted})
-    return assistant_response(made)
+    return assistant_response(call, made)
+
+
+def _note_of(call: ApiCall, before: VersionOfAssistant, changes: dict[str, Any]) -> dict[str, Any]:
+    """Make the note of a new version: what it has of the one before was of that one's graph."""
+    made = {**msgspec.structs.asdict(before), **changes}
+    new = settings_note(call.server.graphs[made["graph_id"]], made)
+    about = {"context": "context", "configurable": "config"}
+    whole = "graph_id" in changes
+    return {
+        name: new[name] if whole or field in changes else before.note.get(name, {})
+        for name, field in about.items()
+        if name in (new if whole or field in changes else before.note)
+    }
 
 
 async def use_version(call: ApiCall) -> response_types.Assistant:
@@ -85,7 +101,7 @@ async def use_version(call: ApiCall) -> response_types.Assistant:
     known = await assistant_of(call, call.path["assistant_id"], "assistants.update")
     version: int = call.body.version
     if known.system and version == known.latest:
-        return assistant_response(known)
+        return assistant_response(call, known)
     check_changeable(known)
     for one in known.versions:
         if one.version == version and not contains(one.metadata, call.wanted):
@@ -93,7 +109,7 @@ async def use_version(call: ApiCall) -> response_types.Assistant:
         if one.version == version and one.graph_id not in call.graphs:
             raise Unprocessable(f"version {version} is of a graph that isn't registered any more")
     made = await call.server.assistants.use_version(known.assistant_id, version)
-    return assistant_response(made)
+    return assistant_response(call, made)
 
 
 async def versions(call: ApiCall) -> list[response_types.AssistantVersion]:
@@ -101,7 +117,7 @@ async def versions(call: ApiCall) -> list[response_types.AssistantVersion]:
     body: bodies.VersionSearch = call.body
     known = await assistant_of(call, call.path["assistant_id"])
     found = [
-        version_response(known, one)
+        version_response(call, known, one)
         for one in reversed(known.versions)
         if contains(
             one.metadata, {**(body.metadata or {}), **({} if known.system else call.wanted)}

@@ -13,6 +13,7 @@ from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import NotFound
 from actorgraph.web.requests.selection import page_response
+from actorgraph.web.requests.stored_bodies import shown_context
 
 
 class GraphQuery(Struct):
@@ -54,7 +55,7 @@ async def count(call: ApiCall) -> int:
 
 async def read(call: ApiCall) -> response_types.Assistant:
     """Return one assistant."""
-    return assistant_response(await assistant_of(call, call.path["assistant_id"]))
+    return assistant_response(call, await assistant_of(call, call.path["assistant_id"]))
 
 
 async def draw(call: ApiCall) -> Any:
@@ -110,7 +111,7 @@ async def _found(
         if contains(one.now.metadata, call.wanted)
         and await is_allowed(call, one, "assistants.read")
     ]
-    known = map(assistant_response, [*map(of_graph, call.graphs), *stored])
+    known = [assistant_response(call, one) for one in (*map(of_graph, call.graphs), *stored)]
     return [
         one
         for one in known
@@ -120,25 +121,26 @@ async def _found(
     ]
 
 
-def assistant_response(known: StoredAssistant) -> response_types.Assistant:
+def assistant_response(call: ApiCall, known: StoredAssistant) -> response_types.Assistant:
     """Return an assistant for clients, with the version that runs use."""
-    shown = version_response(known, known.now)
+    shown = version_response(call, known, known.now)
     fields = {name: getattr(shown, name) for name in shown.__struct_fields__}
     fields["created_at"] = known.created_at
     return response_types.Assistant(**fields, updated_at=known.updated_at)
 
 
 def version_response(
-    known: StoredAssistant, version: VersionOfAssistant
+    call: ApiCall, known: StoredAssistant, version: VersionOfAssistant
 ) -> response_types.AssistantVersion:
-    """Return one version of an assistant for clients."""
+    """Return one version of an assistant for clients, its context up to date."""
+    graph = call.server.graphs.get(version.graph_id)
     return response_types.AssistantVersion(
         assistant_id=known.assistant_id,
         graph_id=version.graph_id,
         name=version.name,
         description=version.description,
         config=version.config,
-        context=version.context,
+        context=shown_context(graph, {"context": version.context}, version.note),
         metadata=version.metadata,
         version=version.version,
         created_at=version.created_at,

@@ -12,8 +12,16 @@ from typing import Any
 import anyio
 import msgspec
 
+from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.thread_finder import assistant_id
-from actorgraph.errors import ActorGraphError, SystemBusyError, SystemClosedError, ThreadBusyError
+from actorgraph.errors import (
+    ActorGraphError,
+    ChangedTypeError,
+    SchemaMismatchError,
+    SystemBusyError,
+    SystemClosedError,
+    ThreadBusyError,
+)
 from actorgraph.errors.storage import UNREADABLE
 from actorgraph.runtime.log import event
 from actorgraph.web.jobs.background import LOOK_S
@@ -24,11 +32,15 @@ from actorgraph.web.requests.assistant_registry import StoredAssistant, of_graph
 from actorgraph.web.requests.endpoint import Server
 from actorgraph.web.requests.identity import identity_of, stored_settings, without_claims
 from actorgraph.web.requests.problems import HttpProblem
+from actorgraph.web.requests.stored_bodies import body_of_tick, input_of_tick
 from actorgraph.web.requests.thread_registry import thread_metadata_of
 from actorgraph.web.run_start import run_input, run_options
 
 STALE_S = 20.0
 """Seconds after which a decision is made anew: another server may have started the tick."""
+
+MISFITS_MAX = 1_000
+"""Crons for other versions that are remembered as named in the log."""
 
 
 class CronActor:
@@ -40,6 +52,7 @@ class CronActor:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._misfits: dict[str, str] = {}
 
     async def look(self, now: datetime) -> float:
         """Start the ticks that are due; returns the seconds until the next tick."""
@@ -63,6 +76,11 @@ class CronActor:
             try:
                 if not await self._start(cron, decision.tick, begun):
                     return 0.0
+                self._misfits.pop(cron.cron_id, None)
+            except (SchemaMismatchError, ChangedTypeError) as error:
+                # The tick stays due: a server of the version that fits may start it.
+                self._note_misfit(cron.cron_id, str(error))
+                return LOOK_S
             except (ActorGraphError, HttpProblem, ValueError) as error:
                 if isinstance(error, SystemClosedError | SystemBusyError | UNREADABLE):
                     raise
@@ -80,11 +98,8 @@ class CronActor:
         if assistant is None or assistant.now.graph_id not in self._server.graphs:
             event("error", "cron.without_assistant", cron_id=cron.cron_id)
             return True
-        body = assistant.under(body_of_cron(cron))
-        given = run_input(body)
         name = assistant.now.graph_id
-        known = identity_of(cron.user_id, assistant.assistant_id, name)
-        options = run_options(body, assistant, self._server.graphs[name], known)
+        given, options = run_of_tick(self._server.graphs[name], assistant, cron)
         thread_id = await self._thread(cron, tick, assistant)
         if thread_id is None:
             await self._server.crons.remove(cron.cron_id)
@@ -104,6 +119,14 @@ class CronActor:
         except ThreadBusyError:  # "reject": the thread has a run, maybe this one
             event("info", "cron.thread_busy", cron_id=cron.cron_id, thread_id=thread_id)
         return True
+
+    def _note_misfit(self, cron_id: str, reason: str) -> None:
+        """Log that a cron is for another version of its graph: once for each reason."""
+        if self._misfits.get(cron_id) != reason:
+            if len(self._misfits) >= MISFITS_MAX:
+                self._misfits.clear()
+            self._misfits[cron_id] = reason
+            event("error", "cron.misfit", cron_id=cron_id, reason=reason)
 
     async def _assistant(self, cron: StoredCron) -> StoredAssistant | None:
         for name in self._server.graphs:
@@ -130,6 +153,22 @@ class CronActor:
         goes = cron.on_run_completed == "delete"
         await threads.make(thread_id, metadata, if_exists="do_nothing", temporary=goes)
         return thread_id
+
+
+def run_of_tick(
+    graph: CompiledStateGraph, assistant: StoredAssistant, cron: StoredCron
+) -> tuple[Any, dict[str, Any]]:
+    """Return the input and the options of a cron's run, brought up to date.
+
+    Raises:
+        SchemaMismatchError: they are of another version of the graph, and don't fit.
+        ChangedTypeError: a function of a migration raised.
+    """
+    stored = (cron.cron_id, cron.payload, cron.note)
+    body = body_of_tick(graph, assistant, body_of_cron(cron), stored)
+    given = input_of_tick(graph, run_input(body), cron.cron_id, cron.note.get("input", {}))
+    known = identity_of(cron.user_id, assistant.assistant_id, assistant.now.graph_id)
+    return given, run_options(body, assistant, graph, known)
 
 
 def body_of_cron(cron: StoredCron) -> bodies.RunBody:

@@ -8,18 +8,21 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from actorgraph.web.cron_actor import body_of_cron, next_run_date
+from actorgraph.api.graph.arguments import context_in
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.web.cron_actor import body_of_cron, next_run_date, run_of_tick
 from actorgraph.web.jobs.background import alarm_of
 from actorgraph.web.jobs.cron_plan import check_timetable, time_of
 from actorgraph.web.jobs.cron_registry import StoredCron
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.assistant_lookup import assistant_of
+from actorgraph.web.requests.assistant_registry import StoredAssistant
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.identity import user_of
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Forbidden, NotFound
+from actorgraph.web.requests.stored_bodies import input_note, settings_note, shown_context
 from actorgraph.web.requests.thread_registry import moment
-from actorgraph.web.run_start import run_input, run_options
 
 _SETTINGS = (
     *("input", "command", "config", "context", "interrupt_before", "interrupt_after"),
@@ -54,6 +57,7 @@ async def create(call: ApiCall) -> response_types.Cron:
         updated_at=now,
         user_id=None if user is None else user["identity"],
     )
+    cron.note = _note(_graph_of(call, assistant), cron.payload, body)
     await _check_runs(call, cron)
     await call.server.crons.put(cron)
     alarm_of(call.server.system).ring()
@@ -66,6 +70,30 @@ def _payload(body: bodies.CronBody | bodies.CronPatch) -> dict[str, Any]:
     return msgspec.to_builtins(said)
 
 
+def _graph_of(call: ApiCall, assistant: StoredAssistant) -> CompiledStateGraph:
+    return call.server.graphs[assistant.now.graph_id]
+
+
+_NOTED = {
+    "input": ("input", "command"),
+    "context": ("context",),
+    "configurable": ("config",),
+}
+"""Note -> the fields of a body that it is about."""
+
+
+def _note(
+    graph: CompiledStateGraph, payload: dict[str, Any], body: bodies.CronBody | bodies.CronPatch
+) -> dict[str, Any]:
+    """Make the notes of what a client has just written in a cron's payload."""
+    notes = {**settings_note(graph, payload), "input": input_note(graph)}
+    return {
+        name: notes.get(name, {})
+        for name, fields in _NOTED.items()
+        if any(getattr(body, field, None) not in (None, UNSET) for field in fields)
+    }
+
+
 async def _check_runs(call: ApiCall, cron: StoredCron) -> None:
     """Refuse a cron whose runs would be refused.
 
@@ -74,8 +102,9 @@ async def _check_runs(call: ApiCall, cron: StoredCron) -> None:
     """
     assistant = await assistant_of(call, cron.assistant_id)
     body = assistant.under(body_of_cron(cron))
-    run_input(body)
-    run_options(body, assistant, call.server.graphs[assistant.now.graph_id], {})
+    graph = _graph_of(call, assistant)
+    _, options = run_of_tick(graph, assistant, cron)
+    context_in(graph.plan, options.get("context"))
     if body.webhook is not None:
         call.server.webhooks.check(body.webhook)
 
@@ -99,10 +128,13 @@ async def update(call: ApiCall) -> response_types.Cron:
     wanted = await call.server.access.ask(call.principal, "crons.update", None, said)
     now = moment()
     made = replace(known, **changes, payload=payload, metadata={**said, **wanted}, updated_at=now)
+    graph = _graph_of(call, await assistant_of(call, known.assistant_id))
+    made.note = {**known.note, **_note(graph, payload, body)}
     check_timetable(made.schedule, made.timezone)
     if made.timetable != known.timetable:
         made.since = now
-    await _check_runs(call, made)
+    if _payload(body) or body.input is not UNSET:
+        await _check_runs(call, made)
     await call.server.crons.put(made)
     alarm_of(call.server.system).ring()
     return await _response(call, made)
@@ -173,6 +205,15 @@ async def _cron(call: ApiCall, action: str) -> StoredCron:
     return known
 
 
+async def _payload_shown(call: ApiCall, cron: StoredCron) -> dict[str, Any]:
+    """Return a cron's payload, its context up to date."""
+    if not cron.payload.get("context"):
+        return cron.payload
+    assistant = await assistant_of(call, cron.assistant_id)
+    context = shown_context(_graph_of(call, assistant), cron.payload, cron.note)
+    return {**cron.payload, "context": context}
+
+
 async def _response(call: ApiCall, cron: StoredCron) -> response_types.Cron:
     decision = await call.server.crons.decide(cron, datetime.now(UTC))
     return response_types.Cron(
@@ -185,7 +226,7 @@ async def _response(call: ApiCall, cron: StoredCron) -> response_types.Cron:
         timezone=cron.timezone,
         created_at=cron.created_at,
         updated_at=cron.updated_at,
-        payload=cron.payload,
+        payload=await _payload_shown(call, cron),
         user_id=cron.user_id,
         next_run_date=next_run_date(decision),
         metadata=cron.metadata,

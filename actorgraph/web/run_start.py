@@ -22,6 +22,7 @@ from actorgraph.web.requests.event_responses import EVENTS, graph_modes
 from actorgraph.web.requests.identity import identity_of
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import HttpProblem, NotFound, Unprocessable
+from actorgraph.web.requests.stored_bodies import body_of_request
 from actorgraph.web.requests.thread_registry import StoredThread, thread_metadata_of
 from actorgraph.web.requests.thread_state import check_thread_id, checkpoint_config, config_of
 
@@ -95,8 +96,9 @@ async def start_run(call: ApiCall) -> Run:
     An invalid request is refused before anything is written.
     """
     assistant = await assistant_of(call, call.body.assistant_id)
-    body, name = assistant.under(call.body), assistant.now.graph_id
+    name = assistant.now.graph_id
     graph = call.server.graphs[name]
+    body = body_of_request(graph, assistant, call.body)
     known = identity_of(call.principal, assistant.assistant_id, name)
     given, options = run_input(body), run_options(body, assistant, graph, known)
     thread_id = call.thread_id if "thread_id" in call.path else str(uuid4())
@@ -168,7 +170,8 @@ async def check_run(call: ApiCall, body: bodies.RunBody) -> None:
     """
     assistant = await assistant_of(call, body.assistant_id)
     run_input(body)
-    run_options(assistant.under(body), assistant, call.server.graphs[assistant.now.graph_id], {})
+    graph = call.server.graphs[assistant.now.graph_id]
+    run_options(body_of_request(graph, assistant, body), assistant, graph, {})
     if body.webhook is not None:
         call.server.webhooks.check(body.webhook)
 

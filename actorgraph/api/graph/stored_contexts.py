@@ -1,11 +1,14 @@
 """Contexts that wait with their run, under a graph whose `context_schema` has changed since.
 
 An object keeps the name of its class, which `Migration.types` leads to today's. A dict keeps none,
-so a note is stored beside it: the schema's name, and which of its keys the schema had. With it the
-same Migration makes the new context, and a key that the schema has lost is found.
+so a note is stored beside it: the schema's name, which of its keys the schema had, and the function
+for it that the graph had already. With it the same Migration makes the new context, and a key that
+the schema has lost is found. A dict without a note is taken as a call's: no schema had accepted it,
+or a version of the library that made no notes; one that the schema refuses is migrated as the
+schema's own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from actorgraph.api.graph.arguments import context_in
@@ -15,12 +18,14 @@ from actorgraph.codec.stored_types import name_of
 from actorgraph.errors import InvalidContextError
 from actorgraph.plan.annotations import class_annotations
 from actorgraph.plan.plan import Plan
+from actorgraph.plan.renames import digest_of
 from actorgraph.plan.state_objects import fields_in
 from actorgraph.values.graph_changes import Finding, FindingKind
 
 Note = Mapping[str, Any]
 """Of a dict: "type", the schema's name; "keys", those of the dict that the schema had; "lacks",
-keys without which it was accepted. Empty for any other context."""
+keys without which it was accepted; "by", the function of a migration for the type that the graph
+had; "partial", that the schema needs more. The last two only if set. Empty for other contexts."""
 
 
 def note_of(plan: Plan, context: Any) -> dict[str, Any]:
@@ -30,10 +35,13 @@ def note_of(plan: Plan, context: Any) -> dict[str, Any]:
         return {}
     given = cast("Mapping[Any, Any]", context)
     known, needed = _keys_of(schema)
+    name = name_of(schema)
+    _, by = _last_for(plan, name)
     return {
-        "type": name_of(schema),
+        "type": name,
         "keys": sorted(known.intersection(given)),
         "lacks": sorted(needed.difference(given)),
+        **({"by": by} if by else {}),
     }
 
 
@@ -46,10 +54,34 @@ def migrated_context(plan: Plan, context: Any, note: Note) -> Any:
     Raises:
         ChangedTypeError: a function of a migration raised.
     """
-    change = _change(plan, note)
-    if change is None or isinstance(change, type) or not isinstance(context, Mapping):
+    function = function_for(plan, context, note)
+    if function is None:
         return context
-    return upgraded(change, note["type"], dict(cast("Mapping[str, Any]", context)))
+    name = note.get("type") or name_of(plan.sources.context)
+    return upgraded(function, name, dict(cast("Mapping[str, Any]", context)))
+
+
+def function_for(plan: Plan, context: Any, note: Note) -> Callable[[Any], Any] | None:
+    """Return the function of a migration that makes today's context of a stored dict.
+
+    None without such a function, or if a graph that had it accepted the dict.
+    """
+    schema = plan.sources.context
+    if not isinstance(context, Mapping) or not isinstance(schema, type):
+        return None
+    change, by = _last_for(plan, note.get("type") or name_of(schema))
+    if change is None or isinstance(change, type) or (note and note.get("by") == by):
+        return None
+    return change if note or not fits(plan, context) else None
+
+
+def fits(plan: Plan, context: Any) -> bool:
+    """Whether a call would take the context."""
+    try:
+        context_in(plan, context)
+    except InvalidContextError:
+        return False
+    return True
 
 
 def refused_context(plan: Plan, context: Any, note: Note, what: str) -> Finding | None:
@@ -65,9 +97,9 @@ def refused_context(plan: Plan, context: Any, note: Note, what: str) -> Finding 
     try:
         context_in(plan, context)
     except InvalidContextError as error:
-        return _finding(plan, note, what, error.what)
-    change = _change(plan, note)
-    if not note or not isinstance(context, Mapping) or (change and not isinstance(change, type)):
+        if not note.get("partial"):
+            return _finding(plan, note, what, error.what)
+    if not note or not isinstance(context, Mapping) or function_for(plan, context, note):
         return None
     known, needed = _keys_of(schema)
     lost = sorted(set(note["keys"]).difference(known))
@@ -77,12 +109,14 @@ def refused_context(plan: Plan, context: Any, note: Note, what: str) -> Finding 
     return _finding(plan, note, what, f"it needs {', '.join(map(repr, new))}") if new else None
 
 
-def _change(plan: Plan, note: Note) -> Any:
-    """The migration of a noted type; the last one counts, as in the codec."""
-    name, found = note.get("type"), None
+def _last_for(plan: Plan, name: str) -> tuple[Any, str]:
+    """The last change of a type, as in the codec, and what it is known by if it is a function."""
+    change, by = None, ""
     for migration in plan.migrations:
-        found = migration.types.get(name or "", found)
-    return found
+        if name in migration.types:
+            change = migration.types[name]
+            by = migration.name or ("" if isinstance(change, type) else digest_of(change))
+    return change, "" if isinstance(change, type) else by
 
 
 def _keys_of(schema: type) -> tuple[frozenset[str], frozenset[str]]:

@@ -41,6 +41,8 @@ class StoredCron(Struct):
         on_run_completed: whether threads made for its runs are deleted with them.
         since: ISO 8601; ticks after this count. Set anew when the timetable changes.
         user_id: text of the principal that created it.
+        note: which version of the graph the payload is of: "input", and the notes of settings
+            (`stored_bodies`). Empty if an older version of the library wrote it.
     """
 
     cron_id: str
@@ -58,6 +60,7 @@ class StoredCron(Struct):
     created_at: str
     updated_at: str
     user_id: str | None = None
+    note: dict[str, Any] = {}
 
     @property
     def timetable(self) -> Timetable:

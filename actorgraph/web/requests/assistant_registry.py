@@ -34,6 +34,8 @@ class VersionOfAssistant(Struct):
         context: merged under the context of each of its runs.
         metadata: merged under the metadata of each of its runs; checked by the access rules.
         created_at: ISO 8601 UTC.
+        note: which version of the graph `config` and `context` are of (`stored_bodies`); empty
+            if an older version of the library wrote it.
     """
 
     version: int
@@ -44,6 +46,7 @@ class VersionOfAssistant(Struct):
     context: dict[str, Any]
     metadata: dict[str, Any]
     created_at: str
+    note: dict[str, Any] = {}
 
 
 class StoredAssistant(Struct):

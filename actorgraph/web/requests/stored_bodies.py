@@ -1,0 +1,167 @@
+"""Contexts and inputs that the server stores with assistants and crons, under changed graphs.
+
+They outlive the version of a graph that they were written for. So a note is stored with each, as
+with the runs that wait (`stored_contexts`), and the graph's migrations bring them up to date
+wherever they are read. A body that doesn't fit is refused before a run is stored, and stays stored.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.graph.joined_contexts import Part, joined_context, refused_parts
+from actorgraph.api.graph.stored_contexts import fits, note_of
+from actorgraph.codec.conversions import migrated_input, noted
+from actorgraph.errors import ActorGraphError, SchemaMismatchError
+from actorgraph.superstep.changes.waiting_inputs import refused_input
+from actorgraph.values.graph_changes import Finding
+from actorgraph.web.requests import bodies
+from actorgraph.web.requests.assistant_registry import StoredAssistant
+from actorgraph.web.requests.identity import without_claims
+from actorgraph.web.requests.jsonable import to_plain
+
+Settings = Mapping[str, Any]
+"""A stored body, or the settings of an assistant: with "config", "context" or both."""
+
+
+def settings_note(graph: CompiledStateGraph, settings: Settings) -> dict[str, Any]:
+    """Make the note to store beside settings: one of the context, one of the `configurable`."""
+    found: dict[str, Any] = {}
+    for place, given in _places(settings).items():
+        note = note_of(graph.plan, given)
+        if note and not fits(graph.plan, given):
+            note["partial"] = True
+        found[place] = note
+    return {place: note for place, note in found.items() if note}
+
+
+def input_note(graph: CompiledStateGraph) -> dict[str, Any]:
+    """Make the note to store beside an input: the graph, and conversions that it needs no more."""
+    return {"graph": graph.plan.graph_id, "converted": noted(graph.plan, {})}
+
+
+def _places(settings: Settings) -> dict[str, dict[str, Any]]:
+    """The parts of settings that may be a context: that itself, and the keys of `configurable`."""
+    places = {
+        "context": settings.get("context"),
+        "configurable": (settings.get("config") or {}).get("configurable"),
+    }
+    return {name: without_claims(given) for name, given in places.items() if given}
+
+
+def _part(graph: CompiledStateGraph, settings: Settings, notes: Settings, place: str) -> Part:
+    given, note = _places(settings).get(place, {}), notes.get(place, {})
+    if place == "configurable":  # only some of it is the context
+        names = (graph.get_context_jsonschema() or {}).get("properties", {})
+        given = {k: v for k, v in given.items() if k in names or k in note.get("keys", ())}
+    return given, note
+
+
+def _parts(graph: CompiledStateGraph, *over: tuple[Settings, Settings]) -> list[Part]:
+    """The parts of the context that settings over one another make, the lowest first.
+
+    Args:
+        over: settings, and the note that is stored beside them.
+    """
+    if not isinstance(graph.plan.sources.context, type):
+        return []
+    place = "context" if any(one.get("context") for one, _ in over) else "configurable"
+    parts = [_part(graph, one, notes, place) for one, notes in over]
+    return [(given, note) for given, note in parts if given]
+
+
+def _settings_of(assistant: StoredAssistant) -> tuple[Settings, Settings]:
+    now = assistant.now
+    return {"config": now.config, "context": now.context}, now.note
+
+
+def refused_assistant(graph: CompiledStateGraph, assistant: StoredAssistant) -> Finding | None:
+    """Find out why an assistant's own context doesn't fit its graph, if that is so.
+
+    Raises:
+        ChangedTypeError: a function of a migration raised.
+    """
+    parts = _parts(graph, _settings_of(assistant))
+    what = f"the context of assistant {assistant.assistant_id!r}"
+    return refused_parts(graph.plan, parts, what) if parts else None
+
+
+def body_of_request(
+    graph: CompiledStateGraph, assistant: StoredAssistant, body: bodies.RunBody
+) -> bodies.RunBody:
+    """Return the body of a request's run, with the assistant's settings under it.
+
+    Raises:
+        SchemaMismatchError: the assistant's context is of another version, and doesn't fit.
+        ChangedTypeError: a function of a migration raised.
+    """
+    whole, own = assistant.under(body), _settings_of(assistant)
+    if assistant.system or not _parts(graph, own):
+        return whole
+    configurable = None if body.config is None else body.config.configurable
+    said: dict[str, Any] = {"context": body.context, "config": {"configurable": configurable}}
+    parts = _parts(graph, own, (said, settings_note(graph, said)))
+    made, _, changed = joined_context(graph.plan, parts)
+    if refused_parts(graph.plan, parts, "") is not None:
+        _raise(refused_assistant(graph, assistant))  # else the request itself is refused
+    return replace(whole, context=made) if changed else whole
+
+
+def body_of_tick(
+    graph: CompiledStateGraph,
+    assistant: StoredAssistant,
+    body: bodies.RunBody,
+    stored: tuple[str, Settings, Settings],
+) -> bodies.RunBody:
+    """Return the body of a cron's run, with the assistant's settings under it.
+
+    Args:
+        stored: the cron's id, its payload, and the note beside that.
+    Raises:
+        SchemaMismatchError: the context is of another version, and doesn't fit.
+        ChangedTypeError: a function of a migration raised.
+    """
+    whole, (cron_id, payload, notes) = assistant.under(body), stored
+    parts = _parts(graph, _settings_of(assistant), (payload, notes))
+    if not parts:
+        return whole
+    if refused_parts(graph.plan, parts, "") is not None:
+        if not assistant.system:
+            _raise(refused_assistant(graph, assistant))
+        _raise(refused_parts(graph.plan, parts, f"the context of cron {cron_id!r}"))
+    made, _, changed = joined_context(graph.plan, parts)
+    return replace(whole, context=made) if changed else whole
+
+
+def input_of_tick(graph: CompiledStateGraph, given: Any, cron_id: str, note: Settings) -> Any:
+    """Return the input or Command of a cron's run, brought up to date.
+
+    Raises:
+        SchemaMismatchError: it is of another version, and doesn't fit.
+    """
+    made = migrated_input(graph.plan, given, note.get("converted", {}))
+    if note and note["graph"] != graph.plan.graph_id:
+        _raise(refused_input(graph.plan, made, f"the input of cron {cron_id!r}"))
+    return made
+
+
+def _raise(finding: Finding | None) -> None:
+    if finding is not None:
+        raise SchemaMismatchError(f"{finding.where}, {finding.why}", do=finding.do)
+
+
+def shown_context(graph: Any, settings: Settings, notes: Settings) -> Any:
+    """Return a stored context for clients: up to date if migrations make it so, else as stored."""
+    context = settings.get("context")
+    if not isinstance(graph, CompiledStateGraph) or not context:
+        return context
+    part = (context, notes.get("context", {}))
+    try:
+        if refused_parts(graph.plan, [part], "") is not None:
+            return context
+        made, _, changed = joined_context(graph.plan, [part])
+    except ActorGraphError:
+        return context
+    return to_plain(made) if changed else context
