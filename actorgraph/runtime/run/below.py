@@ -30,10 +30,9 @@ from actorgraph.superstep.changes.change import (
     waiting_subgraphs,
 )
 from actorgraph.superstep.changes.half_converted import (
+    half_converted,
     held_keys,
     shared_conversions,
-    unconverted_above,
-    unconverted_below,
 )
 from actorgraph.superstep.handover import commands_in
 from actorgraph.superstep.nesting import TASK_KEY, stable_namespace
@@ -123,9 +122,10 @@ def _half_converted(
     plan: Plan, below: Plan, restored: Restored, stored: Restored, *, own: bool
 ) -> Iterator[Finding]:
     had, held, at = stored.converted, held_keys(below, stored), stored.namespace
-    yield from unconverted_below(plan, below, had, stored.above, held=held, namespace=at)
+    yield from half_converted(plan, below, plan, had, stored.above, held=held, namespace=at)
     if own:  # what a stateful one remembers may be older than the values above
-        yield from unconverted_above(plan, below, restored.converted, had, held=held, namespace=at)
+        noted = restored.converted
+        yield from half_converted(plan, below, below, noted, had, held=held, namespace=at)
 
 
 async def _memories(
@@ -144,7 +144,9 @@ async def _memories(
             had, above = now(record.converted), now(record.above)
             renames = graph.plan.renames
             held = {renames.channel(c) or c for c in record.channel_versions}
-            found += unconverted_below(plan, graph.plan, had, above, held=held, namespace=namespace)
+            found += half_converted(
+                plan, graph.plan, plan, had, above, held=held, namespace=namespace
+            )
     return _refused(plan, restored, thread_id, found)
 
 
@@ -160,7 +162,7 @@ def check_shared_values(
         return
     held, at = held_keys(below, stored), stored.namespace
     had, noted = stored.converted, stored.above
-    for finding in unconverted_below(above, below, had, noted, held=held, namespace=at):
+    for finding in half_converted(above, below, above, had, noted, held=held, namespace=at):
         raise mismatch(finding, thread_id, stored.graph)
 
 

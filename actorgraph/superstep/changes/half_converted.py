@@ -33,52 +33,33 @@ def shared_conversions(above: Plan, below: Plan) -> list[Conversion]:
     return [one for one in above.renames.conversions if one.channel in keys]
 
 
-def unconverted_below(
+def half_converted(
     above: Plan,
     below: Plan,
+    has: Plan,
     converted: Converted,
     had: Converted,
     *,
     held: AbstractSet[str],
     namespace: str,
 ) -> Iterator[Finding]:
-    """Find stored values of a subgraph that only the graph above converts.
+    """Find shared keys with stored values of a subgraph that only one of two graphs converts.
 
     Args:
-        converted: the conversions of the subgraph that its values have had.
-        had: those of the graph above that they have had. Both by today's names.
+        has: the one of both whose conversions the other may lack.
+        converted: the conversions of the other one that its values have had.
+        had: those of `has` that the stored values have had. Both by today's names.
         held: the keys that the subgraph has stored values of.
         namespace: of the subgraph.
     """
-    for one in _alone(shared_conversions(above, below), below, converted):
-        if one.channel in held and one.name not in had.get(one.channel, {}):
-            yield _half(one, above, below, "subgraph", namespace)
-
-
-def unconverted_above(
-    above: Plan,
-    below: Plan,
-    converted: Converted,
-    had: Converted,
-    *,
-    held: AbstractSet[str],
-    namespace: str,
-) -> Iterator[Finding]:
-    """Find stored values of a subgraph that are converted now, and not those of the graph above.
-
-    Args:
-        converted: the conversions of the graph above that its values have had.
-        had: those of the subgraph that its values have had, which began after these.
-        held: the keys that the subgraph has stored values of.
-        namespace: of the subgraph.
-    """
-    if not below.renames.conversions:
+    if not has.renames.conversions:
         return
+    lacks, which = (below, "subgraph") if has is above else (above, "graph above")
     keys = shared_keys(above, below)
-    shared = [one for one in below.renames.conversions if one.channel in keys]
-    for one in _alone(shared, above, converted):
+    shared = [one for one in has.renames.conversions if one.channel in keys]
+    for one in _alone(shared, lacks, converted):
         if one.channel in held and one.name not in had.get(one.channel, {}):
-            yield _half(one, below, above, "graph above", namespace)
+            yield _half(one, has, lacks, which, namespace)
 
 
 def held_keys(below: Plan, stored: Restored) -> frozenset[str]:
