@@ -7,7 +7,7 @@ Read       by the converter of that name alone: nothing is imported
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -132,7 +132,7 @@ class Converters:
         version, data = stored
         known = self._by_name.get(name if target is None else name_of(target))
         if known is None:
-            raise _unknown_error(name)
+            raise _unknown_error(name, self._by_name)
         kind, converter = known
         build = converter.from_plain
         if version != converter.version:
@@ -213,8 +213,19 @@ def _compare(one: Any, other: Any) -> bool | None:
     return None
 
 
-def _unknown_error(name: str) -> UnknownTypeError:
-    short = name.rpartition(":")[2]
+def _unknown_error(name: str, known: Iterable[str]) -> UnknownTypeError:
+    module, _, short = name.rpartition(":")
+    moved = next((one for one in known if one.rpartition(":")[2] == short), None)
+    if moved is not None:
+        script = " (so a program names its classes that is run itself)" * (module == "__main__")
+        error = UnknownTypeError(
+            f"a stored value has the type {name!r}{script}, which a converter has written, and "
+            f"this codec has one for {moved!r}",
+            do=f"if it is the same class, compile(migrations=[Migration(types={{{name!r}: "
+            f"{short}}})]); let programs that share threads import it from one module",
+        )
+        error.type_name = name
+        return error
     error = UnknownTypeError(
         f"a stored value has the type {name!r}, which a converter has written, and this codec has "
         "no converter for it",

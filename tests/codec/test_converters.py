@@ -432,3 +432,32 @@ def test_a_type_that_moved():
     assert Codec().with_upgrades({name: len}).decode(payload) == 1
     with pytest.raises(UnknownTypeError):
         Codec().with_upgrades({name: Point}).decode(payload)
+
+
+@pytest.mark.parametrize(
+    ("module", "script"),
+    [("__main__", " (so a program names its classes that is run itself)"), ("old.place", "")],
+)
+def test_a_class_of_another_module_is_not_taken_for_another(module, script):
+    """
+    A converter of a class of the same name in another module doesn't read it; the error has both.
+    """
+
+    def kind_in(place):
+        made = type("Moved", (), {"__module__": place, "__eq__": lambda *_: True})
+        return made, (lambda _: 1, lambda _: made())
+
+    stored = Codec(converters=dict([kind_in(module)]))
+    kind, pair = kind_in("new.place")
+    name = f"{module}:{next(iter(stored.converted)).__qualname__}"
+    with pytest.raises(UnknownTypeError) as refused:
+        Codec(converters={kind: pair}).decode(stored.encode(next(iter(stored.converted))()))
+
+    assert refused.value.type_name == name
+    assert refused.value.what == (
+        f"a stored value has the type {name!r}{script}, which a converter has written, and this "
+        "codec has one for 'new.place:Moved'"
+    )
+    assert refused.value.do.startswith(
+        f"if it is the same class, compile(migrations=[Migration(types={{{name!r}: Moved}})])"
+    )
