@@ -38,7 +38,7 @@ def stamp_objects(write: Any, seed: str) -> Any:
     """Give the messages in one write of any data their ids; see `stamp`.
 
     Only objects and dicts of messages count: a string or a pair may be something else. A dict of a
-    message in a list becomes a message.
+    message in a list becomes a message; in an Overwrite, which no reducer sees, it stays a dict.
 
     Args:
         write: a value or a list of values, also in an Overwrite.
@@ -48,8 +48,8 @@ def stamp_objects(write: Any, seed: str) -> Any:
     replaces, value = overwritten(write)
     if not replaces:
         return _each(write, seed, _stamped_object)
-    made = _each(value, seed, _stamped_object)
-    return write if made is value else Overwrite(made)
+    _each(value, seed, _stamped_message)  # objects keep their place: nothing is made
+    return write
 
 
 def _each(value: Any, seed: str, give: Callable[..., Any]) -> Any:
@@ -90,9 +90,13 @@ def _made(value: Any, seed: str, *, among: bool) -> Any:
     return _stamped(value, seed, among=among)
 
 
+def _stamped_message(value: Any, seed: str, *, among: bool) -> Any:
+    return _stamped(value, seed, among=among) if is_message(value) else value
+
+
 def _stamped_object(value: Any, seed: str, *, among: bool) -> Any:
     if not isinstance(value, dict):
-        return _stamped(value, seed, among=among) if is_message(value) else value
+        return _stamped_message(value, seed, among=among)
     fields = cast("dict[str, Any]", value)
     kinds = [fields.get("role"), fields.get("type")]
     is_one = any(isinstance(kind, str) and kind in _ROLES for kind in kinds)
