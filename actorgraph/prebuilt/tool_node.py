@@ -288,7 +288,12 @@ class ToolNode:
         Args:
             blocking: whether sync wrappers and sync forms of tools are preferred.
         """
-        execute = partial(self._execute, like=like, listed=listed, blocking=blocking)
+        given = request.state
+
+        async def execute(request: ToolCallRequest) -> Any:
+            agreed = _of_one_state(request, given)
+            return await self._execute(agreed, like=like, listed=listed, blocking=blocking)
+
         prefers_plain = blocking and self._wrap is not None
         if self._awrap is None and self._wrap is None:
             return await execute(request)
@@ -352,6 +357,20 @@ class ToolNode:
         if text is None:
             raise error
         return tool_message(like, call, text, error=True)
+
+
+def _of_one_state(request: ToolCallRequest, given: Any) -> ToolCallRequest:
+    """Give a request and its runtime one state, whichever of them a wrapper has replaced.
+
+    Args:
+        given: the state that the node made the request with.
+    """
+    runtime = request.runtime
+    if not isinstance(runtime, ToolRuntime) or runtime.state is request.state:
+        return request
+    if request.state is given:
+        return replace(request, state=runtime.state)
+    return request.override(state=request.state) if runtime.state is given else request
 
 
 def _wrapped(

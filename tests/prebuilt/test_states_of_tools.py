@@ -172,19 +172,43 @@ def redacted(state: Any) -> Any:
     return replace(state, user="-")
 
 
+def assigned(request: ToolCallRequest, state: Any) -> ToolCallRequest:
+    request.state = state
+    return request
+
+
+def assigned_below(request: ToolCallRequest, state: Any) -> ToolCallRequest:
+    request.runtime.state = state
+    return request
+
+
+def with_runtime(request: ToolCallRequest, state: Any) -> ToolCallRequest:
+    return request.override(runtime=replace(request.runtime, state=state))
+
+
+WAYS = {
+    "override": lambda request, state: request.override(state=state),
+    "a runtime of its own": with_runtime,
+    "dataclasses.replace": lambda request, state: replace(request, state=state),
+    "assigned": assigned,
+    "assigned to the runtime": assigned_below,
+}
+
+
 class TestWrappersState:
+    @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
     @pytest.mark.parametrize("make", [by_edge, by_sends])
     @pytest.mark.parametrize("schema", [AsDict, *OBJECTS])
-    async def test_a_tool_sees_no_state_but_the_wrappers(self, schema, make):
+    async def test_a_tool_sees_no_state_but_the_wrappers(self, schema, make, way):
         """
-        A value that a wrapper takes out of the state is gone from every way to read it.
+        A value that a wrapper takes out of the state, in any way, is gone from each way to read it.
         """
 
         def wrap(request: ToolCallRequest, run: Any) -> Any:
-            return run(request.override(state=redacted(request.state)))
+            return run(way(request, redacted(request.state)))
 
         async def awrap(request: ToolCallRequest, run: Any) -> Any:
-            return await run(request.override(state=redacted(request.state)))
+            return await run(way(request, redacted(request.state)))
 
         given = {"messages": [calling(("seen", {}))], "user": "ann"}
 
