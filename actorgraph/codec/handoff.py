@@ -315,8 +315,8 @@ class HandOff:
         if channel == START and self._shares:
             value = self._share(point, value, rows)
         placed.blobs.add(channel)
-        if self._own_versions:
-            version = placed.stands[channel] = self._own_version(point, channel, value)
+        if own := self._own_version(point, channel, value):
+            version = placed.stands[channel] = own
         where = NOWHERE
         if self._sealed:
             where = value_at(self._thread_id, self._namespace, channel, version)
@@ -346,7 +346,12 @@ class HandOff:
 
         From the checkpoint's id if values are encrypted: a digest of the value would reveal which
         values are equal.
+
+        Returns: 0 where the channel's version will do. For a migrated value it won't: the row of
+        that version has the value before, which older checkpoints have still.
         """
+        if not self._own_versions and channel not in self._migrated:
+            return 0
         of = point.id if self._sealed else self._codec.encode(value, f"state[{channel!r}]")
         return version_apart(of)
 
