@@ -271,20 +271,26 @@ def load_graph(name: str | None) -> CompiledStateGraph:
     return _as_graph(found, name)
 
 
-def load_graphs(name: str) -> dict[str, CompiledStateGraph]:
-    """Import the graphs of an ActorSystem, of a dict of graphs, or one graph (see `load_graph`).
+def load_graphs(name: str) -> tuple[dict[str, CompiledStateGraph], object]:
+    """Import the graphs of a program, and the object that has them.
 
-    Returns: name -> graph.
+    That is an ActorSystem, an application that serves some, a dict of graphs, or one graph (see
+    `load_graph`).
+
+    Returns: name -> graph, and the object.
     Raises:
         UsageError: it isn't one of these, or has no graphs.
     """
+    from actorgraph.cli.doctor.served_facts import systems_in
+
     if _has_attribute(name):
         found, _ = load_object(name)
-        given = getattr(found, "graphs", found)
+        served = {key: one for system in systems_in(found) for key, one in system.graphs.items()}
+        given = served or getattr(found, "graphs", found)
         if isinstance(given, Mapping) and given:
-            return {str(key): _as_graph(one, name) for key, one in given.items()}
+            return {str(key): _as_graph(one, name) for key, one in given.items()}, found
     graph = load_graph(name)
-    return {graph.plan.name: graph}
+    return {graph.plan.name: graph}, graph
 
 
 def _as_graph(found: Any, name: str) -> CompiledStateGraph:

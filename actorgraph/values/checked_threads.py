@@ -1,10 +1,10 @@
-"""Checks of stored threads against a graph: one line a thread, and groups of threads alike."""
+"""Checks of stored threads and settings against a graph, and groups of those alike."""
 
 from collections.abc import Iterable
 
 import msgspec
 
-from actorgraph.values.graph_changes import GraphChange, ResumeVerdict
+from actorgraph.values.graph_changes import Finding, GraphChange, ResumeVerdict
 
 EXAMPLES_MAX = 3
 """Ids of threads that a group names."""
@@ -74,8 +74,28 @@ class ThreadGroup(msgspec.Struct, frozen=True):
     reasons: tuple[ThreadReason, ...]
 
 
+class SettingsGroup(msgspec.Struct, frozen=True):
+    """Assistants or crons of a server with which a graph does the same.
+
+    Attributes:
+        kind: "assistant" or "cron".
+        graph: the checked graph's name.
+        verdict: "fits", "migrated" or "refused".
+        count: number of them.
+        examples: ids of the first ones.
+        reasons: why their runs are refused.
+    """
+
+    kind: str
+    graph: str
+    verdict: ResumeVerdict
+    count: int
+    examples: tuple[str, ...]
+    reasons: tuple[ThreadReason, ...]
+
+
 class ThreadCheckReport(msgspec.Struct, frozen=True):
-    """The result of a check of all threads of a database.
+    """The result of a check of all threads of a database, and of what a server stores.
 
     Attributes:
         threads: number of threads that were looked at.
@@ -83,6 +103,10 @@ class ThreadCheckReport(msgspec.Struct, frozen=True):
         refused: those of them that don't go on.
         groups: refused ones first, each kind by its number of threads.
         other_graphs: name of a graph that wasn't asked about -> number of its threads.
+        settings: assistants and crons in the program's store, in the order of `groups`; empty
+            without a store.
+        other_settings: name of a graph that wasn't asked about -> number of its assistants and
+            crons; "" for crons without an assistant.
     """
 
     threads: int
@@ -90,11 +114,19 @@ class ThreadCheckReport(msgspec.Struct, frozen=True):
     refused: int
     groups: tuple[ThreadGroup, ...]
     other_graphs: dict[str, int]
+    settings: tuple[SettingsGroup, ...] = ()
+    other_settings: dict[str, int] = {}
+
+    @property
+    def refused_settings(self) -> int:
+        """Number of assistants and crons whose runs are refused."""
+        refused = [one for one in self.settings if one.verdict is ResumeVerdict.REFUSED]
+        return sum(one.count for one in refused)
 
     @property
     def cures(self) -> tuple[str, ...]:
         """The Migrations to write, as Python, each once."""
-        reasons = [reason for group in self.groups for reason in group.reasons]
+        reasons = [reason for group in (*self.groups, *self.settings) for reason in group.reasons]
         return tuple(dict.fromkeys(reason.cure for reason in reasons if reason.cure))
 
 
@@ -151,8 +183,47 @@ class ThreadTally:
         )
 
 
+class SettingsTally:
+    """Counts assistants and crons by what a graph does with them."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, str, ResumeVerdict, tuple[ThreadReason, ...]], list[str]] = {}
+        self._others: dict[str, int] = {}
+
+    def add(self, kind: str, graph: str, identifier: str, found: Finding | ResumeVerdict) -> None:
+        """Count an assistant or a cron.
+
+        Args:
+            found: why its runs are refused, or the verdict if they aren't.
+        """
+        refused = isinstance(found, Finding)
+        verdict = ResumeVerdict.REFUSED if refused else found
+        key = (kind, graph, verdict, _reasons((found,)) if refused else ())
+        self._groups.setdefault(key, []).append(identifier)
+
+    def leave_out(self, graph: str) -> None:
+        """Count an assistant or a cron of a graph that isn't checked."""
+        self._others[graph] = self._others.get(graph, 0) + 1
+
+    def added_to(self, report: ThreadCheckReport) -> ThreadCheckReport:
+        """Return a report of threads with all that was counted."""
+        groups = [
+            SettingsGroup(
+                kind, graph, verdict, len(ids), tuple(sorted(ids)[:EXAMPLES_MAX]), reasons
+            )
+            for (kind, graph, verdict, reasons), ids in self._groups.items()
+        ]
+        groups.sort(key=lambda group: (_ORDER.index(group.verdict), group.kind, -group.count))
+        others = dict(sorted(self._others.items()))
+        return msgspec.structs.replace(report, settings=tuple(groups), other_settings=others)
+
+
 def reasons_of(change: GraphChange) -> tuple[ThreadReason, ...]:
     """Return the reasons of a change, without what differs from thread to thread."""
+    return _reasons(change.findings)
+
+
+def _reasons(findings: Iterable[Finding]) -> tuple[ThreadReason, ...]:
     return tuple(
         ThreadReason(
             f"{finding.where}, {finding.why}"
@@ -160,7 +231,7 @@ def reasons_of(change: GraphChange) -> tuple[ThreadReason, ...]:
             finding.cure,
             finding.do,
         )
-        for finding in change.findings
+        for finding in findings
     )
 
 

@@ -15,7 +15,12 @@ from actorgraph.cli.doctor.facts import (
     SystemFacts,
     TypeFact,
 )
-from actorgraph.values.checked_threads import ThreadCheckReport, ThreadGroup, ThreadReason
+from actorgraph.values.checked_threads import (
+    SettingsGroup,
+    ThreadCheckReport,
+    ThreadGroup,
+    ThreadReason,
+)
 from actorgraph.values.graph_changes import ResumeVerdict
 
 DAY_S = 86_400.0
@@ -46,6 +51,13 @@ def checked(verdict):
         reasons=reasons,
     )
     return Examined(threads=ThreadCheckReport(2, 2, len(reasons) * 2, (group,), {}))
+
+
+def stored(verdict):
+    reason = ThreadReason("an assistant is stored whose context was for another version", "", "do")
+    reasons = (reason,) if verdict is ResumeVerdict.REFUSED else ()
+    group = SettingsGroup("assistant", "g", verdict, 2, ("a1", "a2"), reasons)
+    return Examined(threads=ThreadCheckReport(0, 0, 0, (), {}, (group,)))
 
 
 def program(*, backend=None, host="", database=None, **facts):
@@ -150,6 +162,7 @@ PLANTED = {
         served_over(run(status="pending", build="v2", alive=False, waits=True)),
     ),
     "threads.refused": (checked(ResumeVerdict.REFUSED), checked(ResumeVerdict.MIGRATED)),
+    "settings.refused": (stored(ResumeVerdict.REFUSED), stored(ResumeVerdict.MIGRATED)),
     "runs.orphaned": (database(runs=(run(alive=False),)), database(runs=(run(),))),
     "runs.parked": (database(runs=(run(status="parked"),)), database(runs=(run(),))),
     "runs.long-open": (database(runs=(run(age_s=2 * DAY_S),)), database(runs=(run(age_s=60),))),

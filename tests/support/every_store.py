@@ -4,10 +4,15 @@
 what a new process would make.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from actorgraph.stores import InMemoryStore, PostgresStore, SqliteStore
+from tests.support.every_saver import Store
 
 KINDS = ["memory", "sqlite", "sqlite-memory", "postgres"]
 
@@ -57,3 +62,30 @@ class Shelf:
         if self.kind == "postgres":
             return PostgresStore(self.address, schema=self.schema, **settings)
         return SqliteStore(self.path if self.lasts else ":memory:", **settings)
+
+
+class Items:
+    """The items of one program over a saver's place, of which versions run one after another."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf, self._first = shelf, shelf.open()
+
+    def again(self) -> Any:
+        """The store that a new process would open; the same one, if nothing of it lasts."""
+        return self._shelf.open() if self._shelf.lasts else self._first
+
+
+@contextmanager
+def items_beside(request: pytest.FixtureRequest, store: Store, folder: Path) -> Iterator[Items]:
+    """Items of the kind of a saver's place; files of SQLite beside JSON lines."""
+    kind = "sqlite" if store.kind == "jsonl" else store.kind
+    if kind != "postgres":
+        shelf = Shelf(kind, folder)
+        yield Items(shelf)
+        shelf.close()
+        return
+    server = request.getfixturevalue("postgres")
+    with server.borrow("memory") as schema:
+        shelf = Shelf(kind, folder, server.url, schema)
+        yield Items(shelf)
+        shelf.close()

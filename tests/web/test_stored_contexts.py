@@ -1,6 +1,6 @@
 """Contexts and inputs of assistants and crons, under a graph that has changed since."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from operator import add
@@ -15,12 +15,15 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from actorgraph import START, ActorSystem, Runtime, StateGraph
-from actorgraph.stores import InMemoryStore
 from actorgraph.types import Migration
+from actorgraph.values.checked_threads import SettingsTally, ThreadCheckReport
 from actorgraph.web import GraphRoutes
 from actorgraph.web.cron_actor import CronActor
+from actorgraph.web.jobs.cron_plan import StartTick
+from actorgraph.web.stored_checks import check_stored
 from tests.changes.test_changed_contexts import KINDS, made, vars_of
 from tests.support.every_saver import Store, store
+from tests.support.every_store import Items, Shelf, items_beside
 from tests.support.gates import PATIENCE_S
 from tests.support.structlog_setup import configured
 
@@ -89,7 +92,9 @@ class Server:
     async def fire(self) -> list[list[str]]:
         """Let the crons start what is due at `TICK`; what those runs said, in order."""
         before = {run.id for run in await self.system.runs()}
+        due, refused = await self.due(), await self.refused("cron")
         await self.crons.look(TICK)
+        assert await self.due() == due & refused, "the check says what the look does"
         with anyio.fail_after(PATIENCE_S):
             runs = [run for run in await self.system.runs() if run.id not in before]
             return sorted([(await run.result())["said"] for run in runs])
@@ -97,21 +102,41 @@ class Server:
     async def run(self, **body: Any) -> tuple[int, Any]:
         """Run the assistant on a new thread, and wait."""
         given = {"assistant_id": "good", "input": {"foo": ""}, **body}
-        return await self.ask("POST", "/runs/wait", given)
+        refused = "good" in await self.refused("assistant")
+        status, answer = await self.ask("POST", "/runs/wait", given)
+        if "context" not in body:
+            assert (status != 200) == refused, "the check says what the route does"
+        return status, answer
+
+    async def due(self) -> set[str]:
+        """Ids of the crons whose tick is due at `TICK`."""
+        crons = self.server.crons
+        found = [(one, await crons.decide(one, TICK)) for one in await crons.all(enabled=True)]
+        return {one.cron_id for one, decision in found if isinstance(decision, StartTick)}
+
+    async def refused(self, kind: str) -> set[str]:
+        """Ids of what the check says that it can't run."""
+        tally = SettingsTally()
+        await check_stored(self.server.graphs, self.server.store, tally)
+        groups = tally.added_to(ThreadCheckReport(0, 0, 0, (), {})).settings
+        bad = [one for one in groups if one.kind == kind and one.verdict == "refused"]
+        assert all(one.count == len(one.examples) for one in bad)
+        return {identifier for one in bad for identifier in one.examples}
 
 
 class Place:
     """The database of one program, of which versions serve one after another."""
 
-    def __init__(self, store: Store) -> None:
-        self._store, self.items = store, InMemoryStore()
+    def __init__(self, store: Store, items: Items) -> None:
+        self._store, self._items = store, items
 
     @asynccontextmanager
     async def served(
         self, schema: Any, *migrations: Migration, state: Any = State
     ) -> AsyncIterator[Server]:
         graph = graph_with(schema, state, migrations)
-        async with ActorSystem({"g": graph}, saver=self._store.again(), store=self.items) as one:
+        saver, items = self._store.again(), self._items.again()
+        async with ActorSystem({"g": graph}, saver=saver, store=items) as one:
             routes = GraphRoutes(one)
             transport = httpx.ASGITransport(routes)
             async with httpx.AsyncClient(transport=transport, base_url="http://t") as client:
@@ -119,13 +144,14 @@ class Place:
 
 
 @pytest.fixture
-def place(store: Store) -> Place:
-    return Place(store)
+def place(request: pytest.FixtureRequest, store: Store, tmp_path: Any) -> Iterator[Place]:
+    with items_beside(request, store, tmp_path) as items:
+        yield Place(store, items)
 
 
 @pytest.fixture
 def memory(tmp_path: Any) -> Place:
-    return Place(Store("memory", tmp_path))
+    return Place(Store("memory", tmp_path), Items(Shelf("memory", tmp_path)))
 
 
 def moved(after: Any) -> Migration:
@@ -198,17 +224,18 @@ async def test_an_assistant_of_each_kind_of_schema(memory, kind):
     assert shown["context"] == {"engine": "x", "limit": 7}
 
 
-async def test_settings_of_both_versions(memory):
+@pytest.mark.every_saver
+async def test_settings_of_both_versions(place):
     """
     A migration's function is not called for what was written under it, over or below an older
     part; an older part of which it makes defaults doesn't hide what others give.
     """
     before, after = with_defaults(model="", limit=0), with_defaults(engine="", limit=0)
     strict = Migration(types={NAME: lambda fields: after(engine=fields["model"])})
-    async with memory.served(before) as server:
+    async with place.served(before) as server:
         await server.make(None)
         await server.cron(context={"model": "x"})
-    async with memory.served(after, strict) as server:
+    async with place.served(after, strict) as server:
         await server.ask("PATCH", "/assistants/good", {"context": {"limit": 3}})
         assert await server.fire() == [said(engine="x", limit=3)]
         await server.cron(context={"engine": "z"})
@@ -216,17 +243,18 @@ async def test_settings_of_both_versions(memory):
         assert (await server.run(context={"engine": "w"}))[1]["said"] == said(engine="w", limit=3)
 
 
-async def test_an_old_assistant_below_an_old_cron(memory):
+@pytest.mark.every_saver
+async def test_an_old_assistant_below_an_old_cron(place):
     """
     A function that needs all fields gets those of both, as the older version would have had them.
     """
     before, after = made("dataclass", OLD), made("dataclass", NEW)
     whole = Migration(types={NAME: lambda old: after(engine=old["model"], limit=old["limit"])})
-    async with memory.served(before) as server:
+    async with place.served(before) as server:
         await server.make({"model": "x", "limit": 3})
         await server.ask("PATCH", "/assistants/good", {"context": {"limit": 3}})
         await server.cron(context={"model": "y"})
-    async with memory.served(after, whole) as server:
+    async with place.served(after, whole) as server:
         assert await server.fire() == [said(engine="y", limit=3)]
 
 
@@ -257,26 +285,27 @@ async def test_a_part_that_would_be_left_out(memory, place):
         assert await server.fire() == [said(engine="x", limit=7)]
 
 
-async def test_settings_without_a_note(memory):
+@pytest.mark.every_saver
+async def test_settings_without_a_note(place):
     """
     Settings that an older version of the library stored are taken as a call's: converted by the
     schema, or refused with the Migration, which then makes the context.
     """
     before, after = made("dataclass", OLD), made("dataclass", NEW)
-    async with memory.served(None) as server:
+    async with place.served(None) as server:
         await server.make(GIVEN)
         await server.cron(input={"foo": ""})
         assert await server.fire() == [said(**GIVEN)]
         for cron in await server.server.crons.all():
             await server.server.crons.put(replace(cron, note={}))
         assert (await server.server.assistants.get("good")).now.note == {}
-    async with memory.served(before) as server:
+    async with place.served(before) as server:
         assert (await server.run())[1]["said"] == said(**GIVEN)
-    async with memory.served(after) as server:
+    async with place.served(after) as server:
         status, answer = await server.run()
         assert status in (409, 422)
         assert f"Migration(types={{{NAME!r}: " in str(answer)
-    async with memory.served(after, moved(after)) as server:
+    async with place.served(after, moved(after)) as server:
         assert (await server.run())[1]["said"] == said(engine="x", limit=7)
 
 
@@ -325,23 +354,24 @@ async def test_a_new_cron_that_could_never_run(memory, context):
     assert (status, changed) == ((200, 200) if "x" in context else (422, 422))
 
 
-async def test_a_changed_cron(memory):
+@pytest.mark.every_saver
+async def test_a_changed_cron(place):
     """
     A context that a client writes is of the version that takes it, the rest of the one before. One
     that doesn't fit can be switched off.
     """
     before, after = made("dataclass", OLD), made("dataclass", NEW)
     strict = Migration(types={NAME: lambda old: after(engine=old["model"], limit=old["limit"])})
-    async with memory.served(before) as server:
+    async with place.served(before) as server:
         await server.make(None)
         cron = await server.cron(context=GIVEN)
-    async with memory.served(after) as server:
+    async with place.served(after) as server:
         off, _ = await server.ask("PATCH", f"/runs/crons/{cron}", {"enabled": False})
         again, _ = await server.ask("PATCH", f"/runs/crons/{cron}", {"input": {}})
         assert (off, again) == (200, 409)
         await server.ask("PATCH", f"/runs/crons/{cron}", {"enabled": True})
         await server.backdate(cron)
-    async with memory.served(after, strict) as server:
+    async with place.served(after, strict) as server:
         _, shown = await server.ask("PATCH", f"/runs/crons/{cron}", {"metadata": {"a": 1}})
         assert shown["payload"]["context"] == {"engine": "x", "limit": 7}
         context = {"engine": "new", "limit": 1}

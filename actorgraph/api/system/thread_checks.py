@@ -166,7 +166,7 @@ def _change_of(
             return change_of(at.plan, unsaved, thread_id), None
         return change_of(at.plan, found[0], thread_id, DEFINED_TASKS), found[0]
     except ActorGraphError as error:
-        finding = _unreadable(error, "its checkpoint", at.address.namespace)
+        finding = unreadable(error, "its checkpoint", at.address.namespace)
         return _with(at.plan, thread_id, stored_graph, finding), None
 
 
@@ -176,7 +176,7 @@ async def _below(at: AddressedGraph, restored: Restored, thread_id: str) -> list
         found = await changes_below(at.host, at.plan, restored, thread_id, tasks=DEFINED_TASKS)
         return [*found, *await lost_memories(at.host, at.plan, restored, thread_id)]
     except ActorGraphError as error:
-        finding = _unreadable(error, "the checkpoint of a subgraph")
+        finding = unreadable(error, "the checkpoint of a subgraph")
         return [_with(at.plan, thread_id, restored.graph, finding)]
 
 
@@ -185,7 +185,7 @@ def _run_change(graph: CompiledStateGraph, row: RunRow) -> GraphChange | None:
     try:
         call, _ = stored_call(graph, row, claimed=row.claimed)
     except ActorGraphError as error:
-        finding = _unreadable(error, "a run waits whose arguments")
+        finding = unreadable(error, "a run waits whose arguments")
     else:
         finding = refused_call(graph, call)
         if finding is None and call.migrated:
@@ -195,7 +195,7 @@ def _run_change(graph: CompiledStateGraph, row: RunRow) -> GraphChange | None:
     return None if finding is None else _with(graph.plan, row.thread_id, "", finding)
 
 
-def _unreadable(error: ActorGraphError, what: str, namespace: str = "") -> Finding:
+def unreadable(error: ActorGraphError, what: str, namespace: str = "") -> Finding:
     """Make the finding of a row that the graph can't read."""
     name = error.type_name if isinstance(error, UnknownTypeError | ChangedTypeError) else ""
     cure = f"Migration(types={{{name!r}: NewType}})" if name else ""

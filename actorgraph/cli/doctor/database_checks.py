@@ -209,6 +209,22 @@ def check_threads(facts: Examined) -> Iterator[Diagnosis]:
         )
 
 
+def check_settings(facts: Examined) -> Iterator[Diagnosis]:
+    """Assistants and crons whose runs the program's graph refuses, because it has changed."""
+    for group in () if facts.threads is None else facts.threads.settings:
+        if group.verdict is not ResumeVerdict.REFUSED:
+            continue
+        first = group.reasons[0]
+        yield Diagnosis(
+            "settings.refused",
+            "error",
+            group.graph,
+            f"{group.count} {group.kind}{'' if group.count == 1 else 's'} of graph {group.graph} "
+            f"can't run, such as {', '.join(group.examples)}: {first.text}",
+            f"{first.do}; actorgraph check shows all reasons",
+        )
+
+
 def check_runs(facts: Examined) -> Iterator[Diagnosis]:
     """Open runs that no system goes on with, and those that were given up."""
     found = facts.database

@@ -38,6 +38,7 @@ CODES: dict[str, str] = {
     "saver.long-history": "A thread has a long history",
     "saver.no-retention": "Old checkpoints are never removed",
     "threads.refused": "Stored threads don't go on under the program's graph",
+    "settings.refused": "Stored assistants or crons don't fit the program's graph",
     "runs.unserved": "Runs wait for a graph or a build that the system doesn't have",
     "runs.orphaned": "Open runs have no living system",
     "runs.parked": "Runs were given up",

@@ -11,7 +11,6 @@ import msgspec
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.state_graph import StateGraph
-from actorgraph.api.system.thread_checks import check_threads
 from actorgraph.cli.doctor.database_facts import database_facts
 from actorgraph.cli.doctor.diagnosis import Diagnosis
 from actorgraph.cli.doctor.facts import Examined, ProgramFacts
@@ -22,10 +21,11 @@ from actorgraph.cli.doctor.program_facts import (
     program_facts,
     read_module,
 )
-from actorgraph.cli.doctor.served_facts import systems_in
+from actorgraph.cli.doctor.served_facts import stores_in, systems_in
 from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.output import without_password
-from actorgraph.cli.places import load_object, open_graphs
+from actorgraph.cli.places import load_object
+from actorgraph.cli.program_check import check_program
 from actorgraph.errors import ActorGraphWarning
 from actorgraph.values.checked_threads import ThreadCheckReport
 
@@ -93,14 +93,13 @@ async def examine(asked: Asked) -> Report:
 
 
 async def _threads(place: str, named: Any) -> ThreadCheckReport | None:
-    """Check the threads of a database against the graphs of the program, if it has some."""
+    """Check the stored threads and settings against the program's graphs, if it has some."""
     graphs = {n: g for system in systems_in(named) for n, g in system.graphs.items()}
     if isinstance(named, CompiledStateGraph):
         graphs = {named.plan.name: named}
     if not graphs:
         return None
-    async with open_graphs(place, graphs) as (over, saver):
-        return await check_threads(over, saver)
+    return await check_program(place, graphs, stores_in(named))
 
 
 def load_program(name: str) -> tuple[Any, ProgramFacts]:

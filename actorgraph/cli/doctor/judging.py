@@ -29,6 +29,7 @@ CHECKS: tuple[Check, ...] = (
     database_checks.check_history,
     database_checks.check_retention,
     database_checks.check_threads,
+    database_checks.check_settings,
     database_checks.check_runs,
     setting_checks.check_leases,
     setting_checks.check_access,

@@ -6,7 +6,7 @@ anything has imported it.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from actorgraph.api.system.system import ActorSystem
@@ -42,6 +42,20 @@ def systems_in(named: object) -> list[ActorSystem]:
         system = app.server.system if type(app).__name__ == "GraphRoutes" else app.system
         if system is not None:
             found[id(system)] = system
+    return list(found.values())
+
+
+def stores_in(named: object) -> list[tuple[Mapping[str, Any], Any]]:
+    """Return `(graphs by name, store)` of the servers and systems that an object is or has.
+
+    A system without a store stores nothing; one in memory has nothing of other processes.
+    """
+    found: dict[int, tuple[Mapping[str, Any], Any]] = {}
+    for _, app, _ in _applications(named):
+        if type(app).__name__ == "GraphRoutes":
+            found[id(app.server.store)] = app.server.graphs, app.server.store
+    if isinstance(named, ActorSystem) and named.store is not None:
+        found[id(named.store)] = named.graphs, named.store
     return list(found.values())
 
 

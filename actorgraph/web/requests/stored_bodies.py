@@ -6,7 +6,7 @@ wherever they are read. A body that doesn't fit is refused before a run is store
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -77,15 +77,68 @@ def _settings_of(assistant: StoredAssistant) -> tuple[Settings, Settings]:
     return {"config": now.config, "context": now.context}, now.note
 
 
-def refused_assistant(graph: CompiledStateGraph, assistant: StoredAssistant) -> Finding | None:
+def refused_assistant(
+    graph: CompiledStateGraph, assistant: StoredAssistant, what: str = ""
+) -> Finding | None:
     """Find out why an assistant's own context doesn't fit its graph, if that is so.
+
+    Args:
+        what: the clause that it begins with; "" for one that names the assistant.
+    Raises:
+        ChangedTypeError: a function of a migration raised.
+    """
+    parts = _parts(graph, _settings_of(assistant))
+    what = what or f"the context of assistant {assistant.assistant_id!r}"
+    return refused_parts(graph.plan, parts, what) if parts else None
+
+
+def migrates_assistant(graph: CompiledStateGraph, assistant: StoredAssistant) -> bool:
+    """Whether migrations change an assistant's own context, which fits the graph.
 
     Raises:
         ChangedTypeError: a function of a migration raised.
     """
     parts = _parts(graph, _settings_of(assistant))
-    what = f"the context of assistant {assistant.assistant_id!r}"
-    return refused_parts(graph.plan, parts, what) if parts else None
+    return bool(parts) and joined_context(graph.plan, parts)[2]
+
+
+class TickWords(NamedTuple):
+    """The clauses that the findings about a cron's run begin with.
+
+    Attributes:
+        context: of the cron's context.
+        assistant: of its assistant's; "" for one that names the assistant.
+        input: of the cron's input.
+    """
+
+    context: str
+    assistant: str
+    input: str
+
+
+def words_of_cron(cron_id: str) -> TickWords:
+    """Return the clauses that name a cron, or its assistant."""
+    return TickWords(f"the context of cron {cron_id!r}", "", f"the input of cron {cron_id!r}")
+
+
+def refused_tick(
+    graph: CompiledStateGraph,
+    assistant: StoredAssistant,
+    stored: tuple[Settings, Settings],
+    words: TickWords,
+) -> Finding | None:
+    """Find out why the context of a cron's run doesn't fit its graph, if that is so.
+
+    Args:
+        stored: the cron's payload, and the note beside that.
+    Raises:
+        ChangedTypeError: a function of a migration raised.
+    """
+    parts = _parts(graph, _settings_of(assistant), stored)
+    if not parts or refused_parts(graph.plan, parts, "") is None:
+        return None
+    own = None if assistant.system else refused_assistant(graph, assistant, words.assistant)
+    return own or refused_parts(graph.plan, parts, words.context)
 
 
 def body_of_request(
@@ -127,10 +180,7 @@ def body_of_tick(
     parts = _parts(graph, _settings_of(assistant), (payload, notes))
     if not parts:
         return whole
-    if refused_parts(graph.plan, parts, "") is not None:
-        if not assistant.system:
-            _raise(refused_assistant(graph, assistant))
-        _raise(refused_parts(graph.plan, parts, f"the context of cron {cron_id!r}"))
+    _raise(refused_tick(graph, assistant, (payload, notes), words_of_cron(cron_id)))
     made, _, changed = joined_context(graph.plan, parts)
     return replace(whole, context=made) if changed else whole
 
@@ -141,10 +191,18 @@ def input_of_tick(graph: CompiledStateGraph, given: Any, cron_id: str, note: Set
     Raises:
         SchemaMismatchError: it is of another version, and doesn't fit.
     """
+    _raise(refused_tick_input(graph, given, note, words_of_cron(cron_id)))
+    return migrated_input(graph.plan, given, note.get("converted", {}))
+
+
+def refused_tick_input(
+    graph: CompiledStateGraph, given: Any, note: Settings, words: TickWords
+) -> Finding | None:
+    """Find out why the input or Command of a cron's run doesn't fit its graph, if that is so."""
+    if not note or note["graph"] == graph.plan.graph_id:
+        return None
     made = migrated_input(graph.plan, given, note.get("converted", {}))
-    if note and note["graph"] != graph.plan.graph_id:
-        _raise(refused_input(graph.plan, made, f"the input of cron {cron_id!r}"))
-    return made
+    return refused_input(graph.plan, made, words.input)
 
 
 def _raise(finding: Finding | None) -> None:
