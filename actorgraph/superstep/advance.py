@@ -355,7 +355,9 @@ def leave(state: RunState, outcome: RunOutcome, *, saved: bool = False) -> list[
     state.due.clear()
     gone = abandon(state) if state.calls is not None else []
     # A root run that has sent nothing has stored no claim, and so no status to end.
-    some = state.sent > 0 or saves_at_end(state.nested, state.policy.durability, outcome)
+    # A subgraph's run makes no claim: the rows of its last tasks may be all that it stores.
+    some = state.sent > 0 or bool(state.unflushed)
+    some = some or saves_at_end(state.nested, state.policy.durability, outcome)
     state.final_save_due = state.has_saver and not saved and some
     effects: list[Effect] = [CancelTasks()] if state.running else []
     return gone + effects + go_on(state)

@@ -176,8 +176,11 @@ def _given(
         if len(before) != question.number:
             raise out_of_order(question.task.name)
         own[place] = (*before, answer)
-    if len(below) > 1 or (below and own):
-        raise ambiguous(state, list(asked))
+    if below and len(asked) > 1:
+        # The new tasks' subgraphs ask under other ids: which of them an answer is for isn't known.
+        if state.nested is None:
+            raise ambiguous(state, list(asked))
+        below = []  # a run below can't refuse them any more; the questions are asked again
     return ReplayAnswers(own, tuple(below))
 
 

@@ -342,9 +342,14 @@ async def _with_asked(
         return found
     if is_replay(at) or not continues_stored(nested, at):
         return found
+    thread_id, namespace = launch.address.thread_id, launch.address.namespace
+    # By age: an edit of an old checkpoint has another parent than the one that asked.
     with suppress(CheckpointNotFoundError):  # pruned: the questions went with it
-        while at is not None and at.parent is not None and only_edits(at):
-            at = (await _at(launch, host, launch.address.namespace, at.parent)).restored
+        while at is not None and only_edits(at):
+            before = await checkpoint_before(host, thread_id, namespace, at.sequence)
+            if before is None or before.sequence >= at.sequence:
+                break
+            at = (await _at(launch, host, namespace, before.row.id)).restored
     return msgspec.structs.replace(found, asked=at)
 
 

@@ -16,6 +16,7 @@ from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.snapshot import restored_state
 from actorgraph.superstep.tasks import due_tasks
 from actorgraph.values.checkpoint import Restored
+from actorgraph.values.constants import CONTROL_INDEX, RESUME
 from actorgraph.values.run import Effect, LedgerEntry
 
 EDITS = frozenset(("update", "fork"))
@@ -28,7 +29,8 @@ def is_edited(restored: Restored, routed: Mapping[str, Any]) -> bool:
     Args:
         routed: the answers that the run above has for its subgraphs, by interrupt id.
     """
-    return bool(routed) and restored.source in EDITS and not restored.ledger
+    answered = any(row.index == CONTROL_INDEX[RESUME] for row in restored.ledger)
+    return bool(routed) and only_edits(restored) and not answered
 
 
 def only_edits(restored: Restored) -> bool:
@@ -42,7 +44,7 @@ def go_on_edited(state: RunState, restored: Restored, asked: Restored) -> list[E
 
     Args:
         state: new; of a subgraph's run.
-        asked: the newest checkpoint before the edits.
+        asked: the newest checkpoint before the edits, maybe on another branch.
     """
     assert state.nested is not None
     restore(state, restored)
@@ -52,6 +54,7 @@ def go_on_edited(state: RunState, restored: Restored, asked: Restored) -> list[E
 
 def _rows(state: RunState, asked: Restored, routed: Mapping[str, Any]) -> tuple[LedgerEntry, ...]:
     before = restored_state(state.plan, asked, state.thread_id)
+    before.nested = state.nested
     known = asked_at(before, asked)
     fitting = {identifier: routed[identifier] for identifier in known if identifier in routed}
     if not fitting:
