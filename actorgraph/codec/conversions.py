@@ -35,6 +35,32 @@ class Conversions:
         renames = self._plan.renames
         return {renames.channel(channel) or channel: had for channel, had in converted.items()}
 
+    def had(self, converted: Converted, above: Converted) -> Converted:
+        """The conversions that a record's values have had, those of the graph above among them.
+
+        A subgraph may get a migration after the graph above: its values that began under that one
+        are converted. One under another name counts as the same, as in `half_converted`.
+
+        Args:
+            converted: what the record notes of the graph's own conversions.
+            above: what it notes of those of the graph above.
+        """
+        made = dict(self.now(converted))
+        for channel, noted in self.now(above).items():
+            own = self._of.get(channel, ())
+            names = {one.name for one in own}
+            others = sum(name not in names for name in noted)
+            known = dict[str, str]()
+            for one in own:
+                if one.name in noted:
+                    known[one.name] = ""
+                elif others:
+                    others -= 1
+                    known[one.name] = ""
+            if known:
+                made[channel] = {**known, **made.get(channel, {})}
+        return made
+
     def value(self, channel: str, value: Any, converted: Converted) -> Any:
         """Convert a stored value; returns it as it is if it has had all conversions.
 

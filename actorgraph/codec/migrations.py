@@ -34,7 +34,7 @@ def apply_migrations(plan: Plan, restored: Restored, placement: Placement) -> Re
     """
     conversions = Conversions(plan)
     names = CurrentNames(plan, conversions)
-    converted = conversions.now(restored.converted)
+    converted = conversions.had(restored.converted, restored.above)
     raw_sends: list[Send] = restored.values.get(TASKS) or []
     sent_nodes = [send.node for send in raw_sends]
     ended = _ended(plan, restored.ledger, sent_nodes)

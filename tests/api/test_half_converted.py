@@ -1,14 +1,17 @@
 """Values that a graph and its subgraph share, under migrations of one of the two alone."""
 
+import dataclasses
 import operator
 from typing import Annotated, Any, TypedDict
 
+import attrs
+import msgspec
 import pytest
 from pydantic import BaseModel
 
 from actorgraph import START, Command, InMemorySaver, StateGraph, interrupt
 from actorgraph.api.system.thread_checks import check_threads
-from actorgraph.errors import SchemaMismatchError
+from actorgraph.errors import GraphBuildError, SchemaMismatchError, UnsafeSettingWarning
 from actorgraph.types import Migration
 from actorgraph.values.graph_changes import ResumeVerdict
 from tests.support.graphs import at
@@ -16,6 +19,7 @@ from tests.support.graphs import at
 CENTS = Migration(values={"cents": lambda euros: euros * 100})
 NAMED = Migration(name="cents", values={"cents": lambda euros: euros * 100})
 SAME = Migration(values={"cents": lambda value: value})
+NONE = Migration(values={"cents": None})
 
 
 class Dicts(TypedDict, total=False):
@@ -28,16 +32,33 @@ class Models(BaseModel):
     log: Annotated[list[Any], operator.add] = []
 
 
+@dataclasses.dataclass
+class Data:
+    cents: int = 0
+    log: Annotated[list[Any], operator.add] = dataclasses.field(default_factory=list)
+
+
+@attrs.define
+class Attrs:
+    cents: int = 0
+    log: Annotated[list[Any], operator.add] = attrs.field(factory=list)
+
+
+class Struct(msgspec.Struct):
+    cents: int = 0
+    log: Annotated[list[Any], operator.add] = msgspec.field(default_factory=list)
+
+
 class Own(TypedDict, total=False):
     log: Annotated[list[Any], operator.add]
 
 
-def inner(*migrations: Migration, schema: Any = Dicts, stateful: bool | None = None, **io: Any):
+def inner(*migrations: Migration, schema: Any = Dicts, stateful: Any = None, **io: Any):
     """Asks, then adds one cent."""
 
     def ask(state: Any) -> dict[str, Any]:
-        known = state if isinstance(state, dict) else dict(state)
-        return {"log": [interrupt("?")], "cents": known.get("cents", 0) + 1}
+        cents = state.get("cents", 0) if isinstance(state, dict) else state.cents
+        return {"log": [interrupt("?")], "cents": cents + 1}
 
     graph = StateGraph(schema, **io).add_node("ask", ask).add_edge(START, "ask")
     return graph.compile(stateful, migrations=migrations, name="inner")
@@ -83,7 +104,6 @@ async def refused(saver: Any, graph: Any, ran: list[str]) -> SchemaMismatchError
 
 SIDES = [
     pytest.param((CENTS,), (), id="above"),
-    pytest.param((), (CENTS,), id="below"),
     pytest.param((NAMED,), (), id="named above"),
     pytest.param((NAMED, CENTS), (CENTS,), id="one more above"),
 ]
@@ -96,8 +116,8 @@ class TestWaitingBelow:
     @pytest.mark.parametrize(("above", "below"), SIDES)
     async def test_one_side_alone(self, saver, schema, stateful, above, below):
         """
-        A thread that waits in a subgraph is refused before anything runs if only one of both
-        graphs converts a key that they share; the error has the migration to give to the other.
+        A thread that waits in a subgraph is refused before anything runs if the graph above alone
+        converts a key that they share; the error has the migration to give to the subgraph.
         """
         old = inner(schema=schema, stateful=stateful)
         await outer(saver, old, schema=schema)[0].ainvoke({"cents": 4}, at())
@@ -106,7 +126,7 @@ class TestWaitingBelow:
         error = await refused(saver, *outer(saver, new, *above, schema=schema))
 
         assert "Migration(" in error.do
-        assert ("of the subgraph too" if above else "of the graph above too") in error.do
+        assert "of the subgraph too" in error.do
         assert (await answered(outer(saver, old, schema=schema)[0]))["cents"] == 5
 
     @pytest.mark.every_saver
@@ -179,6 +199,7 @@ class TestOtherWays:
         assert (await answered(outer(saver, inner(SAME), CENTS)[0]))["cents"] == 5
 
     @pytest.mark.parametrize(("above", "below"), [((CENTS,), ()), ((), (CENTS,))])
+    @pytest.mark.filterwarnings("error")
     async def test_a_key_that_only_has_the_same_name(self, above, below):
         """
         A key that the subgraph neither gets nor gives back is another one: nothing is refused.
@@ -219,6 +240,103 @@ class TestOtherWays:
         await outer(saver, middle(inner()))[0].ainvoke({"cents": 4}, at())
 
         await refused(saver, *outer(saver, middle(inner(), CENTS), CENTS))
-        await refused(saver, *outer(saver, middle(inner(CENTS)), CENTS))
+        with pytest.raises(GraphBuildError, match="alone converts 'cents'"):
+            middle(inner(CENTS))
+        with pytest.raises(GraphBuildError, match="alone converts 'cents'"):
+            outer(saver, middle(inner(CENTS), CENTS))
         graph, _ = outer(saver, middle(inner(CENTS), CENTS), CENTS)
         assert (await answered(graph))["cents"] == 401
+
+
+@pytest.mark.parametrize("schema", [Dicts, Models, Data, Attrs, Struct])
+class TestWaitingAbove:
+    """Threads that wait before the subgraph, whose values only the graph above has yet."""
+
+    @pytest.mark.every_saver
+    @pytest.mark.parametrize("names", [(CENTS, CENTS), (NAMED, NAMED), (NAMED, CENTS)])
+    async def test_both_sides(self, saver, schema, names):
+        """
+        The subgraph gets the converted value, whichever names the migrations have.
+        """
+        old, _ = outer(saver, inner(schema=schema), schema=schema)
+        await old.ainvoke({"cents": 4}, at(), interrupt_before=["sub"])
+        graph, _ = outer(saver, inner(names[1], schema=schema), names[0], schema=schema)
+
+        assert await verdict(saver, graph) is ResumeVerdict.MIGRATED
+        await graph.ainvoke(None, at())
+        assert (await answered(graph))["cents"] == 401
+
+    @pytest.mark.every_saver
+    async def test_no_function_above(self, saver, schema):
+        """
+        With None above, new threads run, and one with an old value is refused and stays whole.
+        """
+        old, _ = outer(saver, inner(schema=schema), schema=schema)
+        await old.ainvoke({"cents": 4}, at(), interrupt_before=["sub"])
+        graph, ran = outer(saver, inner(CENTS, schema=schema), NONE, schema=schema)
+
+        assert await verdict(saver, graph) is ResumeVerdict.REFUSED
+        with pytest.raises(SchemaMismatchError, match="was not converted"):
+            await graph.ainvoke(None, at())
+        assert ran == []
+        await old.ainvoke(None, at())
+        assert (await answered(old))["cents"] == 5
+
+    @pytest.mark.every_saver
+    def test_a_new_thread_in_blocking_calls(self, store, schema):
+        """
+        A thread that began under a graph with None goes on with its value, in blocking calls too.
+        """
+        graph = StateGraph(schema).add_node("sub", inner(CENTS, schema=schema))
+        graph.add_edge(START, "sub")
+        with store.saver() as saver:
+            made = graph.compile(saver, migrations=[NONE])
+
+            made.invoke({"cents": 400}, at(), interrupt_before=["sub"])
+            made.invoke(None, at())
+
+            assert made.invoke(Command(resume="y"), at())["cents"] == 401
+
+    @pytest.mark.parametrize("saved", [None, True, False, "own"])
+    @pytest.mark.parametrize("above", [(), (CENTS,)])
+    async def test_below_alone(self, schema, saved, above):
+        """
+        A graph isn't compiled if its subgraph has one more conversion of a key of both, wherever
+        that stores its state; the error names the node, the key, and the migration to add.
+        """
+        stateful = InMemorySaver() if saved == "own" else saved
+        below = inner(*above, NAMED, schema=schema, stateful=stateful)
+
+        with pytest.raises(GraphBuildError, match=r"node 'sub' .* converts 'cents'") as caught:
+            outer(None, below, *above, schema=schema)
+        assert "Migration(name='cents', values={'cents': ...})" in caught.value.do
+        outer(None, below, *above, NAMED, schema=schema)
+
+
+async def test_a_function_that_calls_a_graph_is_warned_of():
+    """
+    A function may convert what it hands on, so that a graph which alone converts is a warning.
+    """
+    with pytest.warns(UnsafeSettingWarning, match="alone converts 'cents'"):
+        outer(None, inner(CENTS), called=True)
+
+
+@pytest.mark.parametrize("schema", [Dicts, Models, Data, Attrs, Struct])
+@pytest.mark.parametrize("stateful", [None, True])
+class TestLaterBelow:
+    @pytest.mark.every_saver
+    @pytest.mark.parametrize("names", [(CENTS, CENTS), (NAMED, NAMED), (NAMED, CENTS)])
+    async def test_values_that_began_converted(self, saver, schema, stateful, names):
+        """
+        A subgraph that gets the migration after the graph above leaves values alone which began
+        under that one, in the memory of a stateful one too.
+        """
+        old = inner(schema=schema, stateful=stateful)
+        await outer(saver, old, names[0], schema=schema)[0].ainvoke({"cents": 400}, at())
+        below = inner(names[1], schema=schema, stateful=stateful)
+        graph, _ = outer(saver, below, names[0], schema=schema)
+
+        assert await verdict(saver, graph) is not ResumeVerdict.REFUSED
+        assert (await answered(graph))["cents"] == 401
+        await graph.ainvoke({}, at())
+        assert (await answered(graph))["cents"] == 402

@@ -153,7 +153,10 @@ def _classes(program: str) -> Iterator[Kind]:
     cents = (Migration(name="cents", values={"price": lambda price: price * 100}),)
     below = cents if program == "nested" else ()
     if program == "nested":
-        yield Kind("price converted above alone", Version(price=700, migrations=cents))
+        alone = Version(price=700, migrations=cents)
+        yield Kind("price converted above alone", alone)
+        later = replace(alone, below=below)
+        yield Kind("price converted below later", later, alone, goes_on=True)
     yield Kind("price converted", Version(price=700, migrations=cents, below=below), goes_on=True)
 
 

@@ -47,6 +47,11 @@ def values_are_converted_twice(patch: Any) -> None:
     patch.setattr(CONVERSIONS.Conversions, "value", value)
 
 
+def notes_of_the_graph_above_are_not_read(patch: Any) -> None:
+    had = CONVERSIONS.Conversions.now
+    patch.setattr(CONVERSIONS.Conversions, "had", lambda self, converted, _: had(self, converted))
+
+
 def sends_keep_their_old_nodes(patch: Any) -> None:
     names = import_module("actorgraph.codec.migrated_writes").CurrentNames
     patch.setattr(names, "sent", lambda _self, sends, *_more, **_options: list(sends))
@@ -88,6 +93,7 @@ PLANTED = [
     (every_thread_fits, "joined", "ask renamed"),
     (every_thread_fits, "nested", "open renamed"),
     (values_are_converted_twice, "joined", "price converted"),
+    (notes_of_the_graph_above_are_not_read, "nested", "price converted below later"),
     (sends_keep_their_old_nodes, "sending", "work renamed by a migration"),
     (waiting_tasks_get_new_ids, "joined", "left renamed by a migration"),
     (callers_end_without_their_calls, "functional", "last removed"),

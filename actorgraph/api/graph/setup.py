@@ -17,7 +17,7 @@ from actorgraph.api.config import seconds
 from actorgraph.api.graph.addressed import AddressedGraph, addressed_below
 from actorgraph.api.graph.arguments import check_name, check_profile, resources_of, stores_of
 from actorgraph.api.graph.captured_types import captured_types
-from actorgraph.api.graph.subgraphs import subgraphs_of, types_below
+from actorgraph.api.graph.subgraphs import check_conversions, subgraphs_of, types_below
 from actorgraph.api.options import CallOptions
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.codec import Codec
@@ -133,6 +133,7 @@ class CompiledBase(GraphTypes[StateT, ContextT, InputT, OutputT, ValuesT, Result
         stores: Mapping[str, Store] | None = None,
     ) -> None:
         self.subgraphs = subgraphs_of(plan)
+        check_conversions(plan, self.subgraphs)
         # The plan lists the nodes whose subgraphs may store checkpoints.
         stored = frozenset(n for n, g in self.subgraphs.items() if g.checkpointer is not False)
         self.plan = replace(plan, subgraphs=stored) if stored else plan

@@ -11,9 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from actorgraph.codec import Codec
+from actorgraph.errors import GraphBuildError, UnsafeSettingWarning
+from actorgraph.errors.warning_places import warn
 from actorgraph.plan.closures import closure_values
 from actorgraph.plan.plan import Plan
 from actorgraph.ports import Saver
+from actorgraph.superstep.changes.half_converted import converted_below, cure_of
 
 _NO_GRAPHS = frozenset(
     (types.NoneType, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
@@ -50,6 +53,33 @@ def subgraphs_of(plan: Plan) -> dict[str, Subgraph]:
         if graph is not None:
             found[node.name] = graph
     return found
+
+
+def check_conversions(plan: Plan, subgraphs: Mapping[str, Subgraph]) -> None:
+    """Refuse a subgraph that converts a key which it shares with a graph that doesn't.
+
+    The graph would hand it stored values of the old form as if they were new. The code of a
+    function may convert them on the way: there it is a warning.
+
+    Raises:
+        GraphBuildError: a node is such a subgraph.
+    """
+    for node, graph in subgraphs.items():
+        one = converted_below(plan, graph.plan)
+        if one is None:
+            continue
+        what = (
+            f"node {node!r} of graph {plan.name!r} runs graph {graph.plan.name!r}, which alone "
+            f"converts {one.channel!r}, a key of both: it would get old values as if they were new"
+        )
+        do = (
+            f"compile(migrations=[{cure_of(one)}]) of graph {plan.name!r} too: with the same "
+            "function; with None if no thread of it has older values, which are then refused; "
+            "with `lambda value: value` where its values are the same in both versions"
+        )
+        if getattr(plan.nodes[node].call, "__self__", None) is graph:
+            raise GraphBuildError(what, do=do)
+        warn(f"{what}\n  Do this: {do}", UnsafeSettingWarning, about=plan.nodes[node].call)
 
 
 def graphs_on(graph: Subgraph, nodes: Sequence[str]) -> list[Subgraph]:

@@ -85,7 +85,7 @@ async def changes_below(
             own = not stateful or stored[0].metadata.get(TASK_KEY) == task.id
             handed = _handed_up(plan, stored[0]) if own else []
             lost = (*handed_to_nothing(plan, handed, stored[0].namespace),)
-            lost += (*_half_converted(plan, graph.plan, restored, stored[0], own=own),)
+            lost += (*_half_converted(plan, graph.plan, stored[0]),)
             if lost:
                 below = replace(
                     below, verdict=ResumeVerdict.REFUSED, findings=(*below.findings, *lost)
@@ -118,14 +118,9 @@ def subgraph_of(plan: Plan, node: str) -> Any:
     return graph if isinstance(getattr(graph, "plan", None), Plan) else None
 
 
-def _half_converted(
-    plan: Plan, below: Plan, restored: Restored, stored: Restored, *, own: bool
-) -> Iterator[Finding]:
-    had, held, at = stored.converted, held_keys(below, stored), stored.namespace
-    yield from half_converted(plan, below, plan, had, stored.above, held=held, namespace=at)
-    if own:  # what a stateful one remembers may be older than the values above
-        noted = restored.converted
-        yield from half_converted(plan, below, below, noted, had, held=held, namespace=at)
+def _half_converted(plan: Plan, below: Plan, stored: Restored) -> Iterator[Finding]:
+    held, had, noted = held_keys(below, stored), stored.converted, stored.above
+    return half_converted(plan, below, had, noted, held=held, namespace=stored.namespace)
 
 
 async def _memories(
@@ -144,9 +139,7 @@ async def _memories(
             had, above = now(record.converted), now(record.above)
             renames = graph.plan.renames
             held = {renames.channel(c) or c for c in record.channel_versions}
-            found += half_converted(
-                plan, graph.plan, plan, had, above, held=held, namespace=namespace
-            )
+            found += half_converted(plan, graph.plan, had, above, held=held, namespace=namespace)
     return _refused(plan, restored, thread_id, found)
 
 
@@ -160,9 +153,7 @@ def check_shared_values(
     """
     if above is None or stored is None or not stored.values:  # emptied, in time travel
         return
-    held, at = held_keys(below, stored), stored.namespace
-    had, noted = stored.converted, stored.above
-    for finding in half_converted(above, below, above, had, noted, held=held, namespace=at):
+    for finding in _half_converted(above, below, stored):
         raise mismatch(finding, thread_id, stored.graph)
 
 

@@ -1,9 +1,10 @@
 """Values that a graph and its subgraph share, converted by the migrations of one of the two alone.
 
 A subgraph gets the values of the graph above and gives its own back, by the names of the keys.
-Where only one of both converts such a key, a subgraph that waits has a value of one form, and the
-graph above takes it for one of the other. A subgraph's record notes which conversions of the graph
-above its values have had, so that one which began under the new version is known to be whole.
+A subgraph that alone converts such a key can't be a node: the graph above would hand it stored
+values of the old form. Where the graph above alone converts it, a subgraph that waits has a value
+of the old form. A subgraph's record notes which conversions of the graph above its values have
+had, so that one which began under the new version is known to be whole.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,33 +34,35 @@ def shared_conversions(above: Plan, below: Plan) -> list[Conversion]:
     return [one for one in above.renames.conversions if one.channel in keys]
 
 
+def converted_below(above: Plan, below: Plan) -> Conversion | None:
+    """Return the first conversion of a shared key that a subgraph has alone; None without one."""
+    if not below.renames.conversions:
+        return None
+    keys = shared_keys(above, below)
+    shared = [one for one in below.renames.conversions if one.channel in keys]
+    return next(iter(_alone(shared, above, {})), None)
+
+
 def half_converted(
     above: Plan,
     below: Plan,
-    has: Plan,
     converted: Converted,
     had: Converted,
     *,
     held: AbstractSet[str],
     namespace: str,
 ) -> Iterator[Finding]:
-    """Find shared keys with stored values of a subgraph that only one of two graphs converts.
+    """Find shared keys with stored values of a subgraph that only the graph above converts.
 
     Args:
-        has: the one of both whose conversions the other may lack.
-        converted: the conversions of the other one that its values have had.
-        had: those of `has` that the stored values have had. Both by today's names.
+        converted: the conversions of the subgraph that its values have had.
+        had: those of the graph above that they have had. Both by today's names.
         held: the keys that the subgraph has stored values of.
         namespace: of the subgraph.
     """
-    if not has.renames.conversions:
-        return
-    lacks, which = (below, "subgraph") if has is above else (above, "graph above")
-    keys = shared_keys(above, below)
-    shared = [one for one in has.renames.conversions if one.channel in keys]
-    for one in _alone(shared, lacks, converted):
+    for one in _alone(shared_conversions(above, below), below, converted):
         if one.channel in held and one.name not in had.get(one.channel, {}):
-            yield _half(one, has, lacks, which, namespace)
+            yield _half(one, above, below, namespace)
 
 
 def held_keys(below: Plan, stored: Restored) -> frozenset[str]:
@@ -89,17 +92,23 @@ def _alone(ours: list[Conversion], other: Plan, noted: Converted) -> list[Conver
     return alone
 
 
-def _half(one: Conversion, has: Plan, lacks: Plan, which: str, namespace: str) -> Finding:
-    """Make the finding of a conversion that one of two graphs has; `which` is the other one."""
+def cure_of(one: Conversion) -> str:
+    """Return the text of the migration that the other graph needs."""
     name = f"name={one.name!r}, " if one.name else ""
-    cure = f"Migration({name}values={{{one.channel!r}: ...}})"
+    return f"Migration({name}values={{{one.channel!r}: ...}})"
+
+
+def _half(one: Conversion, above: Plan, below: Plan, namespace: str) -> Finding:
+    """Make the finding of a conversion that the graph above has alone."""
+    cure = cure_of(one)
     return Finding(
         FindingKind.VALUE,
         one.channel,
         f"has a value of {one.channel!r} from before a migration",
-        f"which graph {has.title!r} has, and its {which} {lacks.title!r} with the same key has not",
+        f"which graph {above.title!r} has, and its subgraph {below.title!r} with the same key has "
+        "not",
         cure,
-        f"give both the same migration: compile(migrations=[{cure}]) of the {which} too; "
+        f"give both the same migration: compile(migrations=[{cure}]) of the subgraph too; "
         "with `lambda value: value` where its values are the same in both versions",
         namespace,
     )
