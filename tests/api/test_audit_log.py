@@ -84,6 +84,30 @@ def test_it_is_gone_on_with(log):
     assert log.path.stat().st_mode & 0o077 == 0
 
 
+def test_holes_of_entries_that_were_never_synced_are_cut_off(log, capsys):
+    """
+    After a power cut entries may have holes in front of their newlines: they go, with a warning.
+    A hole in an entry that a later one knows to be durable is a changed line.
+    """
+    again = AuditLog(log.path)
+    for number in range(3):
+        again.append("ada", "put", f"u{number}", "")
+    again.close()
+    lines = log.path.read_bytes().splitlines(keepends=True)
+    for place in (5, 6, 7):
+        holed = lines[place][:20] + bytes(10) + lines[place][30:]
+        log.path.write_bytes(b"".join([*lines[:place], holed, *lines[place + 1 :]]))
+        again = AuditLog(log.path)
+        assert again.head.number == place
+        again.close()
+    assert "unacknowledged_end_cut" in capsys.readouterr().err
+
+    holed = lines[4][:20] + bytes(10) + lines[4][30:]
+    log.path.write_bytes(b"".join([*lines[:4], holed, *lines[5:]]))
+    with pytest.raises(AuditError, match="line 5 "):
+        AuditLog(log.path).open()
+
+
 def test_one_process_writes_it(log):
     """
     A second writer is refused: two chains can't be one.

@@ -26,6 +26,8 @@ HEADS = {
     "rolling deploys": "store | event loop | runs | open while only the new version lives "
     "| counted as misfits",
     "torn files": "how | event loop | copies | acknowledged lost | wrong",
+    "power cuts": "store | states | acknowledged lost | run twice | wrong | refused "
+    "| lost without syncs, of 60",
     "PostgreSQL losses": "what | event loop | times | runs | failed | stored twice "
     "| threads with gaps | seconds",
     "poolers": "mode | event loop | round | runs | wrong | seconds",

@@ -23,6 +23,7 @@ from actorgraph.savers.jsonl.retention import apply_retention
 from actorgraph.savers.jsonl.schema import Forgotten, Line, SystemRecord, encode_line, line_of
 from actorgraph.savers.jsonl.systems import RunLog, Stage
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, fence, judge
+from actorgraph.storage.logged_problems import warn
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, LedgerRow, Refused, Request
 from actorgraph.values.retention import DeleteThread
 from actorgraph.values.systems import SYSTEM_REQUESTS, AdoptRun, SystemRequest
@@ -70,6 +71,7 @@ class Draft:
             line = line_of(request, self.state, sequence, ledger)
             if line.has_rows:
                 line.line = len(self.index.starts) + len(self.added) + 1
+                line.unsynced = line.line - 1 - self.index.durable
                 self.added.append((line, encode_line(line)))
         except (ValueError, TypeError) as cause:
             self.state = before
@@ -103,6 +105,7 @@ class Draft:
         for line, text in self.added:
             index.add(line, start, start + len(text))
             start += len(text)
+        index.durable = len(index.starts)
 
 
 def _key(request: Commit, row: LedgerRow) -> tuple[object, ...]:
@@ -388,6 +391,9 @@ def _write(files: Files, draft: Draft, descriptor: int) -> None:
         # a crash its rest must not follow the new lines.
         files.truncate(descriptor, index.size)
         files.sync(descriptor)
+        warn(
+            "unacknowledged_end_cut", path=index.path, position=index.size, bytes=size - index.size
+        )
     elif size < index.size:
         raise SaverBrokenError(
             f"{index.path!r} was shortened by {index.size - size} bytes while it was open",
@@ -407,6 +413,7 @@ def _undo(files: Files, opened: list[tuple[Draft, int]]) -> None:
         try:
             if os.fstat(descriptor).st_size > draft.index.size:
                 files.truncate(descriptor, draft.index.size)
+                files.sync(descriptor)  # after a power cut its rest must not follow later lines
             if not draft.index.size:
                 with suppress(FileNotFoundError):
                     files.remove(path)

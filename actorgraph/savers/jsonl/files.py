@@ -17,7 +17,6 @@ from actorgraph.errors import SaverBrokenError, StorageError, StorageFullError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _WRITING = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
-_sync = getattr(os, "fdatasync", os.fsync)
 
 
 class Files:
@@ -40,7 +39,7 @@ class Files:
 
     def sync(self, descriptor: int) -> None:
         """Wait until the file's bytes are on the disk."""
-        _sync(descriptor)
+        getattr(os, "fdatasync", os.fsync)(descriptor)
 
     def sync_folder(self, path: str) -> None:
         """Wait until the names in a folder are on the disk."""
@@ -123,7 +122,9 @@ class Marks:
     a save of it was last acknowledged: 32 bytes in place, written after the sync of the lines, and
     not synced. It survives the process; after a power cut a mark may be older, never newer than
     the lines. A mark belongs to one inode: a file that is rewritten has none until its next save.
-    Removing the marks gives up this check, and nothing else.
+    File systems give the number of a removed inode to a new file, so the mark of a file that is
+    removed or replaced goes first, durably. Removing the marks gives up this check, and nothing
+    else.
 
     Changed by the folder's one writer; readers call `check`.
     """
@@ -146,13 +147,28 @@ class Marks:
     def put(self, name: str, inode: int, size: int) -> None:
         """Mark the size of a file whose bytes are all on the disk."""
         key = _key_of(name)
-        slot = self._slots.setdefault(key, len(self._slots))
+        slot = self._slots.setdefault(key, max(self._slots.values(), default=-1) + 1)
         self._sizes[key] = (inode, size)
         body = _KEYED.pack(key, inode, size)
         with suppress(OSError):  # a full disk must not fail a save that is stored
             if self._descriptor < 0:
                 self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             os.pwrite(self._descriptor, body + struct.pack(">II", crc32(body), 0), slot * 32)
+
+    def drop(self, name: str) -> None:
+        """Forget the mark of a file that is about to be removed or replaced, durably."""
+        if self._sizes.get(_key_of(name), (0, 0))[1]:
+            self.put(name, 0, 0)
+            with suppress(OSError):  # a power cut may bring an older mark back, and no more
+                getattr(os, "fdatasync", os.fsync)(self._descriptor)
+
+    def size_of(self, path: str) -> int:
+        """Return the acknowledged size of a file in bytes; 0 if it is unknown."""
+        inode, marked = self._sizes.get(_key_of(Path(path).name), (0, 0))
+        with suppress(OSError):
+            if marked and os.stat(path).st_ino == inode:  # noqa: PTH116 - as wherever files are read
+                return marked
+        return 0
 
     def check(self, path: str, size: int) -> None:
         """Check that a file is not shorter than its mark.
@@ -162,17 +178,14 @@ class Marks:
         Raises:
             StorageError: it is shorter.
         """
-        inode, marked = self._sizes.get(_key_of(Path(path).name), (0, 0))
-        if size >= marked:
-            return
-        with suppress(OSError):
-            if os.stat(path).st_ino == inode:  # noqa: PTH116 - as wherever files are read
-                raise StorageError(
-                    f"{path!r} was cut: {marked} bytes were acknowledged, but its complete lines "
-                    f"end at byte {size}",
-                    do="restore the file from a backup; or, to continue with the rest, remove "
-                    f"{str(self._path)!r} while the saver is closed",
-                )
+        _, known = self._sizes.get(_key_of(Path(path).name), (0, 0))
+        if size < known and size < (marked := self.size_of(path)):
+            raise StorageError(
+                f"{path!r} was cut: {marked} bytes were acknowledged, but its complete lines "
+                f"end at byte {size}",
+                do="restore the file from a backup; or, to continue with the rest, remove "
+                f"{str(self._path)!r} while the saver is closed",
+            )
 
     def close(self) -> None:
         """Close the file."""

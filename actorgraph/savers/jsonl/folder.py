@@ -16,6 +16,7 @@ from pathlib import Path
 from actorgraph.errors import CheckpointError, SaverBrokenError, StorageBusyError, StorageError
 from actorgraph.savers.jsonl.files import SUFFIX, Files, Marks, file_name
 from actorgraph.savers.jsonl.index import ListRowCache, ThreadIndex, damaged_line, load
+from actorgraph.savers.jsonl.lost_appends import is_lost_append
 from actorgraph.savers.jsonl.schema import decode_heading
 from actorgraph.savers.jsonl.systems import LOG_NAME, RunLog
 
@@ -105,7 +106,9 @@ class Folder:
         """
         found = self.unsynced.get(thread_id) or self._indexes.get(thread_id)
         if found is None:
-            found = load(thread_id, self.file(thread_id), self.epochs.get(thread_id, 1))
+            path = self.file(thread_id)
+            epoch, marked = self.epochs.get(thread_id, 1), self.marks.size_of(path)
+            found = load(thread_id, path, epoch, marked)
             self.marks.check(found.path, found.size + found.unended)
             if keep:
                 self.remember(found)
@@ -164,7 +167,7 @@ class Folder:
         for path in Path(self.path).glob(f"[!.]*{SUFFIX}"):
             thread_id = None
             try:
-                thread_id = _thread_in(path, inputs=inputs)
+                thread_id = _thread_in(path, self.marks, inputs=inputs)
             except StorageError as error:
                 if errors is not None:
                     errors.append(error)
@@ -175,18 +178,21 @@ class Folder:
                 yield thread_id
 
 
-def _thread_in(path: Path, *, inputs: bool) -> str | None:
+def _thread_in(path: Path, marks: Marks, *, inputs: bool) -> str | None:
     """Return the thread id of a file that has a checkpoint (or, with `inputs`, any save)."""
-    position = 0
+    position, lines = 0, 0
     with suppress(OSError), path.open("rb") as file:
         for number, text in enumerate(file, 1):
             try:
                 heading = decode_heading(text) if text.strip() else None
             except (ValueError, CheckpointError) as error:
-                if text.startswith(_BEGIN) and text.endswith(b"\n"):
+                ours = text.startswith(_BEGIN) and text.endswith(b"\n")
+                marked = marks.size_of(str(path))
+                if ours and not is_lost_append(text, lines + 1, position, file, marked):
                     raise damaged_line(str(path), number, position, error) from error
                 return None
             position += len(text)
+            lines += heading is not None
             if heading is not None and (heading.checkpoints or inputs):
                 return heading.thread_id
     return None
@@ -230,12 +236,24 @@ def acquire_folder(path: str, files: Files) -> Folder:
         folder = _OPEN.get(path)
         if folder is None:
             files.sync_folder(str(Path(path).parent))
-            folder = _OPEN[path] = Folder(path)
+            folder = _OPEN[path] = _opened(path, files)
         folder.users += 1
     with folder.writing:
         if folder.broken is not None:
             folder.forget()  # so that the next use reads and verifies each file
             folder.broken = None
+    return folder
+
+
+def _opened(path: str, files: Files) -> Folder:
+    folder = Folder(path)
+    try:
+        # A process that died may have made files whose names are not on the disk yet, and the
+        # next save syncs those of new files alone.
+        files.sync_folder(path)
+    except BaseException:
+        folder.release()
+        raise
     return folder
 
 

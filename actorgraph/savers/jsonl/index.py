@@ -1,8 +1,8 @@
 """Index of a thread's file: which line holds each row, without values; and a cache of list rows.
 
 Built       by reading the file once; updated with every line that is appended
-Torn end    after a crash a file may end in the middle of a line. That line was never acknowledged,
-            and is cut off before the next one is written
+Torn end    after a crash a file may end in the middle of a line, or in lines with holes (see
+            `lost_appends`). They were never acknowledged, and are cut off before the next line
 Damage      anywhere else is an error that names the line; `Marks` detect lines that are missing
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from actorgraph.errors import DamagedRowError
+from actorgraph.savers.jsonl.lost_appends import before_hole, is_lost_append
 from actorgraph.savers.jsonl.schema import Line, ListEntry, decode_line
 from actorgraph.savers.judge import ThreadState
 from actorgraph.values.ids import as_bytes
@@ -48,6 +49,7 @@ class ThreadIndex:
         starts: offset of each line, in bytes.
         size: offset where the last line ends.
         unended: whether the last line has lost its newline, and nothing else.
+        durable: number of lines that are known to be on the disk.
         state: state of the thread, for `judge`.
         run_line: number of the line with the open claim; 0 for none.
         places: checkpoints, oldest first.
@@ -63,6 +65,7 @@ class ThreadIndex:
         self.starts = array("q")
         self.size = 0
         self.unended = False
+        self.durable = 0
         self.state = ThreadState(thread_id, epoch=epoch, heads={})
         self.run_line = 0
         self.places: list[CheckpointPlace] = []
@@ -153,11 +156,12 @@ class ThreadIndex:
             os.close(descriptor)
 
 
-def load(thread_id: str, path: str, epoch: int) -> ThreadIndex:
+def load(thread_id: str, path: str, epoch: int, marked: int = 0) -> ThreadIndex:
     """Verify a thread's file and index it; the index is empty if the file doesn't exist.
 
     Args:
         epoch: the thread's epoch while it has no lines.
+        marked: size of the file that was acknowledged, in bytes; 0 if unknown.
     Raises:
         StorageError: a line is damaged; the error names it.
     """
@@ -170,11 +174,19 @@ def load(thread_id: str, path: str, epoch: int) -> ThreadIndex:
         position = 0
         for physical, text in enumerate(file, 1):
             end = position + len(text)
-            if text.endswith(b"\n"):
-                if text.strip():
-                    index.add(_next(index, text, physical, position), position, end)
-            else:
+            if not text.endswith(b"\n"):
                 _add_tail(index, text, position)
+            elif text.strip():
+                try:
+                    line = _next(index, text, physical, position)
+                except DamagedRowError:
+                    if not is_lost_append(text, len(index.starts) + 1, position, file, marked):
+                        raise
+                    _add_tail(index, before_hole(text), position)
+                    return index
+                index.add(line, position, end)
+                if end <= marked:
+                    index.durable = line.line
             position = end
     return index
 

@@ -257,6 +257,7 @@ def _rewrite(
             return made
         # One lock around the rename and the new index: readers never combine the index of one
         # file with the lines of the other.
+        folder.marks.drop(path.name)
         with folder.reading:
             files.rename(temporary, target.path)
             folder.remember(made)
@@ -287,7 +288,7 @@ def _write(
             line = change(old)
             if not line.has_rows:
                 continue
-            line.line = len(made.starts) + 1
+            line.line, line.unsynced = len(made.starts) + 1, 0
             text = encode_line(line)
             start = written + len(waiting)
             made.add(line, start, start + len(text))
@@ -300,12 +301,14 @@ def _write(
         files.sync(descriptor)
     finally:
         os.close(descriptor)
+    made.durable = len(made.starts)
     # Sequence numbers of removed checkpoints are not given again while the index is in memory.
     if made.thread_id == source.thread_id:
         made.state.next_seq = source.state.next_seq
 
 
 def _remove_file(folder: Folder, files: Files, index: ThreadIndex, epoch: int) -> None:
+    folder.marks.drop(Path(index.path).name)
     with folder.reading:
         try:
             with suppress(FileNotFoundError):

@@ -151,6 +151,7 @@ class Line(msgspec.Struct, omit_defaults=True):
         run: the run that it belongs to; None for an operation from outside a run.
         number: the run's number of this save.
         ends: the status with which the run ends; None while it goes on.
+        unsynced: number of lines before it that may not have been on the disk when it was written.
     """
 
     v: int
@@ -166,6 +167,7 @@ class Line(msgspec.Struct, omit_defaults=True):
     lists: list[ListEntry] = []
     ledger: list[WritesEntry] = []
     ends: str | None = None
+    unsynced: int = 0
 
     @property
     def has_rows(self) -> bool:
@@ -380,7 +382,7 @@ class Forgotten(msgspec.Struct, frozen=True):
 SystemRecord = SystemRequest | Noted | Forgotten
 
 
-class SystemLine(msgspec.Struct):
+class SystemLine(msgspec.Struct, omit_defaults=True):
     """A line of the file of runs.
 
     Attributes:
@@ -388,26 +390,31 @@ class SystemLine(msgspec.Struct):
         line: its number in the file, from 1.
         kind: name of the class of `said`.
         said: the request or note.
+        unsynced: number of lines before it that may not have been on the disk when it was written.
     """
 
     v: int
     line: int
     kind: str
     said: Raw
+    unsynced: int = 0
 
 
 _KINDS: dict[str, type[Any]] = {t.__name__: t for t in (*SYSTEM_REQUESTS, Noted, Forgotten)}
 _ENTRIES = msgspec.json.Decoder(SystemLine)
 
 
-def encode_system_line(number: int, record: SystemRecord) -> bytes:
+def encode_system_line(number: int, record: SystemRecord, unsynced: int = 0) -> bytes:
     """Encode a line of the file of runs, with its checksum and a newline.
 
+    Args:
+        number: of the line.
+        unsynced: see `SystemLine`.
     Raises:
         ValueError, TypeError: it has text that can't be encoded.
     """
     body = Raw(msgspec.json.encode(record))
-    return encode_line(SystemLine(RUNS_FORMAT, number, type(record).__name__, body))
+    return encode_line(SystemLine(RUNS_FORMAT, number, type(record).__name__, body, unsynced))
 
 
 def decode_system_line(text: bytes, number: int) -> SystemRecord:

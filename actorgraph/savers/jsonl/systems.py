@@ -17,6 +17,7 @@ import msgspec
 from actorgraph.errors import CheckpointError, StorageError
 from actorgraph.savers.jsonl.files import Files, Marks, broken, translate
 from actorgraph.savers.jsonl.index import ThreadIndex, damaged_line
+from actorgraph.savers.jsonl.lost_appends import is_lost_append
 from actorgraph.savers.jsonl.schema import (
     Forgotten,
     Noted,
@@ -26,6 +27,7 @@ from actorgraph.savers.jsonl.schema import (
 )
 from actorgraph.savers.memory.systems import MemorySystems
 from actorgraph.savers.systems import is_leased, refusal, refused_claim, refused_row, status_after
+from actorgraph.storage.logged_problems import warn
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import (
@@ -66,6 +68,7 @@ class RunLog:
         self.memory = MemorySystems()
         self._size = 0
         self._lines = 0
+        self._durable_lines = 0
         self._notes: list[SystemRecord] = []
         self._counts: dict[bytes, int] = {}
         self._unsynced = False
@@ -90,8 +93,10 @@ class RunLog:
             SaverBrokenError: the outcome is unknown.
         """
         records = [*self._notes, *records]
+        unsynced = self._lines - self._durable_lines
         data = b"".join(
-            encode_system_line(self._lines + n, record) for n, record in enumerate(records, 1)
+            encode_system_line(self._lines + 1 + n, record, unsynced + n)
+            for n, record in enumerate(records)
         )
         is_new = not self._size
         try:
@@ -110,16 +115,21 @@ class RunLog:
             os.close(descriptor)
         self._size += len(data)
         self._lines += len(records)
+        self._durable_lines = self._lines if sync else self._durable_lines
         self._notes = []
 
     def _write(self, files: Files, descriptor: int, data: bytes) -> None:
         try:
-            if os.fstat(descriptor).st_size != self._size:  # the torn end of a write
+            torn = os.fstat(descriptor).st_size - self._size
+            if torn:  # the end of a write; after a power cut its rest must not follow later lines
                 files.truncate(descriptor, self._size)
+                files.sync(descriptor)
+                warn("unacknowledged_end_cut", path=self.path, position=self._size, bytes=torn)
             files.write(descriptor, data, self._size)
         except OSError as error:
             try:
                 files.truncate(descriptor, self._size)
+                files.sync(descriptor)
             except OSError as second:
                 raise broken(second, self.path) from second
             raise translate(error, self.path) from error
@@ -177,16 +187,23 @@ class RunLog:
             self.memory.apply(record)
 
     def _load(self) -> None:
+        marked = self._marks.size_of(self.path)
         with suppress(FileNotFoundError), Path(self.path).open("rb") as file:
             for text in file:
                 if not text.endswith(b"\n"):
                     return  # the torn end of a write that was never acknowledged
+                number, position = self._lines + 1, self._size
                 try:
-                    self._apply(decode_system_line(text, self._lines + 1))
+                    record = decode_system_line(text, number)
                 except ValueError as error:
-                    raise damaged_line(self.path, self._lines + 1, self._size, error) from error
+                    if is_lost_append(text, number, position, file, marked):
+                        return
+                    raise damaged_line(self.path, number, position, error) from error
+                self._apply(record)
                 self._size += len(text)
-                self._lines += 1
+                self._lines = number
+                if self._size <= marked:
+                    self._durable_lines = number
 
     def _reconcile(self, index: Callable[[str], ThreadIndex]) -> None:
         """Apply saves of open runs whose notes are not in the log, from the threads' files."""
@@ -217,12 +234,14 @@ class RunLog:
                 files.sync(descriptor)
             finally:
                 os.close(descriptor)
+            self._marks.drop(LOG_NAME)
             files.rename(temporary, self.path)
         except OSError as error:
             with suppress(OSError):
                 files.remove(temporary)
             raise translate(error, self.path) from error
-        self._size, self._lines, self._notes, self._unsynced = len(data), len(records), [], False
+        self._size, self._notes, self._unsynced = len(data), [], False
+        self._lines = self._durable_lines = len(records)
         try:
             files.sync_folder(str(Path(self.path).parent))
         except OSError as error:

@@ -3,6 +3,8 @@
 The log is an append-only file of entries, each with the hash of the one before. An entry is one
 line of JSON: n, time (ISO 8601, UTC), actor, op, thread, id, prev, hash. `hash` is the SHA-256 of
 the line's other fields, so a change, a removal or an insertion breaks the chain from there on.
+An entry that was written before the one in front of it was on the disk has `unsynced`, the number
+of such entries: so holes that a power cut leaves in the end of the file differ from damage.
 Cutting the end off leaves a shorter valid chain: store `log.head` elsewhere from time to time,
 and pass it to `verify_audit_log`. A log that was trimmed begins with a line that has only
 `floor`, the number of the last entry removed, and its hash.
@@ -26,6 +28,9 @@ from actorgraph.api.savers.around.wrapped import WrappedSaver, current_principal
 from actorgraph.api.savers.requests import ids_of, name_of
 from actorgraph.errors import AuditError, CheckpointError
 from actorgraph.ports import Saver
+from actorgraph.savers.jsonl.lost_appends import has_hole
+from actorgraph.storage.logged_problems import warn
+from actorgraph.storage.sqlite.connections import sync_folder
 from actorgraph.values.commits import Commit, CommitOutcome, Query, Request
 
 _START = "0" * 64
@@ -58,6 +63,7 @@ class AuditLog:
         self._lock = threading.Lock()
         self._file: FileIO | None = None
         self._head = AuditHead(0, _START)
+        self._durable = 0  # number of the newest entry that is on the disk
 
     @property
     def head(self) -> AuditHead:
@@ -92,6 +98,8 @@ class AuditLog:
             now = datetime.now(UTC).isoformat()
             fields = {"n": number, "time": now, "actor": actor, "op": op, "thread": thread}
             entry = {**fields, "id": ids, "prev": self._head.hash}
+            if unsynced := self._head.number - self._durable:
+                entry["unsynced"] = unsynced
             digest = _hash(entry)
             line = json.dumps({**entry, "hash": digest}, ensure_ascii=True) + "\n"
             try:
@@ -114,6 +122,7 @@ class AuditLog:
             try:
                 if self._file is not None:
                     os.fsync(self._file.fileno())
+                    self._durable = self._head.number
             except OSError as error:
                 raise AuditError(
                     f"the audit log {str(self.path)!r} can't be written: {error}",
@@ -177,6 +186,7 @@ class AuditLog:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError:
             os.ftruncate(self._file.fileno(), size)
+            os.fsync(self._file.fileno())  # its rest must not follow later entries
             raise
 
     def _open(self) -> None:
@@ -192,8 +202,11 @@ class AuditLog:
         file = os.fdopen(descriptor, "ab", buffering=0)
         try:
             _lock(file, self.path)
-            _cut_torn_line(self.path)
+            _cut_lost_end(self.path)
             self._head = verify_audit_log(self.path)
+            os.fsync(file.fileno())  # a process that died may not have synced its last entries
+            sync_folder(self.path.absolute().parent)
+            self._durable = self._head.number
         except BaseException:
             file.close()
             raise
@@ -260,11 +273,36 @@ def _hash(entry: dict[str, Any]) -> str:
     return sha256(json.dumps(entry, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
-def _cut_torn_line(path: Path) -> None:
-    """Remove an incomplete last line, left by a power cut: its operation was not carried out."""
+def _cut_lost_end(path: Path) -> None:
+    """Remove the end that a power cut has left of entries that were never synced.
+
+    Their operations were not carried out, or were reads. The end is an incomplete last line, or
+    begins with a line that has a hole, which no later entry knows to be durable.
+    """
     data = path.read_bytes()
-    if data and not data.endswith(b"\n"):
-        os.truncate(path, data.rfind(b"\n") + 1)
+    lines = data.splitlines(keepends=True)
+    size = 0
+    for place, line in enumerate(lines):
+        if not line.endswith(b"\n") or (has_hole(line) and not _was_durable(lines, place)):
+            warn("unacknowledged_end_cut", path=str(path), position=size, bytes=len(data) - size)
+            os.truncate(path, size)
+            return
+        size += len(line)
+
+
+def _was_durable(lines: list[bytes], place: int) -> bool:
+    number = _numbers(lines[place - 1])[0] + 1 if place else 1
+    return any(_numbers(later)[1] >= number for later in lines[place + 1 :])
+
+
+def _numbers(line: bytes) -> tuple[int, int]:
+    """Return an entry's number, and the newest number that was durable by then; zeros if none."""
+    try:
+        entry: Any = json.loads(line)
+        number = int(entry.get("n") or entry["floor"])
+        return number, number - 1 - int(entry.get("unsynced", 0))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return 0, 0
 
 
 def _lock(file: FileIO, path: Path) -> None:

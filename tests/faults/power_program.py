@@ -1,0 +1,163 @@
+"""A program that says what is acknowledged, and a judge of what a power cut has left of it."""
+
+import operator
+import random
+from collections import Counter
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypedDict
+
+from actorgraph import START, ActorSystem, StateGraph
+from tests.support.graphs import at
+from tests.support.power_cuts import Recorder
+
+
+class Notes(TypedDict, total=False):
+    """The state: numbers in a row, and ballast."""
+
+    log: Annotated[list, operator.add]
+    big: str
+
+
+class Begun(NamedTuple):
+    """An operation begins.
+
+    Attributes:
+        log: the numbers of the thread when it has ended; empty for a removal.
+    """
+
+    thread: str
+    log: tuple[int, ...]
+
+
+class Acknowledged(NamedTuple):
+    """The last operation of a thread has returned."""
+
+    thread: str
+
+
+class Accepted(NamedTuple):
+    """`ActorSystem.start` has returned."""
+
+    thread: str
+
+
+def graph() -> StateGraph:
+    """Two nodes: the next number, and more ballast."""
+    chance = random.Random(1)
+    builder = StateGraph(Notes)
+    builder.add_node("number", lambda state: {"log": [len(state.get("log", ())) + 1]})
+    builder.add_node("ballast", lambda _: {"big": chance.randbytes(chance.randrange(6000)).hex()})
+    return builder.add_edge(START, "number").add_edge("number", "ballast")
+
+
+class Program:
+    """The operations: runs, runs of a system, removals of checkpoints and of threads; in rounds."""
+
+    def __init__(self, saver: Any, recorder: Recorder, rounds: int) -> None:
+        self._rounds = rounds
+        self._saver = saver
+        self._recorder = recorder
+        self._logs: dict[str, tuple[int, ...]] = {}
+
+    async def run(self) -> None:
+        """Everything, once."""
+        compiled = graph().compile(checkpointer=self._saver)
+        for number in range(self._rounds):
+            for thread in ("a", "b"):
+                await self._more(
+                    thread, compiled.ainvoke({"big": "x" * 700 * (number % 3)}, at(thread))
+                )
+            await self._same("a", self._saver.aprune("a", 1))
+            async with ActorSystem({"g": graph().compile()}, saver=self._saver) as system:
+                for thread in (f"s{number}", f"z{number}"):
+                    self._begin(thread, (1,))
+                    run = await system.start("g", thread, {"big": "y" * 5000})
+                    self._recorder.add("note", note=Accepted(thread))
+                    await run.result()
+                    self._recorder.add("note", note=Acknowledged(thread))
+            await self._drop("b", self._saver.adelete_thread("b"))
+
+    async def _more(self, thread: str, call: Awaitable[Any]) -> None:
+        log = self._logs.get(thread, ())
+        await self._noted(thread, (*log, len(log) + 1), call)
+
+    async def _same(self, thread: str, call: Awaitable[Any]) -> None:
+        await self._noted(thread, self._logs[thread], call)
+
+    async def _drop(self, thread: str, call: Awaitable[Any]) -> None:
+        await self._noted(thread, (), call)
+
+    def _begin(self, thread: str, log: tuple[int, ...]) -> None:
+        self._recorder.add("note", note=Begun(thread, log))
+        self._logs[thread] = log
+
+    async def _noted(self, thread: str, log: tuple[int, ...], call: Awaitable[Any]) -> None:
+        self._begin(thread, log)
+        await call
+        self._recorder.add("note", note=Acknowledged(thread))
+
+
+class Expected:
+    """What each thread may hold, by the notes until the power was cut."""
+
+    def __init__(self, notes: list[Any]) -> None:
+        self.accepted = {note.thread for note in notes if isinstance(note, Accepted)}
+        self.logs: dict[str, list[tuple[int, ...]]] = {}
+        self.ended = Counter[str](n.thread for n in notes if isinstance(n, Acknowledged))
+        for note in notes:
+            if isinstance(note, Begun):
+                self.logs.setdefault(note.thread, [()]).append(note.log)
+
+    def fits(self, thread: str, log: tuple[int, ...]) -> bool:
+        """Whether it is at the last acknowledged operation, or at one after it."""
+        return log in self.logs[thread][self.ended[thread] :]
+
+
+async def judged(opened: Any, notes: list[Any], *, goes_on: bool) -> Counter[str]:
+    """Open what is left and look at it: lost, twice, wrong, refused.
+
+    Args:
+        goes_on: whether its runs are taken up, and its threads get one more turn.
+    """
+    expected, seen = Expected(notes), Counter[str]()
+    try:
+        async with opened as saver:
+            compiled = graph().compile(checkpointer=saver)
+            for thread in expected.logs:
+                log = await _log(compiled, thread)
+                seen["lost"] += not expected.fits(thread, log)
+            if not goes_on:
+                return seen
+            await _finish(saver, expected, seen)
+            for thread in ("a", "b"):
+                log = await _log(compiled, thread)
+                await compiled.ainvoke({"big": ""}, at(thread))
+                seen["wrong"] += await _log(compiled, thread) != (*log, len(log) + 1)
+    except Exception as error:  # noqa: BLE001 - of any kind
+        seen["refused"] += 1
+        seen[f"refused: {type(error).__name__} {str(error)[:200]}"] += 1
+    return seen
+
+
+async def _log(compiled: Any, thread: str) -> tuple[int, ...]:
+    return tuple((await compiled.aget_state(at(thread))).values.get("log", ()))
+
+
+async def _finish(saver: Any, expected: Expected, seen: Counter[str]) -> None:
+    """Each run that was accepted is there; those whose owner is known to be gone end, once."""
+    async with ActorSystem({"g": graph().compile()}, saver=saver) as system:
+        for run in await system.recover():
+            seen["twice"] += (await run.result())["log"] != [1]
+        there = {run.thread_id for run in await system.runs()}
+    seen["lost"] += len(expected.accepted - there)
+
+
+def failures(seen: Counter[str]) -> dict[str, int]:
+    """What must be none."""
+    return {what: count for what, count in seen.items() if count}
+
+
+def place(folder: Path, number: int) -> Path:
+    """A new folder for a state."""
+    return folder / "states" / str(number)
