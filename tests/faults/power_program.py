@@ -99,7 +99,7 @@ class Program:
 
 
 class Expected:
-    """What each thread may hold, by the notes until the power was cut."""
+    """Logs that each thread may hold, by the notes until the power was cut."""
 
     def __init__(self, notes: list[Any]) -> None:
         self.accepted = {note.thread for note in notes if isinstance(note, Accepted)}
@@ -154,7 +154,7 @@ async def _finish(saver: Any, expected: Expected, seen: Counter[str]) -> None:
 
 
 def failures(seen: Counter[str]) -> dict[str, int]:
-    """What must be none."""
+    """Counts that must be zero."""
     return {what: count for what, count in seen.items() if count}
 
 

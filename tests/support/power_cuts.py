@@ -1,8 +1,8 @@
 """The states that a power cut may leave of files: recorded operations, replayed in part.
 
-What was synced is there. Of what came later a file system may have any part: sizes before bytes, a
-later block and not an earlier one, names before data (Pillai et al., OSDI 2014). Names of a folder
-appear in order.
+All that was synced is there. Of later operations a file system may have any part: sizes before
+bytes, a later block and not an earlier one, names before data (Pillai et al., OSDI 2014). Names of
+a folder appear in order.
 """
 
 import hashlib
@@ -211,7 +211,7 @@ class State(NamedTuple):
 
 
 class _Disk:
-    """What is surely on the disk, and what is on its way."""
+    """The contents that are surely on the disk, and operations on their way."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}

@@ -166,7 +166,7 @@ class Marks:
         """Return the acknowledged size of a file in bytes; 0 if it is unknown."""
         inode, marked = self._sizes.get(_key_of(Path(path).name), (0, 0))
         with suppress(OSError):
-            if marked and os.stat(path).st_ino == inode:  # noqa: PTH116 - as wherever files are read
+            if marked and Path(path).stat().st_ino == inode:
                 return marked
         return 0
 

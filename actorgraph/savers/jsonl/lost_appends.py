@@ -1,6 +1,6 @@
-"""Which damaged lines a power cut has left: those of appends that no sync has covered.
+"""Tell lines of appends that no sync has covered, as a power cut leaves them, from damage.
 
-A file system may extend a file before its blocks are on the disk: what is missing reads as zeros,
+A file system may extend a file before its blocks are on the disk: missing ones read as zeros,
 also in front of a newline (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014). A
 line as it is written has no zero byte. One with a hole was never acknowledged, unless the folder's
 mark, or a line behind it that was written later, says that it was durable: then the disk is

@@ -245,9 +245,8 @@ def _rewrite(
         StorageError: the target is unchanged.
         SaverBrokenError: the outcome is unknown.
     """
-    target = target or source
+    target, path = target or source, Path((target or source).path)
     made = ThreadIndex(target.thread_id, target.path, epoch or target.state.epoch)
-    path = Path(target.path)
     temporary = str(path.with_name(f".{path.name}{TEMPORARY}"))
     try:
         _write(files, temporary, source, change, made)
@@ -273,7 +272,7 @@ def _rewrite(
         with folder.reading:
             folder.unsynced = {}
     with suppress(OSError):
-        folder.marks.put(path.name, os.stat(made.path).st_ino, made.size)  # noqa: PTH116
+        folder.marks.put(path.name, Path(made.path).stat().st_ino, made.size)
     return made
 
 
