@@ -1,4 +1,4 @@
-"""Tell lines of appends that no sync has covered, as a power cut leaves them, from damage.
+"""Lines of appends that no sync has covered, as a power cut leaves them: not damage.
 
 A file system may extend a file before its blocks are on the disk: missing ones read as zeros,
 also in front of a newline (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014). A
