@@ -51,8 +51,11 @@ def check_migrations(plan: Plan) -> None:
             if old in names:
                 does = "drops" if new is None else "renames"
                 raise GraphBuildError(
-                    f"a migration {does} {kind} {old!r}, which graph {plan.name!r} has",
-                    do="rename and drop only names that the graph no longer has",
+                    f"a migration {does} {kind} {old!r}, which graph {plan.name!r} has: of a "
+                    f"stored {old!r} it can't be known whether the old one or the new one is meant",
+                    do="rename and drop only names that the graph no longer has; where two have "
+                    "swapped their names, or one has taken another's, give the new ones names "
+                    "that the graph never had",
                 )
     named = Counter((one.channel, one.name) for one in renames.conversions)
     for (channel, name), count in named.items():

@@ -173,7 +173,12 @@ async def kept_result(
         # Keys that are never stored may be in a Command.
         return not is_last() and not (plan.untracked and _has_command(result))
 
-    return await kept_step(f"tool call {place}: {call.get('id')}", work, keeps)
+    return await kept_step(result_key(place, call), work, keeps)
+
+
+def result_key(place: int, call: Mapping[str, Any]) -> str:
+    """The key of the step that keeps the result of a call, by its place in the message."""
+    return f"tool call {place}: {call.get('id')}"
 
 
 def _has_command(result: Any) -> bool:

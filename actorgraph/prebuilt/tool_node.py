@@ -10,7 +10,7 @@ import anyio.from_thread
 
 from actorgraph.api.blocking import block_on
 from actorgraph.codec.known_types import declare
-from actorgraph.errors import GraphInterrupt, InvalidUpdateError
+from actorgraph.errors import GraphInterrupt, InvalidUpdateError, SchemaMismatchError
 from actorgraph.messages.call_ids import check_call_ids
 from actorgraph.plan.schema import types_in
 from actorgraph.prebuilt.chat_messages import last_ai, messages_of, tool_calls_of, tool_message
@@ -19,6 +19,7 @@ from actorgraph.prebuilt.tool_attempts import (
     ToolRetries,
     ToolTimeouts,
     kept_result,
+    result_key,
 )
 from actorgraph.prebuilt.tool_events import current_state, events_of, tool_runtime_of
 from actorgraph.prebuilt.tool_results import (
@@ -47,7 +48,9 @@ from actorgraph.runtime.task.calling import call_plain
 from actorgraph.runtime.task.interop import is_control_flow, translated
 from actorgraph.runtime.task.operation_spans import OperationSpan
 from actorgraph.runtime.task.scope import CURRENT, TaskScope
+from actorgraph.superstep.changes.lost_tools import lost_tool_advice
 from actorgraph.values.commands import is_invalid_resume
+from actorgraph.values.ids import interrupt_id
 
 Work = Callable[[], Coroutine[Any, Any, Any]]
 
@@ -218,6 +221,26 @@ class ToolNode:
         """Run the called tools; see `ainvoke`."""
         return await self.ainvoke(state)
 
+    def unknown_calls(self, given: Any) -> list[tuple[str, str]]:
+        """List the calls in an input that no tool answers: (key of the kept result, name).
+
+        None where the program's wrapper of calls may answer them by other tools.
+        """
+        if self._wrap is not None or self._awrap is not None:
+            return []
+        if isinstance(given, Mapping) and given.get("__type") == WITH_CONTEXT:
+            calls: list[Any] = [given["tool_call"]]
+        elif _are_calls(given):
+            calls = cast("list[Any]", given)
+        else:
+            message = last_ai(messages_of(given, self._key))
+            calls = [] if message is None else tool_calls_of(message)
+        return [
+            (result_key(place, call), call["name"])
+            for place, call in enumerate(calls)
+            if call["name"] not in self._tools
+        ]
+
     def invoke(self, input: Any, config: Mapping[str, Any] | None = None) -> Any:
         """Run the called tools; the sync form of `ainvoke`, which prefers `wrap_tool_call`."""
         plain = self._awrap is None or self._wrap is not None
@@ -312,6 +335,7 @@ class ToolNode:
         if request.tool is not None and request.tool is not self._given.get(call["name"]):
             tool = tool_of(request.tool)  # replaced by a wrapper
         if tool is None:
+            self._check_unanswered(call)
             names = ", ".join(self._tools)
             text = INVALID_TOOL_NAME_ERROR_TEMPLATE.format(
                 requested_tool=call["name"], available_tools=names
@@ -328,6 +352,25 @@ class ToolNode:
                 return self._answer(error, call, like)
             events.finished(result)
             return result
+
+    def _check_unanswered(self, call: Mapping[str, Any]) -> None:
+        """Refuse to reply to the model in place of a tool whose question a person has answered.
+
+        Of a single call in a function's task it isn't known whose the answer is.
+        """
+        scope = CURRENT.get(None)
+        if scope is None:
+            return
+        asks = interrupt_id(scope.task.namespace + scope.key, scope.asked)
+        if scope.asked >= len(scope.answers) and asks not in scope.routed:
+            return
+        node = scope.lineage.state.plan.nodes.get(scope.task.name)
+        if scope.key or (node is not None and node.bound is self):
+            raise SchemaMismatchError(
+                f"a person has answered a question of tool {call['name']!r}, which node "
+                f"{self.name!r} doesn't have; the answer is kept",
+                do=lost_tool_advice(call["name"], list(self._tools)),
+            )
 
     async def _result(
         self, tool: Any, request: ToolCallRequest, like: Any, *, listed: bool, blocking: bool
@@ -353,6 +396,7 @@ class ToolNode:
         """Make the reply to the model about a failure; raises the failure if it isn't handled."""
         passes = isinstance(error, InvalidInjected)
         passes = passes or is_invalid_resume(error) or is_control_flow(error)
+        passes = passes or isinstance(error, SchemaMismatchError)  # the model can't help
         text = None if passes else error_reply(error, self._handling)
         if text is None:
             raise error

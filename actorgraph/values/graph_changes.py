@@ -28,6 +28,7 @@ class FindingKind(StrEnum):
     JOIN = "join"
     TASK = "task"
     VALUE = "value"
+    TOOL = "tool"
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -35,7 +36,7 @@ class Finding(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: of the part that is missing or no longer fits.
-        name: the node, state key or end of a join, as it is stored.
+        name: the node, state key, end of a join or tool, as it is stored.
         where: the clause about where it is stored: "waits for node 'book'".
         why: the clause about the graph: "which graph 'g' doesn't have".
         cure: the Migration to write, as Python; "" where none helps.

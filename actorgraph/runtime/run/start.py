@@ -41,6 +41,7 @@ from actorgraph.superstep.begin import begin, begin_named
 from actorgraph.superstep.begin import restore as restore_state
 from actorgraph.superstep.changes.change import check_fits
 from actorgraph.superstep.changes.edited import go_on_edited, is_edited, only_edits
+from actorgraph.superstep.changes.lost_tools import runs_tools
 from actorgraph.superstep.nesting import continues_stored, fixed_id, stable_namespace
 from actorgraph.superstep.playback import play_back
 from actorgraph.superstep.replay import is_replay, transplant
@@ -132,16 +133,20 @@ async def _check(
     check_fits(plan, restored, thread_id)
     changed = plan.migrations or restored.graph != plan.graph_id
     below = plan.subgraphs
-    if not nested and (changed or (below and any(_has_migrations(plan, b) for b in below))):
+    if not nested and (changed or (below and any(_is_looked_at(plan, b) for b in below))):
         await check_below(host, plan, restored, thread_id)
     strange = other_graph(plan, restored, thread_id)
     if strange is not None:
         warn(strange, OtherGraphWarning)
 
 
-def _has_migrations(plan: Plan, node: str) -> bool:
+def _is_looked_at(plan: Plan, node: str) -> bool:
+    """Whether a subgraph may have changed although the graph above has the same id."""
     graph = subgraph_of(plan, node)
-    return graph is not None and bool(graph.plan.migrations)
+    if graph is None:
+        return False
+    deeper = any(_is_looked_at(graph.plan, below) for below in graph.plan.subgraphs)
+    return deeper or bool(graph.plan.migrations) or runs_tools(graph.plan)
 
 
 async def prepare(launch: Launch) -> tuple[Supervisor, list[Any]]:

@@ -15,6 +15,7 @@ from actorgraph.errors import SchemaMismatchError, did_you_mean
 from actorgraph.plan.plan import Plan
 from actorgraph.plan.renames import JOIN, join_parts
 from actorgraph.superstep.changes.graphless import runs_no_graph
+from actorgraph.superstep.changes.lost_tools import lost_tools
 from actorgraph.superstep.changes.missed_joins import missed_starts
 from actorgraph.superstep.changes.stored_tasks import bare_state, stages_of
 from actorgraph.superstep.changes.waiting_inputs import INPUT_MIGRATED, refused_input
@@ -114,8 +115,10 @@ def _findings(plan: Plan, restored: Restored) -> Iterator[Finding]:
         yield from _newer_values(plan, restored)
     same_graph = restored.graph == plan.graph_id and not plan.migrations
     # A run from another checkpoint than the head is a replay, which runs all of its tasks again.
-    if not same_graph and restored.ledger and restored.id == (restored.head or restored.id):
-        yield from _pending(plan, restored)
+    if restored.ledger and restored.id == (restored.head or restored.id):
+        if not same_graph:
+            yield from _pending(plan, restored)
+        yield from lost_tools(plan, restored)  # the graph's id doesn't depend on a node's tools
     if not same_graph:
         yield from _missed(plan, restored)
     yield from _stored_input(plan, restored)
