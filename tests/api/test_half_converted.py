@@ -340,3 +340,76 @@ class TestLaterBelow:
         assert (await answered(graph))["cents"] == 401
         await graph.ainvoke({}, at())
         assert (await answered(graph))["cents"] == 402
+
+
+def after_first(saver: Any, below: Any, node: str, *migrations: Migration):
+    """A node that only notes that it ran, then a subgraph."""
+    ran = list[str]()
+
+    def first(state: Any) -> dict[str, Any]:
+        ran.append("first")
+        return {}
+
+    graph = StateGraph(Dicts).add_node("first", first).add_node(node, below)
+    graph.add_edge(START, "first").add_edge("first", node)
+    return graph.compile(saver, migrations=migrations, name="outer"), ran
+
+
+def wrapped(node: str, below: Any, *migrations: Migration) -> Any:
+    """A stateful graph that only runs a subgraph."""
+    graph = StateGraph(Dicts).add_node(node, below).add_edge(START, node)
+    return graph.compile(checkpointer=True, migrations=migrations, name="wrapped")
+
+
+class TestRenamedMemories:
+    """Memories of stateful subgraphs whose nodes were renamed since."""
+
+    @pytest.mark.every_saver
+    @pytest.mark.parametrize("waits", [False, True])
+    async def test_of_a_renamed_node(self, saver, waits):
+        """
+        An old value that only the graph above converts is refused before another node runs, and
+        by the check, when the subgraph's node was renamed; its memory stays as it was.
+        """
+        old, _ = after_first(saver, inner(stateful=True), "sub")
+        await old.ainvoke({"cents": 4}, at())
+        if not waits:
+            await answered(old)
+        renamed = Migration(nodes={"sub": "new"})
+        graph, ran = after_first(saver, inner(stateful=True), "new", renamed, CENTS)
+
+        assert await verdict(saver, graph) is ResumeVerdict.REFUSED
+        with pytest.raises(SchemaMismatchError, match="'cents' from before a migration"):
+            await (answered(graph) if waits else graph.ainvoke({"cents": 700}, at()))
+        assert ran == []
+        old, _ = after_first(saver, inner(stateful=True), "sub")
+        assert (await (answered(old) if waits else old.ainvoke({"cents": 1}, at())))["cents"] >= 1
+
+    @pytest.mark.every_saver
+    async def test_both_sides(self, saver):
+        """
+        A memory that both graphs convert goes on under the new name of its node, converted once.
+        """
+        old, _ = after_first(saver, inner(stateful=True), "sub")
+        await old.ainvoke({"cents": 4}, at())
+        renamed = Migration(nodes={"sub": "new"})
+        graph, _ = after_first(saver, inner(CENTS, stateful=True), "new", renamed, CENTS)
+
+        assert await verdict(saver, graph) is ResumeVerdict.MIGRATED
+        assert (await answered(graph))["cents"] == 401
+
+    @pytest.mark.every_saver
+    async def test_below_a_renamed_node(self, saver):
+        """
+        The same is refused two levels below, under a node renamed on each level.
+        """
+        old, _ = after_first(saver, wrapped("deep", inner(stateful=True)), "sub")
+        await old.ainvoke({"cents": 4}, at())
+        below = wrapped("deeper", inner(stateful=True), Migration(nodes={"deep": "deeper"}), CENTS)
+        renamed = Migration(nodes={"sub": "new"})
+        graph, ran = after_first(saver, below, "new", renamed, CENTS)
+
+        assert await verdict(saver, graph) is ResumeVerdict.REFUSED
+        with pytest.raises(SchemaMismatchError, match="'cents' from before a migration"):
+            await answered(graph)
+        assert ran == []

@@ -74,7 +74,9 @@ async def changes_below(
         if graph.checkpointer is False or not isinstance(graph.checkpointer, bool | None):
             continue  # it is stored nowhere, or under a saver of its own
         stateful = graph.checkpointer is True
-        namespace = stable_namespace(task.namespace) if stateful else task.namespace
+        namespace = task.namespace
+        if stateful:
+            namespace = await _stateful_namespace(host, plan, restored, thread_id, task.name)
         query = LoadCheckpoint(thread_id, namespace, None, ancestors=True)
         loaded: Loaded = await host.reader.ask(query)
         codec: Codec = graph.codec_for(host.saver)
@@ -86,11 +88,7 @@ async def changes_below(
             handed = _handed_up(plan, stored[0]) if own else []
             lost = (*handed_to_nothing(plan, handed, stored[0].namespace),)
             lost += (*_half_converted(plan, graph.plan, stored[0]),)
-            if lost:
-                below = replace(
-                    below, verdict=ResumeVerdict.REFUSED, findings=(*below.findings, *lost)
-                )
-            found.append(below)
+            found.append(_with_more(below, lost))
             found += await changes_below(
                 host, graph.plan, stored[0], thread_id, tasks=tasks, depth=depth + 1
             )
@@ -101,7 +99,8 @@ async def _left(host: Host, plan: Plan, restored: Restored, thread_id: str) -> l
     """Find the states of subgraphs of waiting tasks whose nodes are plain functions now."""
     found: list[Finding] = []
     for task in waiting_functions(plan, restored):
-        for namespace in (task.namespace, stable_namespace(task.namespace)):
+        memory = await _stateful_namespace(host, plan, restored, thread_id, task.name)
+        for namespace in (task.namespace, memory):
             loaded: Loaded = await host.reader.ask(LoadCheckpoint(thread_id, namespace, None))
             if loaded.checkpoint is None:
                 continue
@@ -110,6 +109,13 @@ async def _left(host: Host, plan: Plan, restored: Restored, thread_id: str) -> l
                 found.append(left_subgraph(plan, task, restored.namespace))
                 break
     return _refused(plan, restored, thread_id, found)
+
+
+def _with_more(change: GraphChange, findings: tuple[Finding, ...]) -> GraphChange:
+    if not findings:
+        return change
+    all_ = (*change.findings, *findings)
+    return replace(change, verdict=ResumeVerdict.REFUSED, findings=all_)
 
 
 def subgraph_of(plan: Plan, node: str) -> Any:
@@ -132,7 +138,7 @@ async def _memories(
         graph = subgraph_of(plan, name)
         if not _is_stateful(plan, name) or not shared_conversions(plan, graph.plan):
             continue
-        namespace = _namespace_below(restored, name)
+        namespace = await _stateful_namespace(host, plan, restored, thread_id, name)
         loaded: Loaded = await host.reader.ask(LoadCheckpoint(thread_id, namespace, None))
         if loaded.checkpoint is not None:
             record, now = decode_record(loaded.checkpoint.row.record), Conversions(graph.plan).now
@@ -155,6 +161,16 @@ def check_shared_values(
         return
     for finding in _half_converted(above, below, stored):
         raise mismatch(finding, thread_id, stored.graph)
+
+
+async def _stateful_namespace(
+    host: Host, plan: Plan, restored: Restored, thread_id: str, node: str
+) -> str:
+    """Return the namespace of a node's stateful subgraph: of an old name of it, if that has it."""
+    names = [_namespace_below(restored, name) for name in plan.renames.names(node)]
+    if len(names) == 1:
+        return names[0]
+    return await stored_namespace(host, thread_id, names) or names[0]
 
 
 def _namespace_below(restored: Restored, node: str) -> str:
