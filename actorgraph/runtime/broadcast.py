@@ -4,9 +4,9 @@ Receives   chunks from the supervisor (`publish` waits while the buffer is full)
            from nodes (`offer`, from any thread: a sync node waits at once, an async node at its
            next `await`; `send` waits first)
 Sends      the chunks in order, then the end
-Bounds     `buffer_max` chunks. Between two awaits an async node may exceed it, and so may a task
-           or a thread that the node started, by at most `BURST_MAX`. The reader's `when_full`
-           says what happens at the bound
+Bounds     `buffer_max` chunks; more while `reader_is_away`. Between two awaits an async node may
+           exceed it, and so may a task or a thread that the node started, by at most `BURST_MAX`.
+           The reader's `when_full` says what happens at the bound
 Ends       when closed by the run, or by the reader, after which chunks are dropped
 """
 
@@ -23,7 +23,8 @@ import msgspec
 
 from actorgraph.errors import SlowReaderError
 from actorgraph.loops import in_event_loop
-from actorgraph.runtime.mailbox import Mailbox, Waiting, wait_for_wake_up
+from actorgraph.runtime.inline import InlineCalls
+from actorgraph.runtime.mailbox import Mailbox, Waiting, wait_for_wake_up, wake_all
 from actorgraph.values.stream_items import Namespace, StreamItem, WhenFull
 
 BUFFER_MAX = 256
@@ -65,6 +66,8 @@ class Broadcast:
         seen: ids of the messages that the reader has.
         overflowed: called when "close" has closed it.
         arrived: called when a chunk or the end is there, from any thread.
+        calls: makes the calls of plain functions in the reader's own thread; None if its run calls
+            them elsewhere.
         waits_for_reader: whether a task begins only when the reader, which has read all chunks,
             waits for another one.
     """
@@ -83,6 +86,7 @@ class Broadcast:
         self.seen: set[Any] = set()
         self.overflowed: Callable[[], None] = _ignore_overflow
         self.arrived: Callable[[], None] = _ignore_arrival
+        self.calls: InlineCalls | None = None
         self.waits_for_reader = self._wanted = False
         self._subgraphs = subgraphs
         self._when_full = when_full
@@ -121,7 +125,8 @@ class Broadcast:
 
     def try_publish(self, chunks: tuple[StreamItem, ...]) -> bool:
         """Send chunks if there is room for all of them; otherwise send none and return False."""
-        if self._blocks and len(self._items) + len(chunks) > self._buffer_max:
+        waits = self._blocks and not self.reader_is_away
+        if waits and len(self._items) + len(chunks) > self._buffer_max:
             return False
         if self.above is not None and self.above.is_full:
             return False
@@ -153,13 +158,23 @@ class Broadcast:
     @property
     def is_full(self) -> bool:
         """Whether senders have to wait."""
-        own = self._blocks and len(self._items) >= self._buffer_max
+        own = self._blocks and len(self._items) >= self._buffer_max and not self.reader_is_away
         return own or (self.above is not None and self.above.is_full)
+
+    @property
+    def reader_is_away(self) -> bool:
+        """Whether the reader's thread is in a function of the run, maybe one that waits for more.
+
+        It can't read before the function has ended. So nothing may wait for it: chunks of nested
+        runs are kept meanwhile, however many, and their tasks begin.
+        """
+        return self.calls is not None and self.calls.active > 0
 
     @property
     def holds(self) -> bool:
         """Whether no task may begin now; see `waits_for_reader`."""
         own = self.waits_for_reader and self._open and (bool(self._items) or not self._wanted)
+        own = own and not self.reader_is_away
         return own or (self.above is not None and self.above.holds)
 
     async def wait_wanted(self) -> None:
@@ -229,20 +244,23 @@ class Broadcast:
             self._wanted = True
             self._wake_tasks()
 
+    def release(self) -> None:
+        """Wake what waits for the reader, to look anew; see `reader_is_away`."""
+        self._wake_senders()
+        self._wake_tasks()
+
     def end(self) -> None:
         """Close it from the run's side: the reader gets the buffered chunks, then the end."""
         with self._lock:  # an abandoned thread of a sync node may still write, and drop chunks
             self._open = False
             self._chunks.put(None)
         self.arrived()
-        self._wake_senders()
-        self._wake_tasks()
+        self.release()
 
     def leave(self) -> None:
         """Close it from the reader's side: drop later chunks and release waiting senders."""
         self._open, self.above = False, None
-        self._wake_senders()
-        self._wake_tasks()
+        self.release()
 
     def statistics(self) -> BroadcastStatistics:
         """Its figures so far."""
@@ -284,14 +302,10 @@ class Broadcast:
                 self._dropped += 1
 
     def _wake_tasks(self) -> None:
-        waiting, self._starts = self._starts, []
-        for place in waiting:
-            place.put(None)
+        wake_all(self._starts)
 
     def _wake_senders(self) -> None:
-        waiting, self._room = self._room, []
-        for place in waiting:
-            place.put(None)
+        wake_all(self._room)
 
 
 def _ignore_overflow() -> None:

@@ -251,7 +251,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
 
     def _wait_for_functions(self) -> None:
         # Greenlets can't change threads, and the next call may come from another one.
-        while self.calls.waiting and not self._is_abandoned:
+        while self.calls.active and not self._is_abandoned:
             rest = self._waited_for = self.create_task(self.calls.wait_ended())
             self._run_until(rest.done)
 

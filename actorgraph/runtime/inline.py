@@ -142,7 +142,9 @@ class InlineCalls:
             what a signal's handler raises.
 
     Attributes:
-        waiting: how many functions wait in `Runner.wait`; they can go on only in this thread.
+        active: how many functions have begun and not ended. Seen in the loop, all of them wait in
+            `Runner.wait`; they can go on only in this thread.
+        begun: called when a function begins; None if that is of no interest.
     """
 
     def __init__(
@@ -154,12 +156,13 @@ class InlineCalls:
         self._loop = loop
         self.enter_function = enter_function
         self.leave_function = leave_function
-        self.waiting = 0
+        self.active = 0
+        self.begun: Callable[[], None] | None = None
         self._alone: asyncio.Event | None = None
 
     async def wait_ended(self) -> None:
-        """Wait until no function waits any more: another thread may run the loop then."""
-        while self.waiting:
+        """Wait until every function has ended: another thread may run the loop then."""
+        while self.active:
             self._alone = asyncio.Event()
             await self._alone.wait()
         self._alone = None
@@ -186,21 +189,24 @@ class InlineCalls:
         call.calls, call.is_last, runner.waiter = self, is_traced, None
         runner.gr_context = cast("Context", getcurrent().gr_context)
         call.function = function
-        self._switch(runner, None)
-        while call.waits is not None:
-            self.waiting += 1
-            try:
-                awaited: Outcome = await call.waits(), None
-            except GeneratorExit:  # the loop was closed: nothing can be awaited any more
-                raise
-            except BaseException as error:  # noqa: BLE001 - raised inside the function
-                awaited = None, error
-            finally:
-                self.waiting -= 1
-                if self._alone is not None and not self.waiting:
-                    self._alone.set()
-            self._switch(runner, awaited)
-            del awaited
+        self.active += 1
+        try:
+            if self.begun is not None:
+                self.begun()
+            self._switch(runner, None)
+            while call.waits is not None:
+                try:
+                    awaited: Outcome = await call.waits(), None
+                except GeneratorExit:  # the loop was closed: nothing can be awaited any more
+                    raise
+                except BaseException as error:  # noqa: BLE001 - raised inside the function
+                    awaited = None, error
+                self._switch(runner, awaited)
+                del awaited
+        finally:
+            self.active -= 1
+            if self._alone is not None and not self.active:
+                self._alone.set()
         outcome = call.take_outcome()
         runner.gr_context = None  # the task's context may hold objects that the caller wants freed
         if not is_traced:

@@ -230,11 +230,11 @@ class Gate:
 
 
 Waiting = list[Mailbox[None]]
-"""Those who wait for one condition; its owner wakes each with `put(None)`, from any thread."""
+"""Those who wait for one condition; its owner wakes them with `wake_all`, from any thread."""
 
 
 async def wait_for_wake_up(waiting: Waiting, is_ready: Callable[[], bool]) -> None:
-    """Join a list and wait until the list's owner wakes everyone in it.
+    """Join a list and wait until the list's owner wakes everyone in it; see `wake_all`.
 
     Args:
         is_ready: whether the condition holds already; called when the list has the caller, so
@@ -248,6 +248,17 @@ async def wait_for_wake_up(waiting: Waiting, is_ready: Callable[[], bool]) -> No
     finally:
         with suppress(ValueError):  # the owner has emptied the list
             waiting.remove(place)
+
+
+def wake_all(waiting: Waiting) -> None:
+    """Wake everyone in a list, from any thread.
+
+    The list stays the same one: who joins it from another thread at this moment, and finds that
+    the condition doesn't hold any more, is woken with the next ones.
+    """
+    for _ in range(len(waiting)):
+        with suppress(IndexError):  # one of them has left
+            waiting.pop(0).put(None)
 
 
 async def wait_shielded(wait: Callable[[], Awaitable[T]]) -> T:

@@ -10,7 +10,14 @@ from typing import Any
 import anyio
 import pytest
 
-from actorgraph.runtime.mailbox import Gate, Mailbox, Waiting, wait_for_wake_up, wait_shielded
+from actorgraph.runtime.mailbox import (
+    Gate,
+    Mailbox,
+    Waiting,
+    wait_for_wake_up,
+    wait_shielded,
+    wake_all,
+)
 from tests.support.gates import PATIENCE_S, Box, patient_group, settled
 
 
@@ -311,6 +318,23 @@ class TestGates:
             place.put(None)
 
         assert (over, waited.error, waiting) == (False, None, [])
+
+    async def test_who_joins_while_others_are_woken_is_woken_next(self):
+        """
+        The list stays the owner's: a waiter that had looked it up before a wake-up isn't lost.
+        """
+        waiting: Waiting = [Mailbox()]
+        late = wait_for_wake_up(waiting, lambda: False)
+        wake_all(waiting)
+        woken_first = len(waiting)
+        waited = Box()
+        async with patient_group() as group:
+            group.start_soon(waited.fill, lambda: late)
+            await settled()
+            over = waited.done.is_set()
+            wake_all(waiting)
+
+        assert (woken_first, over, waited.error, waiting) == (0, False, None, [])
 
     async def test_a_wait_that_was_given_up_leaves_the_list(self):
         """

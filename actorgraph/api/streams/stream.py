@@ -15,6 +15,7 @@ from actorgraph.errors import OtherLoopError, SlowReaderError, TwoReadersError
 from actorgraph.errors.tracebacks import from_program
 from actorgraph.loops import current_loop, start_beside
 from actorgraph.runtime.broadcast import NOTHING_YET, Broadcast, Closing
+from actorgraph.runtime.caller import calls_here
 from actorgraph.runtime.mailbox import Gate, wait_shielded
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.node_warnings import check_pause
@@ -39,6 +40,7 @@ class _StreamedRun:
         self._cancelled = False
         self._loop = current_loop()
         self.broadcast = broadcast
+        self._calls = broadcast.calls = calls_here()  # the reader is in that loop's thread too
         self.outcome: RunOutcome | None = None
         self.done = Gate()
         broadcast.root = namespace_of(launch.address.namespace)
@@ -46,6 +48,9 @@ class _StreamedRun:
 
     async def serve(self) -> None:
         """Run to the end. Raises nothing but the cancellation of a loop that shuts down."""
+        calls = self._calls
+        if calls is not None:
+            calls.begun = self.broadcast.release
         try:
             supervisor, effects = await prepare(self._launch)
             # The reader may have left while the thread was loaded, before there was a supervisor
@@ -58,6 +63,8 @@ class _StreamedRun:
         except Exception as error:  # noqa: BLE001 - the reader raises it
             self.outcome = Failed(error)
         finally:
+            if calls is not None:
+                calls.begun = None
             self.broadcast.end()
             self.done.open()
 

@@ -85,11 +85,6 @@ class InlineTasks:
         return self._current is not None
 
     @property
-    def is_awaited(self) -> bool:
-        """Whether a function waits in the loop, maybe for this run."""
-        return self._loop.calls.waiting > 0
-
-    @property
     def is_hidden(self) -> bool:
         """Whether this code, in the loop's thread, is in a function, from which the loop is hidden.
 
@@ -151,7 +146,7 @@ class InlineTasks:
             if self._due:
                 self._watch_due()
             self._current = due
-            if self._broadcast is not None and self._broadcast.holds and not self.is_awaited:
+            if self._broadcast is not None and self._broadcast.holds:
                 # The loop stops where a chunk is there: its next pass is mostly that of the next
                 # turn. Waiting for that pass costs less than to wait to be woken.
                 await asyncio.sleep(0)

@@ -443,10 +443,9 @@ class Supervisor:
             case StartTask():
                 alone = len(self._state.running) == 1 and not self._here
                 # A task may have to wait until the reader of chunks asks for the next one; one that
-                # is alone waits where it is performed. The reader itself waits until a function
-                # that runs a nested graph has ended.
+                # is alone waits where it is performed.
                 held = self._broadcast is not None and self._broadcast.holds
-                if held and (self._here is None or not (alone or self._here.is_awaited)):
+                if held and (self._here is None or not alone):
                     return False
                 assert self._group is not None
                 if self._timer is not None:

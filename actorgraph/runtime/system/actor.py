@@ -26,7 +26,7 @@ from actorgraph.errors import (
 )
 from actorgraph.errors.texts import storable
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Gate, Waiting, wait_for_wake_up, wait_shielded
+from actorgraph.runtime.mailbox import Gate, Waiting, wait_for_wake_up, wait_shielded, wake_all
 from actorgraph.runtime.run.launch import Launch
 from actorgraph.runtime.run.start import prepare
 from actorgraph.runtime.run.supervisor import Supervisor
@@ -479,9 +479,7 @@ class SystemActor:
         self._carry_out(job.thread_id, steps)
         self._fill()
         if not self.jobs:
-            idle, self._idle = self._idle, []
-            for place in idle:
-                place.put(None)
+            wake_all(self._idle)
 
     def _fill(self) -> None:
         """Begin waiting runs while there are free slots."""

@@ -8,7 +8,7 @@ until the run is in its lane, nothing else may begin on its thread that comes af
 from collections import Counter
 from collections.abc import Iterable
 
-from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up
+from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
 from actorgraph.superstep.scheduling import place_in_thread
 from actorgraph.values.systems import RunRow
 
@@ -36,9 +36,7 @@ class Adoptions:
             self._count[row.run] -= 1
             if not self._count[row.run]:
                 del self._count[row.run], self._rows[row.run]
-        waiting, self._waiting = self._waiting, []
-        for place in waiting:
-            place.put(None)
+        wake_all(self._waiting)
 
     def on_thread(self, thread_id: str) -> list[RunRow]:
         """The runs of a thread that are being taken up."""

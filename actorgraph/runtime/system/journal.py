@@ -21,7 +21,7 @@ import msgspec
 
 from actorgraph.errors import SlowReaderError
 from actorgraph.runtime.broadcast import Broadcast, Closing
-from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up
+from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
 from actorgraph.runtime.system.stored_events import Keeper
 from actorgraph.values.stream_items import StreamItem, WhenFull
 from actorgraph.values.systems import RunEvent
@@ -218,9 +218,7 @@ class Journal(Broadcast):
 
     def wake_readers(self) -> None:
         """Wake waiting readers."""
-        waiting, self._readers = self._readers, []
-        for reader in waiting:
-            reader.put(None)
+        wake_all(self._readers)
 
 
 class EventReader(Closing, AsyncIterator[RunEvent]):

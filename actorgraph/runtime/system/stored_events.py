@@ -24,7 +24,7 @@ from actorgraph.errors import CheckpointError, SerializationError
 from actorgraph.errors.storage import fails_every_request
 from actorgraph.errors.texts import add_note
 from actorgraph.runtime.log import event as log_event
-from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up
+from actorgraph.runtime.mailbox import Waiting, wait_for_wake_up, wake_all
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.saver.persistence import Receipts
 from actorgraph.values.ids import as_text
@@ -149,11 +149,9 @@ class Keeper:
             else:
                 self.stored = self.shown = last
             self._post()
-            idle = self._idle if self.is_idle else []
-            if idle:
-                self._idle = []
-        for place in idle:
-            place.put(None)
+            is_idle = self.is_idle
+        if is_idle:
+            wake_all(self._idle)
         self._changed()
 
     def _give_up(self, error: BaseException, last: int) -> None:
