@@ -244,7 +244,7 @@ class Broadcast:
             self._wanted = True
             self._wake_tasks()
 
-    def release(self) -> None:
+    def wake_waiting(self) -> None:
         """Wake what waits for the reader, to look anew; see `reader_is_away`."""
         self._wake_senders()
         self._wake_tasks()
@@ -255,12 +255,12 @@ class Broadcast:
             self._open = False
             self._chunks.put(None)
         self.arrived()
-        self.release()
+        self.wake_waiting()
 
     def leave(self) -> None:
         """Close it from the reader's side: drop later chunks and release waiting senders."""
         self._open, self.above = False, None
-        self.release()
+        self.wake_waiting()
 
     def statistics(self) -> BroadcastStatistics:
         """Its figures so far."""

@@ -50,7 +50,7 @@ class _StreamedRun:
         """Run to the end. Raises nothing but the cancellation of a loop that shuts down."""
         calls = self._calls
         if calls is not None:
-            calls.begun = self.broadcast.release
+            calls.begun = self.broadcast.wake_waiting
         try:
             supervisor, effects = await prepare(self._launch)
             # The reader may have left while the thread was loaded, before there was a supervisor
