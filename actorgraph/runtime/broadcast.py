@@ -125,8 +125,8 @@ class Broadcast:
 
     def try_publish(self, chunks: tuple[StreamItem, ...]) -> bool:
         """Send chunks if there is room for all of them; otherwise send none and return False."""
-        waits = self._blocks and not self.reader_is_away
-        if waits and len(self._items) + len(chunks) > self._buffer_max:
+        over = self._blocks and len(self._items) + len(chunks) > self._buffer_max
+        if over and not self.reader_is_away:
             return False
         if self.above is not None and self.above.is_full:
             return False
@@ -174,7 +174,7 @@ class Broadcast:
     def holds(self) -> bool:
         """Whether no task may begin now; see `waits_for_reader`."""
         own = self.waits_for_reader and self._open and (bool(self._items) or not self._wanted)
-        own = own and not self.reader_is_away
+        own = own and (self.calls is None or not self.calls.active)
         return own or (self.above is not None and self.above.holds)
 
     async def wait_wanted(self) -> None:
@@ -244,10 +244,10 @@ class Broadcast:
             self._wanted = True
             self._wake_tasks()
 
-    def wake_waiting(self) -> None:
-        """Wake what waits for the reader, to look anew; see `reader_is_away`."""
-        self._wake_senders()
-        self._wake_tasks()
+    @property
+    def waiters(self) -> tuple[Waiting, Waiting]:
+        """Those who wait for the reader; the same lists for all of its life."""
+        return self._room, self._starts
 
     def end(self) -> None:
         """Close it from the run's side: the reader gets the buffered chunks, then the end."""
@@ -255,12 +255,14 @@ class Broadcast:
             self._open = False
             self._chunks.put(None)
         self.arrived()
-        self.wake_waiting()
+        self._wake_senders()
+        self._wake_tasks()
 
     def leave(self) -> None:
         """Close it from the reader's side: drop later chunks and release waiting senders."""
         self._open, self.above = False, None
-        self.wake_waiting()
+        self._wake_senders()
+        self._wake_tasks()
 
     def statistics(self) -> BroadcastStatistics:
         """Its figures so far."""
@@ -302,10 +304,12 @@ class Broadcast:
                 self._dropped += 1
 
     def _wake_tasks(self) -> None:
-        wake_all(self._starts)
+        if self._starts:
+            wake_all(self._starts)
 
     def _wake_senders(self) -> None:
-        wake_all(self._room)
+        if self._room:
+            wake_all(self._room)
 
 
 def _ignore_overflow() -> None:

@@ -21,6 +21,8 @@ from typing import Any, TypeVar, cast
 
 from greenlet import getcurrent, greenlet
 
+from actorgraph.runtime.mailbox import Waiting, wake_all
+
 T = TypeVar("T")
 
 Outcome = tuple[Any, BaseException | None]
@@ -144,7 +146,8 @@ class InlineCalls:
     Attributes:
         active: how many functions have begun and not ended. Seen in the loop, all of them wait in
             `Runner.wait`; they can go on only in this thread.
-        begun: called when a function begins; None if that is of no interest.
+        waiters: those who wait for the reader of the run's chunks; woken to look anew when a
+            function begins, see `Broadcast.reader_is_away`.
     """
 
     def __init__(
@@ -157,7 +160,7 @@ class InlineCalls:
         self.enter_function = enter_function
         self.leave_function = leave_function
         self.active = 0
-        self.begun: Callable[[], None] | None = None
+        self.waiters: tuple[Waiting, ...] = ()
         self._alone: asyncio.Event | None = None
 
     async def wait_ended(self) -> None:
@@ -191,8 +194,9 @@ class InlineCalls:
         call.function = function
         self.active += 1
         try:
-            if self.begun is not None:
-                self.begun()
+            for waiting in self.waiters:
+                if waiting:
+                    wake_all(waiting)
             self._switch(runner, None)
             while call.waits is not None:
                 try:

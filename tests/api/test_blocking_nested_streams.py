@@ -34,7 +34,7 @@ class Log(TypedDict, total=False):
 
 
 def in_time(function: Callable[[], Any]) -> Any:
-    """What a function returns; a function that hangs fails, and blocks no other test."""
+    """Call a function that fails if it hangs, without blocking other tests; returns its value."""
     got: list[Any] = []
     thread = threading.Thread(target=lambda: got.append(function()), daemon=True)
     thread.start()
@@ -156,7 +156,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("mode", MODES, ids=str)
-def test_a_stream_ends_whatever_its_function_reads(way, mode):
+def test_a_stream_of_each_reading_function_ends(way, mode):
     """
     In each mode, with and without chunks of all levels, the function's result comes.
     """

@@ -319,7 +319,7 @@ class TestGates:
 
         assert (over, waited.error, waiting) == (False, None, [])
 
-    async def test_who_joins_while_others_are_woken_is_woken_next(self):
+    async def test_a_late_waiter_is_woken_with_the_next_ones(self):
         """
         The list stays the owner's: a waiter that had looked it up before a wake-up isn't lost.
         """

@@ -50,7 +50,7 @@ class _StreamedRun:
         """Run to the end. Raises nothing but the cancellation of a loop that shuts down."""
         calls = self._calls
         if calls is not None:
-            calls.begun = self.broadcast.wake_waiting
+            calls.waiters = self.broadcast.waiters
         try:
             supervisor, effects = await prepare(self._launch)
             # The reader may have left while the thread was loaded, before there was a supervisor
@@ -64,7 +64,7 @@ class _StreamedRun:
             self.outcome = Failed(error)
         finally:
             if calls is not None:
-                calls.begun = None
+                calls.waiters = ()
             self.broadcast.end()
             self.done.open()
 
