@@ -18,7 +18,7 @@ from actorgraph.api.savers.base_saver import (
     uuid6,
 )
 from actorgraph.api.savers.foreign import ForeignSaver
-from actorgraph.api.savers.hosted import InMemorySaver, MemorySaver
+from actorgraph.api.savers.hosted import HostedSaver, InMemorySaver, MemorySaver
 from actorgraph.api.savers.jsonl import JsonlSaver
 from actorgraph.api.savers.postgres import AsyncPostgresSaver, PostgresSaver
 from actorgraph.api.savers.simple import SimpleCheckpoint, SimpleSaver
@@ -51,6 +51,7 @@ __all__ = [
     "Checkpointer",
     "ForeignSaver",
     "GuardedSaver",
+    "HostedSaver",
     "InMemorySaver",
     "JsonlSaver",
     "LimitedSaver",

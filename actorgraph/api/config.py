@@ -6,6 +6,7 @@ Every function raises InvalidConfigError for a bad value.
 
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from functools import cache
@@ -13,6 +14,7 @@ from typing import Any
 
 from actorgraph.api.options import CallOptions
 from actorgraph.errors import InvalidConfigError, did_you_mean
+from actorgraph.errors.excerpts import shown
 from actorgraph.errors.texts import is_encodable, plain
 from actorgraph.plan.plan import Plan
 from actorgraph.runtime.run.launch import Address
@@ -326,6 +328,8 @@ def policy_of(  # noqa: PLR0917 - one caller, which has them under these names
         raise InvalidConfigError(
             f'config["metadata"] must be a dict, got {metadata!r}', do="pass a dict of JSON values"
         )
+    if config.get("callbacks"):
+        _check_callbacks(config["callbacks"])
     if metadata:
         check_texts(metadata, 'config["metadata"]')
     limits: dict[str, Any] = {"recursion_limit": default_recursion_limit()}
@@ -373,7 +377,7 @@ _LIMITS: Mapping[str, int | None] = {
 KEYS = frozenset(("callbacks", "configurable", "metadata", "run_id", "run_name", "tags", *_LIMITS))
 """The keys of a config; any other one belongs to `configurable`."""
 
-_SETTINGS = frozenset((*_LIMITS, "metadata", "tags"))
+_SETTINGS = frozenset((*_LIMITS, "callbacks", "metadata", "tags"))
 _STRICT = "__pregel_strict_resume"
 """LangGraph's key for `strict_resume`."""
 
@@ -405,6 +409,28 @@ def is_recorded_replay(replay: str | None, given: object, stored: bool) -> bool:
             do="compile(checkpointer=...), and call it with the config of a checkpoint",
         )
     return True
+
+
+def _check_callbacks(given: Any) -> None:
+    """Refuse an object that isn't a handler of callbacks: it would never be called.
+
+    LangChain's own class is not imported here: without its module no object is of it.
+    """
+    from actorgraph.runtime.run.callbacks import GraphCallbackHandler
+
+    module: Any = sys.modules.get("langchain_core.callbacks.base")
+    if module is not None and isinstance(given, module.BaseCallbackManager):
+        return
+    handlers: list[Any] = list(given) if isinstance(given, (list, tuple)) else [given]
+    kinds = (GraphCallbackHandler, *((module.BaseCallbackHandler,) if module else ()))
+    wrong = next((one for one in handlers if not isinstance(one, kinds)), None)
+    if not isinstance(given, (list, tuple)) or wrong is not None:
+        raise InvalidConfigError(
+            f'config["callbacks"] has {shown(given if wrong is None else wrong)}, which no event '
+            "would reach",
+            do="pass a list of objects of subclasses of LangChain's BaseCallbackHandler or of "
+            "GraphCallbackHandler, or a callback manager",
+        )
 
 
 def _tags(tags: Any) -> tuple[str, ...]:

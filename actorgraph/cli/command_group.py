@@ -57,7 +57,7 @@ Database = Annotated[
         "--db",
         metavar="PLACE",
         envvar="ACTORGRAPH_DB",
-        help="runs.db, postgresql://..., or a folder of JSON lines.",
+        help="runs.db, postgresql://..., a folder of JSON lines, or module:saver.",
         show_default=False,
     ),
 ]

@@ -11,11 +11,13 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.state_graph import StateGraph
+from actorgraph.api.savers.adapt import adapt_checkpointer, is_foreign
 from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.output import without_password
 from actorgraph.codec import Codec
 from actorgraph.codec.stored_types import extension_of
 from actorgraph.errors import RunningLoopError, UnknownTypeError
+from actorgraph.ports import Saver
 
 if TYPE_CHECKING:
     from actorgraph.cli.thread_reader import ThreadReader
@@ -46,8 +48,9 @@ def saver_at(place: str, *, read_only: bool = True, create: bool = True, codec: 
     """Make a saver for a database; the caller opens it.
 
     A folder, or a new path that ends in "/" or ".jsonl", has JSON lines; `postgresql://...` is a
-    PostgreSQL database, whose tables may be in another schema (`?schema=name`); any other path is
-    a SQLite file.
+    PostgreSQL database, whose tables may be in another schema (`?schema=name`); `module:saver` and
+    `file.py:saver` name a saver of a program, or a function that makes one; any other path is a
+    SQLite file.
 
     Args:
         read_only: refuse a place that doesn't exist, and every write.
@@ -69,8 +72,10 @@ def saver_at(place: str, *, read_only: bool = True, create: bool = True, codec: 
     if "://" in place:
         raise UsageError(
             f"--db {without_password(place)!r} is not a known kind of database",
-            do="name a SQLite file, a folder of JSON lines, or postgresql://...",
+            do="name a SQLite file, a folder of JSON lines, postgresql://..., or module:saver",
         )
+    if is_saver_name(place):
+        return saver_named(place)
     path = Path(place)
     if path.is_dir() or (not path.exists() and place.endswith(("/", ".jsonl"))):
         _must_exist(path, needed=read_only or not create)
@@ -84,6 +89,32 @@ def saver_at(place: str, *, read_only: bool = True, create: bool = True, codec: 
                     do="name the file that SqliteSaver(...) was given, or a folder of JSON lines",
                 )
     return SqliteSaver(path, read_only=read_only, codec=codec)
+
+
+def is_saver_name(place: str) -> bool:
+    """Whether a place is `module:saver` or `file.py:saver`, and no path that exists."""
+    module, _, name = place.rpartition(":")
+    named = module.endswith(".py") or all(part.isidentifier() for part in module.split("."))
+    # One letter before the colon is a drive of Windows.
+    return named and len(module) > 1 and name.isidentifier() and not Path(place).exists()
+
+
+def saver_named(name: str) -> Any:
+    """Import a saver of a program; it keeps its own codec.
+
+    Raises:
+        UsageError: the name doesn't exist, or is neither a saver nor a function without arguments
+            that returns one.
+    """
+    found, _ = load_object(name)
+    if isinstance(found, type) or not (isinstance(found, Saver) or is_foreign(found)):
+        found = found() if callable(found) else found
+    if not (isinstance(found, Saver) or is_foreign(found)):
+        raise UsageError(
+            f"{name!r} is {type(found).__name__}, not a saver",
+            do="name a saver, or a function or class that makes one without arguments",
+        )
+    return adapt_checkpointer(found)
 
 
 def schema_of(url: str) -> tuple[str, str]:

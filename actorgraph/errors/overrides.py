@@ -6,6 +6,8 @@ In this package because every layer needs it, and all of them may import it.
 from collections.abc import Iterable
 from types import FunctionType
 
+from actorgraph.errors.graphs import GraphBuildError
+
 _PACKAGE = "actorgraph"
 
 
@@ -32,6 +34,26 @@ def overrides_sync(kind: type, name: str) -> bool:
     if twin is None or own is None or not is_own_class(twin) or is_own_class(own):
         return False
     return kind.__mro__.index(own) < kind.__mro__.index(twin)
+
+
+def check_names(kind: type, parts: Iterable[type]) -> None:
+    """Refuse a method of a program's class that takes the place of a private one of this package.
+
+    Args:
+        parts: the classes whose private methods the others of them call.
+    Raises:
+        GraphBuildError: it has the name of such a method.
+    """
+    if is_own_class(kind):
+        return
+    for name in vars(kind):
+        if name.startswith("_") and not name.startswith("__"):
+            home = next((part for part in parts if name in vars(part)), None)
+            if home is not None and is_own_class(home):
+                raise GraphBuildError(
+                    f"{kind.__name__} has {name!r}, a name that the methods of its base class use",
+                    do=f"rename it, for example to {f'{name}_of_{kind.__name__.lower()}'!r}",
+                )
 
 
 def show_methods_of(kind: type) -> None:

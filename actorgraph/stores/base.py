@@ -68,7 +68,9 @@ class BaseStore(ABC):
         Raises:
             InvalidNamespaceError: a label is invalid.
         """
-        return cast("Item | None", self._one(self._get(namespace, key, refresh_ttl)))
+        return cast(
+            "Item | None", self._actorgraph_one(_reading(self, namespace, key, refresh_ttl))
+        )
 
     def search(
         self,
@@ -95,8 +97,8 @@ class BaseStore(ABC):
             InvalidStoreOperationError: the filter, limit or offset is invalid.
             ItemValueError: the filter compares with a value that no item holds.
         """
-        op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
-        return cast("list[SearchItem]", self._one(op))
+        op = SearchOp(namespace_prefix, filter, limit, offset, query, _refreshes(self, refresh_ttl))
+        return cast("list[SearchItem]", self._actorgraph_one(op))
 
     def put(
         self,
@@ -118,7 +120,7 @@ class BaseStore(ABC):
             ItemValueError: the value can't be stored as JSON.
             UnsupportedByStoreError: the store doesn't support a time to live.
         """
-        self._one(self._put(namespace, key, value, index, ttl))
+        self._actorgraph_one(_putting(self, namespace, key, value, index=index, ttl=ttl))
 
     def delete(self, namespace: Namespace, key: str) -> None:
         """Remove an item; does nothing if it doesn't exist.
@@ -126,7 +128,7 @@ class BaseStore(ABC):
         Raises:
             InvalidNamespaceError: a label is invalid.
         """
-        self._one(_deletion(namespace, key))
+        self._actorgraph_one(_deletion(namespace, key))
 
     def list_namespaces(
         self,
@@ -149,13 +151,13 @@ class BaseStore(ABC):
             InvalidNamespaceError: a label is invalid.
         """
         op = _listing(prefix, suffix, max_depth, limit, offset)
-        return cast("list[Namespace]", self._one(op))
+        return cast("list[Namespace]", self._actorgraph_one(op))
 
     async def aget(
         self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None
     ) -> Item | None:
         """`get` without blocking the event loop."""
-        found = await self._aone(self._get(namespace, key, refresh_ttl))
+        found = await self._actorgraph_aone(_reading(self, namespace, key, refresh_ttl))
         return cast("Item | None", found)
 
     async def asearch(
@@ -170,8 +172,8 @@ class BaseStore(ABC):
         refresh_ttl: bool | None = None,
     ) -> list[SearchItem]:
         """`search` without blocking the event loop."""
-        op = SearchOp(namespace_prefix, filter, limit, offset, query, self._refreshes(refresh_ttl))
-        return cast("list[SearchItem]", await self._aone(op))
+        op = SearchOp(namespace_prefix, filter, limit, offset, query, _refreshes(self, refresh_ttl))
+        return cast("list[SearchItem]", await self._actorgraph_aone(op))
 
     async def aput(
         self,
@@ -183,11 +185,11 @@ class BaseStore(ABC):
         ttl: Ttl = NOT_PROVIDED,
     ) -> None:
         """`put` without blocking the event loop."""
-        await self._aone(self._put(namespace, key, value, index, ttl))
+        await self._actorgraph_aone(_putting(self, namespace, key, value, index=index, ttl=ttl))
 
     async def adelete(self, namespace: Namespace, key: str) -> None:
         """`delete` without blocking the event loop."""
-        await self._aone(_deletion(namespace, key))
+        await self._actorgraph_aone(_deletion(namespace, key))
 
     async def alist_namespaces(
         self,
@@ -200,35 +202,45 @@ class BaseStore(ABC):
     ) -> list[Namespace]:
         """`list_namespaces` without blocking the event loop."""
         op = _listing(prefix, suffix, max_depth, limit, offset)
-        return cast("list[Namespace]", await self._aone(op))
+        return cast("list[Namespace]", await self._actorgraph_aone(op))
 
-    def _one(self, op: Op) -> Result:
+    # A name that no helper of a program's subclass has by chance, as it might have `_one`.
+    def _actorgraph_one(self, op: Op) -> Result:
         return self.batch([op])[0]
 
-    async def _aone(self, op: Op) -> Result:
+    async def _actorgraph_aone(self, op: Op) -> Result:
         return (await self.abatch([op]))[0]
 
-    def _get(self, namespace: Namespace, key: str, refresh_ttl: bool | None) -> GetOp:
-        check_labels(namespace)
-        return GetOp(namespace, str(key), self._refreshes(refresh_ttl))
 
-    def _put(
-        self, namespace: Namespace, key: str, value: Mapping[str, Any], index: Index, ttl: Ttl
-    ) -> PutOp:
-        check_namespace(namespace)
-        if isinstance(ttl, NotProvided):
-            ttl = (self.ttl_config or {}).get("default_ttl")
-        elif ttl is not None and not self.supports_ttl:
-            raise UnsupportedByStoreError(
-                f"TTL is not supported by {type(self).__name__}",
-                do="leave `ttl` out, or use a store whose `supports_ttl` is true",
-            )
-        return PutOp(namespace, str(key), value, index=index, ttl=ttl)
+def _reading(store: BaseStore, namespace: Namespace, key: str, refresh_ttl: bool | None) -> GetOp:
+    check_labels(namespace)
+    return GetOp(namespace, str(key), _refreshes(store, refresh_ttl))
 
-    def _refreshes(self, refresh_ttl: bool | None) -> bool:
-        if refresh_ttl is not None:
-            return refresh_ttl
-        return (self.ttl_config or {}).get("refresh_on_read", True)
+
+def _putting(
+    store: BaseStore,
+    namespace: Namespace,
+    key: str,
+    value: Mapping[str, Any],
+    *,
+    index: Index,
+    ttl: Ttl,
+) -> PutOp:
+    check_namespace(namespace)
+    if isinstance(ttl, NotProvided):
+        ttl = (store.ttl_config or {}).get("default_ttl")
+    elif ttl is not None and not store.supports_ttl:
+        raise UnsupportedByStoreError(
+            f"TTL is not supported by {type(store).__name__}",
+            do="leave `ttl` out, or use a store whose `supports_ttl` is true",
+        )
+    return PutOp(namespace, str(key), value, index=index, ttl=ttl)
+
+
+def _refreshes(store: BaseStore, refresh_ttl: bool | None) -> bool:
+    if refresh_ttl is not None:
+        return refresh_ttl
+    return (store.ttl_config or {}).get("refresh_on_read", True)
 
 
 def _deletion(namespace: Namespace, key: str) -> PutOp:
@@ -263,24 +275,24 @@ class AsyncBatchedBaseStore(BaseStore):
     The blocking methods can't be called in the event loop in which the store was created.
     """
 
-    __slots__ = ("_batcher", "_loop")
+    __slots__ = ("__batcher", "__loop")
 
     def __init__(self) -> None:
-        self._loop = _current_loop()
-        self._batcher: Batcher[Op, Result] = Batcher(self._carry_out_once, gathers=True)
+        self.__loop = _current_loop()
+        self.__batcher: Batcher[Op, Result] = Batcher(self.__carry_out_once, gathers=True)
 
-    def _one(self, op: Op) -> Result:
-        if self._loop is not None and self._loop == _current_loop():
+    def _actorgraph_one(self, op: Op) -> Result:
+        if self.__loop is not None and self.__loop == _current_loop():
             raise RunningLoopError(
                 f"Synchronous calls to {type(self).__name__} in the event loop it was made in",
                 do="use the async methods: `await store.aget(...)`, not `store.get(...)`",
             )
-        return super()._one(op)
+        return super()._actorgraph_one(op)
 
-    async def _aone(self, op: Op) -> Result:
-        return await self._batcher.run(op)
+    async def _actorgraph_aone(self, op: Op) -> Result:
+        return await self.__batcher.run(op)
 
-    async def _carry_out_once(self, ops: list[Op]) -> list[Result]:
+    async def __carry_out_once(self, ops: list[Op]) -> list[Result]:
         """Carry out operations, equal ones once; return the result of each, in order."""
         once: dict[Any, Op] = {_identity(op, number): op for number, op in enumerate(ops)}
         results = dict(zip(once, await self.abatch(list(once.values())), strict=True))

@@ -23,7 +23,12 @@ from actorgraph.codec import Codec
 from actorgraph.codec.serializers import Named, classes_named
 from actorgraph.errors import GraphBuildError, RunningLoopError
 from actorgraph.errors.excerpts import address_text
-from actorgraph.errors.overrides import is_own_class, overridden_methods, overrides_sync
+from actorgraph.errors.overrides import (
+    check_names,
+    is_own_class,
+    overridden_methods,
+    overrides_sync,
+)
 from actorgraph.ports import Saver
 from actorgraph.runtime.saver.hosting import OpenedSaver, close_hosted, mark_closed, open_hosted
 from actorgraph.runtime.saver.statistics import PersistenceStatistics
@@ -72,18 +77,27 @@ def check_subclass(kind: type) -> None:
 
 
 class HostedSaver(CheckpointMethods, ThreadMethods, MaintenanceMethods):
-    """Opening, closing and statistics of a saver. Mixed into a backend with the port's methods."""
+    """The base class of savers: opening, closing, and all methods that programs call.
 
-    _opened: OpenedSaver | None = None
+    A subclass has the methods of `actorgraph.ports.Saver` (`open`, `commit`, `query`, `close`,
+    `durable`, `immediate`), its own or those of a second base class.
+
+    Attributes:
+        codec: encodes and decodes the stored values; default `Codec()`.
+    """
+
+    codec = Codec()
+    __opened: OpenedSaver | None = None
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Refuse a subclass with an override that would never be called.
+        """Refuse a subclass with an override that would never be called, or that breaks a method.
 
         Raises:
-            GraphBuildError: see `overriding.check_subclass`.
+            GraphBuildError: see `check_subclass` and `check_names`.
         """
         super().__init_subclass__(**more)
         check_subclass(cls)
+        check_names(cls, HostedSaver.__mro__)
 
     def __repr__(self) -> str:
         """Return the class and the place, without passwords and keys."""
@@ -104,7 +118,7 @@ class HostedSaver(CheckpointMethods, ThreadMethods, MaintenanceMethods):
         mark_closed(cast("Saver", self), left=False)
         opened = OpenedSaver(cast("Saver", self))
         await opened.enter()
-        self._opened = opened
+        self.__opened = opened
         return self
 
     async def __aexit__(
@@ -115,7 +129,7 @@ class HostedSaver(CheckpointMethods, ThreadMethods, MaintenanceMethods):
     ) -> None:
         """Store queued requests and close, within the drain's deadline, even when cancelled."""
         mark_closed(cast("Saver", self), left=True)
-        opened, self._opened = self._opened, None
+        opened, self.__opened = self.__opened, None
         if opened is not None:
             await opened.exit(kind, error, trace)
 

@@ -47,6 +47,7 @@ from actorgraph.loops import blocking_allowed
 from actorgraph.ports import CommitHere, Saver, Watch
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox, wait_shielded
+from actorgraph.runtime.saver.answer_counts import checked_answers
 from actorgraph.runtime.saver.statistics import SECONDS, SIZES, Histogram, PersistenceStatistics
 from actorgraph.runtime.saver.turn import Turn
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused, Request
@@ -414,6 +415,7 @@ class PersistenceActor:
         while True:
             try:
                 outcomes = await self._saver.commit(requests)
+                outcomes = checked_answers(self._saver, "commit", requests, outcomes)
             except Exception as error:  # noqa: BLE001 - a foreign saver may raise anything
                 # No pause: `retryable` means that the same batch may be sent again at once.
                 if not _retryable(error) or attempt == RETRIES_MAX:
@@ -447,7 +449,8 @@ class PersistenceActor:
             return
         saver: Any = self._saver  # only immediate savers have `commit_now`
         try:
-            (outcome,) = saver.commit_now([posted.request])
+            given = saver.commit_now([posted.request])
+            (outcome,) = checked_answers(saver, "commit_now", [posted.request], given)
         except Exception as error:  # noqa: BLE001 - a foreign saver may raise anything
             (outcome,) = self._failed([posted], error)
         else:

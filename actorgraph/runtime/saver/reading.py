@@ -22,6 +22,7 @@ from actorgraph.errors import CheckpointError
 from actorgraph.ports import Saver, Watch
 from actorgraph.runtime.log import event
 from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.runtime.saver.answer_counts import checked_answers
 from actorgraph.runtime.saver.persistence import BATCH_MESSAGES_MAX, closed_error
 from actorgraph.values.commits import LoadCheckpoint, Query
 
@@ -68,7 +69,7 @@ class ReadActor:
         if self._saver.immediate:
             # Only immediate savers have `query_now`, so the protocol doesn't.
             query_now: Any = getattr(self._saver, "query_now")  # noqa: B009
-            answer = query_now([seen])[0]
+            (answer,) = checked_answers(self._saver, "query_now", [seen], query_now([seen]))
         elif self._closed is not None:
             raise self._closed
         else:
@@ -167,7 +168,9 @@ class ReadActor:
         self._batches += 1
         with anyio.CancelScope(shield=True):
             try:
-                answers = await self._saver.query([query for query, _ in asked])
+                queries = [query for query, _ in asked]
+                found = await self._saver.query(queries)
+                answers = checked_answers(self._saver, "query", queries, found)
             except Exception as error:  # noqa: BLE001 - a foreign saver may raise anything
                 answers = [error] * len(asked)
             for count, ((_, box), answer) in enumerate(zip(asked, answers, strict=True), 1):
