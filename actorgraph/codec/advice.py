@@ -7,7 +7,7 @@ converter for the type is made of (`codec.converters`).
 import builtins
 import sys
 from collections.abc import ItemsView, Iterator, KeysView, ValuesView
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 _PATH_MAX = 160
@@ -56,10 +56,18 @@ _GRAPHS = {
         *(("MultiGraph", "keys=True, "), ("MultiDiGraph", "keys=True, ")),
     )
 }
-_ARROW = (
-    "(lambda sink: [(writer := pyarrow.ipc.new_stream(sink, value.schema)).write(value), "
-    "writer.close(), sink.getvalue().to_pybytes()][2])(pyarrow.BufferOutputStream())"
-)
+
+
+def _arrow(table: str) -> str:
+    return (
+        "(lambda it: (lambda sink: [(writer := pyarrow.ipc.new_stream(sink, it.schema)).write(it),"
+        " writer.close(), sink.getvalue().to_pybytes()][2])(pyarrow.BufferOutputStream()))"
+        f"({table})"
+    )
+
+
+_COLUMN = 'pyarrow.table([{}], names=["a"])'
+_FIRST = 'pyarrow.ipc.open_stream(stored).read_all()["a"]'
 _IMAGE = Advice(
     "[value.mode, value.size, value.tobytes(), value.info, "
     "value.palette and [value.palette.tobytes(), value.palette.mode]]",
@@ -96,6 +104,12 @@ ADVICE: dict[tuple[str, str], Advice] = {
         "(lambda made: (setattr(made.bit_generator, 'state', stored[1]), made)[1])"
         "(numpy.random.Generator(getattr(numpy.random, stored[0])()))",
     ),
+    (_NUMPY, "RandomState"): Advice(
+        "value.get_state(legacy=False)",
+        "(lambda made: (made.set_state(stored), made)[1])(numpy.random.RandomState())",
+    ),
+    ("string", "Template"): Advice("value.template", "string.Template(stored)"),
+    ("pathlib", "PureWindowsPath"): Advice("str(value)", "pathlib.PureWindowsPath(stored)"),
     ("pandas", "DataFrame"): Advice(
         "value.to_parquet()", "pandas.read_parquet(io.BytesIO(stored))"
     ),
@@ -117,6 +131,33 @@ ADVICE: dict[tuple[str, str], Advice] = {
     ("pandas", "Interval"): Advice(
         "[value.left, value.right, value.closed]", "pandas.Interval(*stored)"
     ),
+    **dict.fromkeys(
+        (("pandas", "DatetimeIndex"), ("pandas", "TimedeltaIndex")),
+        Advice(
+            '[value.freqstr, pandas.DataFrame({"a": 0}, index=value).to_parquet()]',
+            "(lambda index: type(index)(index, freq=stored[0]))"
+            "(pandas.read_parquet(io.BytesIO(stored[1])).index)",
+        ),
+    ),
+    ("pandas", "Categorical"): Advice(
+        '[value.codes, pandas.DataFrame({"a": 0}, index=value.categories).to_parquet(), '
+        "value.ordered]",
+        "pandas.Categorical.from_codes(stored[0], "
+        "pandas.read_parquet(io.BytesIO(stored[1])).index, ordered=stored[2])",
+    ),
+    ("pandas", "SparseArray"): Advice(
+        "[numpy.asarray(value), value.fill_value, value.kind]",
+        "pandas.arrays.SparseArray(stored[0], fill_value=stored[1], kind=stored[2])",
+    ),
+    ("pandas", "CategoricalDtype"): Advice(
+        '[pandas.DataFrame({"a": 0}, index=value.categories).to_parquet(), value.ordered]',
+        "pandas.CategoricalDtype(pandas.read_parquet(io.BytesIO(stored[0])).index, stored[1])",
+    ),
+    ("pandas", "ExtensionDtype"): Advice("str(value)", "pandas.api.types.pandas_dtype(stored)"),
+    ("pandas", "BaseOffset"): Advice(
+        "[value.n, value.normalize, value.kwds]",
+        "pandas.offsets.{name}(stored[0], stored[1], **stored[2])",
+    ),
     ("pandas", "Index"): Advice(
         'pandas.DataFrame({"a": 0}, index=value).to_parquet()',
         "pandas.read_parquet(io.BytesIO(stored)).index",
@@ -129,8 +170,30 @@ ADVICE: dict[tuple[str, str], Advice] = {
     ("polars", "Series"): Advice(
         "value.to_frame().write_ipc(None).getvalue()", "polars.read_ipc(stored).to_series()"
     ),
-    ("pyarrow", "RecordBatch"): Advice(_ARROW, "pyarrow.ipc.open_stream(stored).read_next_batch()"),
-    ("pyarrow", "Table"): Advice(_ARROW, "pyarrow.ipc.open_stream(stored).read_all()"),
+    ("polars", "LazyFrame"): Advice(
+        "value.serialize()", "polars.LazyFrame.deserialize(io.BytesIO(stored))"
+    ),
+    ("polars", "Expr"): Advice(
+        "value.meta.serialize()", "polars.Expr.deserialize(io.BytesIO(stored))"
+    ),
+    ("pyarrow", "Array"): Advice(_arrow(_COLUMN.format("value")), f"{_FIRST}.combine_chunks()"),
+    ("pyarrow", "ChunkedArray"): Advice(_arrow(_COLUMN.format("value")), _FIRST),
+    ("pyarrow", "Scalar"): Advice(
+        _arrow(_COLUMN.format("pyarrow.array([value])")),
+        f"{_FIRST}[0]",
+    ),
+    ("pyarrow", "Schema"): Advice(
+        "value.serialize().to_pybytes()", "pyarrow.ipc.read_schema(pyarrow.py_buffer(stored))"
+    ),
+    ("pyarrow", "DataType"): Advice(
+        'pyarrow.schema([("a", value)]).serialize().to_pybytes()',
+        'pyarrow.ipc.read_schema(pyarrow.py_buffer(stored)).field("a").type',
+    ),
+    ("pyarrow", "Buffer"): Advice("value.to_pybytes()", "pyarrow.py_buffer(stored)"),
+    ("pyarrow", "RecordBatch"): Advice(
+        _arrow("value"), "pyarrow.ipc.open_stream(stored).read_next_batch()"
+    ),
+    ("pyarrow", "Table"): Advice(_arrow("value"), "pyarrow.ipc.open_stream(stored).read_all()"),
     ("PIL", "Image"): _IMAGE,
     ("torch", "Tensor"): Advice(
         "(lambda sink: (torch.save(value.clone(), sink), sink.getvalue())[1])(io.BytesIO())",
@@ -145,7 +208,7 @@ ADVICE: dict[tuple[str, str], Advice] = {
     ("builtins", "mappingproxy"): Advice("dict(value)", "types.MappingProxyType(stored)"),
     ("builtins", "memoryview"): Advice(
         "[value.tobytes(), value.format, value.shape]",
-        "memoryview(stored[0]).cast(stored[1], stored[2])",
+        "memoryview(stored[0]).cast(stored[1], stored[2]) if stored[0] else memoryview(stored[0])",
     ),
     ("array", "array"): Advice(
         "[value.typecode, value.tobytes()]", "array.array(stored[0], stored[1])"
@@ -189,14 +252,22 @@ _MIXED_SERIES = Advice(
     "pandas.Series(stored[0], index=stored[1], name=stored[2], dtype=stored[3])",
 )
 """For what parquet doesn't hold: columns of mixed values, or with names of several types."""
+_GENERAL = {
+    "pandas": ("Index", "ExtensionArray", "BaseOffset", "ExtensionDtype"),
+    "pyarrow": ("Array", "Scalar", "DataType", "Buffer"),
+}
+"""Package -> its classes whose pairs are right for all below them."""
 _INFERRED = frozenset({"object", "int64", "float64", "bool", "complex128", "str"})
 
 _ONCE = "store list(value): an iterator can be read once only"
+_NAME = "store a name for it, and look it up by that where it is used"
 _OUTSIDE = "keep it outside of the state: in the run's context, or in a variable of the module"
 _LIVE = {
     **dict.fromkeys(("async_generator", "coroutine"), _ONCE),
+    "module": "store its name, and import it by that where it is used",
+    **dict.fromkeys(("GenericAlias", "UnionType", "ellipsis", "NotImplementedType"), _NAME),
     **dict.fromkeys(
-        ("function", "method", "builtin_function_or_method", "partial", "module"),
+        ("function", "method", "builtin_function_or_method", "partial"),
         "store a name, and look the function up by it where it is used",
     ),
     "Match": "store value.group(), value.groups() or value.groupdict()",
@@ -261,8 +332,11 @@ def _pair_of(kind: type, package: str) -> Advice | None:
     above = {base.__name__ for base in kind.__mro__}
     if package == "PIL" and "Image" in above:  # one of a file: it becomes one in memory
         return _PICTURE
-    general = next((each for each in ("Index", "ExtensionArray") if each in above), None)
-    return ADVICE["pandas", general] if general is not None and package == "pandas" else None
+    for general in _GENERAL.get(package, ()):
+        if general in above:
+            advice = ADVICE[package, general]
+            return replace(advice, read=advice.read.replace("{name}", kind.__name__))
+    return None
 
 
 def _is_mixed(value: Any) -> bool:
@@ -284,7 +358,7 @@ def _live_advice(value: Any, kind: type, package: str) -> str | None:
         return _ONCE
     if seen and isinstance(value, KeysView | ValuesView | ItemsView):
         return "store list(value)"
-    if kind.__name__ in _LIVE and package in ("builtins", "functools", "re"):
+    if kind.__name__ in _LIVE and package in ("builtins", "functools", "re", "types"):
         return _LIVE[kind.__name__]
     return _OUTSIDE if package in _MACHINES else None
 
