@@ -1,4 +1,4 @@
-"""Threads as JSON lines: one for the file, one for each checkpoint, which any saver takes back.
+"""Threads as JSON lines: one for the file, one for each checkpoint, and one that counts them.
 
 Values are in the codec's JSON form, which is exact: tuples, bytes, dates and the program's own
 types come back as they were. Runs of an ActorSystem, and their events, are not part of a thread.
@@ -16,13 +16,21 @@ from actorgraph.codec.decode_errors import raise_located
 from actorgraph.errors import CheckpointError
 from actorgraph.values.checkpoint import CheckpointTuple
 
-FORMAT = 1
+FORMAT = 2
+_WITHOUT_END = 1
+"""Files of this format don't say how many lines they have."""
 
 
 class FileHeading(msgspec.Struct, frozen=True):
     """The first line of a file."""
 
     actorgraph_threads: int
+
+
+class FileEnd(msgspec.Struct, frozen=True):
+    """The last line of a file: how many checkpoints it has."""
+
+    actorgraph_checkpoints: int
 
 
 class ExportedWrite(msgspec.Struct, frozen=True):
@@ -100,27 +108,54 @@ def parsed(lines: Iterable[str]) -> Iterable[ExportedCheckpoint]:
     """Parse the lines of a file.
 
     Raises:
-        CommandError: a line is damaged, or the file is of a newer format.
+        CommandError: a line is damaged or missing, or the file is of a newer format.
     """
+    ended, count, wanted = False, 0, FORMAT
     for number, text in enumerate(lines, 1):
         if not text.strip():
             continue
+        if ended:
+            raise CommandError(
+                f"line {number} follows the last line of an export", do="import each file by itself"
+            )
         try:
             if number == 1:
-                heading = msgspec.json.decode(text, type=FileHeading)
-                if heading.actorgraph_threads > FORMAT:
-                    raise CommandError(
-                        f"the file has format {heading.actorgraph_threads}; this version of "
-                        f"actorgraph reads {FORMAT}",
-                        do="upgrade actorgraph",
-                    )
-                continue
-            yield msgspec.json.decode(text, type=ExportedCheckpoint)
+                wanted = _format_of(text)
+            elif text.startswith(_END):
+                ended = msgspec.json.decode(text, type=FileEnd).actorgraph_checkpoints == count
+                if not ended:
+                    raise _cut(count)
+            else:
+                yield msgspec.json.decode(text, type=ExportedCheckpoint)
+                count += 1
         except msgspec.MsgspecError as error:
             raise CommandError(
                 f"line {number} is not of `actorgraph export`: {error}",
                 do="pass the whole file, as export has written it",
             ) from error
+    if not ended and wanted > _WITHOUT_END:
+        raise _cut(count)
+
+
+_END = '{"actorgraph_checkpoints":'
+
+
+def _format_of(text: str) -> int:
+    heading = msgspec.json.decode(text, type=FileHeading)
+    if heading.actorgraph_threads > FORMAT:
+        raise CommandError(
+            f"the file has format {heading.actorgraph_threads}; this version of "
+            f"actorgraph reads {FORMAT}",
+            do="upgrade actorgraph",
+        )
+    return heading.actorgraph_threads
+
+
+def _cut(count: int) -> CommandError:
+    return CommandError(
+        f"the file was cut: it has {count} checkpoints, and no last line that counts as many",
+        do="pass the whole file, as export has written it, or export again",
+    )
 
 
 class ReadLine(msgspec.Struct, frozen=True):

@@ -1,7 +1,9 @@
 """`actorgraph export` and `import`: threads as JSON lines come back equal in every saver."""
 
 import operator
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, TypedDict
 
 import msgspec
@@ -12,6 +14,7 @@ from actorgraph.cli.command_line import main
 from actorgraph.cli.exit_codes import CommandError
 from actorgraph.cli.thread_lines import decoded, lines_of, parsed, store
 from actorgraph.codec import Codec
+from tests.cli.runs import run_thread
 from tests.support.graphs import at
 
 
@@ -111,8 +114,6 @@ class TestFiles:
         """
         Import stores nothing in a thread with checkpoints that the file doesn't have.
         """
-        from tests.cli.runs import run_thread
-
         first, second, file = (str(tmp_path / name) for name in ("a.db", "b.db", "t.jsonl"))
         run_thread(first, "t")
         run_thread(second, "t")
@@ -125,8 +126,6 @@ class TestFiles:
         """
         Importing twice stores everything once; an existing file is never overwritten.
         """
-        from tests.cli.runs import run_thread
-
         first, second, file = (str(tmp_path / name) for name in ("a.db", "b.db", "t.jsonl"))
         run_thread(first, "t")
         main(["export", first, "--thread", "t", "-o", file])
@@ -138,3 +137,48 @@ class TestFiles:
         assert lines.out.count("1 threads, 3 checkpoints") == 3
         assert "exists already" in lines.err
         assert "the database has no thread 'x'" in lines.err
+
+    def test_a_cut_file_is_refused(self, tmp_path, capsys):
+        """
+        Cut at the end of any line, without any of them, or with two files in one, nothing is
+        stored; a file of the older format, which counts nothing, is taken.
+        """
+        first, file = str(tmp_path / "a.db"), tmp_path / "t.jsonl"
+        run_thread(first, "t")
+        main(["export", first, "-o", str(file)])
+        lines = file.read_text().splitlines(keepends=True)
+        assert len(lines) == 5
+        cuts = [lines[:size] for size in range(len(lines))]
+        gaps = [[*lines[:gap], *lines[gap + 1 :]] for gap in range(1, len(lines))]
+        for number, found in enumerate([*cuts, *gaps, [*lines, *lines]]):
+            file.write_text("".join(found))
+            assert main(["import", str(file), str(tmp_path / f"{number}.db")]) == 1
+            assert not (tmp_path / f"{number}.db").exists()
+        assert "the file was cut: it has 2 checkpoints" in capsys.readouterr().err
+
+        older = [lines[0].replace("2", "1"), *lines[1:-1]]
+        file.write_text("".join(older))
+        assert main(["import", str(file), str(tmp_path / "older.db")]) == 0
+
+    def test_an_export_is_on_the_disk_before_it_is_said_to_be_made(self, tmp_path, monkeypatch):
+        """
+        The whole file is synced, then renamed, then the name is synced; what a killed export has
+        left beside it is written over.
+        """
+        first, file = str(tmp_path / "a.db"), tmp_path / "new" / "t.jsonl"
+        file.parent.mkdir()
+        file.with_name("t.jsonl.part").write_text("left by a process that was killed" * 1000)
+        run_thread(first, "t")
+        synced: list[tuple[int, bytes]] = []
+
+        def sync(descriptor: int) -> None:
+            name = Path(f"/proc/self/fd/{descriptor}").resolve()
+            if name.parent == file.parent:
+                synced.append((file.exists(), name.read_bytes()))
+            elif name == file.parent:
+                synced.append((file.exists(), b""))
+
+        monkeypatch.setattr(os, "fsync", sync)
+        assert main(["export", first, "-o", str(file)]) == 0
+        assert synced == [(False, file.read_bytes()), (True, b"")]
+        assert [each.name for each in file.parent.iterdir()] == ["t.jsonl"]

@@ -8,8 +8,14 @@ import anyio
 import pytest
 
 from actorgraph import END, START, ActorSystem, Codec, Command, JsonlSaver, SqliteSaver, StateGraph
-from actorgraph.errors import EncryptionError, InvalidConfigError, StorageError
+from actorgraph.errors import (
+    EncryptionError,
+    InvalidConfigError,
+    StorageBusyError,
+    StorageError,
+)
 from actorgraph.savers.jsonl.files import Files
+from actorgraph.storage.part_files import locked_part
 from tests.savers.test_removals import Folded, meanwhile
 from tests.savers.test_thread_operations import asking
 from tests.support.gates import PATIENCE_S, Turnstile
@@ -196,3 +202,37 @@ async def test_no_copy_inside_of_the_folder(tmp_path):
     async with JsonlSaver(tmp_path / "threads") as saver:
         with pytest.raises(InvalidConfigError, match="inside"):
             await saver.abackup(tmp_path / "threads" / "copy")
+
+
+class TestParts:
+    async def test_a_killed_backup_is_made_anew(self, store, tmp_path):
+        """
+        A part that a killed process has left, whole tables or files of another state in it, is
+        emptied: the next backup is made at once, and has this state alone.
+        """
+        folder, copy = store.kind == "jsonl", tmp_path / "copy"
+        async with store.saver() as saver:
+            await ab(saver).ainvoke({}, at("gone"))
+            await saver.abackup(copy)
+            copy.rename(tmp_path / "copy.part")
+            await saver.adelete_thread("gone")
+            await ab(saver).ainvoke({}, at("there"))
+            await saver.abackup(copy)
+        async with opened(store, copy) as found:
+            assert await found.alist_threads() == ["there"]
+        assert copy.is_dir() == folder
+        assert not (tmp_path / "copy.part").exists()
+
+    async def test_one_backup_at_a_time_is_made_in_one_place(self, store, tmp_path):
+        """
+        A second one that begins meanwhile is refused, and the first is whole.
+        """
+        copy = tmp_path / "copy"
+        async with store.saver() as saver:
+            await ab(saver).ainvoke({}, at("there"))
+            first = locked_part(str(copy), folder=store.kind == "jsonl")
+            with first, pytest.raises(StorageBusyError, match="copy"):
+                await saver.abackup(copy)
+            await saver.abackup(copy)
+        async with opened(store, copy) as found:
+            assert await found.alist_threads() == ["there"]

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -55,8 +55,9 @@ def import_threads(
 ) -> None:
     """Store threads of a file in a database, which is made if it doesn't exist.
 
-    A thread that has other checkpoints already, or values that can't be read, is refused before
-    anything is stored. With --graph they are stored as the saver of the program would.
+    A file that was cut, a thread that has other checkpoints already, or values that can't be read,
+    is refused before anything is stored. With --graph they are stored as the saver of the program
+    would.
 
     Example: actorgraph import t1.jsonl --db postgresql://localhost/runs
     """
@@ -103,7 +104,7 @@ async def _backup(db: str, target: str) -> None:
 
 async def _export(db: str, threads: list[str], out: str, graph: str | None) -> TransferResult:
     from actorgraph.cli.places import open_program_saver
-    from actorgraph.cli.thread_lines import FORMAT, FileHeading, lines_of
+    from actorgraph.cli.thread_lines import FORMAT, FileEnd, FileHeading, lines_of
 
     counts = 0
     async with open_program_saver(db, graph) as (saver, codec):
@@ -118,6 +119,7 @@ async def _export(db: str, threads: list[str], out: str, graph: str | None) -> T
                 async for line in lines_of(saver, each, codec):
                     file.write(_line(line))
                     counts += 1
+            file.write(_line(FileEnd(counts)))
     return TransferResult(out, len(threads or known), counts)
 
 
@@ -151,21 +153,27 @@ def _line(found: Any) -> str:
 
 @contextmanager
 def _writing(out: str) -> Generator[TextIO]:
-    """Open a new file, which has its name once it is complete."""
+    """Open a new file, which has its name once it is complete and on the disk."""
+    from actorgraph.storage.part_files import finish, locked_part
+
     if out == "-":
         yield sys.stdout
         sys.stdout.flush()
+        with suppress(OSError, ValueError):  # a pipe, or no file at all
+            os.fsync(sys.stdout.fileno())
         return
     if os.path.lexists(out):
         raise UsageError(f"{out!r} exists already", do="name a path that doesn't exist")
-    part = Path(f"{out}.part")
     try:
-        with part.open("w", encoding="utf-8") as file:
-            yield file
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    part.replace(out)
+        with locked_part(out, mode=0o666) as part:
+            with part.open("w", encoding="utf-8") as file:
+                yield file
+            finish(part, out)
+    except OSError as error:
+        raise CommandError(
+            f"can't write {out!r}: {error.strerror or error}",
+            do="look at the path and its folder, free some space, or name another path",
+        ) from error
 
 
 @contextmanager

@@ -6,12 +6,12 @@ does not.
 """
 
 import os
-import shutil
 from pathlib import Path
 
 from actorgraph.errors import InvalidConfigError, StorageError
 from actorgraph.savers.jsonl.files import MARKS_NAME, Files, translate
 from actorgraph.savers.jsonl.folder import LOCK, TEMPORARY, Folder, acquire_folder, release_folder
+from actorgraph.storage.part_files import locked_part
 
 _CHUNK = 1 << 20
 
@@ -23,7 +23,7 @@ def copy_folder(path: str, files: Files, dest: str) -> None:
 
     Raises:
         InvalidConfigError: `dest` exists, or is inside the folder.
-        StorageBusyError: another process has the folder open.
+        StorageBusyError: another process has the folder open, or a backup is being made there.
         StorageError: the folder can't be read, or the copy can't be written; a partial copy is
             removed.
     """
@@ -33,26 +33,22 @@ def copy_folder(path: str, files: Files, dest: str) -> None:
         raise InvalidConfigError(
             f"{dest!r} is inside the folder that is copied", do="name a path outside of it"
         )
-    part = f"{dest}.part"
     try:
         folder = acquire_folder(path, files)
     except OSError as error:
         raise translate(error, path) from error
     try:
-        Path(part).mkdir(mode=0o700)
-        for name in _names(folder):
-            _copy(folder, files, name, part)
-        files.sync_folder(part)
-        files.rename(part, dest)
-        files.sync_folder(str(Path(dest).parent))
-    except BaseException as error:
-        shutil.rmtree(part, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise StorageError(
-                f"can't write the backup {dest!r}: {error}",
-                do="make its folder, free some space, or name another path",
-            ) from error
-        raise
+        with locked_part(dest, folder=True) as part:
+            for name in _names(folder):
+                _copy(folder, files, name, str(part))
+            files.sync_folder(str(part))
+            files.rename(str(part), dest)
+            files.sync_folder(str(Path(dest).absolute().parent))
+    except OSError as error:
+        raise StorageError(
+            f"can't write the backup {dest!r}: {error}",
+            do="make its folder, free some space, or name another path",
+        ) from error
     finally:
         release_folder(folder)
 

@@ -8,12 +8,12 @@ import sqlite3
 from collections.abc import Generator, Iterable
 from contextlib import closing, contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from actorgraph.errors import StorageError
 from actorgraph.savers.sqlite import schema, system_schema, thread_index
-from actorgraph.storage.sqlite.connections import check_free, make_private, sync_folder
+from actorgraph.storage.part_files import finish, locked_part
+from actorgraph.storage.sqlite.connections import check_free
 from actorgraph.storage.sqlite.translate import translate_for_saver
 
 
@@ -29,6 +29,7 @@ def copy_database(source: str, *, uri: bool, dest: str, timeout_s: float) -> Non
         timeout_s: seconds to wait for locks.
     Raises:
         InvalidConfigError: `dest` exists.
+        StorageBusyError: something else makes a backup there.
         StorageError: the database can't be read, or the copy can't be written.
     """
     check_free(dest)
@@ -43,21 +44,24 @@ def copy_database(source: str, *, uri: bool, dest: str, timeout_s: float) -> Non
 def copy_connection(origin: sqlite3.Connection, dest: str) -> None:
     """Copy one consistent state of a connection's database; otherwise as `copy_database`."""
     check_free(dest)
-    part = f"{dest}.part"
-    make_private(Path(part))
-    try:
+    with _errors(dest), locked_part(dest) as part:
         with closing(sqlite3.connect(part, isolation_level=None)) as copy:
             origin.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")  # the copy is one file
-        Path(part).replace(dest)
-    except (sqlite3.Error, OSError) as error:
-        Path(part).unlink(missing_ok=True)
-        if isinstance(error, sqlite3.Error):
-            raise translate_for_saver(error, committing=False) from error
+        finish(part, dest)
+
+
+@contextmanager
+def _errors(dest: str) -> Generator[None]:
+    """Translate the errors of a backup that can't be written."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise translate_for_saver(error, committing=False) from error
+    except OSError as error:
         raise StorageError(
             f"can't write the backup {dest!r}: {error}", do="free some space, or name another path"
         ) from error
-    sync_folder(Path(dest).parent)
 
 
 ROWS_AT_ONCE = 200
@@ -112,14 +116,12 @@ def new_database(dest: str) -> Generator[DatabaseFiller]:
 
     Raises:
         InvalidConfigError: `dest` exists.
+        StorageBusyError: something else makes a backup there.
         StorageError: it can't be written; the partial file is removed.
     """
     check_free(dest)
-    part = Path(f"{dest}.part")
-    make_private(part)
-    try:
-        connection = sqlite3.connect(part, isolation_level=None)
-        try:
+    with _errors(dest), locked_part(dest) as part:
+        with closing(sqlite3.connect(part, isolation_level=None)) as connection:
             connection.execute("PRAGMA synchronous = FULL")
             connection.executescript(schema.SETUP)
             connection.executescript(system_schema.SETUP)
@@ -127,18 +129,4 @@ def new_database(dest: str) -> Generator[DatabaseFiller]:
             connection.execute("BEGIN")
             yield DatabaseFiller(connection)
             connection.execute("COMMIT")
-        finally:
-            connection.close()
-        part.replace(dest)
-    except BaseException as error:
-        part.unlink(missing_ok=True)
-        Path(f"{part}-journal").unlink(missing_ok=True)
-        if isinstance(error, sqlite3.Error):
-            raise translate_for_saver(error, committing=False) from error
-        if isinstance(error, OSError):
-            raise StorageError(
-                f"can't write the backup {dest!r}: {error}",
-                do="free some space, or name another path",
-            ) from error
-        raise
-    sync_folder(Path(dest).parent)
+        finish(part, dest)

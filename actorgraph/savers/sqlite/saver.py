@@ -29,7 +29,7 @@ from actorgraph.errors import (
 )
 from actorgraph.ports import CommitHere
 from actorgraph.savers.sqlite import schema, system_schema
-from actorgraph.savers.sqlite.backup import copy_connection, copy_database, make_private
+from actorgraph.savers.sqlite.backup import copy_connection, copy_database
 from actorgraph.savers.sqlite.batch import KnownThreads, run_batch
 from actorgraph.savers.sqlite.reading import run_queries
 from actorgraph.savers.sqlite.retention import vacuum
@@ -42,6 +42,7 @@ from actorgraph.storage.sqlite.connections import (
     HopConnection,
     Synchronous,
     check_path,
+    make_private,
     open_driver,
     synchronous_statement,
     use_wal,

@@ -255,17 +255,6 @@ def check_free(dest: str) -> None:
         raise InvalidConfigError(f"{dest!r} exists already", do="name a path that doesn't exist")
 
 
-def sync_folder(folder: Path) -> None:
-    """Make a new name in a folder survive a power cut; does nothing on Windows."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def use_wal(connection: sqlite3.Connection, wait_s: float) -> None:
     """Switch the file to WAL; while another connection has it locked, try again.
 

@@ -30,7 +30,7 @@ from actorgraph.errors import AuditError, CheckpointError
 from actorgraph.ports import Saver
 from actorgraph.savers.jsonl.lost_appends import has_hole
 from actorgraph.storage.logged_problems import warn
-from actorgraph.storage.sqlite.connections import sync_folder
+from actorgraph.storage.part_files import sync_path
 from actorgraph.values.commits import Commit, CommitOutcome, Query, Request
 
 _START = "0" * 64
@@ -205,7 +205,7 @@ class AuditLog:
             _cut_lost_end(self.path)
             self._head = verify_audit_log(self.path)
             os.fsync(file.fileno())  # a process that died may not have synced its last entries
-            sync_folder(self.path.absolute().parent)
+            sync_path(self.path.absolute().parent)
             self._durable = self._head.number
         except BaseException:
             file.close()
