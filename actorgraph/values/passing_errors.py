@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from actorgraph.errors import CheckpointError
-from actorgraph.values.http_errors import status_of
+from actorgraph.values.http_errors import headers_of, status_of
 
 _PASSING = """
 builtins: ConnectionError TimeoutError BlockingIOError InterruptedError
@@ -86,8 +86,9 @@ _PASSING_ERRNOS = frozenset(
     getattr(errno, name)
     for name in (
         *("EAGAIN", "EWOULDBLOCK", "EINTR", "EBUSY", "ETIMEDOUT", "ENOBUFS", "EADDRNOTAVAIL"),
-        *("ECONNREFUSED", "ECONNRESET", "ECONNABORTED", "EPIPE", "ESHUTDOWN", "ESTALE"),
+        *("ECONNREFUSED", "ECONNRESET", "ECONNABORTED", "ENOTCONN", "EPIPE", "ESHUTDOWN"),
         *("ENETDOWN", "ENETUNREACH", "ENETRESET", "EHOSTDOWN", "EHOSTUNREACH", "EMFILE", "ENFILE"),
+        "ESTALE",
     )
     if hasattr(errno, name)
 )
@@ -115,8 +116,12 @@ _AWS_TEXT = """
 """
 _AWS_CODES = frozenset(_AWS_TEXT.split())
 
-_SQLSTATES = ("08", "40", "53", "55P03", "57014", "57P01", "57P02", "57P03", "57P05", "25P03")
-"""Beginnings of SQLSTATEs: connections, rollbacks, resources, locks, time limits, shutdowns."""
+_SQLSTATES = (
+    *("08", "40", "53", "55P03", "57014", "57P01", "57P02", "57P03", "57P05"),
+    *("25P03", "25006"),
+)
+"""Beginnings of SQLSTATEs: connections, rollbacks, resources, locks, time limits, shutdowns; and a
+session that a failover has left with a read-only server."""
 
 _SQLITE = frozenset({5, 6})  # BUSY, LOCKED
 _NO_QUERY = ("IntegrityError", "ProgrammingError", "DataError", "NotSupportedError")
@@ -215,7 +220,16 @@ def _answer_of(error: Exception, names: list[tuple[str, str]]) -> bool | None:
     if ("aiohttp", "ContentTypeError") in names:
         return False  # its status is that of a good answer
     status = status_of(error)
+    if status is not None and (advice := _advice_of(error)) is not None:
+        return advice
     return status in _PASSING_STATUSES if status is not None and 400 <= status < 600 else None
+
+
+def _advice_of(error: Exception) -> bool | None:
+    """Read what a server says of another attempt, as OpenAI's and Anthropic's do; or None."""
+    if _read(error, "code") == "insufficient_quota":
+        return False
+    return {"true": True, "false": False}.get(headers_of(error).get("x-should-retry", ""))
 
 
 def _aws(error: Exception) -> bool | None:

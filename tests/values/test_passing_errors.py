@@ -107,6 +107,32 @@ def test_the_table_is_read():
     assert len(found) > 150
 
 
+@pytest.mark.parametrize("status", [400, 429, 500])
+@pytest.mark.parametrize(("said", "again"), [("true", True), ("false", False), ("", None)])
+def test_a_server_says_whether_to_try_again(status, said, again):
+    """
+    A header `x-should-retry` of an answer counts more than its status.
+    """
+    headers = {"x-should-retry": said} if said else {}
+    answer = httpx.Response(status, headers=headers, request=httpx.Request("GET", "http://x"))
+    error = httpx.HTTPStatusError("no", request=answer.request, response=answer)
+
+    assert default_retry_on(error) is (status in {429, 500} if again is None else again)
+
+
+def test_a_quota_that_is_used_up_does_not_pass():
+    """
+    A 429 whose code is `insufficient_quota` is not tried again, unlike any other 429.
+    """
+    openai: Any = pytest.importorskip("openai", reason="another client")
+    answer = httpx.Response(429, request=httpx.Request("POST", "http://x"))
+    codes = {"insufficient_quota": False, "rate_limit_exceeded": True, None: True}
+
+    for code, again in codes.items():
+        error = openai.RateLimitError("no", response=answer, body={"code": code})
+        assert default_retry_on(error) is again, code
+
+
 @pytest.mark.parametrize("name", ["ConnectionError", "TimeoutError", "ValueError"])
 def test_a_subclass_of_a_program_counts_as_its_base(name):
     """
