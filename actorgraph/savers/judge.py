@@ -151,7 +151,7 @@ def fence(thread: ThreadState, request: AdoptRun) -> bool:
     """
     # Another system may have claimed the thread since: then the epoch is its own, and raising it
     # would fence a run that is healthy.
-    if thread.owner is None or thread.owner != request.was:
+    if thread.owner is None or thread.owner != request.was or request.owner == request.was:
         return False
     thread.epoch += 1
     thread.owner, thread.leased = None, False

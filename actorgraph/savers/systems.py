@@ -21,6 +21,8 @@ from actorgraph.values.systems import (
     StoreEvents,
 )
 
+_DEATH = 1 << 32
+"""What a counted death takes off a run's stored number of attempts."""
 _STATUS = {"drained": "pending", "escaped": "error"}
 
 
@@ -31,6 +33,26 @@ def status_after(ends: str) -> str:
         ends: the commit's `ends`.
     """
     return _STATUS.get(ends, ends)
+
+
+def stored_attempts(attempts: int, deaths: int) -> int:
+    """The number for the column `attempts` of a database: a run's attempts and counted deaths.
+
+    A column of its own would lock out older versions of this library, whose rows have no deaths.
+    They go on with such a run as with any other, and never park it.
+    """
+    return attempts - deaths * _DEATH
+
+
+def read_attempts(stored: int) -> tuple[int, int]:
+    """Undo `stored_attempts`: attempts and deaths."""
+    return stored % _DEATH, -(stored // _DEATH)
+
+
+def status_adopted(row: RunRow, request: AdoptRun) -> str:
+    """The status of a run that another system has taken over: its own one has not begun it yet."""
+    begun_there = row.status == "running" and row.owner != request.owner
+    return "pending" if begun_there else row.status
 
 
 def is_orphan(row: RunRow) -> bool:
@@ -186,6 +208,7 @@ def _lost(thread_id: str, cause: str) -> LeaseLostError:
 def row_of(row: RunRow) -> tuple[object, ...]:
     """The columns of a new run, in the order of SQLite's table `system_runs`."""
     return (
-        *(row.run, row.thread_id, row.graph, row.status, row.attempts, row.claimed, row.owner),
+        *(row.run, row.thread_id, row.graph, row.status),
+        *(stored_attempts(row.attempts, row.deaths), row.claimed, row.owner),
         *(row.created, row.metadata, row.payload, row.reason),
     )

@@ -12,6 +12,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from actorgraph.errors.texts import error_text
+from actorgraph.superstep.poison import Fate, deaths_after
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import OPEN_STATUSES, IfBusy, OpenRun, RunRow
 
@@ -314,9 +315,11 @@ class TakeOver(msgspec.Struct, frozen=True):
 
     Attributes:
         go_on: whether its input is in the thread already, so that it goes on from there.
+        deaths: to count from now on.
     """
 
     go_on: bool
+    deaths: int = 0
 
 
 class ParkRun(msgspec.Struct, frozen=True):
@@ -324,9 +327,11 @@ class ParkRun(msgspec.Struct, frozen=True):
 
     Attributes:
         reason: shown to the operator.
+        deaths: to store with it.
     """
 
     reason: str
+    deaths: int = 0
 
 
 class LeaveRun(msgspec.Struct, frozen=True):
@@ -376,19 +381,25 @@ def misfit_of(row: RunRow, share: Share) -> str:
     return ""
 
 
-def decide_takeover(row: RunRow, share: Share, attempts_max: int) -> TakeOver | ParkRun | LeaveRun:
+def decide_takeover(
+    row: RunRow, share: Share, attempts_max: int, fate: Fate
+) -> TakeOver | ParkRun | LeaveRun:
     """Decide about an orphan.
 
     Args:
         row: its stored row.
         share: of this system.
         attempts_max: processes that may die while they run it.
+        fate: of the process that had it.
     """
     if reason := misfit_of(row, share):
         return LeaveRun(reason)
-    if row.attempts >= attempts_max:
-        return ParkRun(f"{row.attempts} processes have ended while they ran it")
-    return TakeOver(row.claimed)
+    deaths = deaths_after(row, fate, attempts_max)
+    if deaths < attempts_max:
+        return TakeOver(row.claimed, deaths)
+    if fate == "unknown":
+        return LeaveRun("waits until the process that has tried it alone is known to be gone")
+    return ParkRun(f"{deaths} processes have ended while they ran it", deaths)
 
 
 def misfit_reason(error: BaseException) -> str:

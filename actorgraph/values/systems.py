@@ -50,6 +50,8 @@ class RunRow(msgspec.Struct, frozen=True):
         priority: runs with a higher one are offered to workers first.
         due: microseconds since 1970-01-01 UTC before which it doesn't begin; 0 for at once. The
             id has this time too, so that ids order the runs of a thread by when they may begin.
+        deaths: processes that have died while they ran it, since it last progressed; see
+            `superstep/poison`.
     """
 
     run: bytes
@@ -68,6 +70,7 @@ class RunRow(msgspec.Struct, frozen=True):
     build: str = ""
     priority: int = 0
     due: int = 0
+    deaths: int = 0
 
 
 class OpenRun(msgspec.Struct, frozen=True):
@@ -101,7 +104,8 @@ class SetRun(msgspec.Struct, frozen=True):
     """Change the status of a run that `owner` has; refused if another one has it.
 
     Attributes:
-        attempts: to store, or None to leave it.
+        attempts: to store, or None to leave it and `deaths`.
+        deaths: to store with it.
     """
 
     run: bytes
@@ -111,16 +115,19 @@ class SetRun(msgspec.Struct, frozen=True):
     reason: str = ""
     attempts: int | None = None
     size: int = 0
+    deaths: int = 0
 
 
 class AdoptRun(msgspec.Struct, frozen=True):
     """Take over an open run whose owner's lease has expired; refused if another system did.
 
-    The thread's epoch rises: later commits of the former owner are fenced.
+    The thread's epoch rises: later commits of the former owner are fenced. A running run is pending
+    until its new owner has begun it. With the same owner as before only the counts are changed.
 
     Attributes:
         was: its owner when it was read.
         attempts: to store.
+        deaths: to store.
     """
 
     run: bytes
@@ -129,6 +136,7 @@ class AdoptRun(msgspec.Struct, frozen=True):
     was: bytes | None
     attempts: int
     size: int = 0
+    deaths: int = 0
 
 
 class AskCancel(msgspec.Struct, frozen=True):

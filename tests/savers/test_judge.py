@@ -435,6 +435,15 @@ class TestFence:
         assert fence(thread, AdoptRun(RUN, "t", MINE, was, 2)) is False
         assert thread == before
 
+    def test_a_system_that_notes_deaths_of_its_run(self):
+        """
+        It goes on with its own lease: nothing is fenced.
+        """
+        thread = state(owner=MINE, leased=True)
+
+        assert fence(thread, AdoptRun(RUN, "t", MINE, MINE, 2, deaths=1)) is False
+        assert thread == state(owner=MINE, leased=True)
+
 
 class TestWhatTheStoreLooksFor:
     def test_a_claim_that_answers_has_rows_of_answers(self):

@@ -77,6 +77,44 @@ def kinds(outcomes: list[Any]) -> list[type]:
     return [type(o.error) if isinstance(o, Refused) else Committed for o in outcomes]
 
 
+async def test_a_run_that_is_taken_over_waits_to_begin(port):
+    """
+    A running run is pending once another system has it, with the deaths that were counted; its own
+    system changes its deaths alone.
+    """
+    await port.commit([put(), RenewOwner(ONE, HOUR_S)])
+    await port.commit([SetRun(RUN, "t", ONE, "running")])
+    await port.commit([AdoptRun(RUN, "t", ONE, ONE, 1, deaths=3)])
+    (noted,) = await runs(port)
+    await port.commit([AdoptRun(RUN, "t", TWO, ONE, 2, deaths=2)])
+    (taken,) = await runs(port)
+    await port.commit([SetRun(RUN, "t", TWO, "running", "why")])
+    (kept,) = await runs(port)
+    await port.commit([SetRun(RUN, "t", TWO, "parked", "why", 5, deaths=4)])
+    (parked,) = await runs(port)
+    await port.commit([SetRun(RUN, "t", TWO, "pending", "", 0)])
+    (cleared,) = await runs(port)
+
+    seen = [(r.status, r.attempts, r.deaths) for r in (noted, taken, kept, parked, cleared)]
+    assert seen == [
+        ("running", 1, 3),
+        ("pending", 2, 2),
+        ("running", 2, 2),
+        ("parked", 5, 4),
+        ("pending", 0, 0),
+    ]
+
+
+async def test_deaths_of_a_new_row_are_stored(port):
+    """
+    A row that is put with deaths, as from a copy of a database, is read with them.
+    """
+    await port.commit([put(deaths=2)])
+    (found,) = await runs(port)
+
+    assert (found.attempts, found.deaths) == (1, 2)
+
+
 async def test_reads_together_answer_as_alone(port):
     """
     Runs and events that are asked for at once are answered each in its place.

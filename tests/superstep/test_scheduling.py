@@ -408,14 +408,16 @@ class TestTakenOver:
             (row(build="v1"), TakeOver(go_on=True)),
             (row(build="v2"), LeaveRun("waits for a process of the build 'v2'")),
             (row(graph="other"), LeaveRun("waits for a process that has the graph 'other'")),
-            (row(attempts=3), ParkRun("3 processes have ended while they ran it")),
+            (row(deaths=3, owner=A), ParkRun("3 processes have ended while they ran it", 3)),
+            (row(attempts=30), TakeOver(go_on=True)),
+            (row(deaths=1, owner=A), TakeOver(go_on=True, deaths=2)),
         ],
     )
     def test_an_orphan(self, orphan, verdict):
         """
         It goes on, begins, is parked after too many deaths, or waits for who has its graph.
         """
-        assert decide_takeover(orphan, Share({"g"}, ["v1"]), 3) == verdict
+        assert decide_takeover(orphan, Share({"g"}, ["v1"]), 3, "gone") == verdict
 
 
 class TestReasonsOfRuns:
@@ -443,16 +445,24 @@ class TestReasonsOfRuns:
         assert misfit_of(row(), Share({"g"}, works=False)) == "waits for a worker"
 
     @pytest.mark.parametrize(
-        ("graph_name", "attempts", "decision"),
+        ("graph_name", "deaths", "decision"),
         [
             ("h", 0, LeaveRun("waits for a process that has the graph 'h'")),
-            ("g", 2, ParkRun("2 processes have ended while they ran it")),
+            ("g", 2, ParkRun("2 processes have ended while they ran it", 2)),
         ],
     )
-    def test_of_an_orphan(self, graph_name, attempts, decision):
+    def test_of_an_orphan(self, graph_name, deaths, decision):
         """
         A run whose graph is missing, or that has ended too many processes, has a reason.
         """
-        assert (
-            decide_takeover(row(graph=graph_name, attempts=attempts), Share({"g"}), 2) == decision
-        )
+        orphan = row(graph=graph_name, deaths=deaths, owner=A)
+        assert decide_takeover(orphan, Share({"g"}), 2, "gone") == decision
+
+    def test_of_a_run_whose_last_process_may_live(self):
+        """
+        It is left until that process is known to be gone, and is not parked before.
+        """
+        verdict = decide_takeover(row(deaths=3, owner=A), Share({"g"}), 3, "unknown")
+
+        assert isinstance(verdict, LeaveRun)
+        assert "known to be gone" in verdict.reason

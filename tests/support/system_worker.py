@@ -65,15 +65,19 @@ def deadly() -> Any:
     return builder.add_edge(START, "node").compile()
 
 
+def saver_of(place: str) -> Any:
+    """The saver of a database: a file's path, a folder's with "/" behind, or URL#SCHEMA."""
+    url, _, schema = place.partition("#")
+    if schema:
+        return PostgresSaver(url, schema=schema, busy_timeout_s=1.0)
+    return JsonlSaver(place) if place.endswith("/") else SqliteSaver(place)
+
+
 def system_over(
     place: str, pause_s: float, lease_s: float, attempts_max: int, nodes: str = NODES
 ) -> ActorSystem:
-    """A system over a database: a file's path, a folder's with "/" behind, or URL#SCHEMA."""
-    url, _, schema = place.partition("#")
-    if schema:
-        saver = PostgresSaver(url, schema=schema, busy_timeout_s=1.0)
-    else:
-        saver = JsonlSaver(place) if place.endswith("/") else SqliteSaver(place)
+    """A system over a database; see `saver_of`."""
+    saver = saver_of(place)
     graphs = {"g": steps(pause_s, nodes), "deadly": deadly()}
     return ActorSystem(graphs, saver=saver, lease_s=lease_s, attempts_max=attempts_max)
 

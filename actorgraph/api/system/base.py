@@ -28,7 +28,7 @@ from actorgraph.runtime.system.sampling import Sampler
 from actorgraph.runtime.system.statistics import SystemStatistics, statistics_of
 from actorgraph.runtime.system.stored_events import EventRetention, Keeper
 from actorgraph.superstep.dispatching import graph_room
-from actorgraph.superstep.scheduling import LeaveRun, MisfitRun, Share, decide_takeover
+from actorgraph.superstep.scheduling import MisfitRun, Share, misfit_of
 from actorgraph.values.dispatch import Role
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
 
@@ -84,6 +84,7 @@ class SystemBase:
         self._lease: LeaseActor | None = None
         self._misfits: dict[bytes, MisfitRun] = {}
         self._expected: set[bytes] = set()
+        self._owners: set[bytes] = set()
         self._sampler = Sampler(self.statistics)
         self.thread_finder = ThreadFinder(self.graphs, self.saver, lambda: self._host)
 
@@ -168,8 +169,7 @@ class SystemBase:
         known = self._misfits.get(row.run)
         if known is not None:
             return msgspec.structs.replace(row, reason=known.reason)
-        verdict = decide_takeover(row, self._share, self._limits.attempts_max)
-        reason = verdict.reason if isinstance(verdict, LeaveRun) else row.reason
+        reason = misfit_of(row, self._share) or row.reason
         return msgspec.structs.replace(row, reason=reason)
 
     def _graph(self, name: str) -> CompiledStateGraph:

@@ -14,13 +14,13 @@ from anyio.abc import TaskGroup
 from actorgraph.api.system.recovery import RecoveryMethods
 from actorgraph.errors import CheckpointError, InvalidConfigError
 from actorgraph.ports import Dispatcher
-from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.mailbox import Mailbox, wait_shielded
 from actorgraph.runtime.saver.hosting import Host, host_of, living_host
 from actorgraph.runtime.system.dispatch_actor import DispatchActor
 from actorgraph.runtime.system.job import LEASE_LOST
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
+from actorgraph.runtime.system.owners import forget_owners, new_owner
 from actorgraph.runtime.system.peers import CancelWatch, TurnWatch
 from actorgraph.values.dispatch import News
 from actorgraph.values.systems import DropOwner
@@ -42,7 +42,8 @@ class LifecycleMethods(RecoveryMethods):
             if living_host(self.saver) is None:
                 await stack.enter_async_context(cast("Any", self.saver))
             actor = self._actor
-            host, owner = host_of(self.saver), IDS.run()
+            host, owner = host_of(self.saver), new_owner()
+            self._owners.add(owner)
             if self._max_threads is not None:
                 actor.limiter = anyio.CapacityLimiter(self._max_threads)
             if self._keeps:
@@ -117,6 +118,7 @@ class LifecycleMethods(RecoveryMethods):
 
     async def _drop_lease(self, host: Host) -> None:
         """Give the lease back, so that another system can take over the remaining runs at once."""
+        forget_owners(self._owners)
         if self._keeps:
             with suppress(CheckpointError):  # then they can be taken over when it expires
                 await host.writer.store(DropOwner(self._actor.owner))
@@ -134,5 +136,6 @@ class LifecycleMethods(RecoveryMethods):
         for job in list(actor.jobs.values()):
             job.left_to_others = True
             actor.cancel(job, LEASE_LOST)
-        actor.owner = IDS.run()
+        actor.owner = new_owner()
+        self._owners.add(actor.owner)
         return actor.owner

@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 import anyio
+from msgspec.structs import replace
 
 from actorgraph.api.system.base import SystemBase
 from actorgraph.api.system.run_arguments import StartCall, refused_call, stored_call
@@ -16,9 +17,11 @@ from actorgraph.errors.texts import storable
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.job import Job, give_back_request
+from actorgraph.runtime.system.owners import fate_of
 from actorgraph.runtime.system.peers import delete_replaced_runs
 from actorgraph.runtime.system.stored_events import decode_event
 from actorgraph.superstep.dispatching import BATCH_MAX
+from actorgraph.superstep.poison import Fate, deaths_after, is_silent
 from actorgraph.superstep.scheduling import (
     FREE,
     LeaveRun,
@@ -39,8 +42,10 @@ from actorgraph.values.systems import (
     AdoptRun,
     AskCancel,
     EventRow,
+    ListOwners,
     ListRuns,
     ListWaiting,
+    OwnerRow,
     ReadEvents,
     RunRow,
     SetRun,
@@ -61,11 +66,12 @@ class RecoveryMethods(SystemBase):
         """Take over orphaned runs: their process died, or drained and left them.
 
         A run that had started continues from its newest checkpoint; finished tasks are not
-        executed again. One that was queued starts. One during which `attempts_max` processes
-        died is parked: it stays in `runs()` with the status "parked" and the reason. One whose
-        cancellation was requested is cancelled. One that this system can't run is left for
-        another system, e.g. another version of the program: `runs()` has the reason,
-        `statistics().misfits` counts them.
+        executed again. One that was queued starts. One during which `attempts_max` - 1 processes
+        have died, since it last stored anything, is begun alone; if the process dies again, it is
+        parked: it stays in `runs()` with the status "parked" and the reason. A process that was
+        only stopped, or too slow for its lease, has not died. A run whose cancellation was
+        requested is cancelled. One that this system can't run is left for another system, e.g.
+        another version of the program: `runs()` has the reason, `statistics().misfits` counts them.
 
         Other systems on the same saver may call this at the same time; each run goes to one of
         them. A dead process's runs are orphaned once its lease expires, `lease_s` after its last
@@ -135,14 +141,16 @@ class RecoveryMethods(SystemBase):
         for row in rows:
             if row.cancel is not None:
                 await self._end_orphan(row, row.cancel)
-        wanted = self._wanted(rows, self._graph_room() if limited else {})
+        room = self._graph_room() if limited else {}
+        wanted = self._wanted(rows, room, await self._fates(rows))
         # A row that may be this system's has to be run, parked or given back. After an error, or
         # when this is cancelled, those without any of that are given back later: while this system
         # lives, no other one would look at them.
         owed = {row.run: row for row, _ in wanted}
         with self._coming([row.graph for row, _ in wanted], tuple(owed.values())):
             try:
-                adopted = await self._adopt_all(list(owed.values()), another=1, owed=owed)
+                counted = [replace(row, deaths=verdict.deaths) for row, verdict in wanted]
+                adopted = await self._adopt_all(counted, another=1, owed=owed)
                 return await self._run_adopted(adopted, wanted, owed) if adopted else []
             finally:
                 self._return_later(owed)
@@ -201,7 +209,9 @@ class RecoveryMethods(SystemBase):
             left = {row.run: row for row in rows}
             while left and self._actor.owner == owner:
                 requests = [
-                    AdoptRun(row.run, row.thread_id, NO_OWNER, owner, row.attempts)
+                    AdoptRun(
+                        row.run, row.thread_id, NO_OWNER, owner, row.attempts, deaths=row.deaths
+                    )
                     for row in left.values()
                 ]
                 outcomes = await self._host.writer.store_each(*requests)
@@ -214,14 +224,27 @@ class RecoveryMethods(SystemBase):
         finally:
             self._actor.adoptions.drop(rows)
 
+    async def _fates(self, rows: Sequence[RunRow]) -> dict[bytes | None, Fate]:
+        """Look what has become of the processes that had the runs: owner -> fate."""
+        fates: dict[bytes | None, Fate] = {row.owner: fate_of(row.owner) for row in rows}
+        most = self._limits.attempts_max
+        unknown = (row for row in rows if fates[row.owner] == "unknown")
+        if any(deaths_after(row, "unknown", most) >= most for row in unknown):
+            owners: list[OwnerRow] = await self._host.reader.ask(ListOwners())
+            for one in owners:
+                if fates.get(one.owner) == "unknown" and is_silent(one.lease_s, self.lease_s):
+                    fates[one.owner] = "gone"
+        return fates
+
     def _wanted(
-        self, rows: Sequence[RunRow], room: dict[str, int]
+        self, rows: Sequence[RunRow], room: dict[str, int], fates: Mapping[bytes | None, Fate]
     ) -> list[tuple[RunRow, TakeOver | ParkRun]]:
         """The orphans that this system can adopt, each with what to do with it.
 
         Args:
             rows: the orphans.
             room: graph -> runs that may be taken, for each graph that has a limit; changed.
+            fates: of their owners' processes.
         """
         actor, found = self._actor, list[tuple[RunRow, TakeOver | ParkRun]]()
         now = microseconds_now()
@@ -236,7 +259,7 @@ class RecoveryMethods(SystemBase):
             if actor.admission_error("enqueue", row.thread_id, more=len(found)):
                 continue
             known = self._misfits.get(row.run)
-            verdict = decide_takeover(row, self._share, self._limits.attempts_max)
+            verdict = decide_takeover(row, self._share, self._limits.attempts_max, fates[row.owner])
             if isinstance(verdict, LeaveRun):
                 self._note_misfit(row, verdict.reason)
             elif known is None or known.until <= time.monotonic():
@@ -276,7 +299,10 @@ class RecoveryMethods(SystemBase):
             return set()
         owner = self._actor.owner
         requests = [
-            AdoptRun(row.run, row.thread_id, owner, row.owner, row.attempts + another)
+            AdoptRun(
+                *(row.run, row.thread_id, owner, row.owner, row.attempts + another),
+                deaths=row.deaths,
+            )
             for row in rows
         ]
         outcomes = await self._host.writer.store_each(*requests)
@@ -331,7 +357,9 @@ class RecoveryMethods(SystemBase):
         )
         # This attempt executes nothing, so it is not counted.
         request = SetRun(
-            row.run, row.thread_id, self._actor.owner, "parked", storable(reason), row.attempts - 1
+            *(row.run, row.thread_id, self._actor.owner, "parked", storable(reason)),
+            row.attempts - 1,
+            deaths=row.deaths,
         )
         await self._host.writer.store(request)
 

@@ -90,7 +90,8 @@ class ActorSystem(StoredRunMethods):
         retry_after_s: seconds that a `SystemBusyError` suggests to wait.
         lease_s: seconds after which another process may take over this one's runs, if this one
             died or is blocked. The lease is renewed every third of it.
-        attempts_max: processes that may die during one run before `recover` parks it.
+        attempts_max: processes that may die during one run, in which it stores nothing new, before
+            `recover` parks it. The last of them runs it alone.
         keep_ended: ended runs that are kept in memory for their result.
         keep_events_in_memory: events per run.
         keep_events: stored events per resumable run; older ones are removed.

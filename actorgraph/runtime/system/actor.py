@@ -44,6 +44,7 @@ from actorgraph.runtime.system.capacity import (
 from actorgraph.runtime.system.job import Job, came_early, publish_outcome, store_status
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.pace import Pace
+from actorgraph.runtime.system.trials import Trials
 from actorgraph.runtime.task.calling import SYSTEM_LEASE, SYSTEM_LIMITER
 from actorgraph.runtime.task.scope import CURRENT
 from actorgraph.superstep.scheduling import (
@@ -96,6 +97,7 @@ class SystemActor:
         on_held: functions to call with each run that another system keeps from its thread.
         limiter: limits the worker threads of sync nodes; None without `max_threads`.
         watchdog: of the event loop; None without `loop_limit_s`.
+        trials: begins the runs that may be what kills processes.
         lease: waits before a task begins if the lease of its run's owner is over; None without a
             lease.
     """
@@ -126,6 +128,9 @@ class SystemActor:
         self.on_held: list[Callable[[Job], None]] = []
         self.limiter: anyio.CapacityLimiter | None = None
         self.watchdog: LoopWatchdog | None = None
+        self.trials = Trials(
+            limits.attempts_max, spawn=self._spawn, fill=self._fill, active=lambda: self.active
+        )
         self.lease: Callable[[bytes], Awaitable[None]] | None = None
         self._keeping: Host | None = None  # the saver's host, if the saver keeps runs
         self._held: dict[str, None] = {}
@@ -142,6 +147,7 @@ class SystemActor:
         """
         self.host, self.owner, self.group = host, owner, group
         self._keeping = host if self.keeps else None
+        self.trials.open(self._keeping, group)
         self._thread = threading.get_ident()
         self.accept_pace = Pace(group)
         self.begin_pace = Pace(group, lambda: host.writer.waiting)
@@ -331,7 +337,9 @@ class SystemActor:
         if self._must_wait(job):
             self._hold_in_lane(job)
             return
-        if self.active >= self.limits.max_runs:
+        if self.trials.takes(job):
+            return
+        if self.active >= self.limits.max_runs or self.trials.holding:
             self.ready.append(job)
             return
         self._spawn(job)
@@ -484,6 +492,8 @@ class SystemActor:
     def _fill(self) -> None:
         """Begin waiting runs while there are free slots."""
         while self.ready and self.active < self.limits.max_runs and self.draining is None:
+            if self.trials.holding:
+                return
             following = self.ready.popleft()
             if not following.ending:
                 self._spawn(following)

@@ -173,6 +173,7 @@ class DispatchActor:
         self.swept = 0
         self._rows = RowBatches(host)
         actor.on_left.append(self._on_left)
+        actor.trials.on_released.append(self.freed)
 
     async def serve(self) -> None:
         """Take part until cancelled. The dispatcher is open."""
@@ -246,6 +247,8 @@ class DispatchActor:
 
     def _room(self) -> tuple[int, int]:
         jobs, reserve = self._actor.jobs, self._policy.reserve
+        if self._actor.trials.holding:
+            return 0, 0
         rescued = sum(job.rescued for job in jobs.values()) if reserve else 0
         return room(len(jobs), rescued, self._actor.limits.max_runs, reserve)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import anyio
+import msgspec
 
 from actorgraph.errors import CheckpointError, ConflictError, GraphDrained, LeaseLostError
 from actorgraph.errors.storage import UNREADABLE
@@ -284,7 +285,8 @@ def give_back_request(row: RunRow) -> AdoptRun:
     Args:
         row: as it is stored now.
     """
-    return AdoptRun(row.run, row.thread_id, NO_OWNER, row.owner, row.attempts - 1)
+    attempts = row.attempts - 1
+    return AdoptRun(row.run, row.thread_id, NO_OWNER, row.owner, attempts, deaths=row.deaths)
 
 
 def store_status(job: Job, host: Host | None, owner: bytes) -> None:
@@ -316,9 +318,14 @@ async def _note_lost_lease(job: Job, host: Host | None, owner: bytes) -> None:
 
 
 def _status(job: Job, owner: bytes) -> SetRun:
-    attempts = 0 if job.requeued and job.all_events_stored and not job.left_to_others else None
     was = job.row.owner or owner  # the owner when it was accepted: the store compares it
-    return SetRun(job.id, job.thread_id, was, job.status, job.reason, attempts)
+    status = SetRun(job.id, job.thread_id, was, job.status, job.reason)
+    if not job.requeued:
+        return status
+    # This process lives, so it has not died of the run: a trial leaves no mark.
+    drained = job.all_events_stored and not job.left_to_others
+    attempts, deaths = (0, 0) if drained else (job.row.attempts, job.row.deaths)
+    return msgspec.structs.replace(status, attempts=attempts, deaths=deaths)
 
 
 def _ignore_answer(_: object) -> None:

@@ -21,6 +21,7 @@ from actorgraph.savers.systems import (
     refused_claim,
     refused_row,
     row_of,
+    status_adopted,
     status_after,
 )
 from actorgraph.superstep.scheduling import place_in_thread
@@ -264,11 +265,14 @@ class MemorySystems:
                 events.update({event.place: event for event in rows if event.place not in events})
                 self._drop(events, keep, older_than)
             case AdoptRun(_, _, owner, _, attempts):
-                self._write(msgspec.structs.replace(row, owner=owner, attempts=attempts))
+                counts = {"attempts": attempts, "deaths": request.deaths}
+                status = status_adopted(row, request)
+                self._write(msgspec.structs.replace(row, owner=owner, status=status, **counts))
+            case SetRun(_, _, _, status, reason, None):
+                self._write(msgspec.structs.replace(row, status=status, reason=reason))
             case SetRun(_, _, _, status, reason, attempts):
-                count = row.attempts if attempts is None else attempts
-                changed = msgspec.structs.replace(row, status=status, reason=reason)
-                self._write(msgspec.structs.replace(changed, attempts=count))
+                counts = {"attempts": attempts, "deaths": request.deaths}
+                self._write(msgspec.structs.replace(row, status=status, reason=reason, **counts))
         return Committed()
 
     @staticmethod

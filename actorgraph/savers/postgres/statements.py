@@ -350,12 +350,14 @@ ON CONFLICT (owner) DO UPDATE SET lease_until = excluded.lease_until
 DROP: LiteralString = "DELETE FROM owners WHERE owner = %s"
 SET: LiteralString = """
 UPDATE system_runs s SET status = w.status, reason = w.reason,
-       attempts = CASE WHEN w.attempts < 0 THEN s.attempts ELSE w.attempts END
+       attempts = CASE WHEN w.attempts = -1 THEN s.attempts ELSE w.attempts END
 FROM unnest(%s::bytea[], %s::text[], %s::text[], %s::bigint[]) AS w (run, status, reason, attempts)
 WHERE s.run = w.run
 """
 ADOPT: LiteralString = """
-UPDATE system_runs s SET owner = w.owner, attempts = w.attempts
+UPDATE system_runs s SET owner = w.owner, attempts = w.attempts,
+    status = CASE WHEN s.status = 'running' AND s.owner IS DISTINCT FROM w.owner THEN 'pending'
+                  ELSE s.status END
 FROM unnest(%s::bytea[], %s::bytea[], %s::bigint[]) AS w (run, owner, attempts)
 WHERE s.run = w.run
 """
@@ -507,7 +509,7 @@ SEARCH_RUNS: dict[str, LiteralString] = {
 """By `searched_part`: a partial index serves only statements that repeat its condition."""
 SELECT_OWNERS_OF_RUNS: LiteralString = f"""
 WITH busy AS (
-    SELECT owner, count(*) AS runs, count(*) FILTER (WHERE attempts > 1) AS adopted
+    SELECT owner, count(*) AS runs, count(*) FILTER (WHERE attempts > 1 OR attempts < 0) AS adopted
     FROM system_runs WHERE {_OPEN} AND owner IS NOT NULL AND owner <> ''::bytea GROUP BY owner)
 SELECT owner, extract(epoch FROM o.lease_until - clock_timestamp())::float8,
        coalesce(b.runs, 0), coalesce(b.adopted, 0)

@@ -22,11 +22,13 @@ from actorgraph.savers.postgres.columns import Binaries, Texts, arrays
 from actorgraph.savers.postgres.rows import BatchFacts, Statement
 from actorgraph.savers.systems import (
     is_leased,
+    read_attempts,
     refusal,
     refused_claim,
     refused_row,
     searched_part,
     status_after,
+    stored_attempts,
 )
 from actorgraph.values.commits import (
     Commit,
@@ -61,6 +63,8 @@ from actorgraph.values.systems import (
     WaitingCount,
 )
 
+_UNCHANGED = -1
+"""Stands for attempts that stay; no stored number of attempts is that."""
 _Row = tuple[Any, ...]
 Owners = dict[bytes, bytes | None]
 """Run -> its owner; of stored runs only."""
@@ -133,8 +137,9 @@ class OwnedRows:
         if isinstance(request, AdoptRun):
             self._adopt(request, thread)
         elif isinstance(request, SetRun):
-            attempts = -1 if request.attempts is None else request.attempts
-            self._set[run] = (run, request.status, request.reason, attempts)
+            attempts, deaths = request.attempts, request.deaths
+            count = _UNCHANGED if attempts is None else stored_attempts(attempts, deaths)
+            self._set[run] = (run, request.status, request.reason, count)
             self._note_status(request.thread_id, run, request.status)
         else:
             self._events += [
@@ -146,7 +151,8 @@ class OwnedRows:
     def _adopt(self, request: AdoptRun, thread: ThreadState | None) -> None:
         run = request.run
         self._owners[run] = request.owner
-        self._adopted[run] = (run, request.owner, request.attempts)
+        count = stored_attempts(request.attempts, request.deaths)
+        self._adopted[run] = (run, request.owner, count)
         known = self._open.get(request.thread_id, {})
         if run in known:
             known[run] = msgspec.structs.replace(known[run], owner=request.owner, alive=True)
@@ -226,10 +232,18 @@ class OwnedRows:
 
 def _columns(row: RunRow) -> _Row:
     return (
-        *(row.run, row.thread_id, row.graph, row.status, row.attempts, int(row.claimed)),
+        *(row.run, row.thread_id, row.graph, row.status),
+        *(stored_attempts(row.attempts, row.deaths), int(row.claimed)),
         *(row.owner, row.created, row.metadata, row.payload, row.reason, system_sum(row)),
         *(row.build, row.priority, row.due),
     )
+
+
+def _row_of(row: _Row) -> RunRow:
+    """The run of a row that was read; it has the checksum as its twelfth value."""
+    made = RunRow(*row[:11], *row[12:])
+    attempts, deaths = read_attempts(made.attempts)
+    return msgspec.structs.replace(made, attempts=attempts, deaths=deaths) if deaths else made
 
 
 def apply_request(connection: Connection[Any], request: RareRequest) -> CommitOutcome:
@@ -283,7 +297,7 @@ def answer(ask: Callable[[Statement], list[_Row]], query: SystemQuery) -> list[A
         return [WaitingCount(*row) for row in ask((sql.COUNT_WAITING, values))]
     if isinstance(query, ListOwners):
         return [OwnerRow(*row) for row in ask((sql.SELECT_OWNERS_OF_RUNS, ()))]
-    rows = ((RunRow(*row[:11], *row[12:]), row[11]) for row in ask(_selected(query)))
+    rows = ((_row_of(row), row[11]) for row in ask(_selected(query)))
     return sound_runs(rows, one=isinstance(query, ListRuns) and query.run is not None)
 
 
@@ -328,7 +342,7 @@ def _answer_runs(
     ask: Callable[[Statement], list[_Row]], runs: dict[int, bytes | None]
 ) -> dict[int, list[Any]]:
     rows = ask((sql.SELECT_AMONG, (Binaries(set(runs.values())),)))
-    stored = {row[0]: (RunRow(*row[:11], *row[12:]), row[11]) for row in rows}
+    stored = {row[0]: (_row_of(row), row[11]) for row in rows}
     return {
         place: sound_runs([stored[run]] if run in stored else [], one=True)
         for place, run in runs.items()

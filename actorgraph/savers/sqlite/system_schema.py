@@ -54,7 +54,10 @@ FROM system_runs s LEFT JOIN owners o ON o.owner = s.owner
 WHERE s.thread_id = ? AND s.status IN ('pending', 'running') ORDER BY s.run
 """  # noqa: S608 - the only thing put in is the constant above
 SELECT_EPOCH = "SELECT epoch FROM threads WHERE thread = ?"
-FENCE = "UPDATE threads SET epoch = epoch + 1, owner = NULL WHERE thread_id = ? AND owner = ?"
+FENCE = """
+UPDATE threads SET epoch = epoch + 1, owner = NULL
+WHERE thread_id = :thread AND owner = :was AND owner <> :owner
+"""
 ASK_CANCEL = """
 INSERT OR IGNORE INTO cancels SELECT run, ? FROM system_runs
 WHERE run = ? AND status IN ('pending', 'running')
@@ -72,7 +75,12 @@ UPDATE system_runs SET status = ?, reason = ?, attempts = coalesce(?, attempts) 
 SELECT_SEALED = "SELECT graph, created, metadata FROM system_runs WHERE run = ?"
 SEAL_RUN = "UPDATE system_runs SET payload = ?, crc = ? WHERE run = ?"
 SEAL_EVENT = "UPDATE events SET payload = ?, crc = ? WHERE run = ? AND place = ?"
-ADOPT = "UPDATE system_runs SET owner = ?, attempts = ? WHERE run = ?"
+ADOPT = """
+UPDATE system_runs
+SET status = CASE WHEN status = 'running' AND owner IS NOT :owner THEN 'pending' ELSE status END,
+    owner = :owner, attempts = :attempts
+WHERE run = :run
+"""
 INSERT_EVENT = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?)"
 # Reads from the oldest event on, so it touches only what it deletes; the newest event stays.
 DROP_EVENTS = """
@@ -166,7 +174,7 @@ SEARCH_RUNS = {
 """By `searched_part`: a partial index serves only statements that repeat its condition."""
 SELECT_OWNERS = f"""
 WITH busy AS (
-    SELECT owner, count(*) AS runs, sum(attempts > 1) AS adopted FROM system_runs
+    SELECT owner, count(*) AS runs, sum(attempts > 1 OR attempts < 0) AS adopted FROM system_runs
     WHERE status IN ('pending', 'running') AND length(owner) > 0 GROUP BY owner)
 SELECT i.owner, o.lease_until - {_NOW}, coalesce(b.runs, 0), coalesce(b.adopted, 0)
 FROM (SELECT owner FROM owners UNION SELECT owner FROM busy) i

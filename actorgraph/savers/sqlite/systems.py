@@ -16,11 +16,13 @@ from actorgraph.savers.judge import ThreadState
 from actorgraph.savers.sqlite import system_schema as sql
 from actorgraph.savers.systems import (
     is_leased,
+    read_attempts,
     refusal,
     refused_claim,
     refused_row,
     row_of,
     searched_part,
+    stored_attempts,
 )
 from actorgraph.values.commits import Commit, CommitOutcome, Committed, Refused
 from actorgraph.values.systems import (
@@ -175,10 +177,12 @@ def _change(
             bounds = {"run": run, "older": older_than, "keep": keep}
             connection.execute(sql.DROP_EVENTS, bounds)
         case AdoptRun(run, thread_id, owner, was, attempts):
-            connection.execute(sql.ADOPT, (owner, attempts, run))
-            connection.execute(sql.FENCE, (thread_id, was))
+            count = stored_attempts(attempts, request.deaths)
+            connection.execute(sql.ADOPT, {"owner": owner, "attempts": count, "run": run})
+            connection.execute(sql.FENCE, {"thread": thread_id, "was": was, "owner": owner})
         case SetRun(run, _, _, status, reason, attempts):
-            connection.execute(sql.SET, (status, reason, attempts, run))
+            count = None if attempts is None else stored_attempts(attempts, request.deaths)
+            connection.execute(sql.SET, (status, reason, count, run))
     return Committed()
 
 
@@ -241,10 +245,12 @@ def _selected(query: ListRuns | SearchRuns | ListWaiting) -> tuple[str, Any]:
 
 
 def _run_of(row: tuple[Any, ...]) -> tuple[RunRow, int | None]:
-    run, thread_id, graph, status, attempts, claimed, *rest, crc, alive, cancel = row
+    run, thread_id, graph, status, stored, claimed, *rest, crc, alive, cancel = row
     owner, created, metadata, payload, reason = rest
+    attempts, deaths = read_attempts(stored) if type(stored) is int else (stored, 0)
     made = RunRow(
         *(run, thread_id, graph, status, attempts, bool(claimed), owner, created),
         *(metadata, payload, reason, bool(alive), cancel),
+        deaths=deaths,
     )
     return made, crc
