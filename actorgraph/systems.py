@@ -14,6 +14,7 @@ from actorgraph.api.system.sharded import ShardedSystem
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_finder import ThreadInfo
 from actorgraph.api.thread_ids import new_thread_id, parse_thread_id, thread_id_for
+from actorgraph.runtime.system.parked import RetriedRuns
 from actorgraph.superstep.sharding import ShardMap
 from actorgraph.superstep.thread_batches import BatchCounts
 from actorgraph.values.systems import RunEvent
@@ -24,6 +25,7 @@ __all__ = [
     "BatchOptions",
     "BatchSummary",
     "BlockingThreadBatch",
+    "RetriedRuns",
     "Run",
     "RunArguments",
     "RunEvent",

@@ -19,6 +19,7 @@ COMMAND_FILES = (
     "tail_thread",
     "watch_figures",
     "change_thread",
+    "retry_runs",
     "draw_graph",
     "prune_history",
     "move_threads",

@@ -99,6 +99,8 @@ async def act(call: StudioCall) -> Response:
             await call.may("studio.act", run.thread_id, entry.metadata if entry else {})
             if what == "cancel":
                 await run.cancel("cancelled in the studio", wait=False)
+            elif run.status == "parked":
+                failed += len((await system.retry_parked([run.id])).left)
             else:
                 if entry is not None:
                     await free_stuck(call, entry)

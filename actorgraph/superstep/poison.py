@@ -15,6 +15,7 @@ during whose trial a process dies is the one that kills processes.
 and a run that has stored anything but its claim since it was begun has progressed: 0 deaths.
 """
 
+from collections.abc import Iterable
 from typing import Literal
 
 from actorgraph.values.systems import NO_OWNER, RunRow
@@ -76,3 +77,20 @@ def has_progressed(saves: int) -> bool:
         saves: those that it has stored since it was begun; the first one is its claim.
     """
     return saves > 1
+
+
+def why_not_retried(row: RunRow, head: bytes | None, open_rows: Iterable[RunRow]) -> str:
+    """Return why a parked run can't go on where it was; "" if it can.
+
+    Args:
+        row: as stored.
+        head: the run that stored the newest checkpoint of its thread; None if no run did.
+        open_rows: open runs of its thread.
+    """
+    if row.status != "parked":
+        return f"it is not parked: its status is {row.status!r}"
+    if any(other.claimed for other in open_rows):
+        return "another run of its thread is going on"
+    if row.claimed and head is not None and head > row.run:
+        return "its thread has gone on with another run since"
+    return ""

@@ -212,6 +212,28 @@ async def cancel_many(call: ApiCall) -> None:
             await _stop(call, run, call.query.action, wait=False)
 
 
+async def retry_many(call: ApiCall) -> Response:
+    """Run parked runs again, where they were: all, or those of a thread, or with these ids.
+
+    Runs of threads on which the principal may start none are skipped.
+    """
+    body: bodies.RunsRetry = call.body
+    if body.thread_id is not None:
+        check_thread_id(body.thread_id)
+    allowed: list[str] = []
+    for run in await call.server.system.runs(thread_id=body.thread_id, statuses=("parked",)):
+        if body.run_ids is not None and run.id not in body.run_ids:
+            continue
+        thread = await call.server.threads.get(run.thread_id)
+        if thread is not None and await call.server.access.allows(
+            call.principal, "runs.create", thread
+        ):
+            allowed.append(run.id)
+    found = await call.server.system.retry_parked(allowed)
+    shown_as = response_types.RetriedRuns(list(found.retried), found.left)
+    return Response(dumps(shown_as), media_type="application/json")
+
+
 async def delete(call: ApiCall) -> None:
     """Cancel a run and remove its checkpoints."""
     run = await run_of(call)
@@ -387,5 +409,14 @@ ENDPOINTS = (
         body=bodies.RunsCancel,
         query=CancelManyQuery,
         summary="Cancel several runs",
+    ),
+    Endpoint(
+        "POST",
+        "/runs/retry",
+        "runs.create",
+        retry_many,
+        response_types.RetriedRuns,
+        bodies.RunsRetry,
+        summary="Run parked runs again",
     ),
 )

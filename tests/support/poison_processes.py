@@ -3,7 +3,7 @@ whenever the poison has killed one."""
 
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ threaded = anyio.to_thread.run_sync
 
 
 @contextmanager
-def _worker(loop: str, place: str, count: int, poison: int, node_s: float) -> Iterator[Any]:
+def _worker(loop: str, place: str, count: int, poison: int, node_s: float) -> Generator[Any]:
     words = ["-m", "tests.support.poison_worker", loop, place, count, poison, LEASE_S, node_s]
     process = popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:

@@ -18,6 +18,7 @@ from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.job import Job, give_back_request
 from actorgraph.runtime.system.owners import fate_of
+from actorgraph.runtime.system.parked import RetriedRuns, parked_rows, retry_rows, rows_of
 from actorgraph.runtime.system.peers import delete_replaced_runs
 from actorgraph.runtime.system.stored_events import decode_event
 from actorgraph.superstep.dispatching import BATCH_MAX
@@ -95,6 +96,40 @@ class RecoveryMethods(SystemBase):
         for start in range(0, len(found), BATCH_MAX):
             jobs += await self._take_up_all(found[start : start + BATCH_MAX])
         return [Run(job, self._actor.cancel) for job in sorted(jobs, key=lambda job: job.id)]
+
+    async def retry_parked(
+        self, run_ids: Sequence[str] | None = None, *, thread_id: str | None = None
+    ) -> RetriedRuns:
+        """Run parked runs again: they go on where they were, as after a takeover.
+
+        They are taken up here, or by a worker if there is a dispatcher. A run is left if its thread
+        has gone on with another run since.
+
+        Args:
+            run_ids: only these; default all parked runs.
+            thread_id: only runs of this thread.
+        Returns: the ids of the runs that are run again; the others, with the reason of each.
+        Raises:
+            SystemClosedError: the system is not open.
+            StorageError: the saver can't be read or written.
+        """
+        if not self._keeps:
+            return RetriedRuns((), dict.fromkeys(run_ids or (), "the saver keeps no runs"))
+        host, unknown = self._host, dict[str, str]()
+        if run_ids is None:
+            rows = await parked_rows(host, thread_id)
+        else:
+            rows, unknown = await rows_of(host, run_ids)
+            rows = [row for row in rows if thread_id in (None, row.thread_id)]
+        made, left = await retry_rows(host, rows)
+        for row in made:
+            self._actor.forget_ended(row.run)
+        if self._dispatch is not None:
+            await self._dispatch.hand_over(made)
+        elif self._policy.works:
+            for start in range(0, len(made), BATCH_MAX):
+                await self._take_up_all(made[start : start + BATCH_MAX])
+        return RetriedRuns(tuple(as_text(row.run) for row in made), unknown | left)
 
     async def _orphans(self) -> list[RunRow]:
         """Read the runs that `recover` looks at; with a dispatcher as many as one sweep does."""

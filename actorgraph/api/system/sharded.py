@@ -29,6 +29,7 @@ from actorgraph.errors import (
     ThreadMovedError,
     did_you_mean,
 )
+from actorgraph.runtime.system.parked import RetriedRuns
 from actorgraph.runtime.system.statistics import SystemStatistics
 from actorgraph.superstep.sharding import ShardMap, balancing, look_order, map_of
 from actorgraph.values.ids import as_bytes
@@ -255,6 +256,15 @@ class ShardedSystem:
         """Take over orphaned runs in all databases; see `ActorSystem.recover`."""
         every = await self._each(lambda system: system.recover())
         return [run for runs in every.values() for run in runs]
+
+    async def retry_parked(
+        self, run_ids: Sequence[str] | None = None, *, thread_id: str | None = None
+    ) -> RetriedRuns:
+        """See `ActorSystem.retry_parked`; of all databases."""
+        found = await self._each(lambda s: s.retry_parked(run_ids, thread_id=thread_id))
+        retried = tuple(run for one in found.values() for run in one.retried)
+        left = {run: why for one in found.values() for run, why in one.left.items()}
+        return RetriedRuns(retried, {run: left[run] for run in left if run not in retried})
 
     async def trim(self, older_than_s: float) -> None:
         """Remove old runs that have ended, in all databases; see `ActorSystem.trim`."""

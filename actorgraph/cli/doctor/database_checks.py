@@ -262,7 +262,7 @@ def check_runs(facts: Examined) -> Iterator[Diagnosis]:
             "warning",
             _named(parked),
             f"{len(parked)} runs were given up: {_named(parked)}; {parked[0].reason}".rstrip("; "),
-            "look for the reason with actorgraph show, then start them again on their threads",
+            "look for the reason with actorgraph show, then use `actorgraph retry --parked`",
         )
     yield from _long_open(found)
 

@@ -381,6 +381,13 @@ class RunsCancel(Struct):
     status: Literal["pending", "running", "all"] | None = None
 
 
+class RunsRetry(Struct):
+    """Parked runs to run again: all, or those of a thread, or with these ids."""
+
+    thread_id: str | None = None
+    run_ids: list[str] | None = None
+
+
 class AssistantBody(ForNodes):
     """An assistant to create: settings of a registered graph, merged under those of its runs."""
 

@@ -147,6 +147,13 @@ class RunRow(Struct):
     metadata: Json
 
 
+class RetriedRuns(Struct):
+    """Parked runs that are run again, and run id -> why it was left, of the others."""
+
+    retried: list[str]
+    left: dict[str, str]
+
+
 class RunPage(Struct):
     """A page of runs, newest first, and the cursor of the next page; null after the last."""
 
