@@ -22,7 +22,7 @@ from actorgraph.values.systems import (
 )
 
 _DEATH = 1 << 32
-"""What a counted death takes off a run's stored number of attempts."""
+"""Each counted death takes this off a run's stored number of attempts."""
 _STATUS = {"drained": "pending", "escaped": "error"}
 
 

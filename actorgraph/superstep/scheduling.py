@@ -4,6 +4,19 @@ A thread has one run at a time. Each function takes the lane of a thread, its qu
 the new lane with the steps to carry out, in order.
 
 A run whose process has died is taken over, parked, or left to another system (`decide_takeover`).
+A process may die of one of its runs, and takes all others with it. So a death that is counted only
+makes a run a suspect. A suspect is tried alone: its system begins no other run beside it. The run
+during whose trial a process dies is the one that kills processes.
+
+    a run has lost its system                                its `deaths` are then
+    -------------------------------------------------------  ------------------------
+    it was given back, or waited and hadn't begun there      as before
+    its process is alive: it was stopped, or is too slow     as before; a trial is over
+    its process is gone, or unknown                          one more, up to a suspect's
+    its process is gone, and had it on trial                 parked
+    its process is unknown, and had it on trial              as before, and left until that is gone
+
+and a run that has stored anything but its claim since it was begun has progressed: 0 deaths.
 """
 
 from collections.abc import Collection, Iterable
@@ -12,9 +25,8 @@ from typing import Literal, assert_never
 import msgspec
 
 from actorgraph.errors.texts import error_text
-from actorgraph.superstep.poison import Fate, deaths_after
 from actorgraph.values.ids import as_text
-from actorgraph.values.systems import OPEN_STATUSES, IfBusy, OpenRun, RunRow
+from actorgraph.values.systems import NO_OWNER, OPEN_STATUSES, IfBusy, OpenRun, RunRow
 
 
 class Lane(msgspec.Struct, frozen=True):
@@ -378,6 +390,82 @@ def misfit_of(row: RunRow, share: Share) -> str:
         return f"waits for a process that has the graph {row.graph!r}"
     if row.build and row.build not in share.builds:
         return f"waits for a process of the build {row.build!r}"
+    return ""
+
+
+Fate = Literal["alive", "gone", "unknown"]
+"""The process that had a run lives, doesn't, or may be elsewhere."""
+
+SILENT_LEASES = 4
+"""A process of which nothing is known is taken as gone when its lease is over for so many more."""
+TRIAL_S = 60.0
+"""Longest time for which other runs wait for a trial to begin, and then for it to end."""
+
+
+def is_suspect(deaths: int, attempts_max: int) -> bool:
+    """Whether a run may be what kills processes, so that it is tried alone.
+
+    Args:
+        deaths: counted so far.
+        attempts_max: processes that may die while they run it. With 1 nothing is tried again.
+    """
+    return attempts_max > 1 and deaths >= attempts_max - 1
+
+
+def is_on_trial(row: RunRow, attempts_max: int) -> bool:
+    """Whether its system has noted that it runs it alone, or had a higher limit."""
+    return row.deaths >= attempts_max
+
+
+def deaths_after(row: RunRow, fate: Fate, attempts_max: int) -> int:
+    """Count the deaths of a run that is taken over; at least `attempts_max` means: park it.
+
+    Args:
+        row: as its former system left it.
+        fate: of that system's process.
+        attempts_max: processes that may die while they run it.
+    """
+    if is_on_trial(row, attempts_max):
+        return attempts_max - 1 if fate == "alive" else row.deaths
+    ran = row.status == "running" and row.owner not in (None, NO_OWNER)
+    if not ran or fate == "alive":
+        return row.deaths
+    return min(row.deaths + 1, max(attempts_max - 1, 1))
+
+
+def is_silent(lease_s: float | None, length_s: float) -> bool:
+    """Whether the owner of a lease is taken as gone, as nothing else is known of its process.
+
+    Args:
+        lease_s: seconds until its lease ends, negative since it ended; None if it gave it up.
+        length_s: seconds of a lease.
+    """
+    return lease_s is None or lease_s < -SILENT_LEASES * length_s
+
+
+def has_progressed(saves: int) -> bool:
+    """Whether a run has got further than the process that had it before.
+
+    Args:
+        saves: those that it has stored since it was begun; the first one is its claim.
+    """
+    return saves > 1
+
+
+def why_not_retried(row: RunRow, head: bytes | None, open_rows: Iterable[RunRow]) -> str:
+    """Return why a parked run can't go on where it was; "" if it can.
+
+    Args:
+        row: as stored.
+        head: the run that stored the newest checkpoint of its thread; None if no run did.
+        open_rows: open runs of its thread.
+    """
+    if row.status != "parked":
+        return f"it is not parked: its status is {row.status!r}"
+    if any(other.claimed for other in open_rows):
+        return "another run of its thread is going on"
+    if row.claimed and head is not None and head > row.run:
+        return "its thread has gone on with another run since"
     return ""
 
 

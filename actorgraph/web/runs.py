@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from actorgraph.api.system.run_handle import Run, StoredRun
+from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.loops import shielded
@@ -26,6 +27,9 @@ from actorgraph.web.run_start import KEPT, check_run, modes_in, modes_of, start_
 
 LOOKS_BACK = 100
 """Newest checkpoints of a thread that are searched for the last one of a run."""
+
+PAGE = 1_000
+"""Parked runs that are read at once."""
 
 # LangGraph's clients don't know these statuses.
 _STATUS = {"cancelled": "interrupted", "parked": "error"}
@@ -221,7 +225,7 @@ async def retry_many(call: ApiCall) -> Response:
     if body.thread_id is not None:
         check_thread_id(body.thread_id)
     allowed: list[str] = []
-    for run in await call.server.system.runs(thread_id=body.thread_id, statuses=("parked",)):
+    for run in await _parked(call.server.system, body.thread_id):
         if body.run_ids is not None and run.id not in body.run_ids:
             continue
         thread = await call.server.threads.get(run.thread_id)
@@ -232,6 +236,20 @@ async def retry_many(call: ApiCall) -> Response:
     found = await call.server.system.retry_parked(allowed)
     shown_as = response_types.RetriedRuns(list(found.retried), found.left)
     return Response(dumps(shown_as), media_type="application/json")
+
+
+async def _parked(system: ActorSystem, thread_id: str | None) -> list[Run]:
+    """Read the parked runs of a thread, or of all threads, a page at a time."""
+    found: list[Run] = []
+    cursor: str | None = None
+    while True:
+        page = await system.search_runs(
+            ("parked",), thread_prefix=thread_id or "", limit=PAGE, cursor=cursor
+        )
+        found += [run for run in page.runs if thread_id in (None, run.thread_id)]
+        cursor = page.cursor
+        if cursor is None:
+            return found
 
 
 async def delete(call: ApiCall) -> None:

@@ -10,7 +10,11 @@ import pytest
 from actorgraph import START, ActorSystem, SqliteSaver, StateGraph
 from actorgraph.cli import printed
 from actorgraph.cli.command_line import main
+from actorgraph.runtime.system.parked import RetriedRuns
+from actorgraph.values.ids import as_bytes
+from actorgraph.values.systems import AdoptRun, SetRun
 from tests.cli.command_runs import GRAPH
+from tests.cli.runs import counting
 from tests.cli.travel_app import Trip
 from tests.support.source_files import ROOT
 
@@ -169,6 +173,42 @@ class TestStopping:
         assert f"Go on:\n  actorgraph resume t1 --graph {graph} --db " in stopped.out
         done = call("resume", "t1", "--graph", graph, "--backend", backend, "--json")
         assert done.json(printed.RunResult).output == {"first": 1, "last": 2}
+
+
+class TestRetry:
+    async def test_parked_runs_are_pending_again(self, tmp_path, capsys):
+        """
+        All of the database, or those that are named; one that isn't parked is left, and the exit
+        code says so. The next process that recovers ends it.
+        """
+        db = str(tmp_path / "runs.db")
+        graphs = {"count": counting(None)}
+        async with ActorSystem(graphs, saver=SqliteSaver(db)) as system:
+            ended = await system.start("count", "t0", {"count": 1})
+            await ended.result()
+            late = await system.start("count", "t1", {"count": 1}, delay_s=3600)
+            host = system._host  # noqa: SLF001
+            row = await system._row(as_bytes(late.id))  # noqa: SLF001
+            own = b"p" * 16
+            await host.writer.store(
+                AdoptRun(row.run, "t1", own, row.owner, 3, deaths=3),
+                SetRun(row.run, "t1", own, "parked", "3 processes have ended", 3, deaths=3),
+            )
+
+        async def called(*words):
+            code = await anyio.to_thread.run_sync(main, ["retry", *words, "--db", db, "--json"])
+            return code, msgspec.json.decode(capsys.readouterr().out, type=RetriedRuns)
+
+        left = await called("--run", ended.id)
+        found = await called("--parked")
+        again = await called("--parked")
+        refused = await anyio.to_thread.run_sync(main, ["retry", "--db", db])
+
+        assert left == (1, RetriedRuns((), {ended.id: "it is not parked: its status is 'success'"}))
+        assert found == (0, RetriedRuns((late.id,), {}))
+        assert again == (0, RetriedRuns((), {}))
+        assert refused == 2
+        assert "use `--parked`" in capsys.readouterr().err
 
 
 class TestCancel:

@@ -4,6 +4,8 @@ import pytest
 
 from actorgraph import InvalidConfigError, SqliteSaver
 from actorgraph.studio import Studio
+from actorgraph.values.ids import as_bytes
+from actorgraph.values.systems import SetRun
 from tests.studio.conftest import Place, chain, first, second, studio_place
 from tests.support.gates import settled
 
@@ -32,6 +34,21 @@ class TestRuns:
         for name in ("one", "two"):
             newest = (await place.system.runs(thread_id=name))[-1]
             assert (await newest.result())["log"] == ["mended"]
+
+    async def test_parked_runs_are_retried_as_they_were(self, place):
+        """
+        The run itself is pending again, with its own input, and no other one is started.
+        """
+        run = await place.ran("steps", "one")
+        host = place.system._host  # noqa: SLF001
+        row = await place.system._row(as_bytes(run.id))  # noqa: SLF001
+        await host.writer.store(SetRun(row.run, "one", row.owner, "parked", "deaths", 3, deaths=3))
+        place.system._actor.forget_ended(row.run)  # noqa: SLF001 - as a process that never had it
+
+        await place.post("/runs", do="retry", run=run.id)
+        (again,) = await place.system.runs(thread_id="one")
+
+        assert (again.id, await again.wait()) == (run.id, "success")
 
     async def test_an_unknown_run_is_counted(self, place):
         """

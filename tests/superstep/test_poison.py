@@ -2,7 +2,7 @@
 
 import pytest
 
-from actorgraph.superstep.poison import (
+from actorgraph.superstep.scheduling import (
     SILENT_LEASES,
     deaths_after,
     has_progressed,
@@ -79,7 +79,7 @@ class TestSuspects:
     @pytest.mark.parametrize(("saves", "progressed"), [(0, False), (1, False), (2, True)])
     def test_that_progress(self, saves, progressed):
         """
-        The claim of a thread is no progress; what is stored after it is.
+        A claim of a thread doesn't count; saves after it do.
         """
         assert has_progressed(saves) is progressed
 

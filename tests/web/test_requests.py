@@ -13,6 +13,8 @@ import pytest
 
 from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.stores import InMemoryStore
+from actorgraph.values.ids import as_bytes, as_text
+from actorgraph.values.systems import SetRun
 from actorgraph.web import GraphRoutes, Limits
 from tests.web.apps import GRAPHS
 
@@ -262,6 +264,30 @@ class TestPlaces:
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
         assert started == 2
         assert (await client.post("/runs/wait", json={"assistant_id": "log"})).status_code == 200
+
+
+class TestParkedRuns:
+    async def test_are_run_again(self, client):
+        """
+        All of a thread, or those with the given ids; the answer has the ids, and why others were
+        left.
+        """
+        body = {"assistant_id": "log", "input": {"log": ["a"]}}
+        made = (await client.post("/threads", json={})).json()["thread_id"]
+        run = (await client.post(f"/threads/{made}/runs", json=body)).json()["run_id"]
+        await client.get(f"/threads/{made}/runs/{run}/join")
+        row = await client.system._row(as_bytes(run))  # noqa: SLF001
+        parked = SetRun(row.run, made, row.owner, "parked", "deaths", 3, deaths=3)
+        await client.system._host.writer.store(parked)  # noqa: SLF001
+        client.system._actor.forget_ended(row.run)  # noqa: SLF001 - as a process that never had it
+
+        elsewhere = await client.post("/runs/retry", json={"run_ids": [as_text(b"x" * 16)]})
+        found = await client.post("/runs/retry", json={"thread_id": made})
+        (again,) = await client.system.runs(thread_id=made)
+
+        assert (elsewhere.status_code, elsewhere.json()) == (200, {"retried": [], "left": {}})
+        assert (found.status_code, found.json()) == (200, {"retried": [run], "left": {}})
+        assert (again.id, await again.wait()) == (run, "success")
 
 
 class TestRates:

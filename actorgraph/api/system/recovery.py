@@ -22,14 +22,16 @@ from actorgraph.runtime.system.parked import RetriedRuns, parked_rows, retry_row
 from actorgraph.runtime.system.peers import delete_replaced_runs
 from actorgraph.runtime.system.stored_events import decode_event
 from actorgraph.superstep.dispatching import BATCH_MAX
-from actorgraph.superstep.poison import Fate, deaths_after, is_silent
 from actorgraph.superstep.scheduling import (
     FREE,
+    Fate,
     LeaveRun,
     ParkRun,
     TakeOver,
+    deaths_after,
     decide_takeover,
     is_ready,
+    is_silent,
     misfit_reason,
     next_misfit,
     place_in_thread,

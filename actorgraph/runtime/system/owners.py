@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from actorgraph.runtime.clock import IDS
-from actorgraph.superstep.poison import Fate
+from actorgraph.superstep.scheduling import Fate
 from actorgraph.values.systems import NO_OWNER
 
 _PROC = Path("/proc")
@@ -42,7 +42,7 @@ def new_owner() -> bytes:
 
 
 def forget_owners(owners: Iterable[bytes]) -> None:
-    """Note that a system of this process has closed: what it has left is nobody's."""
+    """Note that a system of this process has closed: no process has what it has left."""
     _open.difference_update(owners)
 
 

@@ -7,7 +7,7 @@ import msgspec
 from actorgraph.errors import CheckpointError
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.saver.hosting import Host
-from actorgraph.superstep.poison import why_not_retried
+from actorgraph.superstep.scheduling import why_not_retried
 from actorgraph.values.commits import ListCheckpoints, Refused, StoredCheckpoint
 from actorgraph.values.ids import as_bytes, as_text
 from actorgraph.values.systems import NO_OWNER, AdoptRun, ListRuns, RunRow, SearchRuns, SetRun
@@ -20,7 +20,7 @@ BEFORE = 1
 
 
 class RetriedRuns(msgspec.Struct, frozen=True):
-    """What became of parked runs that were to be run again.
+    """The parked runs that were to be run again, and which of them are.
 
     Attributes:
         retried: ids of those that are pending again; a run goes on where it was.
@@ -89,7 +89,7 @@ async def _why_not(host: Host, row: RunRow) -> str:
 
 async def _retry(host: Host, row: RunRow) -> str:
     """Store that a run is pending; return why that was refused, or ""."""
-    own = bytes(IDS.run())  # without a lease: nobody has the run in between
+    own = bytes(IDS.run())  # without a lease: no system has the run in between
     requests = (
         AdoptRun(row.run, row.thread_id, own, row.owner, BEFORE),
         SetRun(row.run, row.thread_id, own, "pending", "", BEFORE),

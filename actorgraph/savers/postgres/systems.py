@@ -64,7 +64,7 @@ from actorgraph.values.systems import (
 )
 
 _UNCHANGED = -1
-"""Stands for attempts that stay; no stored number of attempts is that."""
+"""Represents attempts that stay; a stored number of attempts is never that."""
 _Row = tuple[Any, ...]
 Owners = dict[bytes, bytes | None]
 """Run -> its owner; of stored runs only."""

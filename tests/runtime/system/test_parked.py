@@ -79,8 +79,7 @@ class TestRetry:
 
     async def test_named_runs_that_are_not_parked_are_left(self, place: Store):
         """
-        Each has its reason: it has ended, is unknown, or is no id; those of other threads are not
-        looked at.
+        Each has its reason: it has ended, is unknown, or has a wrong id; other threads' stay.
         """
         slow = Turnstile({"bar": ["b"]})
         graph = in_a_row({"a": writer("a"), "b": slow})
