@@ -5,11 +5,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from actorgraph import InMemorySaver
+from actorgraph.errors import ActorGraphError
 from actorgraph.savers.memory.saver import MemoryBackend
 from actorgraph.testing.conformance import CHECKS, check_saver
 from actorgraph.values.commits import Committed
 from actorgraph.values.retention import DeleteThread
 from tests.savers.places import LogSaver, langgraphs, logs, place_of
+from tests.savers.planted_faults import FAULTS, Fault, Planted
 
 pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
@@ -38,7 +40,10 @@ class TestSaversOfOthers:
         report = await check_saver(logs)
 
         assert report.passed, report
-        assert {r.check.group for r in report.results if r.outcome == "left out"} == {"failures"}
+        assert {r.check.group for r in report.results if r.outcome == "left out"} == {
+            "failures",
+            "runs",
+        }
         composed = {"aget_tuple", "aprune", "acopy_thread", "adelete_by_run", "adelete_for_runs"}
         assert not composed & {*vars(LogSaver), *vars(MemoryBackend), *vars(InMemorySaver)}
 
@@ -87,3 +92,41 @@ async def test_a_broken_saver_is_found_out():
 
     assert "removals: deleting a thread" in {result.check.name for result in report.failures}
     assert "ContractBrokenError: " in str(report)
+
+
+BY_NAME = {check.name: check for check in CHECKS}
+
+
+class TestPlantedFaults:
+    @pytest.mark.one_loop
+    @pytest.mark.parametrize("name", FAULTS)
+    async def test_a_check_finds_it(self, store, name):
+        """
+        A saver that leaves out one part of the contract fails the check of that part.
+        """
+        if name == "asks" and store.kind in {"sqlite", "sqlite-memory", "postgres"}:
+            pytest.skip("it derives the column from the index")
+        fault, check = FAULTS[name]
+
+        @asynccontextmanager
+        async def place():
+            yield lambda: Planted(store.again(), fault)
+
+        # Any error of a saver is a failed check: see `check_saver`.
+        with pytest.raises((AssertionError, ActorGraphError, LookupError, TypeError)):
+            await BY_NAME[check](place)
+
+    @pytest.mark.one_loop
+    async def test_the_wrapper_alone_breaks_nothing(self):
+        """
+        Without a fault the wrapper passes: what the checks find is the fault.
+        """
+
+        @asynccontextmanager
+        async def place():
+            saver = InMemorySaver()
+            yield lambda: Planted(saver, Fault())
+
+        report = await check_saver(place)
+
+        assert report.passed, report

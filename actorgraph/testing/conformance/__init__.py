@@ -17,6 +17,8 @@ from actorgraph.testing.conformance import (
     list_checks,
     lists_and_deltas,
     removals,
+    row_checks,
+    run_checks,
 )
 from actorgraph.testing.conformance.harness import (
     CHECKS,
@@ -33,7 +35,7 @@ from actorgraph.testing.conformance.harness import (
 # Importing them registers their checks, in this order.
 _GROUPS = (
     *(basic, list_checks, removals, concurrency),
-    *(hostile_ids, claims, lists_and_deltas, crash_checks),
+    *(hostile_ids, claims, row_checks, run_checks, lists_and_deltas, crash_checks),
 )
 
 __all__ = [

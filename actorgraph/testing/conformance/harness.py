@@ -191,6 +191,8 @@ Group = Literal[
     "hostile ids",
     "filters",
     "claims",
+    "rows",
+    "runs",
     "lists",
     "deltas",
     "failures",
