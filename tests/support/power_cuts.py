@@ -47,8 +47,9 @@ class Recorder:
         inodes: number of a file -> its inode.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, before: Callable[[str], OSError | None]) -> None:
         self.folder = folder.resolve()
+        self.before = before
         self.ops: list[Op] = []
         self.inodes: dict[int, int] = {}
         self.lock = threading.RLock()
@@ -81,6 +82,11 @@ class Recorder:
         """The file of a descriptor; 0 for another folder's."""
         return self._numbers.get(os.fstat(descriptor).st_ino, 0)
 
+    def check(self, kind: str) -> None:
+        """Fail, if this operation is to."""
+        if error := self.before(kind):
+            raise error
+
     def named(self, name: str) -> int:
         """The file that has a name; 0 if none has."""
         return self._names.get(name, 0)
@@ -106,9 +112,15 @@ class Recorder:
 
 
 @contextmanager
-def recording(folder: Path) -> Generator[Recorder]:
-    """Record what this process does to the files of a folder through `os`."""
-    recorder = Recorder(folder)
+def recording(
+    folder: Path, before: Callable[[str], OSError | None] = lambda _: None
+) -> Generator[Recorder]:
+    """Record what this process does to the files of a folder through `os`.
+
+    Args:
+        before: called before each operation; returns the error with which it fails, or None.
+    """
+    recorder = Recorder(folder, before)
     with pytest.MonkeyPatch.context() as patch:
         for name, make in _WRAPPERS.items():
             patch.setattr(os, name, make(recorder, getattr(os, name)))
@@ -118,6 +130,8 @@ def recording(folder: Path) -> Generator[Recorder]:
 def _open(recorder: Recorder, real: Callable[..., int]) -> Callable[..., int]:
     def call(path: Any, flags: int, *args: Any, **options: Any) -> int:
         with recorder.lock:
+            if flags & os.O_CREAT and recorder.name_of(path) is not None:
+                recorder.check("open")
             descriptor = real(path, flags, *args, **options)
             if flags & os.O_CREAT:
                 recorder.created(path)
@@ -129,9 +143,14 @@ def _open(recorder: Recorder, real: Callable[..., int]) -> Callable[..., int]:
 def _pwrite(recorder: Recorder, real: Callable[..., int]) -> Callable[..., int]:
     def call(descriptor: int, data: Any, offset: int) -> int:
         with recorder.lock:
-            count = real(descriptor, data, offset)
-            if number := recorder.number(descriptor):
-                recorder.add("write", file=number, offset=offset, data=bytes(data)[:count])
+            number = recorder.number(descriptor)
+            failed = recorder.before("write") if number else None
+            sent = bytes(data)
+            count = real(descriptor, sent[: len(sent) // 2] if failed else sent, offset)
+            if number:
+                recorder.add("write", file=number, offset=offset, data=sent[:count])
+            if failed is not None and failed.errno:  # torn; with no number it is short
+                raise failed
             return count
 
     return call
@@ -140,8 +159,11 @@ def _pwrite(recorder: Recorder, real: Callable[..., int]) -> Callable[..., int]:
 def _truncate(recorder: Recorder, real: Callable[..., None]) -> Callable[..., None]:
     def call(descriptor: int, size: int) -> None:
         with recorder.lock:
+            number = recorder.number(descriptor)
+            if number:
+                recorder.check("truncate")
             real(descriptor, size)
-            if number := recorder.number(descriptor):
+            if number:
                 recorder.add("truncate", file=number, offset=size)
 
     return call
@@ -152,8 +174,10 @@ def _sync(recorder: Recorder, real: Callable[..., None]) -> Callable[..., None]:
         with recorder.lock:  # no real one: nothing of a test loses power
             folder = recorder.folder.stat() if recorder.folder.exists() else None
             if folder is not None and os.path.samestat(os.fstat(descriptor), folder):
+                recorder.check("sync folder")
                 recorder.add("sync folder")
             elif number := recorder.number(descriptor):
+                recorder.check("sync")
                 recorder.add("sync", file=number)
 
     return call
@@ -162,6 +186,8 @@ def _sync(recorder: Recorder, real: Callable[..., None]) -> Callable[..., None]:
 def _unlink(recorder: Recorder, real: Callable[..., None]) -> Callable[..., None]:
     def call(path: Any, **options: Any) -> None:
         with recorder.lock:
+            if recorder.name_of(path) is not None:
+                recorder.check("remove")
             real(path, **options)
             recorder.removed(path)
 
@@ -171,6 +197,8 @@ def _unlink(recorder: Recorder, real: Callable[..., None]) -> Callable[..., None
 def _replace(recorder: Recorder, real: Callable[..., None]) -> Callable[..., None]:
     def call(source: Any, target: Any, **options: Any) -> None:
         with recorder.lock:
+            if recorder.name_of(target) is not None:
+                recorder.check("rename")
             real(source, target, **options)
             recorder.renamed(source, target)
 

@@ -58,8 +58,6 @@ class Folder:
         self._indexes: OrderedDict[str, ThreadIndex] = OrderedDict()
         self._lock = _locked(path)
         self.marks = Marks(path)
-        for left in Path(path).glob(f".*{TEMPORARY}"):
-            left.unlink()  # a rewrite was interrupted before its rename
 
     def release(self) -> None:
         """Unlock the folder for other processes."""
@@ -248,6 +246,8 @@ def acquire_folder(path: str, files: Files) -> Folder:
 def _opened(path: str, files: Files) -> Folder:
     folder = Folder(path)
     try:
+        for left in Path(path).glob(f".*{TEMPORARY}"):
+            files.remove(str(left))  # a rewrite was interrupted before its rename
         # A process that died may have made files whose names are not on the disk yet, and the
         # next save syncs those of new files alone.
         files.sync_folder(path)
@@ -281,6 +281,10 @@ def _locked(path: str) -> int:
             do="close the saver there first; for several processes use SqliteSaver or "
             "PostgresSaver",
         ) from error
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    try:
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    except BaseException:
+        os.close(lock)
+        raise
     return lock
