@@ -268,6 +268,16 @@ async def two_takers_share_the_hints(place: DispatchPlace) -> None:
 
 
 @_in("link")
+async def a_take_has_at_most_its_limit(place: DispatchPlace) -> None:
+    """A taker gets no more hints than it asks for, however many wait."""
+    async with _linked(place) as one:
+        sent = _hints(20)
+        await one.link.announce(sent)
+        found = [hint.run for _ in range(5) for hint in await _take(one.link, ["g"], 4)]
+        assert sorted(found) == sorted(h.run for h in sent)
+
+
+@_in("link")
 async def news_reach_all_systems(place: DispatchPlace) -> None:
     """News reach every link, the publisher's included, with all of their ids."""
     async with _linked(place) as one, _linked(place) as other:

@@ -10,6 +10,7 @@ import pytest
 from actorgraph import PostgresSaver
 from actorgraph.testing import DispatchPlace, dispatcher_checks
 from actorgraph.values.systems import NO_OWNER, AdoptRun, ListRuns, RunRow
+from tests.dispatch.faulty_links import FAULTS, faulty
 from tests.dispatch.places import AGAIN_S, memory_place, nats, place
 
 __all__ = ["nats", "place"]
@@ -165,3 +166,15 @@ async def test_systems_survive_lost_and_doubled_hints(fault, monkeypatch):
     async with memory_place() as place:
         await CHECKS["every_accepted_run_is_run_once"](planted(place, fault))
         await CHECKS["runs_of_a_thread_are_run_in_order"](planted(place, fault))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+async def test_a_faulty_link_is_found(place, name, monkeypatch):
+    """
+    A link that leaves out one part of the contract fails the check of that part.
+    """
+    fault, check = FAULTS[name]
+    monkeypatch.setattr(MODULE, "PATIENCE_S", AGAIN_S)
+
+    with pytest.raises((AssertionError, TimeoutError)):
+        await CHECKS[check](faulty(place, fault))
