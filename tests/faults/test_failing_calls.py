@@ -18,14 +18,12 @@ from tests.support.power_cuts import Recorder, recording
 from tests.support.sqlite_files import layer, recording_sqlite
 
 SECONDS_MAX = 120
+POINTS = 400
 _SQLITE_CODES = {"open": 14, "write": 778, "truncate": 1546, "sync": 1034, "delete": 2570}
 _FULL = 13
 
 pytestmark = [
     pytest.mark.parametrize("anyio_backend", ["asyncio"]),
-    pytest.mark.parametrize(
-        "points", [12, pytest.param(400, marks=pytest.mark.long)], ids=["sample", "all"]
-    ),
     pytest.mark.filterwarnings("ignore"),
 ]
 
@@ -86,34 +84,53 @@ async def failed_at(kind: str, folder: Path, failing: Failing) -> tuple[Recorder
     return recorder, told
 
 
-@pytest.mark.promise("B1", "B2", "B3", "B5")
-@pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
-async def test_no_failing_call_loses_what_was_acknowledged(kind, points, tmp_path, request):
-    """
-    Whichever call fails, by EIO, ENOSPC, EMFILE, in the middle of a write or with half of it
-    written, the program gets an error of the library's own or goes on; opened again, each
-    acknowledged step and accepted run is there, once, and all threads go on.
-    """
+async def fail_everywhere(kind: str, points: int, folder: Path) -> Counter[str]:
+    """Fail so many of a program's calls, one in each run of it; count how the runs ended."""
     if layer() is None:
         pytest.skip("this Python's SQLite shows no functions of its files")
     whole = Failing(0, "EIO")
-    (tmp_path / "whole").mkdir()
-    await failed_at(kind, tmp_path / "whole", whole)
+    (folder / "whole").mkdir()
+    await failed_at(kind, folder / "whole", whole)
     seen = Counter[str]()
     kinds = ("EIO", "ENOSPC", "EMFILE", "short")
     for number in range(1, whole.count + 1, max(1, whole.count // points)):
         failing = Failing(number, kinds[number % len(kinds)])
-        folder = tmp_path / "calls"
-        folder.mkdir()
-        recorder, told = await failed_at(kind, folder, failing)
+        there = folder / "calls"
+        there.mkdir()
+        recorder, told = await failed_at(kind, there, failing)
         notes = [op.note for op in recorder.ops if op.kind == "note"]
-        found = failures(await judged(opened(kind, folder), notes, goes_on=True))
-        shutil.rmtree(folder)
+        found = failures(await judged(opened(kind, there), notes, goes_on=True))
+        shutil.rmtree(there)
         seen["points"] += 1
         seen[told or "went on"] += 1
         if found:
             seen["wrong"] += 1
             seen[f"{failing.kind} at {number}: {found}"] += 1
+    return seen
+
+
+async def fail_openings(kind: str, points: int, folder: Path) -> int:
+    """Fail so many calls of opening a saver, and open it after each; count the refusals."""
+    if layer() is None:
+        pytest.skip("this Python's SQLite shows no functions of its files")
+    whole, refused = Failing(0, "EMFILE"), 0
+    assert await opening(kind, folder, whole)
+    assert whole.count
+    for number in range(1, min(points, whole.count) + 1):
+        refused += not await opening(kind, folder, Failing(number, "EMFILE"))
+        assert await opening(kind, folder, Failing(0, "EMFILE")), number
+    return refused
+
+
+@pytest.mark.promise("B1", "B2", "B3", "B5")
+@pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
+async def test_no_failing_call_loses_what_was_acknowledged(kind, tmp_path, request):
+    """
+    Whichever call fails, by EIO, ENOSPC, EMFILE, in the middle of a write or with half of it
+    written, the program gets an error of the library's own or goes on; opened again, each
+    acknowledged step and accepted run is there, once, and all threads go on.
+    """
+    seen = await fail_everywhere(kind, POINTS, tmp_path)
 
     figures = f"{kind}: {dict(seen)}"
     report(request.config, "many at once", row("failing calls", "asyncio", figures))
@@ -121,19 +138,11 @@ async def test_no_failing_call_loses_what_was_acknowledged(kind, points, tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
-async def test_a_failed_opening_leaves_nothing_locked(kind, points, tmp_path):
+async def test_a_failed_opening_leaves_nothing_locked(kind, tmp_path):
     """
     Whichever call of opening a saver fails, the same program opens it afterwards.
     """
-    if layer() is None:
-        pytest.skip("this Python's SQLite shows no functions of its files")
-    whole, refused = Failing(0, "EMFILE"), 0
-    assert await opening(kind, tmp_path, whole)
-    assert whole.count
-    for number in range(1, min(points, whole.count) + 1):
-        refused += not await opening(kind, tmp_path, Failing(number, "EMFILE"))
-        assert await opening(kind, tmp_path, Failing(0, "EMFILE")), number
-    assert refused
+    assert await fail_openings(kind, POINTS, tmp_path)
 
 
 async def opening(kind: str, folder: Path, failing: Failing) -> bool:

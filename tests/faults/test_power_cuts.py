@@ -19,17 +19,13 @@ from tests.support.sqlite_files import layer, recording_sqlite
 
 SEED = int(os.environ.get("ACTORGRAPH_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
 STATES = int(os.environ.get("ACTORGRAPH_POWER_CUTS", "10000"))
-SAMPLE = 150
 GO_ON_EVERY = 4
-ROUNDS, ROUNDS_OF_ALL = 3, 12
+ROUNDS = 12
 SOME_UNSYNCED = 60
 _SLOT, _KEYED = struct.Struct(">QQQII"), struct.Struct(">QQQ")
 
 pytestmark = [
     pytest.mark.parametrize("anyio_backend", ["asyncio"]),
-    pytest.mark.parametrize(
-        "count", [SAMPLE, pytest.param(STATES, marks=pytest.mark.long)], ids=["sample", "all"]
-    ),
     pytest.mark.filterwarnings("ignore"),
 ]
 
@@ -84,24 +80,29 @@ async def seen_of(
     return seen
 
 
+async def cut_everywhere(
+    kind: str, count: int, rounds: int, folder: Path
+) -> tuple[Counter[str], Counter[str]]:
+    """Open so many states of a program's files; and some of those without its syncs."""
+    if kind == "sqlite" and layer() is None:
+        pytest.skip("this Python's SQLite shows no functions of its files")
+    (folder / "made").mkdir()
+    recorder = await recorded(kind, folder / "made", rounds)
+    seen = await seen_of(kind, recorder, recorder.ops, count, folder)
+    unsynced = without_syncs(recorder.ops)
+    return seen, await seen_of(kind, recorder, unsynced, SOME_UNSYNCED, folder / "unsynced")
+
+
 @pytest.mark.promise("T5", "B1", "B2")
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
-async def test_a_power_cut_loses_nothing(kind, count, tmp_path, request):
+async def test_a_power_cut_loses_nothing(kind, tmp_path, request):
     """
     Each state that a power cut may leave opens: each acknowledged step and accepted run is there,
     nothing is there twice, and all threads go on. Without the syncs that isn't so.
     """
-    if kind == "sqlite" and layer() is None:
-        pytest.skip("this Python's SQLite shows no functions of its files")
-    (tmp_path / "made").mkdir()
-    recorder = await recorded(kind, tmp_path / "made", ROUNDS if count == SAMPLE else ROUNDS_OF_ALL)
-
-    seen = await seen_of(kind, recorder, recorder.ops, count, tmp_path)
-    without = await seen_of(
-        kind, recorder, without_syncs(recorder.ops), SOME_UNSYNCED, tmp_path / "unsynced"
-    )
+    seen, without = await cut_everywhere(kind, STATES, ROUNDS, tmp_path)
 
     figures = [seen["states"], seen["lost"], seen["twice"], seen["wrong"], seen["refused"]]
     report(request.config, "power cuts", row(kind, *figures, without["lost"]))
-    assert seen == Counter(states=count), SEED
+    assert seen == Counter(states=STATES), SEED
     assert without["lost"] > 0
