@@ -144,14 +144,15 @@ class TestSetup:
         """
         Migrations are numbered, and done once, also by concurrent savers.
         """
-        savers = [PostgresSaver(postgres.url, schema=schema) for _ in range(6)]
+        url = f"{postgres.url}&application_name={schema}"
+        savers = [PostgresSaver(url, schema=schema) for _ in range(6)]
         threads = [threading.Thread(target=saver.setup) for saver in savers]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         end = time.monotonic() + PATIENCE_S
-        while connected(postgres):  # the server takes a moment to see that they have left
+        while connected(postgres, schema):  # the server takes a moment to see that they have left
             assert time.monotonic() < end
         with savers[0] as saver:
             saver.setup()
@@ -249,9 +250,9 @@ class TestSetup:
         assert "actorgraph[postgres]" in caught.value.do
 
 
-def connected(postgres) -> int:
-    """How many sessions savers have."""
+def connected(postgres, name: str) -> int:
+    """How many sessions have an application's name."""
     with postgres.connect() as db:
         return db.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'actorgraph'"
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", [name]
         ).fetchone()[0]

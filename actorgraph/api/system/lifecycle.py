@@ -20,7 +20,7 @@ from actorgraph.runtime.system.dispatch_actor import DispatchActor
 from actorgraph.runtime.system.job import LEASE_LOST
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
-from actorgraph.runtime.system.owners import forget_owners, new_owner
+from actorgraph.runtime.system.owners import forget_owners, learn_process, new_owner
 from actorgraph.runtime.system.peers import CancelWatch, TurnWatch
 from actorgraph.values.dispatch import News
 from actorgraph.values.systems import DropOwner
@@ -42,6 +42,7 @@ class LifecycleMethods(RecoveryMethods):
             if living_host(self.saver) is None:
                 await stack.enter_async_context(cast("Any", self.saver))
             actor = self._actor
+            await learn_process()
             host, owner = host_of(self.saver), new_owner()
             self._owners.add(owner)
             if self._max_threads is not None:

@@ -17,7 +17,7 @@ from actorgraph.errors.texts import storable
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.system.job import Job, give_back_request
-from actorgraph.runtime.system.owners import fate_of
+from actorgraph.runtime.system.owners import fates_of
 from actorgraph.runtime.system.parked import RetriedRuns, parked_rows, retry_rows, rows_of
 from actorgraph.runtime.system.peers import delete_replaced_runs
 from actorgraph.runtime.system.stored_events import decode_event
@@ -263,7 +263,7 @@ class RecoveryMethods(SystemBase):
 
     async def _fates(self, rows: Sequence[RunRow]) -> dict[bytes | None, Fate]:
         """Look what has become of the processes that had the runs: owner -> fate."""
-        fates: dict[bytes | None, Fate] = {row.owner: fate_of(row.owner) for row in rows}
+        fates = await fates_of(row.owner for row in rows)
         most = self._limits.attempts_max
         unknown = (row for row in rows if fates[row.owner] == "unknown")
         if any(deaths_after(row, "unknown", most) >= most for row in unknown):

@@ -10,8 +10,9 @@ import os
 import secrets
 import time
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
+
+import anyio
 
 from actorgraph.runtime.clock import IDS
 from actorgraph.superstep.scheduling import Fate
@@ -25,12 +26,20 @@ _GONE = ("Z", "X")
 
 _open: set[bytes] = set()
 """Ids of the open systems of this process."""
+_own: dict[int, tuple[int | None, int | None]] = {}
+"""Process -> its place and its start; of this process, and of those that it was forked from."""
+
+
+async def learn_process() -> None:
+    """Read what ids say of this process, once, in a thread: reading /proc counts as blocking."""
+    if os.getpid() not in _own:
+        await anyio.to_thread.run_sync(_own_process)
 
 
 def new_owner() -> bytes:
     """Make the id of a system of this process, which is open until `forget_owners`: 16 bytes."""
-    place, number = _place(), os.getpid()
-    start = _start(number)
+    number = os.getpid()
+    place, start = _own_process()
     if place is None or start is None:
         return bytes(IDS.run())
     tail = (place << _PIDS | number) << _RANDOM | secrets.randbits(_RANDOM)
@@ -46,22 +55,43 @@ def forget_owners(owners: Iterable[bytes]) -> None:
     _open.difference_update(owners)
 
 
+async def fates_of(owners: Iterable[bytes | None]) -> dict[bytes | None, Fate]:
+    """Look what has become of the processes of owners, in a thread if /proc must be read."""
+    known: dict[bytes | None, Fate | None] = {owner: _known_fate(owner) for owner in owners}
+    left = [owner for owner, fate in known.items() if fate is None]
+    if left:
+        known.update(await anyio.to_thread.run_sync(_looked, left))
+    return {owner: fate for owner, fate in known.items() if fate is not None}
+
+
+def _looked(owners: list[bytes | None]) -> dict[bytes | None, Fate | None]:
+    return {owner: fate_of(owner) for owner in owners}
+
+
 def fate_of(owner: bytes | None) -> Fate:
     """Look what has become of an owner's process.
 
     A stopped process is alive. One that has given its runs back is gone.
     """
+    known = _known_fate(owner)
+    if known is not None or owner is None:
+        return known or "gone"
+    number = int.from_bytes(owner, "big")
+    pid = (number >> _RANDOM) & (2**_PIDS - 1)
+    return _fate_of_process(pid, (number >> (_TAIL + 2)) & (2**_STARTS - 1))
+
+
+def _known_fate(owner: bytes | None) -> Fate | None:
+    """The fate of an owner, without a look at its process; None if that must be looked at."""
     if owner is None or owner == NO_OWNER:
         return "gone"
     if owner in _open:
         return "alive"
     number = int.from_bytes(owner, "big")
     place = (number >> (_PIDS + _RANDOM)) & (2**_PLACES - 1)
-    if len(owner) != 16 or (number >> 76) & 15 != 8 or place != _place():
+    if len(owner) != 16 or (number >> 76) & 15 != 8 or place != _own_process()[0]:
         return "unknown"
-    pid = (number >> _RANDOM) & (2**_PIDS - 1)
-    started = (number >> (_TAIL + 2)) & (2**_STARTS - 1)
-    return "gone" if pid == os.getpid() else _fate_of_process(pid, started)
+    return "gone" if (number >> _RANDOM) & (2**_PIDS - 1) == os.getpid() else None
 
 
 def _fate_of_process(pid: int, started: int) -> Fate:
@@ -90,7 +120,14 @@ def _start(pid: int) -> int | None:
         return None
 
 
-@cache
+def _own_process() -> tuple[int | None, int | None]:
+    """The place and the start of this process."""
+    number = os.getpid()
+    if number not in _own:
+        _own[number] = _place(), _start(number)
+    return _own[number]
+
+
 def _place() -> int | None:
     """The boot of this machine and this process's namespace of process ids; None if unknown."""
     try:
