@@ -49,6 +49,9 @@ class Struct(msgspec.Struct):
     log: Annotated[list[Any], operator.add] = msgspec.field(default_factory=list)
 
 
+SCHEMAS = [Dicts, Models, *(pytest.param(k, marks=pytest.mark.long) for k in (Data, Attrs, Struct))]
+
+
 class Own(TypedDict, total=False):
     log: Annotated[list[Any], operator.add]
 
@@ -248,7 +251,7 @@ class TestOtherWays:
         assert (await answered(graph))["cents"] == 401
 
 
-@pytest.mark.parametrize("schema", [Dicts, Models, Data, Attrs, Struct])
+@pytest.mark.parametrize("schema", SCHEMAS)
 class TestWaitingAbove:
     """Threads that wait before the subgraph, whose values only the graph above has yet."""
 
@@ -321,7 +324,7 @@ async def test_a_function_that_calls_a_graph_is_warned_of():
         outer(None, inner(CENTS), called=True)
 
 
-@pytest.mark.parametrize("schema", [Dicts, Models, Data, Attrs, Struct])
+@pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("stateful", [None, True])
 class TestLaterBelow:
     @pytest.mark.every_saver
