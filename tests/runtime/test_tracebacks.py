@@ -1,5 +1,6 @@
 """Tracebacks of failed nodes: few lines of the library, and the user's function at the end."""
 
+import sys
 import traceback
 from pathlib import Path
 from types import FunctionType
@@ -22,6 +23,8 @@ from actorgraph.errors.tracebacks import from_program
 LIBRARY = {"ainvoke": 3, "astream": 5, "invoke": 6, "stream": 4}
 """Lines of the library from a call to its function; a nested call adds its own."""
 OF_A_FUTURE = 2
+OF_THE_LAYER = {"ainvoke": 1, "invoke": 1}
+"""More lines where the layer for packages that import `langgraph` is loaded: tracers wrap these."""
 PACKAGE = str(Path(actorgraph.__file__).parent)
 
 
@@ -80,6 +83,8 @@ def shown(error: Exception, name: str, way: str) -> tuple[bool, str]:
     frames = traceback.extract_tb(error.__traceback__)
     library = [frame for frame in frames if frame.filename.startswith(PACKAGE)]
     most = LIBRARY[way] + OF_A_FUTURE * (name == "called")
+    if "actorgraph.compat.parts.wrapped_runs" in sys.modules:
+        most += OF_THE_LAYER.get(way, 0)
     return len(library) <= most, frames[-1].name
 
 
