@@ -106,7 +106,7 @@ def plan_removal(
         open_run: the run that holds the thread's claim; None for none.
     """
     by_key = {point.key: point for point in points}  # of several rows with one id the newest
-    keeps = _with_ancestors(_wanted(removal, points, by_key), by_key)
+    keeps = _with_ancestors(_wanted(removal, points), by_key)
     gone = [point for point in points if point.sequence not in keeps]
     left = [point for point in points if point.sequence in keeps]
     # Several rows may have one id: its ledger stays as long as one of them does.
@@ -156,11 +156,7 @@ def stored_by(runs: frozenset[str], run: bytes | None, metadata: str = "") -> bo
     return '"run_id"' in metadata and decode_metadata(metadata).get("run_id") in runs
 
 
-def _wanted(
-    removal: Removal,
-    points: Sequence[RetentionPoint],
-    by_key: dict[tuple[str, bytes], RetentionPoint],
-) -> Iterable[RetentionPoint]:
+def _wanted(removal: Removal, points: Sequence[RetentionPoint]) -> Iterable[RetentionPoint]:
     """The checkpoints to keep, without the ancestors that these need."""
     if isinstance(removal, DeleteCheckpoints):
         ids, namespace = removal.ids, removal.namespace
@@ -175,27 +171,16 @@ def _wanted(
     if isinstance(removal, Expire):
         return _unexpired(removal, points)
     if isinstance(removal, KeepLast):
-        return _newest_lines(removal.count, points, by_key)
+        return _newest(removal.count, points)
     assert_never(removal)
 
 
-def _newest_lines(
-    count: int,
-    points: Sequence[RetentionPoint],
-    by_key: dict[tuple[str, bytes], RetentionPoint],
-) -> Iterable[RetentionPoint]:
-    """The newest `count` checkpoints of each namespace, each with its whole line of ancestors."""
+def _newest(count: int, points: Sequence[RetentionPoint]) -> list[RetentionPoint]:
+    """The newest `count` checkpoints of each namespace."""
     newest: dict[str, list[RetentionPoint]] = {}
     for point in points:
         newest.setdefault(point.namespace, []).append(point)
-    found: dict[int, RetentionPoint] = {}
-    for rows in newest.values():
-        for row in rows[-count:]:
-            at: RetentionPoint | None = row
-            while at is not None and at.sequence not in found:
-                found[at.sequence] = at
-                at = _parent(at, by_key)
-    return found.values()
+    return [row for rows in newest.values() for row in rows[-count:]]
 
 
 def _unexpired(removal: Expire, points: Sequence[RetentionPoint]) -> list[RetentionPoint]:

@@ -95,7 +95,7 @@ class KeepLatest(msgspec.Struct, frozen=True, gc=False):
 
 
 class KeepLast(msgspec.Struct, frozen=True, gc=False):
-    """Keep the newest `count` checkpoints of each namespace and all their ancestors."""
+    """Keep the newest `count` checkpoints of each namespace, and what their values are made of."""
 
     thread_id: str
     count: int

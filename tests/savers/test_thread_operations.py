@@ -1,6 +1,6 @@
 """Copies, removals and lists of threads over every saver, on threads that graphs ran."""
 
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 
@@ -14,7 +14,9 @@ from actorgraph import (
     StateSnapshot,
     interrupt,
 )
+from actorgraph.channels import DeltaChannel
 from tests.savers.test_langgraph_methods import put
+from tests.support.delta_histories import joined
 from tests.support.graphs import AB, ab, at, chain, compiled, count, history, writer
 
 pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
@@ -44,6 +46,18 @@ def _places(point: StateSnapshot) -> list[tuple[str, str] | None]:
     """Namespace and id, its own and its parent's."""
     known = [c and c["configurable"] for c in (point.config, point.parent_config)]
     return [c and (c["checkpoint_ns"], c["checkpoint_id"]) for c in known]
+
+
+class Log(TypedDict, total=False):
+    """A list that checkpoints store as writes."""
+
+    log: Annotated[list[str], DeltaChannel(joined)]
+
+
+def delta_log(saver) -> Any:
+    """A graph with one node that adds to the list."""
+    builder = StateGraph(Log).add_node("a", lambda _: {"log": ["a"]}).add_edge(START, "a")
+    return builder.compile(checkpointer=saver)
 
 
 def asking(saver, **options) -> Any:
@@ -325,21 +339,42 @@ class TestPruning:
     @pytest.mark.promise("S120", "S121", "C2")
     async def test_keep_last(self, saver):
         """
-        The newest and all their ancestors stay; a dead branch goes; none means one.
+        The newest stay, of whatever branch; the older ones go; none means one.
         """
         graph = chain("abc", checkpointer=saver)
         await graph.ainvoke({"foo": "x"}, at())
         trunk = await ids(graph, at())
         for _ in range(2):
             await graph.ainvoke(None, at(checkpoint_id=trunk[1]))
-        head = await graph.aget_state(at())
+        head, before = await graph.aget_state(at()), await count(graph, at())
 
         assert await saver.aprune("t", keep_last=100) == 0
-        assert await saver.aprune("t", keep_last=5) == 3
-        assert await saver.aprune("t", 0) == 4
-        assert (await ids(graph, at()))[:2] == trunk[:2]
+        newest = [point.config for point in await history(graph, at())][:5]
+        assert await saver.aprune("t", keep_last=5) == before - 5
+        assert [point.config for point in await history(graph, at())] == newest
         assert await graph.aget_state(at()) == head
+        assert await saver.aprune("t", 0) == 4
+        left = await graph.aget_state(at())
+        assert (left.config, left.values, left.parent_config) == (head.config, head.values, None)
         assert await saver.aprune("t", keep_last=1) == 0
+
+    @pytest.mark.promise("S120")
+    async def test_keep_last_of_a_thread_without_branches(self, saver):
+        """
+        A conversation of many turns keeps its newest checkpoints and goes on; older ones stay
+        where a DeltaChannel's value is made of them.
+        """
+        plain, folded = chain("ab", checkpointer=saver), delta_log(saver)
+        for turn in range(3):
+            await plain.ainvoke({"foo": str(turn)}, at())
+            await folded.ainvoke({"log": [str(turn)]}, at("folded"))
+        log = (await folded.aget_state(at("folded"))).values["log"]
+
+        assert await saver.aprune("t", keep_last=2) == 10
+        assert await saver.aprune("folded", keep_last=1) >= 0
+        assert await count(plain, at()) == 2
+        assert (await folded.aget_state(at("folded"))).values["log"] == log
+        assert len((await plain.ainvoke({"foo": "x"}, at()))["bar"]) == 8
 
     @pytest.mark.promise("S119")
     async def test_invalid_arguments_are_refused(self, saver):

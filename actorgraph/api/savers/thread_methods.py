@@ -239,8 +239,8 @@ class ThreadMethods(HostAccess):
         - `strategy="keep_latest"`: each namespace keeps its newest checkpoint; namespaces of
           finished subgraph calls are removed.
         - `strategy="delete"`: nothing is kept.
-        - `keep_last=n`: each namespace keeps its newest n checkpoints (at least 1) and all their
-          ancestors; other branches are removed.
+        - `keep_last=n`: each namespace keeps its newest n checkpoints (at least 1), of whatever
+          branch.
 
         A checkpoint that holds values of a DeltaChannel for a kept one is kept too, with those
         between. Each thread is changed in one transaction; unknown ones are ignored.

@@ -39,7 +39,7 @@ def prune(
         str | None, typer.Option(metavar="AGE", help="Checkpoints older than 30d, 12h ...")
     ] = None,
     keep_last: Annotated[
-        int | None, typer.Option(min=1, help="Keep this many newest ones, with their ancestors.")
+        int | None, typer.Option(min=1, help="Keep this many newest ones of each thread.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without a question.")] = False,

@@ -117,11 +117,5 @@ class Model:
     def keep_last(self, thread: str, count: int) -> int:
         kept: list[Point] = []
         for namespace in {p.namespace for p in self.there(thread)}:
-            points = self.there(thread, namespace)
-            by_id = {p.id: p for p in points}
-            for point in points[-max(1, count) :]:
-                at: Point | None = point
-                while at is not None:
-                    kept.append(at)
-                    at = by_id.get(at.parent or "")
+            kept += self.there(thread, namespace)[-max(1, count) :]
         return self.keep(thread, kept)
