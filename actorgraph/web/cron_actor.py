@@ -109,7 +109,7 @@ class CronActor:
         key = f"{CRON}/{cron.cron_id}/{tick.isoformat()}"
         try:
             async with self._server.webhooks.armed(
-                thread_id, options["metadata"], key=key
+                thread_id, options["metadata"], user=cron.user_id, key=key
             ) as armed:
                 armed(
                     await self._server.system.start_once(

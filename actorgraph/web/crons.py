@@ -18,7 +18,7 @@ from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.assistant_lookup import assistant_of
 from actorgraph.web.requests.assistant_registry import StoredAssistant
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
-from actorgraph.web.requests.identity import user_of
+from actorgraph.web.requests.identity import name_of
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import Forbidden, NotFound
 from actorgraph.web.requests.stored_bodies import input_note, settings_note, shown_context
@@ -39,7 +39,6 @@ async def create(call: ApiCall) -> response_types.Cron:
     check_timetable(body.schedule, body.timezone)
     time_of(body.end_time)
     now = moment()
-    user = user_of(call.principal)
     cron = StoredCron(
         cron_id=str(uuid4()),
         assistant_id=assistant.assistant_id,
@@ -55,7 +54,7 @@ async def create(call: ApiCall) -> response_types.Cron:
         since=now,
         created_at=now,
         updated_at=now,
-        user_id=None if user is None else user["identity"],
+        user_id=name_of(call.principal),
     )
     cron.note = _note(_graph_of(call, assistant), cron.payload, body)
     await _check_runs(call, cron)
@@ -106,7 +105,7 @@ async def _check_runs(call: ApiCall, cron: StoredCron) -> None:
     _, options = run_of_tick(graph, assistant, cron)
     context_in(graph.plan, options.get("context"))
     if body.webhook is not None:
-        call.server.webhooks.check(body.webhook)
+        call.server.webhooks.check(body.webhook, cron.user_id)
 
 
 async def update(call: ApiCall) -> response_types.Cron:

@@ -19,7 +19,7 @@ from actorgraph.web.requests.assistant_lookup import assistant_of
 from actorgraph.web.requests.assistant_registry import StoredAssistant
 from actorgraph.web.requests.endpoint import ApiCall, graph_of_thread
 from actorgraph.web.requests.event_responses import EVENTS, graph_modes
-from actorgraph.web.requests.identity import identity_of
+from actorgraph.web.requests.identity import identity_of, name_of
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import HttpProblem, NotFound, Unprocessable
 from actorgraph.web.requests.stored_bodies import body_of_request
@@ -105,7 +105,9 @@ async def start_run(call: ApiCall) -> Run:
     started: list[Run] = []
 
     async def start(thread: StoredThread) -> None:
-        async with call.server.webhooks.armed(thread_id, options["metadata"]) as armed:
+        async with call.server.webhooks.armed(
+            thread_id, options["metadata"], user=name_of(call.principal)
+        ) as armed:
             run = await _started(call, name, thread_id, given, options)
             armed(run)
         started.append(run)
@@ -114,7 +116,7 @@ async def start_run(call: ApiCall) -> Run:
 
     try:
         if body.webhook is not None:
-            call.server.webhooks.check(body.webhook)
+            call.server.webhooks.check(body.webhook, name_of(call.principal))
         thread = await _thread(call, thread_id, assistant)
         await shielded(lambda: start(thread))  # not interruptible: a started run must be known here
         (run,) = started
@@ -161,9 +163,11 @@ async def _clean_up(call: ApiCall, thread_id: str, started: Sequence[Run]) -> No
         await call.server.threads.forget(thread_id)
 
 
-async def check_run(call: ApiCall, body: bodies.RunBody) -> None:
+async def check_run(call: ApiCall, body: bodies.RunBody, webhooks: int = 1) -> None:
     """Check a run of a batch before any of them is started.
 
+    Args:
+        webhooks: how many the runs of the batch have.
     Raises:
         NotFound: the graph is unknown.
         Unprocessable: input or options are invalid.
@@ -173,7 +177,7 @@ async def check_run(call: ApiCall, body: bodies.RunBody) -> None:
     graph = call.server.graphs[assistant.now.graph_id]
     run_options(body_of_request(graph, assistant, body), assistant, graph, {})
     if body.webhook is not None:
-        call.server.webhooks.check(body.webhook)
+        call.server.webhooks.check(body.webhook, name_of(call.principal), webhooks)
 
 
 async def _thread(call: ApiCall, thread_id: str, assistant: StoredAssistant) -> StoredThread:

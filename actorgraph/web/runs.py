@@ -116,8 +116,9 @@ async def stream(call: ApiCall) -> Response:
 
 async def batch(call: ApiCall) -> list[response_types.Run]:
     """Start several runs without given threads in the background: all of them, or none."""
+    hooks = sum(body.webhook is not None for body in call.body)
     for body in call.body:
-        await check_run(call, body)
+        await check_run(call, body, hooks)
     started: list[Run] = []
     try:
         for body in call.body:

@@ -30,6 +30,7 @@ from actorgraph.web.requests.jsonable import to_plain
 from actorgraph.web.requests.problems import HttpProblem, Unprocessable
 from actorgraph.web.requests.thread_registry import GRAPH, graph_that_wrote
 from actorgraph.web.requests.thread_state import checkpoint_config, config_of, is_busy
+from actorgraph.web.requests.weights import weight_of
 from actorgraph.web.run_start import start_run
 from actorgraph.web.wire.wire_events import WIRE_MODES
 from actorgraph.web.wire_streams import first_number
@@ -186,9 +187,14 @@ def invalid(said: WireCommand) -> WireError | None:
 
 
 async def execute(call: ApiCall, said: WireCommand) -> WireResult | WireError:
-    """Execute a command on the thread of the call."""
+    """Execute a command on the thread of the call.
+
+    Raises:
+        TooMany: it counts as more requests than the client's rate has left.
+    """
     try:
         handle, params = _parsed(said)
+        call.server.clients.check_weight(call.request, call.principal, weight_of(params))
         result, meta = await handle(call, params)
     except CommandRefused as refused:
         return WireError(said.id, refused.code, str(refused))

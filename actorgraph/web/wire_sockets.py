@@ -99,6 +99,7 @@ class WireSocket:
         except Exception as error:  # noqa: BLE001 - a server goes on
             await _close(socket, error)
         finally:
+            self._server.clients.leave_place(request.scope)
             if has_place:
                 places.release()
 

@@ -2,7 +2,13 @@
 
 import pytest
 
-from actorgraph.web.requests.request_limits import Limits, Rates, excess, retry_after
+from actorgraph.web.requests.request_limits import (
+    ClientSlots,
+    Limits,
+    Rates,
+    excess,
+    retry_after,
+)
 
 
 class TestRates:
@@ -43,6 +49,16 @@ class TestRates:
 
         assert {rates.wait_s("a", 0.0) for _ in range(100)} == {0}
 
+    def test_a_request_may_count_as_several(self):
+        """
+        What weighs more takes so many tokens, or none; more than the burst is never there.
+        """
+        rates = Rates(Limits(requests_per_s=2, burst=10))
+
+        assert [rates.wait_s("a", 0.0, weight) for weight in (8, 4, 2, 1)] == [0, 1, 0, 0.5]
+        assert rates.wait_s("a", 100.0, 11) > 0
+        assert rates.wait_s("a", 100.0, 10) == 0
+
     @pytest.mark.parametrize(("seconds", "text"), [(0.01, "1"), (1.2, "2"), (30, "30")])
     def test_the_header_is_in_whole_seconds(self, seconds, text):
         """
@@ -69,3 +85,18 @@ class TestBodies:
 
         assert excess([1, [2]], limits) is None
         assert excess([1, [2, 3]], limits) == "the body has more than 3 values"
+
+
+class TestSlots:
+    def test_one_clients_streams_are_counted_apart(self):
+        """
+        A client that has all of its slots gets none more, another one does; given back, it is free.
+        """
+        slots = ClientSlots(1)
+
+        assert [slots.try_acquire(client) for client in "aab"] == [True, False, True]
+        slots.release("a")
+        assert slots.try_acquire("a")
+        slots.release("a")
+        slots.release("b")
+        assert slots.taken == {}

@@ -6,6 +6,7 @@ Watches    the runs that this process has started; each look at the store finds 
            whose process may have died, and sends them if nothing has changed since the last look
 """
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -48,6 +49,7 @@ class StoredWebhook(Struct):
         attempts: how many have begun.
         due: ISO 8601; no attempt before this.
         until: ISO 8601; a process sends it until then, others leave it.
+        user_id: text of the principal whose run it is of; None for an unknown one.
     """
 
     url: str
@@ -57,6 +59,7 @@ class StoredWebhook(Struct):
     attempts: int = 0
     due: str = ""
     until: str = ""
+    user_id: str | None = None
 
 
 class WebhookSender:
@@ -70,6 +73,7 @@ class WebhookSender:
         encode: encodes a body as JSON.
         find: resolves names.
         look_s: seconds between two looks at the store.
+        client_max: webhooks of one client that may wait to be sent; None for no limit.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class WebhookSender:
         encode: Callable[[Any], bytes],
         find: Resolve = resolve,
         look_s: float = LOOK_S,
+        client_max: int | None = None,
     ) -> None:
         if policy is not None:
             http_client()
@@ -95,12 +100,16 @@ class WebhookSender:
         self._seen: dict[str, StoredWebhook] = {}
         self._limiter: anyio.CapacityLimiter | None = None
         self._filling = anyio.Lock()
-        self._pending = 0
+        self._pending: Counter[str | None] = Counter()
+        self._client_max = client_max
         self._again = 0.0
 
-    def check(self, url: str) -> Target:
+    def check(self, url: str, user: str | None, more: int = 1) -> Target:
         """Refuse a webhook that the policy doesn't allow.
 
+        Args:
+            user: text of the principal whose run it is of; None for an unknown one.
+            more: how many webhooks the request has.
         Raises:
             InvalidConfigError: it isn't allowed.
             SystemBusyError: too many wait to be sent.
@@ -110,20 +119,35 @@ class WebhookSender:
                 "webhooks are not enabled on this server",
                 do="join or stream the run, or pass webhooks=WebhookPolicy(...) to GraphRoutes",
             )
-        if self._pending >= self._policy.pending_max:
+        waiting = self._pending.total()
+        if waiting >= self._policy.pending_max:
             raise SystemBusyError(
-                f"{self._pending} webhooks wait to be sent", do="retry later", retry_after_s=60.0
+                f"{waiting} webhooks wait to be sent", do="retry later", retry_after_s=60.0
+            )
+        own = self._pending[user]
+        if self._client_max is not None and own + more > self._client_max:
+            raise SystemBusyError(
+                f"{own} webhooks of this client wait to be sent, and it may have "
+                f"{self._client_max} (Limits.webhooks_per_client)",
+                do="retry later",
+                retry_after_s=60.0,
             )
         return target_of(url, self._policy)
 
     @asynccontextmanager
     async def armed(
-        self, thread_id: str, metadata: dict[str, Any], *, key: str | None = None
+        self,
+        thread_id: str,
+        metadata: dict[str, Any],
+        *,
+        user: str | None = None,
+        key: str | None = None,
     ) -> AsyncGenerator[Callable[[Run], None]]:
         """Store a run's webhook while the run is started; call the result with the run.
 
         Args:
             metadata: the run's; gets the webhook's id.
+            user: text of the principal whose run it is; None for an unknown one.
             key: makes the id, for a run that several processes start.
         """
         url: str | None = metadata[KEPT].get("webhook")
@@ -136,11 +160,12 @@ class WebhookSender:
         started: list[Run] = []
         try:
             if key is None or await self._items.get(identifier) is None:
-                await self._put(identifier, StoredWebhook(url, thread_id, _later(0)))
+                made = StoredWebhook(url, thread_id, _later(0), user_id=user)
+                await self._put(identifier, made)
             yield started.append
         finally:
             if started:
-                self._pending += 1
+                self._pending[user] += 1
                 self._system.spawn(self._watch, identifier, started[0])
             else:
                 self._mine.discard(identifier)
@@ -163,7 +188,7 @@ class WebhookSender:
         if self._policy is None or left > 0:
             return self._look_s if self._policy is None else left
         found = await self._items.all()
-        self._pending = len(found)
+        self._pending = Counter(stored.user_id for stored in found.values())
         seen, self._seen = self._seen, {}
         for identifier, stored in found.items():
             if identifier in self._mine:
@@ -291,7 +316,7 @@ class WebhookSender:
             said = {"webhook": identifier, "attempts": stored.attempts, "error": why}
             event("error", "webhook.given_up", **said)
         await self._items.remove(identifier)
-        self._pending = max(0, self._pending - 1)
+        self._pending[stored.user_id] = max(0, self._pending[stored.user_id] - 1)
 
     async def _put(self, identifier: str, stored: StoredWebhook) -> None:
         await self._items.put(identifier, stored)

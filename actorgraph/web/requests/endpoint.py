@@ -28,6 +28,7 @@ from actorgraph.web.jobs.webhook_policy import WebhookPolicy
 from actorgraph.web.jobs.webhooks import WebhookSender
 from actorgraph.web.requests.access import Access
 from actorgraph.web.requests.assistant_registry import AssistantRegistry
+from actorgraph.web.requests.client_limits import SOON, ClientLimits
 from actorgraph.web.requests.indexed_threads import IndexedRegistry
 from actorgraph.web.requests.jsonable import dumps
 from actorgraph.web.requests.problems import (
@@ -41,7 +42,7 @@ from actorgraph.web.requests.problems import (
     response_to,
 )
 from actorgraph.web.requests.readiness import Readiness
-from actorgraph.web.requests.request_limits import Limits, Rates, StreamSlots, excess, retry_after
+from actorgraph.web.requests.request_limits import Limits, StreamSlots, excess
 from actorgraph.web.requests.state_updates import StateUpdates
 from actorgraph.web.requests.thread_registry import (
     GRAPH,
@@ -52,6 +53,7 @@ from actorgraph.web.requests.thread_registry import (
     graph_that_wrote,
 )
 from actorgraph.web.requests.webhook_body import described
+from actorgraph.web.requests.weights import weight_of
 
 
 class Server:
@@ -61,7 +63,7 @@ class Server:
         system: opened by the application.
         access: rules of authentication and authorization.
         limits: of requests.
-        rates: token buckets of the clients.
+        clients: what each client has used of the limits of one.
         store: where threads are registered, and items of the store routes kept.
         threads: the registry of threads.
         streams: slots of open event streams.
@@ -85,7 +87,7 @@ class Server:
         self.system = system
         self.access = access
         self.limits = limits
-        self.rates = Rates(limits)
+        self.clients = ClientLimits(limits)
         self.store = store
         volatile = is_volatile(store)
         self.threads = (
@@ -99,7 +101,14 @@ class Server:
         self.state_updates = StateUpdates()
         self.assistants = AssistantRegistry(store)
         self.crons = CronRegistry(store)
-        self.webhooks = WebhookSender(system, store, webhooks, describe=described, encode=dumps)
+        self.webhooks = WebhookSender(
+            system,
+            store,
+            webhooks,
+            describe=described,
+            encode=dumps,
+            client_max=limits.webhooks_per_client,
+        )
         self.temporary.before = self.webhooks.capture
         self.temporary.keeps = self.crons.needs
         self.ttls = ThreadTtls(store)
@@ -315,6 +324,7 @@ class Endpoint(Struct, frozen=True):
             call.query = convert_to(dict(request.query_params), self.query, "the query")
         if self.body is not None:
             call.body = await body_of(request, self.body, server.limits)
+            server.clients.check_weight(request, principal, weight_of(call.body))
         if self.refuse is not None and (refused := self.refuse(call)) is not None:
             return refused
         await self.admit(call)
@@ -330,19 +340,21 @@ class Endpoint(Struct, frozen=True):
 
         Raises:
             Unauthorized: the request is not authenticated.
-            TooMany: the rate is exceeded.
+            TooMany: the rate is exceeded, or the client has too many open streams.
         """
-        address = _address_of(request)
+        clients = server.clients
         if self.action is None:
             if self.rate_limited:
-                _check_rate(server, address)
+                clients.check_rate(request)
             return None
         try:
             principal = await server.access.principal(request)
         except Exception:
-            _check_rate(server, address)  # limits guessing of credentials, too
+            clients.check_rate(request)  # limits guessing of credentials, too
             raise
-        check_client_rate(server, request, principal)
+        clients.check_rate(request, principal)
+        if self.stays_open:
+            clients.take_place(request, principal)
         return principal
 
     async def admit(self, call: ApiCall) -> None:
@@ -411,7 +423,7 @@ class PathEndpoints:
         endpoint, places = self._endpoints[method], self._server.streams
         stays_open = endpoint.stays_open
         if stays_open and not places.try_acquire():
-            full = TooMany("Too many open streams", headers={"Retry-After": "5"})
+            full = TooMany("Too many open streams", headers=SOON)
             await response_to(full)(scope, receive, send)
             return
         try:
@@ -420,35 +432,7 @@ class PathEndpoints:
         finally:
             if stays_open:
                 places.release()
-
-
-def check_client_rate(server: Server, request: Request, principal: Any) -> None:
-    """Count a request, or a message of a socket, against its sender's rate.
-
-    Raises:
-        TooMany: the rate is exceeded.
-    """
-    _check_rate(server, _client_of(principal) or _address_of(request))
-
-
-def _address_of(request: Request) -> tuple[str, str]:
-    return ("address", request.client.host if request.client else "")
-
-
-def _client_of(principal: Any) -> tuple[str, str] | None:
-    """Return the key of a principal's rate; None if its text differs from request to request."""
-    known = getattr(principal, "identity", principal)
-    if known is None:
-        return None
-    if type(known).__str__ is object.__str__ and type(known).__repr__ is object.__repr__:
-        return None
-    return ("principal", str(known))
-
-
-def _check_rate(server: Server, client: tuple[str, str]) -> None:
-    wait_s = server.rates.wait_s(client, anyio.current_time())
-    if wait_s:
-        raise TooMany("Rate limit exceeded", headers={"Retry-After": retry_after(wait_s)})
+                self._server.clients.leave_place(scope)
 
 
 def parameters_of(request: Request) -> dict[str, str]:

@@ -120,6 +120,12 @@ def user_of(principal: Any) -> dict[str, Any] | None:
     return _user(str(identity), to_plain({n: part for n, part in parts.items() if part}))
 
 
+def name_of(principal: Any) -> str | None:
+    """Return the text of an authenticated principal; None for an unknown one."""
+    user = user_of(principal)
+    return None if user is None else user["identity"]
+
+
 def _user(identity: str, said: dict[str, Any]) -> dict[str, Any]:
     permissions = said.get("permissions")
     return {

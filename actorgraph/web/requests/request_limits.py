@@ -1,7 +1,8 @@
 """Limits of requests: size, time and depth of bodies, rates, open streams. Counting only, no I/O.
 
-A body above a limit is answered with 413 (size), 408 (time) or 422 (depth, number of values); a
-rate or too many open streams with 429 and `Retry-After`.
+A body above a limit is answered with 413 (size), 408 (time) or 422 (depth, number of values, what
+it asks for); a rate or too many open streams or webhooks of a client with 429 and
+`Retry-After`.
 """
 
 import math
@@ -24,10 +25,16 @@ class Limits(Struct, frozen=True):
             the server's own setting.
         depth: levels of lists and objects in a body; default 64.
         values: values in a body; default 100,000.
-        requests_per_s: rate of one principal, or of one address if unauthenticated; None (default)
-            for no limit.
+        items: what one body may ask for (`weight_of`): runs of a batch, updates of supersteps,
+            targets of a `goto`, threads or runs by their ids; default 1,000.
+        requests_per_s: rate of one client, that is of one principal, or of one address if
+            unauthenticated; None (default) for no limit. A request counts as the items that its
+            body asks for.
         burst: requests that may come at once; default 20.
         streams: open event streams and waits for runs, of all clients; default 1,000.
+        streams_per_client: those of one client; default 250, None for no limit.
+        webhooks_per_client: webhooks of one client's runs that are not sent yet; default 1,000,
+            None for no limit. Clients that are not authenticated count as one.
         stream_s: seconds after which an event stream ends, and its client reconnects with
             `Last-Event-ID`; None (default) for no limit.
         buffer: events by which a stream's client may be behind; default 256.
@@ -41,9 +48,12 @@ class Limits(Struct, frozen=True):
     body_s: float = 30.0
     depth: int = 64
     values: int = 100_000
+    items: int = 1_000
     requests_per_s: float | None = None
     burst: int = 20
     streams: int = 1_000
+    streams_per_client: int | None = 250
+    webhooks_per_client: int | None = 1_000
     stream_s: float | None = None
     buffer: int = 256
     when_full: WhenFull = "drop_oldest"
@@ -68,7 +78,10 @@ class Limits(Struct, frozen=True):
         check_reading(0, self.buffer, self.when_full)
 
 
-_UNBOUNDED = ("requests_per_s", "stream_s")
+_UNBOUNDED = (
+    *("requests_per_s", "stream_s"),
+    *("streams_per_client", "webhooks_per_client"),
+)
 
 
 class Rates:
@@ -80,21 +93,27 @@ class Rates:
         self._most = limits.clients
         self._buckets: OrderedDict[Any, tuple[float, float]] = OrderedDict()
 
-    def wait_s(self, client: Any, now: float) -> float:
-        """Take a token; returns 0, or the seconds until there is one.
+    def wait_s(self, client: Any, now: float, weight: int = 1) -> float:
+        """Take tokens; returns 0, or the seconds until there are so many.
+
+        More than the burst are never there: then it returns the seconds until the burst is.
 
         Args:
             now: seconds of a monotonic clock.
+            weight: tokens to take, all or none.
         """
         if self._rate is None:
             return 0.0
         tokens, before = self._buckets.pop(client, (self._burst, now))
         tokens = min(self._burst, tokens + (now - before) * self._rate)
-        allowed = tokens >= 1
-        self._buckets[client] = (tokens - allowed, now)
+        allowed = tokens >= weight
+        self._buckets[client] = (tokens - weight if allowed else tokens, now)
         if len(self._buckets) > self._most:
             self._buckets.popitem(last=False)
-        return 0.0 if allowed else (1 - tokens) / self._rate
+        if allowed:
+            return 0.0
+        missing = min(weight, self._burst) - tokens
+        return max(missing, 1.0) / self._rate if weight > self._burst else missing / self._rate
 
 
 def retry_after(seconds: float) -> str:
@@ -143,3 +162,29 @@ class StreamSlots:
     def release(self) -> None:
         """Give a slot back."""
         self.taken -= 1
+
+
+class ClientSlots:
+    """Counts the open streams of each client up to a limit.
+
+    Args:
+        most: the limit of one client; None for no limit.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self.taken: dict[Any, int] = {}
+
+    def try_acquire(self, client: Any) -> bool:
+        """Take a slot of a client; returns False if it has none left."""
+        taken = self.taken.get(client, 0)
+        if self._most is not None and taken >= self._most:
+            return False
+        self.taken[client] = taken + 1
+        return True
+
+    def release(self, client: Any) -> None:
+        """Give a slot of a client back."""
+        left = self.taken.pop(client) - 1
+        if left:
+            self.taken[client] = left

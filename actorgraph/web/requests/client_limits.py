@@ -1,0 +1,105 @@
+"""What each client has used of the limits of one: its rate, and its open streams.
+
+A client is a principal, or an address if it is not authenticated.
+"""
+
+from collections.abc import Mapping, MutableMapping
+from typing import Any, cast
+
+import anyio
+from starlette.requests import Request
+
+from actorgraph.web.requests.problems import TooMany, Unprocessable
+from actorgraph.web.requests.request_limits import ClientSlots, Limits, Rates, retry_after
+
+SOON = {"Retry-After": "5"}
+"""Headers of a refusal whose end can't be foreseen."""
+
+_PLACE = "actorgraph.place"
+"""The key of a scope for the client whose slot its stream has taken."""
+
+
+class ClientLimits:
+    """Counts what clients do, and refuses what is above a limit.
+
+    Args:
+        limits: of requests.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._rates = Rates(limits)
+        self.streams = ClientSlots(limits.streams_per_client)
+
+    def check_rate(self, request: Request, principal: Any = None) -> None:
+        """Count a request, or a message of a socket, against its sender's rate.
+
+        Raises:
+            TooMany: the rate is exceeded.
+        """
+        wait_s = self._rates.wait_s(_client(request, principal), anyio.current_time())
+        if wait_s:
+            raise TooMany("Rate limit exceeded", headers={"Retry-After": retry_after(wait_s)})
+
+    def check_weight(self, request: Request, principal: Any, weight: int) -> None:
+        """Count what a body asks for against its sender's rate; the request itself is counted.
+
+        Args:
+            weight: the body's items.
+        Raises:
+            Unprocessable: they are more than one body may ask for.
+            TooMany: the rate is exceeded.
+        """
+        most, burst = self._limits.items, self._limits.burst
+        if weight > most:
+            raise Unprocessable(
+                f"the body asks for {weight} items (runs, updates, targets or ids), "
+                f"and one request may ask for {most}: send several"
+            )
+        client = _client(request, principal)
+        wait_s = self._rates.wait_s(client, anyio.current_time(), weight - 1)
+        if wait_s:
+            raise TooMany(
+                f"Rate limit exceeded: the body counts as {weight} requests, and {burst} may come "
+                "at once",
+                headers={"Retry-After": retry_after(wait_s)},
+            )
+
+    def take_place(self, request: Request, principal: Any) -> None:
+        """Take one of the client's slots for a request that stays open, once.
+
+        Raises:
+            TooMany: the client has too many open streams.
+        """
+        if _PLACE in request.scope:
+            return
+        client = _client(request, principal)
+        if not self.streams.try_acquire(client):
+            most = self._limits.streams_per_client
+            raise TooMany(f"Too many open streams: a client may have {most}", headers=SOON)
+        request.scope[_PLACE] = client
+
+    def leave_place(self, scope: MutableMapping[str, Any]) -> None:
+        """Give back the client's slot of a request, if it has taken one."""
+        client = scope.pop(_PLACE, None)
+        if client is not None:
+            self.streams.release(client)
+
+
+def _client(request: Request, principal: Any) -> tuple[str, str]:
+    address = request.client.host if request.client else ""
+    return _named(principal) or ("address", address)
+
+
+def _named(principal: Any) -> tuple[str, str] | None:
+    """Return the key of a principal's limits; None if its text differs from request to request."""
+    known = principal
+    if isinstance(principal, Mapping):  # its other entries may be of the request
+        said = cast("Mapping[str, Any]", principal)
+        known = said.get("identity", said.get("sub", said))
+    known = getattr(known, "identity", known)
+    if known is None:
+        return None
+    if type(known).__str__ is object.__str__ and type(known).__repr__ is object.__repr__:
+        return None
+    return ("principal", str(known))
