@@ -51,7 +51,7 @@ class TestRates:
 
     def test_a_request_may_count_as_several(self):
         """
-        What weighs more takes so many tokens, or none; more than the burst is never there.
+        A heavier request takes so many tokens, or none; more than the burst are never there.
         """
         rates = Rates(Limits(requests_per_s=2, burst=10))
 

@@ -1,4 +1,4 @@
-"""What each client has used of the limits of one: its rate, and its open streams.
+"""The limits of one client: its rate and its open streams, and how much of them each has used.
 
 A client is a principal, or an address if it is not authenticated.
 """
@@ -20,7 +20,7 @@ _PLACE = "actorgraph.place"
 
 
 class ClientLimits:
-    """Counts what clients do, and refuses what is above a limit.
+    """Counts the requests and streams of clients, and refuses those above a limit.
 
     Args:
         limits: of requests.
@@ -42,7 +42,7 @@ class ClientLimits:
             raise TooMany("Rate limit exceeded", headers={"Retry-After": retry_after(wait_s)})
 
     def check_weight(self, request: Request, principal: Any, weight: int) -> None:
-        """Count what a body asks for against its sender's rate; the request itself is counted.
+        """Count a body's items against its sender's rate; the request itself is counted.
 
         Args:
             weight: the body's items.

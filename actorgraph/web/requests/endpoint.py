@@ -63,7 +63,7 @@ class Server:
         system: opened by the application.
         access: rules of authentication and authorization.
         limits: of requests.
-        clients: what each client has used of the limits of one.
+        clients: the limits of one client.
         store: where threads are registered, and items of the store routes kept.
         threads: the registry of threads.
         streams: slots of open event streams.
