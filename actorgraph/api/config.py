@@ -33,7 +33,7 @@ from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
 
 _EXAMPLE = '{"configurable": {"thread_id": "..."}}'
 THREAD_ID_BYTES_MAX = 255
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _PLAIN_ID = re.compile(f"[ -~]{{1,{THREAD_ID_BYTES_MAX}}}")
 """Printable ASCII: one byte a character. Most thread ids are, and need no closer look."""
 

@@ -12,7 +12,7 @@ import uuid_utils
 from actorgraph.errors import InvalidConfigError
 
 THREAD_ID_BYTES_MAX = 255
-_ESCAPED = re.compile(r"[%:\x00-\x1f\x7f]")
+_ESCAPED = re.compile(r"[%:\x00-\x1f\x7f-\x9f]")
 _ESCAPE = re.compile(r"%([0-9A-F]{2})")
 _VERSION = re.compile(r"v([0-9]|[1-9][0-9]{1,8})")
 

@@ -6,6 +6,7 @@ and clients produce such text. A name that must be found again is refused where 
 Reporting a program's exception never raises another one, and its text is storable.
 """
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from traceback import format_exception
@@ -25,6 +26,14 @@ def storable(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def escape_controls(text: str) -> str:
+    """Escape control characters (C0, DEL, C1) as Python writes them, for logs and terminals."""
+    return _CONTROL.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def plain(text: str) -> str:

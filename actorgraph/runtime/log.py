@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from actorgraph.errors.texts import storable
+from actorgraph.errors.texts import escape_controls, storable
 
 _LOGGER = logging.getLogger("actorgraph")
 _QUIET = frozenset({"debug", "info"})
@@ -41,11 +41,19 @@ def _log(level: str, name: str, fields: dict[str, Any]) -> None:
     shown = {key: storable(v) if isinstance(v, str) else v for key, v in fields.items()}
     structlog = imported_module("structlog")
     if structlog is not None and structlog.is_configured():
-        getattr(structlog.get_logger("actorgraph"), level)(name, **shown)
+        getattr(structlog.get_logger("actorgraph"), level)(name, **_escaped(shown))
     elif _LOGGER.hasHandlers():
         _log_plainly(level, name, shown)
     elif level not in _QUIET and sys.stderr is not None:
-        getattr(_printer(), level)(name, **shown)
+        getattr(_printer(), level)(name, **_escaped(shown))
+
+
+def _escaped(fields: dict[str, Any]) -> dict[str, Any]:
+    """Escape control characters in texts: a terminal would follow them, and lines would be forged.
+
+    `logging` gets the fields as their `repr`, which escapes them.
+    """
+    return {k: escape_controls(v) if isinstance(v, str) else v for k, v in fields.items()}
 
 
 def _log_plainly(level: str, name: str, fields: dict[str, Any]) -> None:

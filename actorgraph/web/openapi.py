@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -32,7 +32,8 @@ _PROBLEMS = {
 def document(endpoints: Sequence[Endpoint], *, version: str) -> dict[str, Any]:
     """Build the document, OpenAPI 3.1."""
     types = _types(endpoints)
-    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    made, found = msgspec.json.schema_components(types, ref_template=_REF)
+    schemas, components = plain(made), plain(found)
     named = {_key(kind): schema for kind, schema in zip(types, schemas, strict=True)}
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
@@ -43,6 +44,26 @@ def document(endpoints: Sequence[Endpoint], *, version: str) -> dict[str, Any]:
         "paths": paths,
         "components": {"schemas": components},
     }
+
+
+def plain(schema: Any) -> Any:
+    """Return a schema in the form that generators of clients read. It allows the same values.
+
+    A tuple has no `items: false`, which its `maxItems` says too; an array of anything says so;
+    a value that must be a certain boolean is a constant.
+    """
+    if isinstance(schema, dict):
+        fields = dict(cast("dict[str, Any]", schema))
+        if "prefixItems" in fields and fields.get("items") is False and "maxItems" in fields:
+            del fields["items"]
+        elif fields.get("type") == "array" and not fields.keys() & {"items", "prefixItems"}:
+            fields["items"] = {}
+        elif fields.get("enum") in ([True], [False]):
+            fields["const"] = fields.pop("enum")[0]
+        return {name: plain(one) for name, one in fields.items()}
+    if isinstance(schema, list | tuple):
+        return [plain(one) for one in cast("list[Any]", schema)]
+    return schema
 
 
 def _types(endpoints: Iterable[Endpoint]) -> list[Any]:

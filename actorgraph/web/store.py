@@ -1,6 +1,7 @@
 """Routes for the store: items that graphs keep besides threads."""
 
 from collections.abc import Awaitable, Callable
+from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct
@@ -37,7 +38,10 @@ async def put(call: ApiCall) -> None:
 async def get(call: ApiCall) -> response_types.Item:
     """Return one item."""
     query: ItemQuery = call.query
-    namespace = _namespace(_labels_of(call))
+    labels = _labels_of(call)
+    if "*" in labels:
+        raise Unprocessable("a label of an item's namespace can't be '*'")
+    namespace = _namespace(labels)
     found = await call.server.store.aget(namespace, query.key, refresh_ttl=query.refresh_ttl)
     if found is None:
         raise NotFound(f"item {query.key!r} not found")
@@ -116,10 +120,15 @@ def _labels_of(call: ApiCall) -> list[str]:
 
 
 def _about(call: ApiCall) -> dict[str, Any]:
-    """Return the metadata for `authorize`: namespace and key."""
+    """Return the metadata for `authorize`: namespace and key.
+
+    A list of namespaces may have "*" for any label: it reaches all below the labels before that.
+    """
     given = call.query if call.body is None else call.body
     names = ("namespace", "namespace_prefix", "prefix")
     labels: Any = next((v for name in names if (v := getattr(given, name, None))), None)
+    if isinstance(given, bodies.NamespaceSearch):
+        labels = takewhile(lambda label: label != "*", labels or ())
     if isinstance(given, ItemQuery):
         labels = _labels_of(call)
     return {"namespace": list(labels or ()), "key": getattr(given, "key", None)}

@@ -1,5 +1,6 @@
 """Logs take no part in a run, whatever they do."""
 
+import logging
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -48,6 +49,31 @@ class TestFaults:
         result = await ab(InMemorySaver()).ainvoke({}, at())
 
         assert result["bar"] == ["a", "b"]
+
+    @pytest.mark.parametrize("where", ["structlog", "standard error", "logging"])
+    def test_control_characters_are_escaped(self, where, configured, monkeypatch, caplog, capfd):
+        """
+        A text of a client can't steer the terminal of who reads the log, nor forge a line.
+        """
+        lines: list[str] = []
+
+        def keep(_logger, _name, fields):
+            lines.append(fields["text"])
+            raise structlog.DropEvent
+
+        structlog.reset_defaults()
+        if where == "structlog":
+            structlog.configure(processors=[keep])
+        if where == "standard error":
+            monkeypatch.setattr(logging.getLogger("actorgraph"), "propagate", False)
+
+        log.event("error", "web.failed", text="a\x1b[2J\x9b2J\nb\x85c")
+
+        written = "".join([*lines, *(one.getMessage() for one in caplog.records)])
+        written += capfd.readouterr().err
+        assert "2J" in written
+        assert [one for one in "\x1b\x9b\x85" if one in written] == []
+        assert "\nb" not in written
 
     @pytest.mark.parametrize("breaks", [True, False])
     def test_without_a_standard_error_nothing_is_written(

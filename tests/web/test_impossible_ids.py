@@ -6,14 +6,14 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from actorgraph import ActorSystem
+from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.errors import InvalidConfigError
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
 from tests.support.every_saver import stored_in
 from tests.web.apps import GRAPHS
 
-IMPOSSIBLE = ["\0", "a\0b", "\x7f", "x" * 256, "\u00e9" * 128]
+IMPOSSIBLE = ["\0", "a\0b", "\x7f", "a\x85", "\x9b", "x" * 256, "\u00e9" * 128]
 RUN = {"assistant_id": "log", "if_not_exists": "create"}
 NOT_FOUND: list[tuple[str, str, Any]] = [
     ("GET", "/threads/{id}", None),
@@ -59,6 +59,64 @@ async def test_no_request_with_an_impossible_id_fails(kind, tmp_path, request):
                 pruned = await ask("POST", "/threads/prune", {"thread_ids": [wrong]})
                 assert pruned.json() == {"pruned_count": 0}
                 assert (await ask("POST", "/threads/search", {"ids": [wrong]})).json() == []
+
+
+CONTROLS = ["a\x1bb", "a\n", "\x85", "a\x9b"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("wrong", CONTROLS)
+async def test_no_name_of_a_client_has_control_characters(wrong):
+    """
+    Ids and names of assistants, and labels and keys of items to store, are refused with them.
+    """
+    saver = InMemorySaver()
+    system = ActorSystem({"log": GRAPHS["log"].compile(checkpointer=saver)}, saver=saver)
+    transport = httpx.ASGITransport(GraphRoutes(system), raise_app_exceptions=False)
+    async with system, httpx.AsyncClient(transport=transport, base_url="http://t") as client:
+        answers = [
+            await client.request(method, path, json=body)
+            for method, path, body in (
+                ("POST", "/assistants", {"graph_id": "log", "assistant_id": wrong}),
+                ("POST", "/assistants", {"graph_id": "log", "name": wrong}),
+                ("PATCH", "/assistants/x", {"name": wrong}),
+                ("PUT", "/store/items", {"namespace": [wrong], "key": "k", "value": {}}),
+                ("PUT", "/store/items", {"namespace": ["a"], "key": wrong, "value": {}}),
+            )
+        ]
+
+    assert [answer.status_code for answer in answers] == [422] * 5
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_no_item_has_the_sign_for_any_label():
+    """
+    "*" is refused in the namespace of an item; in a list of namespaces the rules of access are
+    asked about the labels before it.
+    """
+    asked: list[Any] = []
+
+    def authorize(_: Any, action: str, __: Any, about: Any) -> bool:
+        asked.append(about.get("namespace"))
+        return True
+
+    saver = InMemorySaver()
+    system = ActorSystem({"log": GRAPHS["log"].compile(checkpointer=saver)}, saver=saver)
+    transport = httpx.ASGITransport(GraphRoutes(system, authorize=authorize))
+    item = {"namespace": ["a", "*"], "key": "k", "value": {}}
+    async with system, httpx.AsyncClient(transport=transport, base_url="http://t") as client:
+        refused = [
+            await client.put("/store/items", json=item),
+            await client.request("DELETE", "/store/items", json=item),
+            await client.get("/store/items?namespace=a.*&key=k"),
+            await client.get("/store/items?namespace=*&namespace=a&key=k"),
+            await client.post("/store/items/search", json={"namespace_prefix": ["*"]}),
+        ]
+        asked.clear()
+        listed = await client.post("/store/namespaces", json={"prefix": ["a", "*", "b"]})
+
+    assert [answer.status_code for answer in refused] == [422] * 5
+    assert (listed.status_code, asked) == (200, [["a"]])
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])

@@ -1,10 +1,13 @@
 """The OpenAPI, held against the server by schemathesis. The long form is among the fault tests."""
 
 from pathlib import Path
+from typing import Any
 
 import httpx
 
 from actorgraph.web import Limits
+from actorgraph.web.openapi import document
+from actorgraph.web.routes import ENDPOINTS
 from tests.web.apps import application
 from tests.web.schemas import schemathesis
 from tests.web.server import running
@@ -21,6 +24,27 @@ def test_no_answer_is_outside_the_description(tmp_path: Path):
         )
 
     assert found.passed, found.output[-4000:]
+
+
+def test_generators_of_clients_can_read_each_schema():
+    """
+    Nowhere in the document is a boolean in a schema's place, an array without a type of its
+    items, or a list of one boolean to choose from.
+    """
+    found: list[Any] = []
+
+    def look(schema: Any) -> None:
+        if isinstance(schema, dict):
+            bare = schema.get("type") == "array" and not schema.keys() & {"items", "prefixItems"}
+            odd = isinstance(schema.get("items"), bool) or schema.get("enum") in ([True], [False])
+            found.extend([schema] if bare or odd else [])
+            schema = list(schema.values())
+        for one in schema if isinstance(schema, list) else ():
+            look(one)
+
+    look(document(ENDPOINTS, version="1"))
+
+    assert found == []
 
 
 def test_selected_fields_are_in_the_description(tmp_path: Path):

@@ -11,7 +11,14 @@ import httpx
 import pytest
 
 from actorgraph import ActorSystem, JsonlSaver, SqliteSaver, StateGraph
-from actorgraph.errors import SaverBrokenError, SaverClosedError, StorageBusyError, StorageFullError
+from actorgraph.errors import (
+    DamagedRowError,
+    SaverBrokenError,
+    SaverClosedError,
+    StorageBusyError,
+    StorageError,
+    StorageFullError,
+)
 from actorgraph.stores import InMemoryStore
 from actorgraph.web import GraphRoutes
 from actorgraph.web.requests.endpoint import Server
@@ -65,7 +72,9 @@ class TestTheStorage:
             (StorageBusyError, 503),
             (StorageFullError, 507),
             (SaverClosedError, 503),
-            (SaverBrokenError, 500),
+            (SaverBrokenError, 503),
+            (StorageError, 503),
+            (DamagedRowError, 500),
         ],
     )
     def test_texts_of_storage_errors_are_not_sent(self, kind, status):

@@ -13,6 +13,7 @@ from actorgraph.stores import SqliteStore
 from actorgraph.web import GraphRoutes
 from actorgraph.web.requests.selection import extract_paths, value_at
 from actorgraph.web.requests.thread_registry import NAMESPACE
+from tests.support.every_saver import stored_in
 from tests.web.apps import GRAPHS
 
 TALK = {"assistant_id": "talk", "if_not_exists": "create"}
@@ -195,3 +196,24 @@ class TestFilters:
 
         assert [thread["created_at"] for thread in found.json()] == [value["created_at"]]
         assert left is None
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
+async def test_a_search_may_have_more_keys_than_a_statement_has_conditions(kind, tmp_path, request):
+    """
+    Threads are found and counted by 1,200 keys of their metadata, all of which they must have.
+    """
+    wanted = {f"k{number}": number for number in range(1200)}
+    with stored_in(request, kind, tmp_path) as place:
+        async with served(place.again()) as client:
+            await client.post("/threads", json={"thread_id": "all", "metadata": wanted})
+            less = {**wanted, "k1150": None}
+            await client.post("/threads", json={"thread_id": "less", "metadata": less})
+            found = await client.post("/threads/search", json={"metadata": wanted})
+            idle = await client.post("/threads/search", json={"metadata": wanted, "status": "idle"})
+            count = await client.post("/threads/count", json={"metadata": wanted})
+
+    assert [one["thread_id"] for one in found.json()] == ["all"]
+    assert [one["thread_id"] for one in idle.json()] == ["all"]
+    assert count.json() == 1

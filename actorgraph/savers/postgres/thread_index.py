@@ -194,6 +194,8 @@ def _text(name: str, value: str) -> str:
 
 # A plan for any facts would assume that few threads have them; with these it knows how many do.
 PLAN_EACH: Statement = ("SELECT set_config('plan_cache_mode', 'force_custom_plan', true)", ())
+EACH_MAX = 100
+"""Facts of a search that are conditions of their own."""
 DEEP = 1000
 """An offset from which a page is cut before its rows are read."""
 
@@ -262,6 +264,18 @@ def _search(query: FindThreads, *, rare: bool) -> Statement:
     return text, (*values, limit, Int8(query.offset))
 
 
+def _tested_together(facts: tuple[ThreadFact, ...]) -> list[tuple[ThreadFact, ...]]:
+    """Return the first facts one by one, which plans count each, and the others together, by kind.
+
+    A statement takes at most 65,535 parameters.
+    """
+    others = facts[EACH_MAX:]
+    of_metadata = tuple(fact for fact in others if fact.name.startswith("m."))
+    of_values = tuple(fact for fact in others if not fact.name.startswith("m."))
+    each = [(fact,) for fact in facts[:EACH_MAX]]
+    return [*each, *filter(None, (of_metadata, of_values))]
+
+
 def _tests(query: FindThreads) -> tuple[list[LiteralString], list[Any]]:
     """Return the conditions of a search, and their values."""
     tests: list[LiteralString] = []
@@ -273,8 +287,8 @@ def _tests(query: FindThreads) -> tuple[list[LiteralString], list[Any]]:
         ("status = %s", query.status or None),
         ("graph = %s", query.graph or None),
         *(
-            ("m_facts @> %s" if fact.name.startswith("m.") else "v_facts @> %s", _texts((fact,)))
-            for fact in query.facts
+            ("m_facts @> %s" if facts[0].name.startswith("m.") else "v_facts @> %s", _texts(facts))
+            for facts in _tested_together(query.facts)
         ),
     )
     for text, value in told:

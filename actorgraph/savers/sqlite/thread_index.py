@@ -342,6 +342,10 @@ _ORDERS = {
     "state_updated_at": ("i.state_updated", "i.thread"),
 }
 _HAS = "EXISTS (SELECT 1 FROM thread_facts f WHERE f.fact = ? AND f.thread = {})"
+_HAS_MANY = """(SELECT count(*) FROM thread_facts f WHERE f.thread = {}
+    AND f.fact IN (SELECT value FROM json_each(?))) = ?"""
+EACH_MAX = 100
+"""Facts that a statement tests one by one; more are counted, as SQLite limits its conditions."""
 
 
 def _found(connection: sqlite3.Connection, query: FindThreads) -> list[Any]:
@@ -367,17 +371,17 @@ def _statement(
         most = -1 if query.counts else 10 * RARE
         facts.sort(key=lambda fact: _count(connection, [fact], most))
     if query.counts and facts and not tests:
-        return _having(len(facts)), [*facts, -1]
+        return _having(facts, -1)
     # An index on the status serves each order: it needs no other plan, unless threads are counted.
     alone = bool(query.status) and len(facts) == 1
     if facts and not alone and (query.counts or _count(connection, facts, RARE) < RARE):
         source = "thread_facts r CROSS JOIN thread_index i ON i.thread = r.thread"
-        tests = ["r.fact = ?", *[_HAS.format("r.thread") for _ in facts[1:]], *tests]
-        values = [*facts, *values]
+        others, their = _has_all("r.thread", facts[1:])
+        tests, values = ["r.fact = ?", *others, *tests], [facts[0], *their, *values]
     else:
         source = "thread_index i"
-        tests = [*[_HAS.format("i.thread") for _ in facts], *tests]
-        values = [*facts, *values]
+        others, their = _has_all("i.thread", facts)
+        tests, values = [*others, *tests], [*their, *values]
         if query.status:
             tests, values = ["i.status = ?", *tests], [query.status, *values]
     if query.counts:
@@ -406,15 +410,33 @@ def _paging(source: str, tests: list[str], query: FindThreads) -> str:
         CROSS JOIN thread_index i ON i.thread = p.thread ORDER BY {by}"""  # noqa: S608
 
 
-def _having(count: int) -> str:
-    others = " AND ".join(["", *[_HAS.format("r.thread")] * (count - 1)])
-    return f"""SELECT count(*) FROM (
-        SELECT 1 FROM thread_facts r WHERE r.fact = ?{others} LIMIT ?)"""  # noqa: S608
+def _having(facts: list[int], most: int) -> tuple[str, list[Any]]:
+    tests, values = _has_all("r.thread", facts[1:])
+    others = " AND ".join(["", *tests])
+    return (
+        f"""SELECT count(*) FROM (
+        SELECT 1 FROM thread_facts r WHERE r.fact = ?{others} LIMIT ?)""",  # noqa: S608
+        [facts[0], *values, most],
+    )
+
+
+def _has_all(thread: str, facts: list[int]) -> tuple[list[str], list[Any]]:
+    """Return the conditions that a thread has all of these facts, and their values.
+
+    Args:
+        thread: the column with the thread.
+    """
+    each, others = facts[:EACH_MAX], set(facts[EACH_MAX:])
+    tests, values = [_HAS.format(thread) for _ in each], list[Any](each)
+    if others:
+        tests.append(_HAS_MANY.format(thread))
+        values += [msgspec.json.encode(sorted(others)).decode(), len(others)]
+    return tests, values
 
 
 def _count(connection: sqlite3.Connection, facts: list[int], most: int) -> int:
     """Count the threads that have all of these facts; counting stops at `most`, unless it is -1."""
-    return connection.execute(_having(len(facts)), (*facts, most)).fetchone()[0]
+    return connection.execute(*_having(facts, most)).fetchone()[0]
 
 
 def _tests(query: FindThreads) -> tuple[list[str], list[Any]]:

@@ -15,15 +15,32 @@ from actorgraph.web.jobs.thread_ttls import StoredTtl
 from actorgraph.web.requests.identity import check_claims
 
 Json = dict[str, Any]
+_CONTROL = r"\x00-\x1f\x7f-\x9f"
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
 """A thread's id: text without control characters, at most 255 bytes of UTF-8."""
 
-Label = Annotated[str, Meta(pattern=r"^[^.\x00]+$")]
-"""A label of a store namespace."""
+AssistantId = Annotated[str, Meta(min_length=1, max_length=255, pattern=rf"^[^{_CONTROL}]+$(?!\n)")]
+"""An assistant's id: text without control characters."""
 
-Namespace = Annotated[list[Label], Meta(min_length=1)]
+Name = Annotated[str, Meta(pattern=rf"^[^{_CONTROL}]*$(?!\n)")]
+"""A name for people: one line of text, without control characters."""
+
+Label = Annotated[str, Meta(pattern=r"^[^.\x00]+$")]
+"""A label of a store namespace; in the filter of a list of namespaces "*" is any one label."""
+
+ItemLabel = Annotated[str, Meta(pattern=r"^(?!\*$(?!\n))[^.\x00]+$")]
+"""A label of an item's namespace: not "*", which means any label where they are listed."""
+
+Namespace = Annotated[list[ItemLabel], Meta(min_length=1)]
+NewLabel = Annotated[str, Meta(pattern=rf"^(?!\*$)[^.{_CONTROL}]+$(?!\n)")]
+"""A label of the namespace of an item to store: without control characters too."""
+
+NewNamespace = Annotated[list[NewLabel], Meta(min_length=1)]
 Key = Annotated[str, Meta(pattern=r"^[^\x00]*$")]
 """The key of a store item: text without NUL."""
+
+NewKey = Annotated[str, Meta(pattern=rf"^[^{_CONTROL}]*$(?!\n)")]
+"""The key of an item to store: without control characters."""
 
 Schedule = Annotated[str, Meta(min_length=9, max_length=200)]
 """A cron expression: minute, hour, day of the month, month, day of the week."""
@@ -392,12 +409,12 @@ class AssistantBody(ForNodes):
     """An assistant to create: settings of a registered graph, merged under those of its runs."""
 
     graph_id: str
-    assistant_id: Id | None = None
+    assistant_id: AssistantId | None = None
     config: ConfigBody | None = None
     context: Json | None = None
     metadata: Json | None = None
     if_exists: Literal["raise", "do_nothing"] = "raise"
-    name: str | None = None
+    name: Name | None = None
     description: str | None = None
 
 
@@ -408,7 +425,7 @@ class AssistantPatch(ForNodes):
     config: ConfigBody | None = None
     context: Json | None = None
     metadata: Json | None = None
-    name: str | None = None
+    name: Name | None = None
     description: str | UnsetType | None = UNSET
 
 
@@ -462,8 +479,8 @@ class AssistantCount(Struct):
 class ItemPut(Struct):
     """An item to store. `ttl` is in minutes."""
 
-    namespace: Namespace
-    key: Key
+    namespace: NewNamespace
+    key: NewKey
     value: Json
     index: Literal[False] | list[str] | None = None
     ttl: Annotated[float, Meta(gt=0)] | None = None
@@ -479,7 +496,7 @@ class ItemDelete(Struct):
 class ItemSearch(Struct):
     """Filter, query and page of items to list."""
 
-    namespace_prefix: list[Label] | None = None
+    namespace_prefix: list[ItemLabel] | None = None
     filter: Json | None = None
     limit: Page = 10
     offset: Offset = 0

@@ -1,7 +1,8 @@
 """Errors as HTTP responses: `{"detail": ...}` with the matching status.
 
 `_STATUS` maps the library's errors to statuses, the first match counts; handlers raise an
-`HttpProblem`. An error with `retry_after_s` is a 429, any other one a 500.
+`HttpProblem`. A storage that is away, or refuses an operation, is a 503, since the request is not
+to blame. An error with `retry_after_s` is a 429, any other one a 500.
 
 The library's own errors are sent with their text, which names the culprit and says what to do. Any
 other exception is sent as "Internal server error", because its text may hold a secret; the log has
@@ -130,7 +131,7 @@ class TooMany(HttpProblem):
 
 
 RESTART_S = 5
-"""Seconds in `Retry-After` of a server that is shutting down."""
+"""Seconds in `Retry-After` of a server that is shutting down, or whose storage is away."""
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.ConflictError, 409),
@@ -139,6 +140,8 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.SchemaMismatchError, 409),
     (errors.StorageBusyError, 503),
     (errors.StorageFullError, 507),
+    (errors.DamagedRowError, 500),
+    (errors.StorageError, 503),
     (errors.SaverClosedError, 503),
     (errors.SystemClosedError, 503),
     (errors.MissingExtraError, 501),
@@ -202,7 +205,8 @@ _OF_THE_STORAGE = {
 
 def _retry(error: Exception, status: int) -> dict[str, str]:
     """Return the `Retry-After` header of a 503: short for busy storage, longer for a restart."""
-    seconds = RESTART_S if isinstance(error, errors.SystemClosedError) else 1
+    soon = isinstance(error, errors.StorageBusyError | errors.SaverClosedError)
+    seconds = 1 if soon else RESTART_S
     return {"Retry-After": str(seconds)} if status == 503 else {}
 
 

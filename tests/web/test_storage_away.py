@@ -1,0 +1,137 @@
+"""Answers of every route while the database is away."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from actorgraph import ActorSystem, PostgresSaver, SqliteSaver
+from actorgraph.stores import PostgresStore, SqliteStore
+from actorgraph.web import GraphRoutes
+from actorgraph.web.requests.endpoint import Endpoint
+from actorgraph.web.routes import ENDPOINTS
+from tests.support.gates import PATIENCE_S
+from tests.support.tcp_proxy import proxied
+from tests.web.apps import GRAPHS
+
+WITHOUT_STORAGE = {"/ok", "/info", "/metrics", "/openapi.json", "/agents/{agent_id}"} | {
+    "/agents/{agent_id}/schemas"
+}
+"""Paths whose answers are made of what the process has."""
+
+CHECKPOINT = "1f0c9e3c-5a5e-6b3a-8000-0f3f6f6d2a11"
+FIELDS: dict[str, Any] = {
+    "assistant_id": "log",
+    "graph_id": "log",
+    "thread_id": "t",
+    "schedule": "0 9 * * *",
+    "namespace": ["a"],
+    "key": "k",
+    "value": {},
+    "thread_ids": ["t"],
+    "version": 1,
+    "checkpoint": {"checkpoint_id": CHECKPOINT},
+    "channels": ["values"],
+    "id": 1,
+    "method": "run.start",
+    "params": {"assistant_id": "log", "input": {}},
+}
+"""Fields of bodies; routes ignore those of others."""
+OWN: dict[str, dict[str, Any]] = {
+    "/threads": {"thread_id": "new"},
+    "/assistants": {"assistant_id": "new"},
+    "/runs/cancel": {"status": "all"},
+}
+
+
+def body_of(endpoint: Endpoint) -> Any:
+    """A body that the route takes; None if it takes none."""
+    if endpoint.body is None:
+        return None
+    body = {**FIELDS, **OWN.get(endpoint.path, {})}
+    return [body] if endpoint.path == "/runs/batch" else body
+
+
+def path_of(endpoint: Endpoint, run_id: str) -> str:
+    """A path of the route; the run is one of thread "t"."""
+    names = {"thread_id": "t", "run_id": run_id, "checkpoint_id": CHECKPOINT, "agent_id": "log"}
+    path = re.sub(r"{(\w+)}", lambda found: names.get(found[1], CHECKPOINT), endpoint.path)
+    return path + ("?key=k&namespace=a" if path == "/store/items" else "")
+
+
+@asynccontextmanager
+async def served(saver: Any, store: Any) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
+    """A server whose thread "t" has had a run: a client, and the run's id."""
+    graphs = {name: graph.compile(checkpointer=saver) for name, graph in GRAPHS.items()}
+    system = ActorSystem(graphs, saver=saver, store=store, lease_s=3600)
+    transport = httpx.ASGITransport(GraphRoutes(system), raise_app_exceptions=False)
+    with anyio.fail_after(2 * PATIENCE_S):
+        async with system, httpx.AsyncClient(transport=transport, base_url="http://t") as client:
+            await client.post("/threads", json={"thread_id": "t"})
+            await client.post("/threads/t/runs/wait", json={"assistant_id": "log", "input": {}})
+            (run,) = (await client.get("/threads/t/runs")).json()
+            yield client, run["run_id"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_every_route_says_to_come_again_while_postgresql_is_away(postgres, schema):
+    """
+    Each route that needs the database answers 503 and when to come again, and works after that.
+    """
+    with proxied(postgres.socket) as proxy:
+        limits: Any = {"schema": schema, "reconnect_timeout_s": 0.01}
+        saver, store = PostgresSaver(proxy.url, **limits), PostgresStore(proxy.url, **limits)
+        async with served(saver, store) as (client, run_id):
+            proxy.stall(refuses=True)
+            proxy.reset()
+            answers = {
+                (one.method, one.path): await client.request(
+                    one.method, path_of(one, run_id), json=body_of(one)
+                )
+                for one in ENDPOINTS
+                if one.path not in WITHOUT_STORAGE
+            }
+            proxy.resume()
+            again = await client.get("/threads/t")
+
+    wrong = {
+        route: (answer.status_code, answer.text)
+        for route, answer in answers.items()
+        if (answer.status_code, answer.headers.get("retry-after")) != (503, "5")
+    }
+    assert wrong == {}
+    assert again.status_code == 200
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_no_route_fails_while_a_file_is_away(tmp_path: Path):
+    """
+    A route that writes answers 503 while the database's folder has another name.
+    """
+    place = tmp_path / "here"
+    place.mkdir()
+    saver, store = SqliteSaver(place / "runs.db"), SqliteStore(place / "items.db")
+    async with served(saver, store) as (client, run_id):
+        place.rename(tmp_path / "away")
+        answers = {
+            (one.method, one.path): await client.request(
+                one.method, path_of(one, run_id), json=body_of(one)
+            )
+            for one in ENDPOINTS
+            if not one.stays_open or (one.method == "POST" and "runs" in one.path)
+        }
+        (tmp_path / "away").rename(place)
+
+    failed = {
+        route: answer.text
+        for route, answer in answers.items()
+        if answer.status_code >= 500
+        and (answer.status_code, answer.headers.get("retry-after")) != (503, "5")
+    }
+    assert failed == {}
+    assert {answers["POST", path].status_code for path in ("/threads", "/runs")} == {503}
