@@ -34,9 +34,10 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # What tests store is in memory where there are two gigabytes for it: they wait for fsync half of
 # the time. A `kill -9` loses no more on a disk, whose pages the kernel keeps; full disks and
-# failing writes are made by limits and by injected errors. `make faults` is on the real disk.
+# failing writes are made by limits and by injected errors; power cuts by what is recorded of writes
+# and syncs. On the disk: `make faults IN_MEMORY=`.
 IN_MEMORY := $(shell df --output=avail -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 2000000')
-test test-all test-newest clients behaviour coverage coverage-core mutants: export TMPDIR := $(if $(IN_MEMORY),/dev/shm,$(TMPDIR))
+test test-all test-newest clients behaviour coverage coverage-core mutants faults: export TMPDIR := $(if $(IN_MEMORY),/dev/shm,$(TMPDIR))
 
 # A stamp is newer than pyproject.toml when its extra is installed.
 DEMO := $(VENV)/.demo

@@ -1,13 +1,14 @@
 """Crash points of blocking calls: as `crashes.py`, with plain functions in the caller's thread."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from actorgraph.testing import FaultPlan
-from tests.faults.crashes import WHENS, judged, show, told
+from tests.faults.crashes import WHENS, judged, points, show, told
 from tests.faults.plain_scenarios import PlainOracle, compiled, go_on, run_through
 from tests.faults.scenarios import CONFIG, INPUT, Scenario
-from tests.faults.stores import Store, numbers, recorded_blocking
+from tests.faults.stores import Store, recorded_blocking
 
 
 def crash_everywhere(
@@ -18,13 +19,13 @@ def crash_everywhere(
     Returns: how many points, and how many of each of `crashes.JUDGED`.
     """
     seen: Counter[str] = Counter()
-    most = 0
+    names: Sequence[str] = ()
     for when in WHENS:
-        for k in numbers(part):
+        for k in points(when, names, part):
             plan = FaultPlan(k, when)
             found = crash_at(scenario, kind, mode, plan, path)
-            most = max(most, len(plan.operations))
-            if not plan.fired and k > most:
+            names = max(names, plan.operations, key=len)
+            if not plan.fired and k > len(names):
                 break  # the number of operations differs from run to run
             show(found, f"{scenario.name}, {mode}, {kind}", plan)
             seen += found

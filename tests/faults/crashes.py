@@ -6,6 +6,7 @@ one is opened on what is left, and the thread is finished. This for every k unti
 
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from tests.faults.scenarios import CONFIG, INPUT, Scenario, go_on, run_through
 from tests.faults.stores import Store, numbers, recorded
 
 WHENS: tuple[When, ...] = ("before", "after")
+UNCOMMITTED = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "SAVEPOINT ", "RELEASE ")
+"""Statements in a transaction: a crash after one leaves what a crash before the next one leaves."""
 JUDGED = ("wrong", "lost", "re-run", "unreported", "claim lost")
 """Counters that must be 0 at every point."""
 
@@ -30,17 +33,30 @@ async def crash_everywhere(
     Returns: how many points, and how many of each of `JUDGED`.
     """
     seen: Counter[str] = Counter()
-    most = 0
+    names: Sequence[str] = ()
     for when in WHENS:
-        for k in numbers(part):
+        for k in points(when, names, part):
             plan = FaultPlan(k, when)
             found = await crash_at(scenario, kind, mode, plan, path)
-            most = max(most, len(plan.operations))
-            if not plan.fired and k > most:
+            names = max(names, plan.operations, key=len)
+            if not plan.fired and k > len(names):
                 break  # in `async` the number of operations differs from run to run
             show(found, f"{scenario.name}, {mode}, {kind}", plan)
             seen += found
     return seen
+
+
+def points(when: When, names: Sequence[str], part: tuple[int, int]) -> Iterator[int]:
+    """The numbers of the operations to fail.
+
+    Args:
+        names: of the operations of a whole run, as far as they are known.
+        part: which of how many equal parts.
+    """
+    for k in numbers(part):
+        name = "".join(names[k - 1 : k])
+        if when == "before" or not name.startswith(UNCOMMITTED):
+            yield k
 
 
 def show(found: Counter[str], what: str, plan: FaultPlan) -> None:

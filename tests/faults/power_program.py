@@ -3,9 +3,12 @@
 import operator
 import random
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
+
+import anyio
 
 from actorgraph import START, ActorSystem, StateGraph
 from tests.support.graphs import at
@@ -51,6 +54,18 @@ def graph() -> StateGraph:
     return builder.add_edge(START, "number").add_edge("number", "ballast")
 
 
+@cache
+def without_saver() -> Any:
+    """The graph, compiled once: thousands of states are looked at with it."""
+    return graph().compile()
+
+
+def over(saver: Any) -> Any:
+    """The graph over a saver."""
+    compiled = without_saver()
+    return type(compiled)(compiled.plan, saver)
+
+
 class Program:
     """The operations: runs, runs of a system, removals of checkpoints and of threads; in rounds."""
 
@@ -62,14 +77,14 @@ class Program:
 
     async def run(self) -> None:
         """Everything, once."""
-        compiled = graph().compile(checkpointer=self._saver)
+        compiled = over(self._saver)
         for number in range(self._rounds):
             for thread in ("a", "b"):
                 await self._more(
                     thread, compiled.ainvoke({"big": "x" * 700 * (number % 3)}, at(thread))
                 )
             await self._same("a", self._saver.aprune("a", 1))
-            async with ActorSystem({"g": graph().compile()}, saver=self._saver) as system:
+            async with ActorSystem({"g": without_saver()}, saver=self._saver) as system:
                 for thread in (f"s{number}", f"z{number}"):
                     self._begin(thread, (1,))
                     run = await system.start("g", thread, {"big": "y" * 5000})
@@ -123,10 +138,9 @@ async def judged(opened: Any, notes: list[Any], *, goes_on: bool) -> Counter[str
     expected, seen = Expected(notes), Counter[str]()
     try:
         async with opened as saver:
-            compiled = graph().compile(checkpointer=saver)
-            for thread in expected.logs:
-                log = await _log(compiled, thread)
-                seen["lost"] += not expected.fits(thread, log)
+            compiled = over(saver)
+            logs = await _logs(compiled, expected.logs)
+            seen["lost"] += sum(not expected.fits(thread, log) for thread, log in logs.items())
             if not goes_on:
                 return seen
             await _finish(saver, expected, seen)
@@ -144,9 +158,22 @@ async def _log(compiled: Any, thread: str) -> tuple[int, ...]:
     return tuple((await compiled.aget_state(at(thread))).values.get("log", ()))
 
 
+async def _logs(compiled: Any, threads: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """The logs of threads, which are read together."""
+    found: dict[str, tuple[int, ...]] = {}
+
+    async def read(thread: str) -> None:
+        found[thread] = await _log(compiled, thread)
+
+    async with anyio.create_task_group() as group:
+        for thread in threads:
+            group.start_soon(read, thread)
+    return found
+
+
 async def _finish(saver: Any, expected: Expected, seen: Counter[str]) -> None:
     """Each run that was accepted is there; those whose owner is known to be gone end, once."""
-    async with ActorSystem({"g": graph().compile()}, saver=saver) as system:
+    async with ActorSystem({"g": without_saver()}, saver=saver) as system:
         for run in await system.recover():
             seen["twice"] += (await run.result())["log"] != [1]
         there = {run.thread_id for run in await system.runs()}

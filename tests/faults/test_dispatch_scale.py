@@ -27,6 +27,8 @@ from tests.faults.dispatching import Fleet, Place, accept_all, accepting, ended,
 from tests.support import cpu_times
 from tests.support.dispatch_worker import WorkerOptions
 
+pytestmark = pytest.mark.alone
+
 TABLE = "dispatch in large numbers"
 OPEN_RUNS = 100_000
 WORKERS = 10

@@ -195,14 +195,18 @@ class _Names:
 
 def run(part: str, workers: str, arguments: list[str]) -> int:
     """
-    Run what is missing of both sets; with arguments of pytest those of tests/faults.
+    Run what is missing of both sets, and then, in one process, the tests that are marked `alone`;
+    with arguments of pytest those of tests/faults.
 
     Returns:
         0 if nothing failed, or there was nothing to run.
     """
     python = [sys.executable, "-m", "pytest", *PLUGIN, "--fault-part", part]
-    alone, spread = SETS[0], [*SETS[1], "-n", workers, "--dist", "worksteal"]
-    chosen = [[*alone, "--fault-again", *arguments]] if arguments else [alone, spread]
+    spread = ["-n", workers, "--dist", "worksteal"]
+    chosen = [[*SETS[0], "--fault-again", *arguments]]
+    if not arguments:
+        beside = [[*tests, *spread, "-m", "not alone"] for tests in SETS]
+        chosen = [*beside, [*SETS[0], "-m", "alone"]]
     ended = [subprocess.run([*python, *c], cwd=ROOT, check=False).returncode for c in chosen]
     return 0 if set(ended) <= {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED} else 1
 
