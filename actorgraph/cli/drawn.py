@@ -17,6 +17,7 @@ from actorgraph.cli.printed import (
     ThreadShown,
 )
 from actorgraph.cli.visible_text import visible
+from actorgraph.values.thread_phase import PHASE_TEXT
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +31,10 @@ STYLES = {
     "running": "cyan",
     "interrupted": "yellow",
     "waiting": "yellow",
+    "cut_off": "red",
+    "parked": "red",
+    "unfinished": "magenta",
+    "ended": "green",
     "error": "red",
     "failed": "red",
     "cancelled": "magenta",
@@ -45,10 +50,10 @@ VALUE_MAX = 2_000
 
 
 def styled(status: str) -> "Text":
-    """Return a status as text with its colour."""
+    """Return a status or a phase as text with its colour."""
     from rich.text import Text
 
-    return Text(status, style=STYLES.get(status, ""))
+    return Text(PHASE_TEXT.get(status, status), style=STYLES.get(status, ""))
 
 
 def compact(value: Any, most: int = VALUE_MAX) -> str:
@@ -61,6 +66,18 @@ def compact(value: Any, most: int = VALUE_MAX) -> str:
 def moment(text: str) -> str:
     """Return an ISO 8601 time to the second, in UTC."""
     return text[:19].replace("T", " ")
+
+
+AGES = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+"""Seconds of a unit, and its name."""
+
+
+def age_text(seconds: float | None) -> str:
+    """Return an age in the largest unit that it fills; "" if it isn't known."""
+    if seconds is None:
+        return ""
+    size, unit = next((one for one in AGES if seconds >= one[0]), AGES[-1])
+    return f"{int(seconds // size)} {unit}"
 
 
 def time_of_day(text: str) -> str:
@@ -107,11 +124,12 @@ def draw_threads(out: "Console", found: ThreadList) -> None:
     if not found.threads:
         out.print("No thread matches.")
         return
-    table = table_of("thread", "status", "step", "updated (UTC)", "next")
+    table = table_of("thread", "status", "age", "step", "updated (UTC)", "next")
     rows = [
         (
             visible(row.thread_id),
-            styled(row.status),
+            styled(row.phase),
+            age_text(row.age_s),
             str(row.step),
             moment(row.updated_at),
             visible(", ".join(row.next)),
@@ -133,8 +151,9 @@ def draw_state(out: "Console", found: ThreadShown) -> None:
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
     facts.add_row("thread", visible(found.thread_id))
-    facts.add_row("status", styled(found.status))
-    facts.add_row("step", f"{found.step}, {moment(found.updated_at)} UTC")
+    facts.add_row("status", styled(found.phase).append(HINTS.get(found.phase, "")))
+    old = f", {age_text(found.age_s)} ago" if found.age_s is not None else ""
+    facts.add_row("step", f"{found.step}, {moment(found.updated_at)} UTC{old}")
     facts.add_row("checkpoint", found.checkpoint_id)
     facts.add_row("next", visible(", ".join(found.next)) or "nothing: the thread is at its end")
     if found.metadata:
@@ -153,10 +172,18 @@ def draw_state(out: "Console", found: ThreadShown) -> None:
     draw_questions(out, found.questions)
 
 
+HINTS = {
+    "cut_off": ": a run has begun and has not left; its process has died, or works without a system",
+    "parked": ": `actorgraph retry --parked` runs it again",
+}
+"""Phase -> its meaning, behind its name."""
+
+
 def run_text(run: RunInfo) -> str:
     """Describe a run in one line."""
     lease = "" if run.alive or run.status not in ("running", "pending") else ", its process is gone"
-    return f"{run.run_id} of {run.graph}: {run.status}{lease}"
+    why = f": {visible(run.reason)}" if run.reason else ""
+    return f"{run.run_id} of {run.graph}: {run.status}{lease}{why}"
 
 
 def values_table(values: Any) -> "Table":

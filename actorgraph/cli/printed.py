@@ -4,6 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from actorgraph.values.thread_phase import ThreadPhase
+
 Status = Literal["idle", "busy", "interrupted", "error"]
 """busy: it has an open run, and not one that only waits for its time. interrupted: it has tasks
 left. error: one of them has failed."""
@@ -13,8 +15,12 @@ class ThreadLine(msgspec.Struct, frozen=True):
     """A thread in a list.
 
     Attributes:
+        status: LangGraph's word.
+        phase: "waiting" (for a person), "cut_off" (its process has died), "parked", "unfinished",
+            "failed", "running" or "ended".
         step: of its newest checkpoint; -1 without one.
         updated_at: when that was made; ISO 8601 UTC, "" without one.
+        age_s: seconds since then; None without one.
         next: the nodes that run next.
         graph: the graph's name in the system that runs it; "" if unknown.
         metadata: of its newest checkpoint: what callers gave.
@@ -22,8 +28,10 @@ class ThreadLine(msgspec.Struct, frozen=True):
 
     thread_id: str
     status: Status
+    phase: ThreadPhase
     step: int
     updated_at: str
+    age_s: float | None
     next: tuple[str, ...]
     graph: str
     metadata: dict[str, Any]
@@ -69,6 +77,7 @@ class RunInfo(msgspec.Struct, frozen=True):
         status: "pending", "running", or how it has ended.
         alive: whether the process that has it still renews its lease.
         created_at: ISO 8601 UTC.
+        reason: why it was parked or cancelled, or its error's text.
     """
 
     run_id: str
@@ -76,6 +85,7 @@ class RunInfo(msgspec.Struct, frozen=True):
     graph: str
     alive: bool
     created_at: str
+    reason: str = ""
 
 
 class ThreadShown(msgspec.Struct, frozen=True):
@@ -83,14 +93,18 @@ class ThreadShown(msgspec.Struct, frozen=True):
 
     Attributes:
         checkpoint_id: the checkpoint that is shown; "" without one.
-        run: the open run of a system; None without one.
+        status, phase: as of `ThreadLine`.
+        age_s: seconds since the checkpoint was made; None without one.
+        run: the open run of a system, or the parked one; None without one.
     """
 
     thread_id: str
     status: Status
+    phase: ThreadPhase
     step: int
     checkpoint_id: str
     updated_at: str
+    age_s: float | None
     next: tuple[str, ...]
     values: Any
     questions: tuple[OpenQuestion, ...]
@@ -105,7 +119,8 @@ class CheckpointLine(msgspec.Struct, frozen=True):
     Attributes:
         parent_id: "" for the first.
         source: "input", "loop", "update" or "fork".
-        status: "waiting" or "failed" of its pending tasks; "" for none.
+        status: "waiting" or "failed" of its pending tasks; of the newest checkpoint the thread's
+            phase; "" for none, and at the end.
     """
 
     checkpoint_id: str

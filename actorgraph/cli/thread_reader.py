@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.savers.stored_states import list_stored, read_stored
 from actorgraph.api.system.thread_finder import thread_status
 from actorgraph.cli.exit_codes import CommandError, UsageError
 from actorgraph.cli.printed import (
@@ -19,17 +20,16 @@ from actorgraph.cli.printed import (
     ThreadShown,
 )
 from actorgraph.runtime.saver.hosting import Host, host_of
-from actorgraph.studio.saver_steps import snapshot_of
+from actorgraph.runtime.system.thread_runs import AT_ONCE, runs_of_threads, without_later
 from actorgraph.studio.steps import checkpoint_of, parent_of
 from actorgraph.superstep.scheduling import waits_for_time
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
 from actorgraph.values.ids import as_text
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
+from actorgraph.values.thread_phase import PhaseFacts, phase_of
 from actorgraph.web.requests.jsonable import to_plain
 
-AT_ONCE = 64
-"""Threads that are read at the same time."""
 ID_PART_MIN = 6
 """Digits from which a number is part of a checkpoint's id, not a step."""
 
@@ -61,20 +61,18 @@ class ThreadReader:
         place = place_of(thread_id)
         if self.graph is not None:
             found = await self.graph.aget_state(place)
-            return found if found.created_at else None
-        stored = await self.saver.aget_tuple(place)
-        return None if stored is None else snapshot_of(stored)
+            return found if found.created_at or found.next else None
+        return await read_stored(self.host, self.saver.codec, thread_id)
+
+    async def runs_of(self, thread_ids: Sequence[str]) -> dict[str, list[RunRow]]:
+        """Read the runs of threads that are open or parked: id -> its runs, by their ids."""
+        return await runs_of_threads(self.host, thread_ids) if self.keeps_runs else {}
 
     async def open_runs(self, thread_ids: Sequence[str]) -> dict[str, RunRow]:
         """Read the open runs of threads: id -> the newest; a delayed one if alone."""
-        if not self.keeps_runs or not thread_ids:
-            return {}
-        rows: list[RunRow] = []
-        for at in range(0, len(thread_ids), AT_ONCE):
-            some = tuple(thread_ids[at : at + AT_ONCE])
-            rows += await self.host.reader.ask(ListRuns(open_of=some))
-        rows.sort(key=lambda row: (has_thread(row), row.run))
-        return {row.thread_id: row for row in rows}
+        found = await self.runs_of(thread_ids)
+        newest = {thread_id: newest_open(rows) for thread_id, rows in found.items()}
+        return {thread_id: row for thread_id, row in newest.items() if row is not None}
 
     async def newest_first(self, prefix: str = "") -> list[str]:
         """List the ids of threads by the time of their newest checkpoint."""
@@ -96,22 +94,26 @@ class ThreadReader:
                     group.start_soon(read, thread_id)
         return sorted(wanted, key=lambda one: -moments[one])
 
-    async def line(self, thread_id: str, run: RunRow | None) -> ThreadLine:
+    async def line(self, thread_id: str, runs: Sequence[RunRow]) -> ThreadLine:
         """Describe a thread.
 
         Args:
-            run: its open run.
+            runs: those that are open or parked.
         """
         head = await self.head(thread_id)
+        run = newest_open(runs) or next(iter(runs), None)
         graph = "" if run is None else run.graph
+        busy = has_thread(newest_open(runs))
         if head is None:
-            status = "busy" if has_thread(run) else "idle"
-            return ThreadLine(thread_id, status, -1, "", (), graph, {})
+            phase, status = phase_of(PhaseFacts(), without_later(runs)), "busy" if busy else "idle"
+            return ThreadLine(thread_id, status, phase, -1, "", None, (), graph, {})
         return ThreadLine(
             thread_id,
-            thread_status(head, busy=has_thread(run)),
+            thread_status(head, busy=busy),
+            phase_of(head.phase_facts(), without_later(runs)),
             step_of(head),
             head.created_at or "",
+            age_of(head),
             head.next,
             graph,
             own_metadata(head),
@@ -142,9 +144,9 @@ class ThreadReader:
             pages = self.graph.aget_state_history(thread_id=thread_id, limit=limit)
             found = [step async for step in pages]
         else:
-            tuples = self.saver.alist(place_of(thread_id), limit=limit)
-            found = [snapshot_of(one) async for one in tuples]
-        return [head, *found[1:]]
+            listed = list_stored(self.host, self.saver.codec, thread_id, limit=limit)
+            found = [step async for step in listed]
+        return [head, *(found[1:] if head.created_at else found)]
 
     async def step(self, thread_id: str, name: str) -> StateSnapshot:
         """Read the checkpoint that a person names.
@@ -179,6 +181,12 @@ class ThreadReader:
         return await self.host.reader.ask(ListRuns(thread_id=thread_id, statuses=statuses))
 
 
+def newest_open(runs: Sequence[RunRow]) -> RunRow | None:
+    """Return the newest open run of a thread, a delayed one if it has no other; None for none."""
+    rows = [row for row in runs if row.status in OPEN_STATUSES]
+    return max(rows, key=lambda row: (has_thread(row), row.run), default=None)
+
+
 def has_thread(run: RunRow | None) -> bool:
     """Whether a thread's open run, if it has one, doesn't only wait for its time."""
     return run is not None and not waits_for_time(run, time.time_ns() // 1000)
@@ -193,6 +201,14 @@ def step_of(found: StateSnapshot) -> int:
     """Return the number of a checkpoint's step; -1 if it has none."""
     number = (found.metadata or {}).get("step")
     return number if isinstance(number, int) else -1
+
+
+def age_of(found: StateSnapshot) -> float | None:
+    """Return the seconds since a checkpoint was made; None if that isn't known."""
+    if not found.created_at:
+        return None
+    made = datetime.fromisoformat(found.created_at)
+    return round(max(0.0, (datetime.now(UTC) - made).total_seconds()), 3)
 
 
 def own_metadata(found: StateSnapshot) -> dict[str, Any]:
@@ -210,10 +226,21 @@ def questions_of(found: StateSnapshot) -> tuple[OpenQuestion, ...]:
     )
 
 
-def checkpoint_line(found: StateSnapshot) -> CheckpointLine:
-    """Describe a checkpoint."""
+def checkpoint_line(
+    found: StateSnapshot, runs: Sequence[RunRow] = (), *, is_head: bool = False
+) -> CheckpointLine:
+    """Describe a checkpoint.
+
+    Args:
+        runs: of the thread, open or parked.
+        is_head: whether it is the newest.
+    """
     metadata = found.metadata or {}
     failed = any(task.error is not None for task in found.tasks)
+    status = "failed" if failed else "waiting" if found.interrupts else ""
+    if is_head:
+        phase = phase_of(found.phase_facts(), without_later(runs))
+        status = "" if phase == "ended" else phase
     return CheckpointLine(
         checkpoint_of(found),
         parent_of(found),
@@ -221,32 +248,37 @@ def checkpoint_line(found: StateSnapshot) -> CheckpointLine:
         str(metadata.get("source", "")),
         found.created_at or "",
         found.next,
-        "failed" if failed else "waiting" if found.interrupts else "",
+        status,
     )
 
 
-def thread_state(thread_id: str, found: StateSnapshot, run: RunRow | None) -> ThreadShown:
+def thread_state(thread_id: str, found: StateSnapshot, runs: Sequence[RunRow]) -> ThreadShown:
     """Describe the state of a thread.
 
     Args:
-        run: its open run.
+        runs: those that are open or parked.
     """
+    run = newest_open(runs)
+    phase = phase_of(found.phase_facts(), without_later(runs))
+    shown = next(iter(runs), None) if run is None and phase == "parked" else run
     return ThreadShown(
         thread_id,
         thread_status(found, busy=has_thread(run)),
+        phase,
         step_of(found),
         checkpoint_of(found),
         found.created_at or "",
+        age_of(found),
         found.next,
         to_plain(found.values),
         questions_of(found),
         tuple(FailedTask(t.name, str(t.error)) for t in found.tasks if t.error is not None),
         own_metadata(found),
-        None if run is None else run_info(run),
+        None if shown is None else run_info(shown),
     )
 
 
 def run_info(row: RunRow) -> RunInfo:
     """Describe a run of a system."""
     created = datetime.fromtimestamp(row.created / 1e6, UTC).isoformat()
-    return RunInfo(as_text(row.run), row.status, row.graph, row.alive, created)
+    return RunInfo(as_text(row.run), row.status, row.graph, row.alive, created, row.reason)

@@ -46,6 +46,15 @@ def status_fact(status: str) -> ThreadFact:
     return ThreadFact("s.status", status)
 
 
+PHASE = "s.phase"
+"""The name of the fact that a thread has a phase."""
+
+
+def phase_fact(phase: str) -> ThreadFact:
+    """Return the fact that a thread has a phase; of a thread without a state it is "ended"."""
+    return ThreadFact(PHASE, phase or "ended")
+
+
 def fact_text(value: Any) -> str:
     """Return text that is the same for values that are equal as JSON, and for no others.
 

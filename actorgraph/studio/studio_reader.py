@@ -2,26 +2,33 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, cast
 
 import msgspec
 
+from actorgraph.api.config import address_of
 from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.savers.stored_states import list_stored, read_stored
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.run_search import SystemOwner, cursor_behind
 from actorgraph.api.system.system import ActorSystem
-from actorgraph.api.system.thread_finder import ThreadInfo
+from actorgraph.api.system.thread_finder import ThreadInfo, moment_before, thread_status
 from actorgraph.runtime.clock import microseconds_now
+from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.runtime.system.sampling import StatisticsSample
-from actorgraph.studio.saver_steps import snapshot_of
+from actorgraph.runtime.system.thread_runs import runs_of_threads, without_later
 from actorgraph.studio.steps import bars_of, checkpoint_of, timed_bars
 from actorgraph.studio.waterfall import TaskBar
+from actorgraph.superstep.snapshot import iso
 from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.values.systems import OPEN_STATUSES, RunRow
+from actorgraph.values.thread_phase import PHASES, phase_of
 from actorgraph.web.requests.endpoint import Server
 from actorgraph.web.requests.json_equality import contains
 from actorgraph.web.requests.problems import NotFound
 from actorgraph.web.requests.thread_registry import GRAPH, thread_metadata_of
-from actorgraph.web.requests.thread_state import is_busy, remove_thread, thread_status
+from actorgraph.web.requests.thread_state import is_busy, phase_in, remove_thread
 
 EMPTY = StateSnapshot({}, (), {}, None, None, None, (), ())
 
@@ -36,12 +43,24 @@ THREADS_MAX = 50
 
 
 class ListFilter(msgspec.Struct, frozen=True):
-    """The threads to list; empty fields match all."""
+    """The threads to list; empty fields match all.
+
+    Attributes:
+        status: a phase (`values/thread_phase`), or one of LangGraph's statuses.
+        older_than: seconds for which the thread has made no checkpoint.
+    """
 
     prefix: str = ""
     status: str = ""
     graph: str = ""
     metadata: str = ""
+    older_than: str = ""
+
+    @property
+    def age(self) -> timedelta | None:
+        """The least age; None for any."""
+        text = self.older_than
+        return timedelta(seconds=int(text)) if text.isdecimal() and len(text) < 9 else None
 
 
 class ThreadEntry(msgspec.Struct, frozen=True):
@@ -49,6 +68,8 @@ class ThreadEntry(msgspec.Struct, frozen=True):
 
     Attributes:
         graph: the name of its graph; "" if unknown.
+        status: LangGraph's.
+        phase: what it waits for.
         steps: of its newest checkpoint; None if unknown.
         updated: ISO 8601 UTC.
     """
@@ -60,6 +81,7 @@ class ThreadEntry(msgspec.Struct, frozen=True):
     updated: str
     metadata: dict[str, Any]
     open_runs: bool = False
+    phase: str = "ended"
 
 
 class ThreadsPage(msgspec.Struct, frozen=True):
@@ -146,11 +168,24 @@ class StudioReader:
         )
         head = await self.head(entry)
         status = thread_status(head, busy=busy)
-        return msgspec.structs.replace(entry, status=status, steps=_number(head))
+        phase = await phase_in(self.system, thread_id, head, busy=busy)
+        return msgspec.structs.replace(entry, status=status, phase=phase, steps=_number(head))
+
+    @property
+    def _host(self) -> Host:
+        return host_of(self.saver)
+
+    async def _stored(self, thread_id: str, checkpoint: str = "") -> StateSnapshot | None:
+        at = _named(thread_id, checkpoint)
+        return await read_stored(self._host, self.saver.codec, thread_id, at)
 
     async def _stored_thread(self, thread_id: str) -> ThreadEntry | None:
-        found = await self.saver.aget_tuple(_place(thread_id))
-        return None if found is None else _entry(thread_id, snapshot_of(found))
+        found = await self._stored(thread_id)
+        if found is None:
+            return None
+        keeps = getattr(self.saver, "keeps_runs", False)
+        runs = await runs_of_threads(self._host, [thread_id]) if keeps else {}
+        return _entry(thread_id, found, runs.get(thread_id, ()))
 
     async def _stored_threads(
         self,
@@ -167,7 +202,9 @@ class StudioReader:
             if place.get("checkpoint_ns") or place["thread_id"] in known:
                 continue
             known.add(place["thread_id"])
-            entry = _entry(place["thread_id"], snapshot_of(one))
+            entry = await self._stored_thread(place["thread_id"])
+            if entry is None:  # removed meanwhile
+                continue
             fits = matches(entry, asked) and contains(entry.metadata, needed)
             if fits and await allows(entry):
                 rows.append(entry)
@@ -182,8 +219,7 @@ class StudioReader:
         """Read the newest state of a thread."""
         graph = self.graphs.get(entry.graph)
         if graph is None:
-            found = await self.saver.aget_tuple(_place(entry.thread_id))
-            return EMPTY if found is None else snapshot_of(found)
+            return await self._stored(entry.thread_id) or EMPTY
         place = {"configurable": {"thread_id": entry.thread_id}}
         return await graph.aget_state(place)
 
@@ -205,11 +241,12 @@ class StudioReader:
             return await self._stored_threads(asked, at, needed, allows)
         assert self.system is not None
         rows: list[ThreadEntry] = []
-        offset = 0
+        offset, named = 0, "phase" if asked.status in PHASES else "status"
         while len(rows) <= at + THREADS_MAX:
             found = await self.system.threads(
                 prefix=asked.prefix,
-                status=cast("Any", asked.status or None),
+                **cast("Any", {named: asked.status or None}),
+                older_than=asked.age,
                 graph=asked.graph or None,
                 metadata=dict(needed) if self.system.thread_finder.is_kept else None,
                 limit=READ_MAX,
@@ -326,23 +363,24 @@ class StudioReader:
         """Read one step; None if it doesn't exist."""
         graph = self.graphs.get(entry.graph)
         if graph is None:
-            found = await self.saver.aget_tuple(_place(entry.thread_id, checkpoint))
-            return None if found is None else snapshot_of(found)
+            return await self._stored(entry.thread_id, checkpoint)
         return await graph.aget_state(entry.thread_id, checkpoint)
 
     async def steps(self, entry: ThreadEntry, before: str | None) -> StepsPage:
         """Read a page of steps, newest first; the newest of all with its pending writes."""
         graph = self.graphs.get(entry.graph)
         if graph is None:
-            after = _place(entry.thread_id, before) if before else None
-            tuples = self.saver.alist(_place(entry.thread_id), before=after, limit=STEPS_MAX + 1)
-            found = [snapshot_of(one) async for one in tuples]
+            after = _named(entry.thread_id, before or "")
+            listed = list_stored(
+                self._host, self.saver.codec, entry.thread_id, before=after, limit=STEPS_MAX + 1
+            )
+            found = [step async for step in listed]
         else:
             rows = graph.aget_state_history(
                 thread_id=entry.thread_id, before=before, limit=STEPS_MAX + 1
             )
             found = [step async for step in rows]
-        if graph is not None and found and before is None:
+        if found and before is None:
             found[0] = await self.head(entry)
         more = len(found) > STEPS_MAX
         return StepsPage(
@@ -379,19 +417,26 @@ def matches(entry: ThreadEntry, asked: ListFilter) -> bool:
     """Whether a thread is one of those that are asked for."""
     return (
         entry.thread_id.startswith(asked.prefix)
-        and asked.status in ("", entry.status)
+        and asked.status in ("", entry.status, entry.phase)
         and asked.graph in ("", entry.graph)
+        and (asked.age is None or entry.updated < iso(moment_before(asked.age)))
     )
 
 
-def _place(thread_id: str, checkpoint: str = "") -> dict[str, Any]:
-    place = {"thread_id": thread_id, "checkpoint_ns": ""}
-    return {"configurable": place | ({"checkpoint_id": checkpoint} if checkpoint else {})}
+def _named(thread_id: str, checkpoint: str) -> bytes | None:
+    """Return the checkpoint of an address; None for ""."""
+    if not checkpoint:
+        return None
+    place = {"thread_id": thread_id, "checkpoint_id": checkpoint}
+    return address_of({"configurable": place}, needs_thread=True).checkpoint
 
 
-def _entry(thread_id: str, head: StateSnapshot) -> ThreadEntry:
-    status = thread_status(head, busy=False)
-    return ThreadEntry(thread_id, "", status, _number(head), head.created_at or "", {})
+def _entry(thread_id: str, head: StateSnapshot, runs: Sequence[RunRow]) -> ThreadEntry:
+    due = without_later(runs)
+    busy = any(row.status in OPEN_STATUSES for row in due)
+    status, phase = thread_status(head, busy=busy), phase_of(head.phase_facts(), due)
+    made = head.created_at or ""
+    return ThreadEntry(thread_id, "", status, _number(head), made, {}, busy, phase)
 
 
 def _listed(one: ThreadInfo) -> ThreadEntry:
@@ -403,6 +448,7 @@ def _listed(one: ThreadInfo) -> ThreadEntry:
         one.updated_at.isoformat(),
         one.metadata,
         one.status == "busy",
+        one.phase,
     )
 
 

@@ -29,9 +29,13 @@ from actorgraph.studio.thread_views import (
 )
 from actorgraph.studio.waterfall import waterfall
 from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.values.thread_phase import PHASE_TEXT
 from actorgraph.web.requests.problems import NotFound
 
-STATUSES = ("", "idle", "busy", "interrupted", "error")
+STATUSES = (("", "any"), *PHASE_TEXT.items())
+"""Filters of the list, with their names; LangGraph's statuses are taken too."""
+AGES = (("", "any"), ("3600", "an hour"), ("86400", "a day"), ("604800", "a week"))
+"""Seconds without a change by which a list can be filtered."""
 TITLE = "title"
 """The key of a thread's metadata for its name in the studio."""
 
@@ -55,6 +59,7 @@ async def threads(call: StudioCall) -> Response:
         title="Threads",
         filter=asked,
         statuses=STATUSES,
+        ages=AGES,
         graphs=sorted(call.source.graphs),
         rows=[_row(call, one) for one in found.rows],
         problem=problem,
@@ -70,7 +75,8 @@ def _row(call: StudioCall, one: ThreadEntry) -> dict[str, Any]:
         "title": title_of(one),
         "address": address_of(call, one.thread_id),
         "graph": one.graph,
-        "status": one.status,
+        "status": one.phase,
+        "status_text": PHASE_TEXT[one.phase],
         "steps": one.steps,
         "updated": moment(one.updated),
     }
@@ -159,7 +165,8 @@ def _thread(entry: ThreadEntry, address: str) -> dict[str, Any]:
         "title": title_of(entry),
         "name": entry.metadata.get(TITLE, ""),
         "address": address,
-        "status": entry.status,
+        "status": entry.phase,
+        "status_text": PHASE_TEXT[entry.phase],
         "graph": entry.graph,
         "open_runs": entry.open_runs,
         "metadata_text": whole_text(entry.metadata),

@@ -10,6 +10,7 @@ from actorgraph.studio.question_forms import Form, form_of, without_schema
 from actorgraph.studio.shown import Moment, Shown, moment, plain, shown
 from actorgraph.studio.steps import checkpoint_of, parent_of, task_state
 from actorgraph.values.state_snapshot import StateSnapshot
+from actorgraph.values.thread_phase import PHASE_TEXT
 
 TEXT_NODES = 4
 """Nodes that a step's row names."""
@@ -21,6 +22,7 @@ class StepRow(msgspec.Struct, frozen=True):
     Attributes:
         branch: whether it is not in the line of the newest step.
         status: "waiting" or "failed" of its pending tasks; "" for none.
+        status_text: how people read it.
     """
 
     checkpoint_id: str
@@ -31,6 +33,7 @@ class StepRow(msgspec.Struct, frozen=True):
     status: str
     current: bool
     address: str
+    status_text: str = ""
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -106,6 +109,7 @@ def step_rows(
             status_of(step),
             found == current,
             f"{address}?step={found}",
+            PHASE_TEXT.get(status_of(step), ""),
         )
         for step in steps
     ]

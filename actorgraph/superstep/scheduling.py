@@ -27,6 +27,7 @@ import msgspec
 from actorgraph.errors.texts import error_text
 from actorgraph.values.ids import as_text
 from actorgraph.values.systems import NO_OWNER, OPEN_STATUSES, IfBusy, OpenRun, RunRow
+from actorgraph.values.thread_phase import has_gone_on
 
 
 class Lane(msgspec.Struct, frozen=True):
@@ -464,7 +465,7 @@ def why_not_retried(row: RunRow, head: bytes | None, open_rows: Iterable[RunRow]
         return f"it is not parked: its status is {row.status!r}"
     if any(other.claimed for other in open_rows):
         return "another run of its thread is going on"
-    if row.claimed and head is not None and head > row.run:
+    if has_gone_on(row, head):
         return "its thread has gone on with another run since"
     return ""
 

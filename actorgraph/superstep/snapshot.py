@@ -4,11 +4,16 @@ The live view (no checkpoint id given) counts finished tasks of the unfinished s
 done: their writes are in the values, and `next` names the others. The view of a given checkpoint
 shows the values at the start of the superstep, all its tasks, and every question that was asked.
 The timeline of a superstep has the attempts of its tasks, their times and errors.
+
+`stored_snapshot` is for a reader that doesn't have the graph. Which nodes run next is stored with
+each checkpoint, Sends among them. Reducers are the graph's: its values are those at the start of
+the superstep, without the writes of its finished tasks.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final, cast
 
 from actorgraph.channels import EMPTY
 from actorgraph.plan.plan import Plan
@@ -22,11 +27,21 @@ from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.task_failures import handler_task, is_handled, with_handlers
 from actorgraph.superstep.tasks import as_shown, due_tasks, in_path_order, next_nodes
 from actorgraph.values.checkpoint import Restored, StoredWrite
-from actorgraph.values.constants import CALL, CONTROL_INDEX, ERROR, INTERRUPT, NULL_TASK, START
+from actorgraph.values.constants import (
+    CALL,
+    CONTROL_INDEX,
+    ERROR,
+    HANDLER_MARK,
+    INTERRUPT,
+    NULL_TASK,
+    PUSH,
+    START,
+    TASKS,
+)
 from actorgraph.values.ids import CheckpointId, TaskId, as_text
 from actorgraph.values.policies import RunPolicy
 from actorgraph.values.run import Task, TaskPath, path_key
-from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
+from actorgraph.values.state_snapshot import HeldSnapshot, PregelTask, StateSnapshot
 from actorgraph.values.timeline import TaskAttempt, TaskStatus, TimelineTask
 
 
@@ -37,7 +52,7 @@ def empty_snapshot(config: dict[str, Any]) -> StateSnapshot:
 
 def unsaved_snapshot(config: dict[str, Any]) -> StateSnapshot:
     """Make the snapshot of a thread whose input is stored with a claim, not in a checkpoint."""
-    return empty_snapshot(config)._replace(next=(START,))
+    return HeldSnapshot(*empty_snapshot(config)._replace(next=(START,)))
 
 
 def restored_state(plan: Plan, restored: Restored, thread_id: str) -> RunState:
@@ -60,12 +75,14 @@ def snapshot(
     *,
     live: bool,
     parent_ledger: Iterable[StoredWrite] = (),
+    held: bool = False,
 ) -> StateSnapshot:
     """Make the snapshot of a checkpoint.
 
     Args:
         live: make the live view (see the module) rather than that of the checkpoint.
         parent_ledger: the pending writes of the checkpoint's parent, for `metadata["writes"]`.
+        held: whether a run has claimed the thread and has not left.
     """
     state = restored_state(plan, restored, thread_id)
     tasks = as_shown(plan, due_tasks(state, None))
@@ -88,7 +105,7 @@ def snapshot(
         _apply_finished(state, [*tasks, *handlers], known)
     interrupts = tuple(i for task in shown for i in task.interrupts)
     parents: dict[str, str] = restored.metadata.get("parents", {})
-    return StateSnapshot(
+    return (HeldSnapshot if held else StateSnapshot)(
         values=values_of(state),
         # In a cancelled run all may have finished without being folded: they are next again.
         next=next_nodes(plan, unfinished or tasks),
@@ -221,7 +238,7 @@ def _timeline_task(identifier: str, rows: list[StoredWrite]) -> TimelineTask:
     attempts.sort(key=lambda attempt: attempt.start or 0)
     last = rows[-1]
     errors = [row.writes[0][1] for row in rows if row.index == CONTROL_INDEX[ERROR]]
-    name, is_call = _timeline_name(last.path)
+    name, is_call = row_name(last.path)
     return TimelineTask(
         id=identifier,
         name=name,
@@ -233,8 +250,11 @@ def _timeline_task(identifier: str, rows: list[StoredWrite]) -> TimelineTask:
     )
 
 
-def _timeline_name(path: TaskPath) -> tuple[str, bool]:
-    """Read the name of a task, and whether it is a call; a stored path of a call is one text."""
+def row_name(path: TaskPath) -> tuple[str, bool]:
+    """Read the name of a task from the path of its rows, and whether it is a call.
+
+    A stored path of a call is one text.
+    """
     text = path_key(path)
     if not text.endswith(f", {CALL}"):
         return (str(path[-1]) if path else ""), False
@@ -248,3 +268,98 @@ def _timeline_attempts(row: StoredWrite) -> Iterable[TaskAttempt]:
     error = str(row.writes[0][1]) if status == "failed" else None
     start, end = (None, None) if times is None else (times.start, times.end)
     yield TaskAttempt(start, end, status, error)
+
+
+EDGE: Final = "branch:to:"
+"""The beginning of the names of channels that start a node."""
+HIDDEN: Final = (EDGE, "__")
+
+
+def stored_snapshot(
+    restored: Restored, thread_id: str, *, live: bool, held: bool = False
+) -> StateSnapshot:
+    """Make the snapshot of a checkpoint.
+
+    Args:
+        restored: read by the rules of no graph.
+        live: whether its finished tasks count as done, as in the live view of a thread's head.
+        held: whether a run has claimed the thread and has not left.
+    """
+    following = _following(restored)
+    known = {
+        task: attempt
+        for task, attempt in attempts(restored.ledger).items()
+        if not row_name(attempt.path)[1]
+    }
+    named = [(_stored_task(i, one, following), one) for i, one in known.items()]
+    done = Counter(task.name for task, one in named if live and one.writes is not None)
+    left = _without(following, done)
+    stuck = fold_error(restored.ledger) if not left else None
+    shown = [_stored_view(task, one, live=live) for task, one in named if task.name]
+    begun = Counter(task.name for task, _ in named)
+    shown += [PregelTask(name, name, ()) for name in _without(following, begun)]
+    if stuck is not None:
+        shown = [task._replace(error=stuck) for task in shown]
+    parents: dict[str, str] = restored.metadata.get("parents", {})
+    return (HeldSnapshot if held else StateSnapshot)(
+        values={k: v for k, v in restored.values.items() if not k.startswith(HIDDEN)},
+        # In a cancelled run all may have finished without being folded: they are next again.
+        next=left or following,
+        config=address(thread_id, restored.namespace, restored.id, parents) or {},
+        metadata=_stored_metadata(restored),
+        created_at=iso(restored.created),
+        parent_config=address(thread_id, restored.namespace, restored.parent, parents),
+        tasks=tuple(shown),
+        interrupts=tuple(asked for task in shown for asked in task.interrupts),
+    )
+
+
+def _stored_metadata(restored: Restored) -> dict[str, Any]:
+    found = {
+        "parents": {},
+        **restored.metadata,
+        **counters_of(restored.deltas),
+        "source": restored.source,
+        "step": restored.step,
+    }
+    return found if restored.run is None else {**found, "run_id": as_text(restored.run)}
+
+
+def _following(restored: Restored) -> tuple[str, ...]:
+    """Return the nodes that run next; of a checkpoint of another library as its channels say."""
+    if restored.next:
+        return restored.next
+    values = restored.values
+    sends = cast("Sequence[Any]", values.get(TASKS) or ())
+    names = [str(send.node) for send in sends if hasattr(send, "node")]
+    names += [name.removeprefix(EDGE) for name in values if name.startswith(EDGE)]
+    return tuple(names) or ((START,) if START in values else ())
+
+
+def _without(names: Sequence[str], gone: Mapping[str, int]) -> tuple[str, ...]:
+    """Leave out names, each as often as it is gone."""
+    left, found = Counter(gone), list[str]()
+    for name in names:
+        if left[name] > 0:
+            left[name] -= 1
+        else:
+            found.append(name)
+    return tuple(found)
+
+
+def _stored_task(identifier: str, attempt: Attempt, following: Sequence[str]) -> Task:
+    """Make the task of some rows; its name is one of several where the rows don't say it."""
+    path = attempt.path
+    name = row_name(path)[0]
+    if len(path) == 2 and path[0] == PUSH and isinstance(path[1], int):
+        name = following[path[1]] if path[1] < len(following) else ""
+    if name not in following or HANDLER_MARK in path:
+        name = following[0] if len(following) == 1 else " or ".join(dict.fromkeys(following))
+    return Task(TaskId(identifier), name or "a task", path, (), None)
+
+
+def _stored_view(task: Task, attempt: Attempt, *, live: bool) -> PregelTask:
+    asked = open_questions(task, attempt) if live else attempt.interrupts
+    writes = {k: v for k, v in attempt.writes or () if not k.startswith(HIDDEN)}
+    result = None if attempt.writes is None else writes
+    return PregelTask(task.id, task.name, (), attempt.error, asked, None, result)

@@ -135,6 +135,19 @@ def interrupt_id(task_namespace: str, answered: int) -> str:
     return blake2b(place.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
+def id_or_none(text: object) -> bytes | None:
+    """Parse the UUID text of an id; None if it is none."""
+    try:
+        return as_bytes(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def made_at(run: bytes) -> int:
+    """Read the time in a run's UUIDv7, in microseconds since 1970-01-01 UTC."""
+    return int.from_bytes(run[:6]) * 1000
+
+
 def is_interrupt_id(text: object) -> bool:
     """Whether a value has the form of an interrupt's id: 32 lower-case hex digits."""
     return isinstance(text, str) and len(text) == 32 and not set(text) - set("0123456789abcdef")

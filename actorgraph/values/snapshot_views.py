@@ -49,12 +49,13 @@ def snapshot_line(snapshot: Snapshot) -> str:
             f"{name}={value if name in _AS_TEXT else shown(value, NAME_CHARACTERS_MAX)}"
             for name, value in snapshot_parts(snapshot)
         ]
-        return f"<{type(snapshot).__name__} {' '.join(parts)}>"
+        return f"<{_NAME} {' '.join(parts)}>"
     except Exception:  # noqa: BLE001 - made by a program, of any values
-        return f"<{type(snapshot).__name__}>"
+        return f"<{_NAME}>"
 
 
 _AS_TEXT = ("asks", "values")
+_NAME = "StateSnapshot"
 
 
 def snapshot_table(snapshot: Snapshot) -> str:

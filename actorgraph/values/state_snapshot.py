@@ -5,6 +5,7 @@ from typing import Any, Generic, NamedTuple
 
 from actorgraph.errors.excerpts import count_text, shown
 from actorgraph.values.commands import Interrupt
+from actorgraph.values.ids import id_or_none
 from actorgraph.values.run import TaskPath
 from actorgraph.values.schema_types import SnapshotT
 from actorgraph.values.snapshot_views import (
@@ -13,6 +14,7 @@ from actorgraph.values.snapshot_views import (
     snapshot_parts,
     snapshot_table,
 )
+from actorgraph.values.thread_phase import PhaseFacts, ThreadPhase, phase_of
 
 
 class PregelTask(NamedTuple):
@@ -107,6 +109,27 @@ class StateSnapshot(NamedTuple, Generic[SnapshotT]):
         return next(iter(failed), self.tasks[0] if self.is_stuck else None)
 
     @property
+    def is_held(self) -> bool:
+        """Whether a run has claimed the thread and has not left; only at a thread's head."""
+        return False
+
+    @property
+    def phase(self) -> ThreadPhase:
+        """The thread's phase, as far as its state says: see `values/thread_phase`.
+
+        "ended", "waiting" (for a person), "failed", "cut_off" (a run has begun and has not left:
+        its process has died, unless it works now) or "unfinished". The runs of an `ActorSystem`
+        and their leases are not looked at: see `ActorSystem.threads`.
+        """
+        return phase_of(self.phase_facts())
+
+    def phase_facts(self) -> PhaseFacts:
+        """The facts for `phase_of`, which decides together with the runs of systems."""
+        left, failed = bool(self.next), self.failed_node is not None
+        run = id_or_none((self.metadata or {}).get("run_id"))
+        return PhaseFacts(left, failed, bool(self.interrupts), self.is_held, run)
+
+    @property
     def is_stuck(self) -> bool:
         """Whether all tasks have finished but their writes conflict.
 
@@ -128,6 +151,23 @@ class StateSnapshot(NamedTuple, Generic[SnapshotT]):
             "parent_config": self.parent_config,
             "tasks": [_task_dict(task) for task in self.tasks],
         }
+
+
+class HeldSnapshot(StateSnapshot[Any]):
+    """The snapshot of a thread's head that a run has claimed and has not left.
+
+    A class of its own, because a snapshot has LangGraph's fields and no others.
+    """
+
+    __slots__ = ()
+
+    @property
+    def is_held(self) -> bool:
+        """See `StateSnapshot.is_held`."""
+        return True
+
+    def __repr__(self) -> str:
+        return snapshot_line(self)
 
 
 class StateHistory(list[StateSnapshot]):

@@ -39,6 +39,8 @@ class ThreadRow(msgspec.Struct, frozen=True):
         metadata: JSON object.
         registered: False if it was found by its checkpoints or runs only.
         temporary: whether it was made for one run, and is removed with it.
+        phase: a `ThreadPhase` as of its last change: nothing is stored when a lease ends. Stored
+            as a fact; "" of a row of an earlier version.
     """
 
     thread_id: str
@@ -51,6 +53,7 @@ class ThreadRow(msgspec.Struct, frozen=True):
     metadata: str
     registered: bool = False
     temporary: bool = False
+    phase: str = ""
 
 
 class TrackThreads(msgspec.Struct, frozen=True):
@@ -146,6 +149,8 @@ class FindThreads(msgspec.Struct, frozen=True):
         prefix: only those whose id begins with it.
         facts: only those that have all of these.
         status: only those with this status; "" for all.
+        phase: only those with this stored phase; "" for all.
+        before: only those whose newest checkpoint was made before this; 0 for all.
         graph: only those of this graph; "" for all.
         registered: only registered ones.
         temporary: only temporary ones.
@@ -159,6 +164,8 @@ class FindThreads(msgspec.Struct, frozen=True):
     prefix: str = ""
     facts: tuple[ThreadFact, ...] = ()
     status: str = ""
+    phase: str = ""
+    before: int = 0
     graph: str = ""
     registered: bool = False
     temporary: bool = False

@@ -1,6 +1,7 @@
 """Routes that search threads: in the saver's index, or by reading every registered thread."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -8,7 +9,8 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from actorgraph.api.config import is_thread_id
-from actorgraph.api.system.thread_finder import wanted_facts
+from actorgraph.api.system.thread_finder import moment_before, thread_info, wanted_facts
+from actorgraph.superstep.snapshot import iso
 from actorgraph.values.thread_rows import FindThreads, ThreadRow
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
@@ -52,15 +54,24 @@ async def count(call: ApiCall) -> int:
             return await index.count(query)
         return len(await _allowed(call, query, None))
     threads = await _registered(call, body.metadata, None)
-    if body.status is None and not body.values:
+    if not _needs_states(body):
         return len(threads)
-    return len(await _matching(call, threads, body.values, body.status))
+    return len(await _matching(call, threads, body))
 
 
-def _query(call: ApiCall, body: bodies.ThreadSearch | bodies.ThreadCount) -> FindThreads:
+_Filter = bodies.ThreadSearch | bodies.ThreadCount
+
+
+def _needs_states(body: _Filter) -> bool:
+    """Whether a filter depends on more than a thread's registration."""
+    return bool(body.status or body.phase or body.values or body.older_than_s)
+
+
+def _query(call: ApiCall, body: _Filter) -> FindThreads:
     metadata = {**(body.metadata or {}), **call.wanted}
     facts = wanted_facts("m", metadata) + wanted_facts("v", body.values or {})
-    return FindThreads(facts=facts, status=body.status or "")
+    before = moment_before(timedelta(seconds=body.older_than_s)) if body.older_than_s else 0
+    return FindThreads(facts=facts, status=body.status or "", phase=body.phase or "", before=before)
 
 
 def _authorizes_each(call: ApiCall) -> bool:
@@ -85,8 +96,8 @@ async def _indexed(call: ApiCall, body: bodies.ThreadSearch) -> list[response_ty
     named = body.select is not None and not _STATE.intersection(body.select)
     if named and not body.extract:
         return [_of_row(row) for row in rows]
-    busy = {row.thread_id: row.status == "busy" for row in rows}
-    page = await _responses(call, [stored_thread(row) for row in rows[: body.limit]], busy)
+    known = {row.thread_id: row for row in rows}
+    page = await _responses(call, [stored_thread(row) for row in rows[: body.limit]], known)
     return page + [_of_row(row) for row in rows[body.limit :]]
 
 
@@ -117,26 +128,27 @@ def _of_row(row: ThreadRow) -> response_types.Thread:
         state_updated_at=thread.updated_at,
         metadata=thread.metadata,
         status=row.status,  # pyright: ignore[reportArgumentType] - the index has no others
+        phase=thread_info(row).phase,
     )
 
 
 async def _responses(
-    call: ApiCall, threads: Sequence[StoredThread], busy: Mapping[str, bool] | None = None
+    call: ApiCall, threads: Sequence[StoredThread], rows: Mapping[str, ThreadRow] | None = None
 ) -> list[response_types.Thread]:
     """Read the states of threads together, which takes few transactions.
 
     Args:
-        busy: thread id -> whether it is busy; default: that is looked up.
+        rows: thread id -> its row in the index; default: what it has is looked up.
     """
-    known = busy or {}
+    known = rows or {}
     found: dict[str, response_types.Thread] = {}
     errors: list[Exception] = []
 
     async def read(thread: StoredThread) -> None:
+        row = known.get(thread.thread_id)
+        busy, phase = (None, "") if row is None else (row.status == "busy", row.phase)
         try:
-            found[thread.thread_id] = await thread_response(
-                call, thread, busy=known.get(thread.thread_id)
-            )
+            found[thread.thread_id] = await thread_response(call, thread, busy=busy, phase=phase)
         except Exception as error:  # noqa: BLE001 - raised below, alone
             errors.append(error)
 
@@ -154,10 +166,10 @@ async def _scanned(call: ApiCall, body: bodies.ThreadSearch) -> list[response_ty
     threads = await _registered(call, body.metadata, body.ids)
     down, end = body.sort_order == "desc", body.offset + body.limit
     # The state is read for the threads of the page only, unless it decides which ones those are.
-    if body.sort_by in _OWN and body.status is None and not body.values:
+    if body.sort_by in _OWN and not _needs_states(body):
         threads.sort(key=lambda thread: str(getattr(thread, body.sort_by)), reverse=down)
         return await _responses(call, threads[body.offset : end + 1])
-    found = await _matching(call, threads, body.values, body.status)
+    found = await _matching(call, threads, body)
     found.sort(key=lambda thread: str(getattr(thread, body.sort_by)), reverse=down)
     return found[body.offset :]
 
@@ -176,17 +188,18 @@ async def _registered(
 
 
 async def _matching(
-    call: ApiCall,
-    threads: list[StoredThread],
-    values: Mapping[str, Any] | None,
-    status: str | None,
+    call: ApiCall, threads: list[StoredThread], body: _Filter
 ) -> list[response_types.Thread]:
-    found = await _responses(call, threads)
-    if status is not None:
-        found = [thread for thread in found if thread.status == status]
-    if values:
-        found = [t for t in found if isinstance(t.values, dict) and contains(t.values, values)]
-    return found
+    status, phase, values = body.status, body.phase, body.values
+    before = iso(moment_before(timedelta(seconds=body.older_than_s))) if body.older_than_s else ""
+    return [
+        found
+        for found in await _responses(call, threads)
+        if status in (None, found.status)
+        and phase in (None, found.phase)
+        and (not before or found.state_updated_at < before)
+        and (not values or (isinstance(found.values, dict) and contains(found.values, values)))
+    ]
 
 
 ENDPOINTS = (

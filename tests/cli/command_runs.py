@@ -19,6 +19,7 @@ _CHANGING = [
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"), "2026-01-02 03:04:05"),
     (re.compile(r"^ +\d+\.\d\d  ", re.MULTILINE), "   0.00  "),
     (re.compile(r"\d+\.\d\d s\b"), "0.00 s"),
+    (re.compile(r"\b\d+ s(?= ago|   \d)"), "0 s"),
     (re.compile(r"^\d\d:\d\d:\d\d", re.MULTILINE), "03:04:05"),
     (re.compile(r"^(\d+ +\d+ +)\d\.\d(?= +-)", re.MULTILINE), r"\g<1>0.0"),
     (re.compile(r" +$", re.MULTILINE), ""),

@@ -16,15 +16,18 @@ def step_of(html, text):
 class TestTheList:
     async def test_threads_are_listed_with_graph_and_status(self, place):
         """
-        A thread that has ended is idle, one with a question interrupted, a failed one in error.
+        A thread that has ended, one that waits for a person and a failed one have three words, in
+        the list and on their pages.
         """
-        for graph, status in (("steps", "idle"), ("ask", "interrupted"), ("fail", "error")):
+        shown = {"steps": "ended", "ask": "waiting for a person", "fail": "failed"}
+        for graph, text in shown.items():
             await place.ran(graph, f"{graph}-1")
             html = await place.get(f"/threads?prefix={graph}")
             row = html[html.index(f"{graph}-1</a>") :]
-            assert f'class="status {status}"' in row[:300]
+            assert f">{text}</span>" in row[:300]
+            assert f">{text}</span>" in await place.get(f"/threads/{graph}-1")
 
-    async def test_a_thread_with_a_run_to_come_is_idle(self, place):
+    async def test_a_thread_with_a_run_to_come_has_ended(self, place):
         """
         The list and the page say so, and cancelling the runs of the thread leaves that one.
         """
@@ -33,8 +36,8 @@ class TestTheList:
         said = await place.post("/threads/one/cancel")
 
         assert "1 run waits for its time" in said
-        assert 'class="status idle"' in await place.get("/threads/one")
-        assert "one</a>" not in await place.get("/threads?status=busy")
+        assert 'class="status ended"' in await place.get("/threads/one")
+        assert "one</a>" not in await place.get("/threads?status=running")
         assert (await place.system.run(late.id)).status == "pending"
 
     async def test_filters_leave_out_the_rest(self, place):
@@ -45,7 +48,11 @@ class TestTheList:
         await place.ran("ask", "two")
         await place.post("/threads/two/rename", title="Second")
 
-        assert "one</a>" not in await place.get("/threads?status=interrupted")
+        for status in ("interrupted", "waiting"):
+            html = await place.get(f"/threads?status={status}")
+            assert "two" in html
+            assert "one</a>" not in html
+        assert "two" not in await place.get("/threads?status=waiting&older_than=3600")
         assert "one</a>" not in await place.get("/threads?prefix=tw")
         html = await place.get('/threads?metadata={"title":"Second"}')
         assert "Second</a>" in html

@@ -217,3 +217,31 @@ async def test_a_search_may_have_more_keys_than_a_statement_has_conditions(kind,
     assert [one["thread_id"] for one in found.json()] == ["all"]
     assert [one["thread_id"] for one in idle.json()] == ["all"]
     assert count.json() == 1
+
+
+class TestPhases:
+    async def test_a_phase_is_beside_the_status_and_filters(self, saver):
+        """
+        A thread that waits for a person is "interrupted" for LangGraph's clients, as one at a
+        breakpoint is; its phase, its filter and its count say which of both it is.
+        """
+        async with served(saver) as client:
+            for thread_id, more in (("asks", {}), ("stops", {"interrupt_before": "*"})):
+                await client.post("/threads", json={"thread_id": thread_id})
+                body = {"assistant_id": "ask", "input": {"foo": "x"}, **more}
+                await client.post(f"/threads/{thread_id}/runs/wait", json=body)
+            both = (await client.post("/threads/search", json={"status": "interrupted"})).json()
+            one = (await client.post("/threads/search", json={"phase": "waiting"})).json()
+            count = (await client.post("/threads/count", json={"phase": "waiting"})).json()
+            own = (await client.get("/threads/stops")).json()
+            old = await client.post("/threads/search", json={"older_than_s": 3600})
+            named = {"select": ["thread_id", "phase"], "phase": "unfinished"}
+            selected = (await client.post("/threads/search", json=named)).json()
+
+        assert {found["thread_id"]: found["phase"] for found in both} == {
+            "asks": "waiting",
+            "stops": "unfinished",
+        }
+        assert ([found["thread_id"] for found in one], count, old.json()) == (["asks"], 1, [])
+        assert (own["status"], own["phase"]) == ("interrupted", "unfinished")
+        assert selected == [{"thread_id": "stops", "phase": "unfinished"}]

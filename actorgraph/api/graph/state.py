@@ -400,15 +400,16 @@ async def read_state(at: AddressedGraph, config: Mapping[str, Any]) -> StateSnap
         return empty_snapshot(dict(config))
     if not restored.id:
         return unsaved_snapshot(dict(config))
-    parents = found.parents
+    parents, live = found.parents, at.address.checkpoint is None
     if parents is None:  # this saver can't read the parent in the same query
         parents = await ledger_of(at.host, at.codec, at.address, restored.parent)
     return snapshot(
         at.plan,
         restored,
         at.address.thread_id,
-        live=at.address.checkpoint is None,
+        live=live,
         parent_ledger=parents,
+        held=live and not at.address.namespace and found.holder is not None,
     )
 
 

@@ -5,7 +5,7 @@ search the marked ones are read again. Over other savers each search reads every
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, TypedDict, cast
 from uuid import NAMESPACE_OID, UUID, uuid5
@@ -14,17 +14,21 @@ import anyio
 import msgspec
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
+from actorgraph.api.savers.stored_states import read_stored
 from actorgraph.codec.records import decode_record
 from actorgraph.errors import FormatVersionError, InvalidConfigError, did_you_mean
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.system.thread_runs import AT_ONCE, runs_of_threads, without_later
 from actorgraph.savers.thread_facts import facts_of
-from actorgraph.superstep.scheduling import newest_of, waits_for_time
-from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
+from actorgraph.superstep.scheduling import newest_of
+from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, Loaded, StoredCheckpoint
+from actorgraph.values.ids import made_at
 from actorgraph.values.retention import ListThreads
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
+from actorgraph.values.thread_phase import PHASES, PhaseFacts, ThreadPhase, phase_of
 from actorgraph.values.thread_rows import (
     FindThreads,
     IndexedThread,
@@ -41,11 +45,11 @@ from actorgraph.values.thread_rows import (
 GRAPH = "graph_id"
 """The key in a thread's metadata for its graph's name."""
 ASSISTANT = "assistant_id"
-AT_ONCE = 64
-"""Threads that are read, and whose rows are stored, at the same time."""
 ROUNDS = 3
 """Attempts of a search at threads that change while it reads them."""
 STATUSES = ("idle", "busy", "interrupted", "error")
+LEASED = ("running", "cut_off")
+"""Phases of threads with open runs: which of both it is depends on a lease, which may end."""
 ORDERS = ("thread_id", "status", "created_at", "updated_at", "state_updated_at")
 
 
@@ -56,6 +60,8 @@ class ThreadInfo(msgspec.Struct, frozen=True):
         graph: the name of the graph that wrote its state; "" if it is none of the system's.
         status: "busy" with an open run whose time has come, "interrupted" with tasks left, "error"
             if one of them has failed, else "idle".
+        phase: "running", "waiting" (for a person), "cut_off" (its process has died), "parked",
+            "failed", "unfinished" or "ended"; `values/thread_phase` has the rule.
         steps: the step of its newest checkpoint; -1 without one.
         created_at: when it was registered over HTTP, else when it was found first.
         updated_at: when its metadata or its state was changed.
@@ -71,6 +77,7 @@ class ThreadInfo(msgspec.Struct, frozen=True):
     updated_at: datetime
     state_updated_at: datetime
     metadata: dict[str, Any]
+    phase: ThreadPhase = "ended"
 
 
 class ThreadFilter(TypedDict, total=False):
@@ -79,6 +86,9 @@ class ThreadFilter(TypedDict, total=False):
     Attributes:
         prefix: the id begins with it.
         status: "idle", "busy", "interrupted" or "error".
+        phase: see `ThreadInfo`.
+        older_than: since at least this time it has made no checkpoint: its question, say, is
+            about as old.
         graph: the name of the graph that wrote the state.
         metadata: keys that the metadata has, with equal values.
         values: keys that the state has, with equal values, of JSON's types. Over a saver that
@@ -88,6 +98,8 @@ class ThreadFilter(TypedDict, total=False):
 
     prefix: str
     status: ThreadStatus | None
+    phase: ThreadPhase | None
+    older_than: timedelta | None
     graph: str | None
     metadata: Mapping[str, Any] | None
     values: Mapping[str, Any] | None
@@ -120,13 +132,20 @@ def thread_info(row: ThreadRow) -> ThreadInfo:
         _moment(row.updated),
         _moment(row.state_updated),
         msgspec.json.decode(row.metadata),
+        cast("ThreadPhase", row.phase or _PHASE_OF.get(row.status, "ended")),
     )
+
+
+_PHASE_OF = {"busy": "running", "interrupted": "unfinished", "error": "failed"}
+"""Status -> phase of a thread whose row an older program has written since."""
 
 
 def thread_query(
     *,
     prefix: str = "",
     status: str | None = None,
+    phase: str | None = None,
+    older_than: timedelta | None = None,
     graph: str | None = None,
     metadata: Mapping[str, Any] | None = None,
     values: Mapping[str, Any] | None = None,
@@ -140,7 +159,11 @@ def thread_query(
     Raises:
         InvalidConfigError: one is out of range, or is not of JSON's types.
     """
-    for name, value, known in (("status", status, STATUSES), ("sort_by", sort_by, ORDERS)):
+    for name, value, known in (
+        ("status", status, STATUSES),
+        ("phase", phase, PHASES),
+        ("sort_by", sort_by, ORDERS),
+    ):
         if value is not None and value not in known:
             raise InvalidConfigError(
                 f"unknown {name}={value!r}; expected one of {', '.join(known)}",
@@ -156,12 +179,32 @@ def thread_query(
         prefix=prefix,
         facts=wanted,
         status=status or "",
+        phase=phase or "",
+        before=moment_before(older_than),
         graph=graph or "",
         order=cast("ThreadOrder", sort_by),
         down=descending,
         limit=limit,
         offset=offset,
     )
+
+
+def moment_before(older_than: timedelta | None) -> int:
+    """Return the time before which a thread's newest checkpoint must be; 0 for any.
+
+    Raises:
+        InvalidConfigError: the age is negative, or longer than time has been counted.
+    """
+    if older_than is None:
+        return 0
+    now = microseconds_now()
+    before = now - older_than // timedelta(microseconds=1)
+    if not 0 < before <= now:
+        raise InvalidConfigError(
+            f"older_than is out of range: {older_than!r}",
+            do="pass a timedelta >= 0, such as timedelta(hours=1)",
+        )
+    return before
 
 
 def wanted_facts(kind: str, wanted: Mapping[str, Any]) -> tuple[ThreadFact, ...]:
@@ -196,9 +239,9 @@ class ThreadFinder:
         self._turn = anyio.Lock(fast_acquire=True)
         self._keeps: bool = getattr(saver, "keeps_runs", False)
         self.is_kept: bool = getattr(saver, "indexes_threads", False)
-        codec: Any = getattr(saver, "codec", None)
+        self._codec: Any = getattr(saver, "codec", None)
         # A codec of the program's own may encrypt: then no value is put into an index either.
-        self._is_plain: bool = not getattr(codec, "encodes_all", False)
+        self._is_plain: bool = not getattr(self._codec, "encodes_all", False)
 
     async def find(self, query: FindThreads) -> list[ThreadRow]:
         """Return the threads that a query finds, as they are now.
@@ -209,13 +252,41 @@ class ThreadFinder:
         if not self.is_kept or self._hidden(query):
             return _page(await self._compared(query), query)
         await self.refresh()
-        return await self._host().reader.ask(query)
+        if query.phase in LEASED:
+            return _page(await self._leased(query), query)
+        return await self._with_leases(await self._host().reader.ask(query))
+
+    async def _leased(self, query: FindThreads) -> list[ThreadRow]:
+        """Return all threads of a phase that depends on a lease."""
+        found: list[ThreadRow] = []
+        for phase in LEASED:
+            wider = msgspec.structs.replace(query, phase=phase, limit=None, offset=0)
+            found += await self._host().reader.ask(wider)
+        return [row for row in await self._with_leases(found) if row.phase == query.phase]
+
+    async def _with_leases(self, rows: list[ThreadRow]) -> list[ThreadRow]:
+        """Return rows as leases are now: that one has ended is in none of them."""
+        running = [row.thread_id for row in rows if row.phase == "running"]
+        if not running or not self._keeps:
+            return rows
+        runs = await runs_of_threads(self._host(), running)
+        gone = {
+            thread_id
+            for thread_id, of_thread in runs.items()
+            if phase_of(PhaseFacts(), without_later(of_thread)) == "cut_off"
+        }
+        return [
+            msgspec.structs.replace(row, phase="cut_off") if row.thread_id in gone else row
+            for row in rows
+        ]
 
     async def count(self, query: FindThreads) -> int:
         """Return the number of threads that a query finds; raises as `find`."""
         if not self.is_kept or self._hidden(query):
             return len(await self._compared(query))
         await self.refresh()
+        if query.phase in LEASED:
+            return len(await self._leased(query))
         (found,) = await self._host().reader.ask(msgspec.structs.replace(query, counts=True))
         return found
 
@@ -265,9 +336,8 @@ class ThreadFinder:
         stored: dict[str, ThreadRow] = {}
         if self.is_kept:
             known = tuple(fact for fact in query.facts if not fact.name.startswith("v."))
-            await self.refresh()
             wider = msgspec.structs.replace(query, facts=known, limit=None, offset=0)
-            rows: list[ThreadRow] = await self._host().reader.ask(wider)
+            rows = await self.find(wider)
             stored = {row.thread_id: row for row in rows}
         named = sorted(stored) if self.is_kept else await self._named(query)
         found: list[ThreadRow] = []
@@ -291,22 +361,13 @@ class ThreadFinder:
     async def _read(
         self, thread_ids: Sequence[str]
     ) -> dict[str, tuple[ThreadRow | None, tuple[ThreadFact, ...]]]:
-        runs: list[RunRow] = []
-        if self._keeps and thread_ids:
-            runs = await self._host().reader.ask(ListRuns(open_of=tuple(thread_ids)))
-        of_thread: dict[str, list[RunRow]] = {}
-        for run in runs:
-            of_thread.setdefault(run.thread_id, []).append(run)
-        now = microseconds_now()
-        busy = {run.thread_id for run in runs if not waits_for_time(run, now)}
+        of_thread = await self.runs(thread_ids)
         found: dict[str, tuple[ThreadRow | None, tuple[ThreadFact, ...]]] = {}
         errors: list[Exception] = []
 
         async def read(thread_id: str) -> None:
             try:
-                found[thread_id] = await self._read_one(
-                    thread_id, of_thread.get(thread_id, ()), busy=thread_id in busy
-                )
+                found[thread_id] = await self._read_one(thread_id, of_thread.get(thread_id, ()))
             except Exception as error:  # noqa: BLE001 - raised below, alone
                 errors.append(error)
 
@@ -317,37 +378,55 @@ class ThreadFinder:
             raise errors[0]
         return found
 
+    async def runs(self, thread_ids: Sequence[str]) -> dict[str, list[RunRow]]:
+        """Read the stored runs of threads that are open or parked: id -> its runs."""
+        return await runs_of_threads(self._host(), thread_ids) if self._keeps else {}
+
     async def _read_one(
-        self, thread_id: str, runs: Sequence[RunRow], *, busy: bool
+        self, thread_id: str, runs: Sequence[RunRow]
     ) -> tuple[ThreadRow | None, tuple[ThreadFact, ...]]:
-        run = newest_of(runs, microseconds_now())
+        opened = [run for run in runs if run.status in OPEN_STATUSES]
+        run = newest_of(opened, microseconds_now())
         newest, broken = None, False
         try:
             query = ListCheckpoints(thread_id=thread_id, namespace="", limit=1, bare=True)
             (newest,) = await self._host().reader.ask(query) or (None,)
         except DAMAGED:
             broken = True
-        if newest is None and run is None and not broken:
+        claimed = 0 if runs or newest or broken else await self._claimed(thread_id)
+        if newest is None and not runs and not broken and not claimed:
             return None, ()
         name = writer_of(self._graphs, newest) or (run.graph if run else "")
         graph = self._graphs.get(name)
         if graph is None and len(self._graphs) == 1:
             graph = next(iter(self._graphs.values()))
-        snapshot = None
-        if graph is not None and newest is not None:
-            try:
-                snapshot = await graph.aget_state({"configurable": {"thread_id": thread_id}})
-            except (*UNREADABLE, *DAMAGED):
-                broken = True
+        snapshot, at = None, {"configurable": {"thread_id": thread_id}}
+        try:
+            if newest is not None and graph is None:
+                snapshot = await read_stored(self._host(), self._codec, thread_id)
+            elif graph is not None and (newest is not None or claimed):
+                snapshot = await graph.aget_state(at)
+        except (*UNREADABLE, *DAMAGED):
+            broken = True
+        due = without_later(runs)
+        busy = any(one.status in OPEN_STATUSES for one in due)
         status = "error" if broken else _status(snapshot, busy=busy)
-        made = newest.row.created if newest else min((run.created for run in runs), default=0)
+        facts = PhaseFacts(failed=broken) if snapshot is None else snapshot.phase_facts()
+        made = newest.row.created if newest else min((run.created for run in runs), default=claimed)
         known = thread_metadata_of(name) if name in self._graphs else {}
         row = ThreadRow(
             *(thread_id, name, status, made, made, made, newest.row.step if newest else -1),
             msgspec.json.encode(known).decode(),
+            phase=phase_of(facts, due),
         )
-        values = {} if snapshot is None else snapshot.values
+        values = {} if snapshot is None or graph is None else snapshot.values
         return row, facts_of("v", values)
+
+    async def _claimed(self, thread_id: str) -> int:
+        """Return when a run has claimed a thread that has no checkpoint; 0 if none has."""
+        loaded: Loaded = await self._host().reader.ask(LoadCheckpoint(thread_id))
+        held = loaded.open_run
+        return 0 if held is None or held.input is None else made_at(held.run)
 
 
 def thread_status(snapshot: StateSnapshot, *, busy: bool) -> ThreadStatus:
@@ -400,6 +479,8 @@ def _fits(row: ThreadRow, values: Iterable[ThreadFact], query: FindThreads) -> b
     return (
         (query.ids is None or row.thread_id in query.ids)
         and query.status in ("", row.status)
+        and query.phase in ("", row.phase)
+        and (not query.before or row.state_updated < query.before)
         and query.graph in ("", row.graph)
         and facts.issuperset(query.facts)
     )

@@ -9,6 +9,7 @@ from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.printed import ThreadLine, ThreadList
 
 STATUSES = ("idle", "busy", "interrupted", "error")
+"""LangGraph's words, beside those of `values/thread_phase`."""
 
 
 @group.command("threads", rich_help_panel=LOOK)
@@ -17,7 +18,11 @@ def threads(
     db: Database = None,
     graph: GraphName = None,
     status: Annotated[
-        str | None, typer.Option(help="Only these: idle, busy, interrupted or error.")
+        str | None,
+        typer.Option(help='Only these: waiting, "cut off", parked, unfinished, failed ...'),
+    ] = None,
+    older_than: Annotated[
+        str | None, typer.Option(metavar="AGE", help="Only threads unchanged for 30m, 12h ...")
     ] = None,
     prefix: Annotated[str, typer.Option(help="Only threads whose id begins with this.")] = "",
     metadata: Annotated[
@@ -29,7 +34,10 @@ def threads(
 ) -> None:
     """List the threads of a database, newest first.
 
-    Example: actorgraph threads --db runs.db --status interrupted
+    Statuses: waiting (for a person), cut off (its process died), parked,
+    unfinished, failed, running, ended; idle, busy, interrupted, error.
+
+    Example: actorgraph threads --db runs.db --status waiting --older-than 1h
     """
     import anyio
 
@@ -37,12 +45,33 @@ def threads(
     from actorgraph.cli.json_arguments import object_of
     from actorgraph.cli.output import show
 
-    if status is not None and status not in STATUSES:
-        raise UsageError(f"unknown --status {status!r}", do=f"use one of {', '.join(STATUSES)}")
-    wanted = object_of(metadata, "--metadata")
-    asked = _Search(db, graph, prefix, status, wanted, limit)
+    wanted, least = object_of(metadata, "--metadata"), _age(older_than)
+    asked = _Search(db, graph, prefix, _status(status), wanted, limit, least)
     found = anyio.run(_search, asked)
     show(found, draw_threads, as_json=as_json)
+
+
+def _status(given: str | None) -> str | None:
+    """Return the status or the phase that a person names.
+
+    Raises:
+        UsageError: it is none of them.
+    """
+    from actorgraph.values.thread_phase import PHASES, phase_named
+
+    if given is None or given in STATUSES:
+        return given
+    found = phase_named(given)
+    if found is None:
+        names = ", ".join([*PHASES, *STATUSES])
+        raise UsageError(f"unknown --status {given!r}", do=f"use one of {names}")
+    return found
+
+
+def _age(text: str | None) -> float:
+    from actorgraph.cli.retention_plan import seconds_of
+
+    return 0.0 if text is None else seconds_of(text)
 
 
 class _Search(NamedTuple):
@@ -54,6 +83,7 @@ class _Search(NamedTuple):
     status: str | None
     metadata: dict[str, Any]
     limit: int
+    age_s: float
 
 
 async def _search(asked: _Search) -> ThreadList:
@@ -66,11 +96,15 @@ async def _search(asked: _Search) -> ThreadList:
         rows: list[ThreadLine] = []
         for at in range(0, len(ids), AT_ONCE):
             some = ids[at : at + AT_ONCE]
-            runs = await reader.open_runs(some)
+            runs = await reader.runs_of(some)
             for one in some:
-                line = await reader.line(one, runs.get(one))
-                if asked.status in (None, line.status) and contains(line.metadata, asked.metadata):
+                line = await reader.line(one, runs.get(one, ()))
+                if _fits(line, asked) and contains(line.metadata, asked.metadata):
                     rows.append(line)
                 if len(rows) > asked.limit:
                     return ThreadList(tuple(rows[: asked.limit]), more=True)
         return ThreadList(tuple(rows))
+
+
+def _fits(line: ThreadLine, asked: _Search) -> bool:
+    return asked.status in (None, line.status, line.phase) and (line.age_s or 0.0) >= asked.age_s

@@ -45,8 +45,8 @@ async def _state(db: str | None, graph: str | None, thread: str, checkpoint: str
 
     async with open_reader(db, graph) as reader:
         found = await reader.step(thread, checkpoint)
-        runs = await reader.open_runs([thread]) if checkpoint == "latest" else {}
-        return thread_state(thread, found, runs.get(thread))
+        runs = await reader.runs_of([thread]) if checkpoint == "latest" else {}
+        return thread_state(thread, found, runs.get(thread, ()))
 
 
 @group.command("history", rich_help_panel=LOOK)
@@ -77,7 +77,10 @@ async def _history(db: str | None, graph: str | None, thread: str, limit: int) -
 
     async with open_reader(db, graph) as reader:
         steps = await reader.steps(thread, limit + 1)
-        lines = tuple(checkpoint_line(step) for step in steps[:limit])
+        runs = (await reader.runs_of([thread])).get(thread, ())
+        lines = tuple(
+            checkpoint_line(step, runs, is_head=at == 0) for at, step in enumerate(steps[:limit])
+        )
         return ThreadHistory(thread, lines, more=len(steps) > limit)
 
 

@@ -12,7 +12,7 @@ from psycopg.types.numeric import Int8
 
 from actorgraph.savers.postgres.columns import Numbers, Texts
 from actorgraph.savers.postgres.rows import Statement
-from actorgraph.savers.thread_facts import RARE, facts_of, merged_metadata
+from actorgraph.savers.thread_facts import RARE, facts_of, merged_metadata, phase_fact
 from actorgraph.values.commits import CommitOutcome, Committed
 from actorgraph.values.thread_rows import (
     DropThread,
@@ -31,14 +31,16 @@ from actorgraph.values.thread_rows import (
 )
 
 IS_TRACKED = """
-SELECT 1 FROM pg_trigger WHERE tgname = 'thread_saved' AND tgrelid = 'threads'::regclass
+SELECT 1 FROM pg_trigger WHERE tgname = 'thread_run_stored' AND tgrelid = 'system_runs'::regclass
 """
+"""Indexes of earlier versions, without phases, have it by another name: they are read again."""
 TRACK: tuple[LiteralString, ...] = (
-    """CREATE TRIGGER thread_saved AFTER UPDATE OR DELETE ON threads
+    "DROP TRIGGER IF EXISTS thread_run_put ON system_runs",
+    """CREATE OR REPLACE TRIGGER thread_saved AFTER UPDATE OR DELETE ON threads
     FOR EACH ROW EXECUTE FUNCTION mark_thread()""",
-    """CREATE TRIGGER thread_run_put AFTER INSERT OR DELETE ON system_runs
+    """CREATE TRIGGER thread_run_stored AFTER INSERT OR DELETE ON system_runs
     FOR EACH ROW EXECUTE FUNCTION mark_thread()""",
-    """CREATE TRIGGER thread_run_changed AFTER UPDATE OF status ON system_runs
+    """CREATE OR REPLACE TRIGGER thread_run_changed AFTER UPDATE OF status ON system_runs
     FOR EACH ROW WHEN (OLD.status <> NEW.status) EXECUTE FUNCTION mark_thread()""",
     """INSERT INTO thread_marks
     SELECT n.thread_id, (random() * 9e18)::bigint
@@ -47,9 +49,9 @@ TRACK: tuple[LiteralString, ...] = (
 )
 PUT = """
 INSERT INTO thread_index (thread_id, created, updated, state_updated, metadata, m_facts,
-                          registered, temporary)
-VALUES (%(thread_id)s, %(created)s, %(created)s, %(created)s, %(metadata)s, %(facts)s, true,
-        %(temporary)s)
+                          v_facts, registered, temporary)
+VALUES (%(thread_id)s, %(created)s, %(created)s, %(created)s, %(metadata)s, %(facts)s,
+        '{7:s.phase=ended}', true, %(temporary)s)
 ON CONFLICT (thread_id) DO UPDATE SET
     metadata = excluded.metadata, m_facts = excluded.m_facts, registered = true,
     temporary = excluded.temporary, updated = greatest(thread_index.updated, excluded.updated)
@@ -79,15 +81,15 @@ SELECT pg_advisory_xact_lock(hashtextextended('actorgraph threads ' || current_s
 REMOVE_GONE = "DELETE FROM thread_index WHERE thread_id = ANY(%s) AND NOT registered"
 RESET_GONE = """
 UPDATE thread_index SET graph = '', status = 'idle', steps = -1, state_updated = created,
-    v_facts = '{}' WHERE thread_id = ANY(%s)
+    v_facts = '{7:s.phase=ended}' WHERE thread_id = ANY(%s)
 """
 _GONE: LiteralString = """
     NOT EXISTS (SELECT FROM threads t WHERE t.thread_id = i.thread_id)
     AND NOT EXISTS (SELECT FROM system_runs s WHERE s.thread_id = i.thread_id)"""
 _EMPTIED: LiteralString = """
 UPDATE thread_index i SET graph = '', status = 'idle', steps = -1, state_updated = created,
-    v_facts = '{}'
-WHERE registered AND (steps >= 0 OR v_facts <> '{}') AND"""
+    v_facts = '{7:s.phase=ended}'
+WHERE registered AND (steps >= 0 OR v_facts <> '{7:s.phase=ended}') AND"""
 # In this order. A thread that was changed stays marked, so that the next search reads it again; a
 # search may leave those with open runs unread, so these keep their values. A mark that is made
 # again meanwhile has another number, and stays.
@@ -129,7 +131,8 @@ IDLE_ONLY: LiteralString = """ WHERE NOT EXISTS (
     SELECT FROM system_runs s
     WHERE s.thread_id = m.thread_id AND s.status IN ('pending', 'running'))"""
 COLUMNS: LiteralString = """thread_id, graph, status, created, updated, state_updated, steps,
-    metadata, registered, temporary"""
+    metadata, registered, temporary, coalesce((
+        SELECT substr(fact, 11) FROM unnest(v_facts) fact WHERE fact LIKE '7:s.phase=%%'), '')"""
 
 
 def apply(connection: Connection[Any], request: ThreadRequest) -> CommitOutcome:
@@ -175,7 +178,8 @@ def _index(run: Callable[..., Any], threads: tuple[IndexedThread, ...]) -> None:
         if row is None or row.thread_id not in taken:
             continue
         times = (Int8(row.created), Int8(row.updated), Int8(row.state_updated), Int8(row.steps))
-        facts = (_texts(_metadata_facts(row.metadata)), _texts(one.values))
+        known = (*one.values, phase_fact(row.phase))
+        facts = (_texts(_metadata_facts(row.metadata)), _texts(known))
         run(INDEX, (row.thread_id, row.graph, row.status, *times, row.metadata, *facts))
 
 
@@ -213,7 +217,7 @@ def answer(ask: Callable[..., list[tuple[Any, ...]]], query: ThreadQuery) -> Any
         limit = None if query.limit is None else Int8(query.limit)
         return [ThreadMark(*row) for row in ask((text, (limit,)))]
     rare = False
-    if query.facts and not query.counts:
+    if (query.facts or query.phase) and not query.counts:
         # The server takes facts that it has not counted for more frequent than they are.
         ((found,),) = ask(PLAN_EACH, _sample(query))
         rare = found < RARE
@@ -285,6 +289,8 @@ def _tests(query: FindThreads) -> tuple[list[LiteralString], list[Any]]:
         ("thread_id >= %s", query.prefix or None),
         ("thread_id < %s", query.prefix + "\U0010ffff" if query.prefix else None),
         ("status = %s", query.status or None),
+        ("v_facts @> %s", _texts((phase_fact(query.phase),)) if query.phase else None),
+        ("state_updated < %s", Int8(query.before) if query.before else None),
         ("graph = %s", query.graph or None),
         *(
             ("m_facts @> %s" if facts[0].name.startswith("m.") else "v_facts @> %s", _texts(facts))

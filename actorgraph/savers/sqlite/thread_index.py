@@ -13,7 +13,13 @@ from typing import Any
 
 import msgspec
 
-from actorgraph.savers.thread_facts import RARE, facts_of, merged_metadata, status_fact
+from actorgraph.savers.thread_facts import (
+    RARE,
+    facts_of,
+    merged_metadata,
+    phase_fact,
+    status_fact,
+)
 from actorgraph.values.commits import CommitOutcome, Committed
 from actorgraph.values.thread_rows import (
     DropThread,
@@ -80,7 +86,7 @@ _MARK = """INSERT INTO thread_marks VALUES (%s, random())
 _TRIGGERS = {
     "thread_saved": ("AFTER UPDATE ON threads", "NEW"),
     "thread_forgotten": ("AFTER DELETE ON threads", "OLD"),
-    "thread_run_put": ("AFTER INSERT ON system_runs", "NEW"),
+    "thread_run_stored": ("AFTER INSERT ON system_runs", "NEW"),
     "thread_run_changed": ("AFTER UPDATE OF status ON system_runs", "NEW"),
     "thread_run_removed": ("AFTER DELETE ON system_runs", "OLD"),
 }
@@ -88,13 +94,17 @@ TRACK: tuple[str, ...] = tuple(
     f"CREATE TRIGGER IF NOT EXISTS {name} {event} BEGIN {_MARK % (row + '.thread_id')}; END"
     for name, (event, row) in _TRIGGERS.items()
 )
-IS_TRACKED = "SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND name = 'thread_saved'"
+# Indexes of earlier versions, without phases, have it by another name: they are read again.
+IS_TRACKED = "SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND name = 'thread_run_stored'"
+DROP_OLD = "DROP TRIGGER IF EXISTS thread_run_put"
 MARK_ALL = """
 INSERT OR IGNORE INTO thread_marks SELECT thread_id, random() FROM threads
 UNION SELECT thread_id, random() FROM system_runs
 """
 _COLUMNS = """i.thread_id, i.graph, i.status, i.created, i.updated, i.state_updated, i.steps,
-    i.metadata, i.registered, i.temporary"""
+    i.metadata, i.registered, i.temporary, coalesce((
+        SELECT f.value FROM thread_facts t JOIN facts f ON f.fact = t.fact
+        WHERE t.thread = i.thread AND f.name = 's.phase'), '')"""
 PUT = """
 INSERT INTO thread_index (thread_id, created, updated, state_updated, metadata, registered,
                           temporary)
@@ -232,17 +242,17 @@ def _empty(connection: sqlite3.Connection, thread: int, *, registered: bool) -> 
         _drop(connection, thread)
         return
     _set_facts(connection, thread, "v", ())
-    _set_facts(connection, thread, "s", (status_fact("idle"),))
+    _set_facts(connection, thread, "s", _state_facts("idle"))
     connection.execute(RESET, (thread,))
 
 
 def _track(connection: sqlite3.Connection) -> None:
-    for statement in (*TRACK, MARK_ALL):
+    for statement in (DROP_OLD, *TRACK, MARK_ALL):
         connection.execute(statement)
     # A copy that was made of another kind of database has registrations without facts.
     for thread, metadata, status in connection.execute(SELECT_REGISTERED).fetchall():
         _set_facts(connection, thread, "m", _metadata_facts(metadata))
-        _set_facts(connection, thread, "s", (status_fact(status),))
+        _set_facts(connection, thread, "s", _state_facts(status))
 
 
 def _put(connection: sqlite3.Connection, put: PutThread) -> int:
@@ -251,8 +261,12 @@ def _put(connection: sqlite3.Connection, put: PutThread) -> int:
     if made:
         thread, _, _, status = connection.execute(SELECT_ROW, (put.thread_id,)).fetchone()
         _set_facts(connection, thread, "m", _metadata_facts(put.metadata))
-        _set_facts(connection, thread, "s", (status_fact(status),))
+        _set_facts(connection, thread, "s", _state_facts(status))
     return made
+
+
+def _state_facts(status: str, phase: str = "") -> tuple[ThreadFact, ...]:
+    return status_fact(status), phase_fact(phase)
 
 
 def _patch(connection: sqlite3.Connection, patch: PatchThread) -> int:
@@ -292,7 +306,7 @@ def _index(
         connection.execute(INDEX, (thread_id, *columns, row.metadata))
     thread, _, metadata, status = connection.execute(SELECT_ROW, (thread_id,)).fetchone()
     _set_facts(connection, thread, "v", values)
-    _set_facts(connection, thread, "s", (status_fact(status),))
+    _set_facts(connection, thread, "s", _state_facts(status, row.phase if row else ""))
     if not registered:
         _set_facts(connection, thread, "m", _metadata_facts(metadata))
 
@@ -330,8 +344,9 @@ def answer(connection: sqlite3.Connection, query: ThreadQuery) -> Any:
 
 
 def _row(*columns: Any) -> ThreadRow:
-    *told, registered, temporary = columns
-    return ThreadRow(*told, registered=bool(registered), temporary=bool(temporary))
+    *told, registered, temporary, phase = columns
+    flags = {"registered": bool(registered), "temporary": bool(temporary)}
+    return ThreadRow(*told, **flags, phase=phase)
 
 
 _ORDERS = {
@@ -351,6 +366,7 @@ EACH_MAX = 100
 def _found(connection: sqlite3.Connection, query: FindThreads) -> list[Any]:
     """Answer a search."""
     named = [*query.facts, *([status_fact(query.status)] if query.status else [])]
+    named += [phase_fact(query.phase)] if query.phase else []
     known = [connection.execute(SELECT_FACT, (f.name, f.value)).fetchone() for f in named]
     if None in known:
         return [0] if query.counts else []
@@ -449,6 +465,9 @@ def _tests(query: FindThreads) -> tuple[list[str], list[Any]]:
     if query.prefix:
         tests.append("i.thread_id >= ? AND i.thread_id < ? || char(1114111)")
         values += [query.prefix, query.prefix]
+    if query.before:
+        tests.append("i.state_updated < ?")
+        values.append(query.before)
     if query.graph:
         tests.append("i.graph = ?")
         values.append(query.graph)

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from actorgraph.api.system.run_arguments import DELAY_MAX_S
 from actorgraph.values.policies import StreamMode
+from actorgraph.values.thread_phase import ThreadPhase
 from actorgraph.web.jobs.thread_ttls import StoredTtl
 from actorgraph.web.requests.identity import check_claims
 
@@ -47,6 +48,7 @@ Schedule = Annotated[str, Meta(min_length=9, max_length=200)]
 
 Page = Annotated[int, Meta(ge=1, le=1000)]
 Offset = Annotated[int, Meta(ge=0, le=2**31)]
+AGE_MAX_S = 1e9
 ThreadStatus = Literal["idle", "busy", "interrupted", "error"]
 ThreadField = Literal[
     "thread_id",
@@ -60,6 +62,7 @@ ThreadField = Literal[
     "config",
     "context",
     "error",
+    "phase",
 ]
 AssistantField = Literal[
     "assistant_id",
@@ -330,13 +333,16 @@ class ThreadPatch(Struct):
 class ThreadSearch(Struct):
     """Filter, order and page of threads to list; with `select`, only these fields of each.
 
-    `extract` has paths by alias, such as `values.messages[-1].content`: at most 10.
+    `extract` has paths by alias, such as `values.messages[-1].content`: at most 10. `older_than_s`:
+    only threads whose newest checkpoint is that old.
     """
 
     ids: list[str] | None = None
     metadata: Json | None = None
     values: Json | None = None
     status: ThreadStatus | None = None
+    phase: ThreadPhase | None = None
+    older_than_s: Annotated[float, Meta(ge=0, le=AGE_MAX_S)] | None = None
     limit: Page = 10
     offset: Offset = 0
     sort_by: Literal["thread_id", "status", "created_at", "updated_at", "state_updated_at"] = (
@@ -353,6 +359,8 @@ class ThreadCount(Struct):
     metadata: Json | None = None
     values: Json | None = None
     status: ThreadStatus | None = None
+    phase: ThreadPhase | None = None
+    older_than_s: Annotated[float, Meta(ge=0, le=AGE_MAX_S)] | None = None
 
 
 class ThreadPrune(Struct):

@@ -10,6 +10,8 @@ import msgspec
 import msgspec.structs
 from msgspec import UNSET, Struct, UnsetType
 
+from actorgraph.values.thread_phase import ThreadPhase
+
 Json = dict[str, Any]
 
 
@@ -20,7 +22,11 @@ class Problem(Struct):
 
 
 class Thread(Struct):
-    """A thread with its metadata, status and newest values."""
+    """A thread with its metadata, status and newest values.
+
+    `phase` says more than `status`: whether the thread waits for a person, was cut off because a
+    process died, was parked, or is unfinished.
+    """
 
     thread_id: str
     created_at: str
@@ -32,6 +38,7 @@ class Thread(Struct):
     interrupts: dict[str, list[Json]] = {}
     config: Json = {}
     error: str | None = None
+    phase: ThreadPhase = "ended"
 
 
 class CheckpointAddress(Struct):

@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.api.system.thread_finder import thread_status
 from actorgraph.errors import InvalidConfigError, RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
+from actorgraph.runtime.system.thread_runs import without_later
 from actorgraph.values.state_snapshot import PregelTask, StateSnapshot
 from actorgraph.values.systems import OPEN_STATUSES
+from actorgraph.values.thread_phase import ThreadPhase, phase_of
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.endpoint import ApiCall, Server, with_graph
 from actorgraph.web.requests.jsonable import interrupt_json
@@ -76,12 +78,17 @@ Config = dict[str, Any]
 
 
 async def thread_response(
-    call: ApiCall, thread: StoredThread, *, busy: bool | None = None
+    call: ApiCall,
+    thread: StoredThread,
+    *,
+    busy: bool | None = None,
+    phase: str = "",
 ) -> response_types.Thread:
     """Return a thread with its status and newest values.
 
     Args:
         busy: whether it has an open run whose time has come; None if that is to be looked up.
+        phase: its phase; "" if that is to be looked up.
     """
     if busy is None:
         busy = await is_busy(call.server.system, thread.thread_id)
@@ -95,6 +102,10 @@ async def thread_response(
         broken = public_text(type(error).__name__, str(error))
         snapshot = StateSnapshot({}, (), {}, None, None, None, (), ())
     failed = [task.error for task in snapshot.tasks if task.error is not None]
+    if broken:
+        phase = "failed"
+    elif not phase:
+        phase = await phase_in(call.server.system, thread.thread_id, snapshot, busy=busy)
     return response_types.Thread(
         thread_id=thread.thread_id,
         created_at=thread.created_at,
@@ -105,7 +116,22 @@ async def thread_response(
         values=snapshot.values,
         interrupts=pending_interrupts(snapshot),
         error=broken or (failed[0] if failed else None),
+        phase=cast("ThreadPhase", phase),
     )
+
+
+async def phase_in(
+    system: ActorSystem, thread_id: str, snapshot: StateSnapshot, *, busy: bool
+) -> ThreadPhase:
+    """Return the phase of a thread of a system.
+
+    Args:
+        busy: whether it has an open run whose time has come.
+    """
+    runs = (await system.thread_finder.runs([thread_id])).get(thread_id, ())
+    if busy and not runs:  # a saver that doesn't store runs
+        return "running"
+    return phase_of(snapshot.phase_facts(), without_later(runs))
 
 
 async def is_busy(system: ActorSystem, thread_id: str) -> bool:

@@ -1,0 +1,61 @@
+"""States of threads as their saver alone knows them, for readers without the graph."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from actorgraph.api.savers.checkpoint_methods import NO_GRAPH
+from actorgraph.api.savers.listing import Listing
+from actorgraph.codec import Codec
+from actorgraph.codec.restore import restore, restore_claim
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.superstep.chunks import address
+from actorgraph.superstep.snapshot import stored_snapshot, unsaved_snapshot
+from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, Loaded
+from actorgraph.values.ids import CheckpointId
+from actorgraph.values.state_snapshot import StateSnapshot
+
+
+async def read_stored(
+    host: Host, codec: Codec, thread_id: str, checkpoint: bytes | None = None
+) -> StateSnapshot | None:
+    """Read one checkpoint of a thread's own namespace; None if it doesn't exist.
+
+    Args:
+        checkpoint: default the newest, with what its tasks have reached since.
+    Raises:
+        SerializationError, FormatVersionError: it can't be read.
+    """
+    loaded: Loaded = await host.reader.ask(LoadCheckpoint(thread_id, "", checkpoint))
+    if loaded.checkpoint is None:
+        claim = restore_claim(codec, NO_GRAPH, loaded, thread_id) if checkpoint is None else None
+        place = address(thread_id, "", CheckpointId(b""), {})
+        return None if claim is None else unsaved_snapshot(place or {})
+    return _snapshot(codec, loaded, live=checkpoint is None)
+
+
+async def list_stored(
+    host: Host,
+    codec: Codec,
+    thread_id: str,
+    *,
+    before: bytes | None = None,
+    limit: int | None = None,
+) -> AsyncIterator[StateSnapshot]:
+    """List the checkpoints of a thread's own namespace, newest first, as they were made.
+
+    Args:
+        before: a checkpoint's id; only those that are older.
+        limit: the most of them.
+    """
+    query = ListCheckpoints(thread_id, "", before=before, limit=limit)
+    listing = Listing(host.reader.ask, query)
+    while page := await listing.page():
+        for stored in page:
+            yield _snapshot(codec, Loaded(checkpoint=stored, head=stored.row.id), live=False)
+
+
+def _snapshot(codec: Codec, loaded: Loaded, *, live: bool) -> StateSnapshot:
+    found: Any = restore(codec, NO_GRAPH, loaded)
+    stored: Any = loaded.checkpoint
+    held = live and loaded.open_run is not None
+    return stored_snapshot(found[0], stored.thread_id, live=live, held=held)

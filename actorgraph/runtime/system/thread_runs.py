@@ -1,0 +1,37 @@
+"""The runs by which a thread's phase is known: those that are open, and those that are parked."""
+
+from collections.abc import Sequence
+
+from actorgraph.runtime.clock import microseconds_now
+from actorgraph.runtime.saver.hosting import Host
+from actorgraph.runtime.system.parked import parked_rows
+from actorgraph.superstep.scheduling import waits_for_time
+from actorgraph.values.systems import ListRuns, RunRow
+
+AT_ONCE = 64
+"""Threads whose runs are read by one query."""
+
+
+async def runs_of_threads(host: Host, thread_ids: Sequence[str]) -> dict[str, list[RunRow]]:
+    """Read the open and the parked runs of threads: id -> its runs, by their ids.
+
+    Args:
+        host: of a saver that keeps runs.
+    """
+    rows: list[RunRow] = []
+    for at in range(0, len(thread_ids), AT_ONCE):
+        rows += await host.reader.ask(ListRuns(open_of=tuple(thread_ids[at : at + AT_ONCE])))
+    if thread_ids:
+        wanted = set(thread_ids)
+        one = thread_ids[0] if len(thread_ids) == 1 else None
+        rows += [row for row in await parked_rows(host, one) if row.thread_id in wanted]
+    found: dict[str, list[RunRow]] = {}
+    for row in sorted(rows, key=lambda row: row.run):
+        found.setdefault(row.thread_id, []).append(row)
+    return found
+
+
+def without_later(runs: Sequence[RunRow]) -> list[RunRow]:
+    """Leave out the runs that wait for their times."""
+    now = microseconds_now()
+    return [row for row in runs if not waits_for_time(row, now)]

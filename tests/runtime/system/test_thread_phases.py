@@ -1,0 +1,176 @@
+"""Phases of threads, as operators see them, on every saver: one word by each way of looking."""
+
+import sqlite3
+from datetime import timedelta
+from operator import add
+from typing import Annotated, Any, TypedDict
+
+import anyio
+import pytest
+
+from actorgraph import START, ActorSystem, Send, StateGraph, interrupt
+from actorgraph.api.savers.stored_states import list_stored, read_stored
+from actorgraph.checkpoints import SqliteSaver
+from actorgraph.errors import InvalidConfigError
+from actorgraph.runtime.saver.hosting import host_of
+from actorgraph.values.ids import as_bytes
+from actorgraph.values.systems import AdoptRun, DropOwner, ListRuns, SetRun
+from tests.support.gates import Turnstile
+from tests.support.graphs import at
+
+OWN = b"\x05" * 16
+
+
+class Log(TypedDict, total=False):
+    """`log` appends."""
+
+    log: Annotated[list[str], add]
+
+
+def plan(_: Log) -> Log:
+    return {"log": ["plan"]}
+
+
+def fan(_: Log) -> list[Send]:
+    return [Send("work", {"n": number}) for number in (1, 2)]
+
+
+def fan_out(work: Any, saver: Any) -> Any:
+    """A graph whose second superstep consists of two Sends."""
+    builder = StateGraph(Log).add_node(plan).add_node("work", work, input_schema=dict)
+    builder.add_edge(START, "plan").add_conditional_edges("plan", fan, ["work"])
+    return builder.compile(checkpointer=saver)
+
+
+async def phases(system: ActorSystem, thread_id: str = "t") -> set[str]:
+    """The phase of a thread that the search finds, and that its filter finds the thread by."""
+    (found,) = [one for one in await system.threads() if one.thread_id == thread_id]
+    filtered = await system.threads(phase=found.phase)
+    assert thread_id in [one.thread_id for one in filtered]
+    assert len(filtered) == await system.count_threads(phase=found.phase)
+    return {found.phase}
+
+
+async def stored(saver: Any, thread_id: str = "t") -> Any:
+    """A thread's head, read without its graph."""
+    return await read_stored(host_of(saver), saver.codec, thread_id)
+
+
+@pytest.mark.every_saver
+class TestPhases:
+    async def test_a_claim_without_an_end_is_a_thread_that_was_cut_off(self, saver):
+        """
+        While a run's claim is held and no system has the run, as after a death, each reader says
+        so and names the Sends that are left; when the run has left, its thread has ended.
+        """
+        seen: list[Any] = []
+        looked = anyio.Event()
+
+        async def work(state: dict[str, Any]) -> Log:
+            if state["n"] == 2:
+                await looked.wait()
+            else:  # nothing of the superstep is stored yet
+                head = await stored(saver)
+                seen.append((head.phase, head.next))
+                own = await graph.aget_state(at("t"))
+                seen.append((own.phase, own.next))
+                seen.append(await phases(system))
+                looked.set()
+            return {"log": [str(state["n"])]}
+
+        graph = fan_out(work, saver)
+        async with ActorSystem({"fan": graph}, saver=saver) as system:
+            await graph.ainvoke({"log": []}, at("t"))
+            listed = list_stored(host_of(saver), saver.codec, "t")
+            history = [step.next async for step in listed]
+
+            cut = ("cut_off", ("work", "work"))
+            assert seen == [cut, cut, {"cut_off"}]
+            assert history == [(), ("work", "work"), ("plan",), (START,)]
+            assert ((await stored(saver)).phase, await phases(system)) == ("ended", {"ended"})
+
+    async def test_questions_failures_and_breakpoints_have_three_words(self, saver):
+        """
+        Of two tasks one has ended and is left out of what comes next; the other asks, has failed or
+        was never begun.
+        """
+
+        async def work(state: dict[str, Any]) -> Log:
+            if state["n"] == 2 and mode == "waiting":
+                interrupt("go on?")
+            if state["n"] == 2 and mode == "failed":
+                raise ValueError("out of paper")
+            return {"log": [str(state["n"])]}
+
+        graph, found = fan_out(work, saver), {}
+        async with ActorSystem({"fan": graph}, saver=saver) as system:
+            for mode in ("waiting", "failed", "unfinished"):
+                stops = ["work"] if mode == "unfinished" else []
+                run = await system.start("fan", mode, {"log": []}, interrupt_before=stops)
+                await run.wait()
+                head, own = await stored(saver, mode), await graph.aget_state(at(mode))
+                assert (head.next, head.phase) == (own.next, own.phase)
+                assert await phases(system, mode) == {own.phase}
+                found[mode] = (own.phase, len(head.interrupts))
+            old = timedelta(hours=1)
+            assert await system.threads(phase="waiting", older_than=old) == []
+            assert len(await system.threads(older_than=timedelta())) == 3
+            with pytest.raises(InvalidConfigError):
+                await system.threads(older_than=-old)
+
+        assert found == {
+            "waiting": ("waiting", 1),
+            "failed": ("failed", 0),
+            "unfinished": ("unfinished", 0),
+        }
+
+    async def test_a_run_of_a_system_is_running_cut_off_and_parked(self, saver):
+        """
+        The end of a lease changes no row of the thread, and the next search knows it.
+        """
+        slow = Turnstile({"log": ["slow"]})
+        said: list[Any] = []
+        builder = StateGraph(Log).add_node("slow", slow).add_edge(START, "slow")
+        graph = builder.compile(checkpointer=saver)
+        async with ActorSystem({"slow": graph}, saver=saver) as system:
+            host = host_of(saver)
+            run = await system.start("slow", "t", {"log": []})
+            await slow.entered.wait()
+            said.append(await phases(system))
+            (row,) = await host.reader.ask(ListRuns(run=as_bytes(run.id)))
+            await host.writer.store(DropOwner(row.owner))
+            said.append(await phases(system))
+            assert await system.count_threads(phase="running") == 0
+            await host.writer.store(
+                AdoptRun(row.run, "t", OWN, row.owner, 3, deaths=3),
+                SetRun(row.run, "t", OWN, "parked", "3 processes have ended", 3, deaths=3),
+            )
+            said.append(await phases(system))
+            slow.out.set()
+
+        assert said == [{"running"}, {"cut_off"}, {"parked"}]
+
+
+class TestOlderIndexes:
+    async def test_rows_of_an_earlier_version_are_read_again(self, tmp_path):
+        """
+        An index without phases, as earlier versions have made it, finds its threads by them.
+        """
+        async with SqliteSaver(tmp_path / "runs.db") as saver:
+            graph = fan_out(lambda _: {}, saver)
+            async with ActorSystem({"fan": graph}, saver=saver) as system:
+                await graph.ainvoke({"log": []}, at("t"))
+                await system.threads()
+        with sqlite3.connect(tmp_path / "runs.db") as older:
+            older.execute("DROP TRIGGER thread_run_stored")
+            older.execute(
+                "DELETE FROM thread_facts WHERE fact IN "
+                "(SELECT fact FROM facts WHERE name = 's.phase')"
+            )
+        older.close()
+        saver = SqliteSaver(tmp_path / "runs.db")
+        graph = fan_out(lambda _: {}, saver)
+        async with saver, ActorSystem({"fan": graph}, saver=saver) as system:
+            found = await system.threads(phase="ended")
+
+        assert [one.thread_id for one in found] == ["t"]
