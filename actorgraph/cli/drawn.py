@@ -173,7 +173,7 @@ def draw_state(out: "Console", found: ThreadShown) -> None:
 
 
 HINTS = {
-    "cut_off": ": a run has begun and has not left; its process has died, or works without a system",
+    "cut_off": ": its run has begun and not left: its process has died, or is outside of a system",
     "parked": ": `actorgraph retry --parked` runs it again",
 }
 """Phase -> its meaning, behind its name."""
