@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import time
 from typing import Any
@@ -21,6 +21,7 @@ from actorgraph.codec import Codec
 from actorgraph.errors import StorageError
 from actorgraph.storage.kept import keep, release
 from actorgraph.storage.sqlite.connections import check_path, make_private, use_wal
+from actorgraph.storage.sqlite.files import DatabaseFile
 from actorgraph.storage.sqlite.translate import translate
 
 _SETUP = """
@@ -48,6 +49,8 @@ _CLEAR = "DELETE FROM cache WHERE namespace IN (SELECT value FROM json_each(?))"
 class SqliteCache(BaseCache[ValueT]):
     """A cache in a file. Safe to use from several threads, event loops and processes.
 
+    A file that is removed or replaced while it is open is opened anew.
+
     Args:
         path: the file, created with mode 0600 if missing; ":memory:" for this object only.
         busy_timeout_s: seconds to wait for another process's lock. Default 5.
@@ -69,23 +72,43 @@ class SqliteCache(BaseCache[ValueT]):
         super().__init__(codec=codec, clock=clock)
         self.path = os.fspath(path)
         check_path(self.path, "SqliteCache")
+        self._busy_timeout_s = busy_timeout_s
         self._lock = threading.Lock()
+        self._file: DatabaseFile | None = None
+        self._open()
+
+    def _open(self) -> None:
         try:
             if self.path != ":memory:":
                 make_private(Path(self.path))
             self._connection = sqlite3.connect(
-                self.path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
+                self.path,
+                timeout=self._busy_timeout_s,
+                isolation_level=None,
+                check_same_thread=False,
             )
             keep(self._connection)
-            use_wal(self._connection, busy_timeout_s)
+            use_wal(self._connection, self._busy_timeout_s)
             self._connection.executescript(_SETUP)
             _upgrade(self._connection)
+            if self.path != ":memory:":
+                self._file = DatabaseFile(self.path, "cache", StorageError)
+                self._file.check()
         except (OSError, sqlite3.Error) as error:
-            self.close()
+            self._close()
             raise StorageError(
                 f"can't open {self.path!r} as a cache: {error}",
                 do="check the path and its permissions, or name another file",
             ) from error
+
+    def _open_if_lost(self) -> None:
+        """Open the file anew if it, or its log, was removed or replaced: a cache may be deleted."""
+        try:
+            if self._file is not None:
+                self._file.explain()
+        except StorageError:
+            self._close()
+            self._open()
 
     def get(self, keys: Sequence[FullKey]) -> dict[FullKey, ValueT]:
         """See `BaseCache.get`."""
@@ -124,17 +147,28 @@ class SqliteCache(BaseCache[ValueT]):
     @contextmanager
     def _using(self) -> Generator[None]:
         with self._lock:
+            self._open_if_lost()
             try:
                 yield
             except sqlite3.Error as error:
-                raise translate(error, "cache") from error
+                if self._file is not None:
+                    self._file.explain()
+                raise translate(error, f"cache {self.path!r}") from error
+            if self._file is not None:
+                with suppress(StorageError):  # its files are opened anew at the next use
+                    self._file.check()
 
     def close(self) -> None:
         """Close the file; the cache can't be used any more."""
+        self._file = None
+        if getattr(self, "_connection", None) is not None:
+            with self._lock:  # a worker thread of a cancelled caller may still use it
+                self._close()
+
+    def _close(self) -> None:
         connection = getattr(self, "_connection", None)
         if connection is not None:
-            with self._lock:  # a worker thread of a cancelled caller may still use it
-                connection.close()
+            connection.close()
             release(connection)
 
     def __enter__(self) -> "SqliteCache[ValueT]":

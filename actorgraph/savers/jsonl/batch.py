@@ -128,12 +128,17 @@ def _refused(request: Commit, cause: Exception) -> StorageError:
 
 
 def run_batch(
-    folder: Folder, files: Files, pool: ThreadPoolExecutor, batch: Sequence[Request]
+    folder: Folder,
+    files: Files,
+    pool: ThreadPoolExecutor,
+    batch: Sequence[Request],
+    place: str = "",
 ) -> list[CommitOutcome]:
     """Store a batch durably.
 
     Args:
         pool: runs syncs in parallel.
+        place: the path under which the saver has opened the folder; default the folder's own.
     Returns: one outcome per request, in order. A request that couldn't be written is refused, and
         the folder stays usable.
     Raises:
@@ -143,13 +148,19 @@ def run_batch(
         if folder.broken is not None:
             raise folder.broken
         try:
-            return _run(folder, files, pool, batch)
+            # Before, so that nothing is changed that belongs to others by now; and after, so that
+            # nothing is acknowledged that went to a folder without its name, or without its lock.
+            folder.check_place(place)
+            outcomes = _run(folder, files, pool, batch)
+            folder.check_place(place)
         except SaverBrokenError as error:
             folder.broken = error
             # Indexes may describe lines that never reached the disk: read the files again.
             folder.forget()
             folder.forget_runs()
+            folder.marks.trust_files()
             raise
+        return outcomes
 
 
 def _run(
@@ -243,7 +254,9 @@ class _BatchWriter:
 
     def _current_stage(self) -> Stage:
         if self._stage is None:
-            self._stage = self._runs().stage()
+            log = self._runs()
+            log.check_file()
+            self._stage = log.stage()
         return self._stage
 
     def flush(self) -> None:
@@ -326,7 +339,9 @@ def _draft(folder: Folder, drafts: dict[str, Draft], thread_id: str) -> Draft:
     draft = drafts.get(thread_id)
     if draft is None:
         with folder.reading:
-            draft = drafts[thread_id] = Draft(folder.index(thread_id), folder)
+            index = folder.index(thread_id)
+        index.check_file()
+        draft = drafts[thread_id] = Draft(index, folder)
     return draft
 
 
@@ -367,6 +382,7 @@ def _flush(folder: Folder, files: Files, pool: ThreadPoolExecutor, drafts: list[
         folder.unsynced = {}
         for draft, inode in zip(drafts, inodes, strict=True):
             draft.apply()
+            draft.index.inode, draft.index.tail = inode, 0
             folder.marks.put(Path(draft.index.path).name, inode, draft.index.size)
             folder.remember(draft.index)
             _apply_system_commits(folder, draft)

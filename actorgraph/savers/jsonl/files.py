@@ -85,6 +85,48 @@ def broken(error: OSError, path: str) -> SaverBrokenError:
     )
 
 
+def check_unchanged(path: str, inode: int, size: int, tail: int = 0) -> None:
+    """Check that nobody else has changed a file since it was read or written here.
+
+    Args:
+        inode: of the file; 0 if there was none.
+        size: of its lines, in bytes.
+        tail: number of bytes behind them that were never acknowledged.
+    Raises:
+        StorageError: it was made, removed, replaced, shortened or extended.
+    """
+    try:
+        status = os.stat(path)  # noqa: PTH116 - faster than Path.stat, at every commit
+    except OSError:
+        status = None
+    found = 0 if status is None else status.st_size
+    if status is None:
+        how = "removed" if inode else ""
+    elif not inode:
+        how = "made by another program" if found else ""
+    elif status.st_ino != inode:
+        how = "replaced"
+    elif found < size:
+        how = f"shortened by {size - found} bytes"
+    else:
+        how = "" if found in (size, size + tail) else f"extended by {found - size} bytes"
+    if how:
+        raise changed_file(path, how)
+
+
+def changed_file(path: str, how: str) -> StorageError:
+    """Return the error of a file that somebody else has changed.
+
+    Args:
+        how: "replaced", "removed", ...
+    """
+    return StorageError(
+        f"{path!r} was {how} while its folder was open; nothing was written to it",
+        do="don't let other programs change the file; close every saver of the folder, put back "
+        "the right file, and open it again",
+    )
+
+
 SUFFIX = ".jsonl"
 _SAFE = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_")
 _LENGTH_MAX = 180
@@ -134,6 +176,7 @@ class Marks:
         self._descriptor = -1
         self._slots: dict[int, int] = {}
         self._sizes: dict[int, tuple[int, int]] = {}
+        self._written = set[int]()  # by this process
         with suppress(OSError):
             self._read(self._path.read_bytes())
 
@@ -149,6 +192,7 @@ class Marks:
         key = _key_of(name)
         slot = self._slots.setdefault(key, max(self._slots.values(), default=-1) + 1)
         self._sizes[key] = (inode, size)
+        self._written.add(key)
         body = _KEYED.pack(key, inode, size)
         with suppress(OSError):  # a full disk must not fail a save that is stored
             if self._descriptor < 0:
@@ -170,15 +214,22 @@ class Marks:
                 return marked
         return 0
 
+    def trust_files(self) -> None:
+        """Forget which files this process has written: their content is unknown now."""
+        self._written.clear()
+
     def check(self, path: str, size: int) -> None:
-        """Check that a file is not shorter than its mark.
+        """Check that a file is not shorter than its mark; one written here must end at it.
 
         Args:
             size: where its last complete line ends, in bytes.
         Raises:
-            StorageError: it is shorter.
+            StorageError: it is shorter, or was removed or replaced while the folder was open.
         """
-        _, known = self._sizes.get(_key_of(Path(path).name), (0, 0))
+        key = _key_of(Path(path).name)
+        inode, known = self._sizes.get(key, (0, 0))
+        if known and key in self._written:
+            check_unchanged(path, inode, known)
         if size < known and size < (marked := self.size_of(path)):
             raise StorageError(
                 f"{path!r} was cut: {marked} bytes were acknowledged, but its complete lines "

@@ -57,6 +57,8 @@ class Folder:
         self._runs: RunLog | None = None
         self._indexes: OrderedDict[str, ThreadIndex] = OrderedDict()
         self._lock = _locked(path)
+        lock = os.fstat(self._lock)
+        self._lock_id, self._id = (lock.st_dev, lock.st_ino), self._stat(path)
         self.marks = Marks(path)
 
     def release(self) -> None:
@@ -67,23 +69,50 @@ class Folder:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
             os.close(self._lock)
 
-    def check(self) -> None:
-        """Check that the path still names the locked folder.
+    def check(self, place: str = "") -> None:
+        """Check that a path still names the locked folder, and that no save has failed.
 
+        Args:
+            place: default the folder's own path.
         Raises:
-            SaverBrokenError: the folder was removed or replaced, or a save has failed.
+            SaverBrokenError: the folder or its lock was removed or replaced, or a save has failed.
         """
         if self.broken is not None:
             raise self.broken
+        self.check_place(place)
+
+    def check_place(self, place: str = "") -> None:
+        """Check that a path, and the folder's own, still name the locked folder.
+
+        Raises:
+            SaverBrokenError: the folder or its lock was removed or replaced.
+        """
+        for path in {place or self.path, self.path}:
+            if self._stat(path, LOCK) != self._lock_id:
+                raise self._lost(path)
+
+    def _stat(self, *path: str) -> tuple[int, int] | None:
         try:
-            same = os.path.samestat(os.fstat(self._lock), Path(self.path, LOCK).stat())
+            found = os.stat(os.path.join(*path))  # noqa: PTH116, PTH118 - at every commit
         except OSError:
-            same = False
-        if not same:
-            raise SaverBrokenError(
-                f"the folder {self.path!r} was removed or replaced while it was open",
-                do="close the saver, put the folder back, and open it again",
+            return None
+        return found.st_dev, found.st_ino
+
+    def _lost(self, path: str) -> SaverBrokenError:
+        found = self._stat(path)
+        if found == self._id:
+            how = "removed" if self._stat(path, LOCK) is None else "replaced"
+            return SaverBrokenError(
+                f"the lock file of the folder {path!r} was {how} while the folder was open, so "
+                "that another process may write to it by now: the last save may be lost",
+                do="leave '.lock' where it is; make sure that one process alone uses the folder, "
+                "close every saver of it here, and open it again",
             )
+        how = "removed or renamed" if found is None else "replaced"
+        return SaverBrokenError(
+            f"the folder {path!r} was {how} while it was open: the last save may be lost",
+            do="close every saver of the folder, put it back, and open it again",
+        )
 
     def forked(self) -> None:
         """Give up the lock in a forked child: it belongs to the parent."""

@@ -11,10 +11,12 @@ import sys
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from typing import BinaryIO
 
 import msgspec
 
 from actorgraph.errors import DamagedRowError
+from actorgraph.savers.jsonl.files import changed_file, check_unchanged
 from actorgraph.savers.jsonl.lost_appends import before_hole, is_lost_append
 from actorgraph.savers.jsonl.schema import Line, ListEntry, decode_line
 from actorgraph.savers.judge import ThreadState
@@ -50,6 +52,8 @@ class ThreadIndex:
         size: offset where the last line ends.
         unended: whether the last line has lost its newline, and nothing else.
         durable: number of lines that are known to be on the disk.
+        inode: of the file; 0 if there is none.
+        tail: number of bytes behind the lines that were never acknowledged.
         state: state of the thread, for `judge`.
         run_line: number of the line with the open claim; 0 for none.
         places: checkpoints, oldest first.
@@ -66,6 +70,8 @@ class ThreadIndex:
         self.size = 0
         self.unended = False
         self.durable = 0
+        self.inode = 0
+        self.tail = 0
         self.state = ThreadState(thread_id, epoch=epoch, heads={})
         self.run_line = 0
         self.places: list[CheckpointPlace] = []
@@ -73,6 +79,32 @@ class ThreadIndex:
         self.blobs: dict[tuple[str, str, int], int] = {}
         self.rows: dict[tuple[str, str, int], dict[int, IndexedRow]] = {}
         self.ledger: dict[tuple[str, bytes], dict[tuple[bytes, int, int], int]] = {}
+
+    def check_file(self) -> None:
+        """Check that nobody else has changed the file.
+
+        Raises:
+            StorageError: it was changed.
+        """
+        check_unchanged(self.path, self.inode, self.size, self.tail)
+
+    def open(self) -> int:
+        """Open the file for reading; return its descriptor, which the caller closes.
+
+        Raises:
+            StorageError: it was removed, replaced or shortened since it was indexed.
+            OSError: it can't be opened.
+        """
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise changed_file(self.path, "removed") from error
+        status = os.fstat(descriptor)
+        if status.st_ino == self.inode and status.st_size >= self.size:
+            return descriptor
+        os.close(descriptor)
+        how = "replaced" if status.st_ino != self.inode else "shortened"
+        raise changed_file(self.path, how)
 
     @property
     def row_count(self) -> int:
@@ -148,7 +180,7 @@ class ThreadIndex:
         """
         if not self.starts:
             return
-        descriptor = os.open(self.path, os.O_RDONLY)
+        descriptor = self.open()
         try:
             for number in range(1, len(self.starts) + 1):
                 yield self.read(descriptor, number)
@@ -171,24 +203,31 @@ def load(thread_id: str, path: str, epoch: int, marked: int = 0) -> ThreadIndex:
     except FileNotFoundError:
         return index
     with file:
-        position = 0
-        for physical, text in enumerate(file, 1):
-            end = position + len(text)
-            if not text.endswith(b"\n"):
-                _add_tail(index, text, position)
-            elif text.strip():
-                try:
-                    line = _next(index, text, physical, position)
-                except DamagedRowError:
-                    if not is_lost_append(text, len(index.starts) + 1, position, file, marked):
-                        raise
-                    _add_tail(index, before_hole(text), position)
-                    return index
-                index.add(line, position, end)
-                if end <= marked:
-                    index.durable = line.line
-            position = end
+        status = os.fstat(file.fileno())
+        _read_lines(index, file, marked)
+    index.inode, index.tail = status.st_ino, max(0, status.st_size - index.size)
     return index
+
+
+def _read_lines(index: ThreadIndex, file: BinaryIO, marked: int) -> None:
+    """Verify the lines of an open file and index them; raises as `load`."""
+    position = 0
+    for physical, text in enumerate(file, 1):
+        end = position + len(text)
+        if not text.endswith(b"\n"):
+            _add_tail(index, text, position)
+        elif text.strip():
+            try:
+                line = _next(index, text, physical, position)
+            except DamagedRowError:
+                if not is_lost_append(text, len(index.starts) + 1, position, file, marked):
+                    raise
+                _add_tail(index, before_hole(text), position)
+                return
+            index.add(line, position, end)
+            if end <= marked:
+                index.durable = line.line
+        position = end
 
 
 def _add_tail(index: ThreadIndex, text: bytes, position: int) -> None:

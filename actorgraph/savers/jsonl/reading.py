@@ -121,7 +121,7 @@ class _ThreadReader:
         self.index = index
         self._rows = folder.list_rows
         self._lists: dict[tuple[str, str, int], list[StoredRange]] = {}
-        self._descriptor = os.open(index.path, os.O_RDONLY) if index.starts else -1
+        self._descriptor = index.open() if index.starts else -1
         self._lines: dict[int, Line] = {}
         self._kept_bytes = 0
 

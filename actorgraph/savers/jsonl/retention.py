@@ -247,6 +247,7 @@ def _rewrite(
     """
     target, path = target or source, Path((target or source).path)
     made = ThreadIndex(target.thread_id, target.path, epoch or target.state.epoch)
+    target.check_file()
     temporary = str(path.with_name(f".{path.name}{TEMPORARY}"))
     try:
         _write(files, temporary, source, change, made)
@@ -271,8 +272,7 @@ def _rewrite(
     finally:
         with folder.reading:
             folder.unsynced = {}
-    with suppress(OSError):
-        folder.marks.put(path.name, Path(made.path).stat().st_ino, made.size)
+    folder.marks.put(path.name, made.inode, made.size)
     return made
 
 
@@ -298,6 +298,7 @@ def _write(
                 waiting.clear()
         files.write(descriptor, bytes(waiting), written)
         files.sync(descriptor)
+        made.inode = os.fstat(descriptor).st_ino
     finally:
         os.close(descriptor)
     made.durable = len(made.starts)

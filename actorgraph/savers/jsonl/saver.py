@@ -6,6 +6,7 @@ A batch is one hop into a worker thread, on asyncio and trio alike, and one sync
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -52,6 +53,7 @@ class JsonlBackend:
         self.path = os.fspath(path)
         if not self.path:
             raise InvalidConfigError("the folder's path is empty", do="name a folder")
+        self._place = str(Path(self.path).absolute())  # the process may change its folder
         self._files = self.files_class()
         self._folder: Folder | None = None
         self._pool: ThreadPoolExecutor | None = None
@@ -68,6 +70,7 @@ class JsonlBackend:
         if self._folder is not None:
             return
         self._write_limiter, self._read_limiter = anyio.CapacityLimiter(1), anyio.CapacityLimiter(1)
+        self._place = os.path.abspath(self.path)  # noqa: ASYNC240, PTH100 - no wait
         try:
             self._folder = await anyio.to_thread.run_sync(acquire_folder, self.path, self._files)
         except OSError as error:
@@ -80,7 +83,7 @@ class JsonlBackend:
         assert pool is not None
 
         def run() -> list[CommitOutcome]:
-            return run_batch(folder, self._files, pool, batch)
+            return run_batch(folder, self._files, pool, batch, self._place)
 
         return await anyio.to_thread.run_sync(run, limiter=self._write_limiter)
 
@@ -97,7 +100,7 @@ class JsonlBackend:
         Raises:
             SaverBrokenError: the folder was removed or replaced, or a save has failed.
         """
-        self._ready().check()
+        self._ready().check(self._place)
 
     def copy_to_file(self, dest: str) -> None:
         """Copy the folder to a new one; blocking, from any thread. See `copy_folder`.

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from actorgraph.errors import CheckpointError, StorageError
-from actorgraph.savers.jsonl.files import Files, Marks, broken, translate
+from actorgraph.savers.jsonl.files import Files, Marks, broken, check_unchanged, translate
 from actorgraph.savers.jsonl.index import ThreadIndex, damaged_line
 from actorgraph.savers.jsonl.lost_appends import is_lost_append
 from actorgraph.savers.jsonl.schema import (
@@ -67,6 +67,8 @@ class RunLog:
         self._marks = marks
         self.memory = MemorySystems()
         self._size = 0
+        self._inode = 0  # of the file; 0 while there is none
+        self._tail = 0  # bytes behind its lines that were never acknowledged
         self._lines = 0
         self._durable_lines = 0
         self._notes: list[SystemRecord] = []
@@ -82,6 +84,14 @@ class RunLog:
     def stage(self) -> "Stage":
         """Return a new stage, which judges the requests of a batch."""
         return Stage(self.memory)
+
+    def check_file(self) -> None:
+        """Check that nobody else has changed the file.
+
+        Raises:
+            StorageError: it was changed.
+        """
+        check_unchanged(self.path, self._inode, self._size, self._tail)
 
     def store(self, files: Files, records: list[SystemRecord], *, sync: bool = True) -> None:
         """Write records, after the notes that wait; the caller applies them.
@@ -99,6 +109,7 @@ class RunLog:
             for n, record in enumerate(records)
         )
         is_new = not self._size
+        self.check_file()
         try:
             descriptor = files.create(self.path)
         except OSError as error:
@@ -111,6 +122,7 @@ class RunLog:
                 if is_new:
                     files.sync_folder(str(Path(self.path).parent))
                 self._marks.put(LOG_NAME, os.fstat(descriptor).st_ino, self._size + len(data))
+            self._inode, self._tail = os.fstat(descriptor).st_ino, 0
         finally:
             os.close(descriptor)
         self._size += len(data)
@@ -189,6 +201,8 @@ class RunLog:
     def _load(self) -> None:
         marked = self._marks.size_of(self.path)
         with suppress(FileNotFoundError), Path(self.path).open("rb") as file:
+            status = os.fstat(file.fileno())
+            self._inode, self._tail = status.st_ino, status.st_size
             for text in file:
                 if not text.endswith(b"\n"):
                     return  # the torn end of a write that was never acknowledged
@@ -201,6 +215,7 @@ class RunLog:
                     raise damaged_line(self.path, number, position, error) from error
                 self._apply(record)
                 self._size += len(text)
+                self._tail -= len(text)
                 self._lines = number
                 if self._size <= marked:
                     self._durable_lines = number
@@ -224,6 +239,7 @@ class RunLog:
 
     def _rewrite(self, files: Files) -> None:
         temporary = str(Path(self.path).with_name(f".{LOG_NAME}.tmp"))
+        self.check_file()
         records = list(self._snapshot())
         data = b"".join(encode_system_line(n, record) for n, record in enumerate(records, 1))
         try:
@@ -232,6 +248,7 @@ class RunLog:
                 os.ftruncate(descriptor, 0)
                 files.write(descriptor, data, 0)
                 files.sync(descriptor)
+                inode = os.fstat(descriptor).st_ino
             finally:
                 os.close(descriptor)
             self._marks.drop(LOG_NAME)
@@ -241,6 +258,7 @@ class RunLog:
                 files.remove(temporary)
             raise translate(error, self.path) from error
         self._size, self._notes, self._unsynced = len(data), [], False
+        self._inode, self._tail = inode, 0
         self._lines = self._durable_lines = len(records)
         try:
             files.sync_folder(str(Path(self.path).parent))

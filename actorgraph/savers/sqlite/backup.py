@@ -17,15 +17,14 @@ from actorgraph.storage.sqlite.connections import check_free
 from actorgraph.storage.sqlite.translate import translate_for_saver
 
 
-def copy_database(source: str, *, uri: bool, dest: str, timeout_s: float) -> None:
+def copy_database(source: str, *, dest: str, timeout_s: float) -> None:
     """Copy one consistent state of a database, with SQLite's online backup.
 
     It reads on a connection of its own, which in WAL mode neither waits for writers nor blocks
     them. The copy gets its name when it is complete and synced.
 
     Args:
-        source: a path, or a URI.
-        uri: whether `source` is a URI.
+        source: a URI.
         timeout_s: seconds to wait for locks.
     Raises:
         InvalidConfigError: `dest` exists.
@@ -34,7 +33,7 @@ def copy_database(source: str, *, uri: bool, dest: str, timeout_s: float) -> Non
     """
     check_free(dest)
     try:
-        origin = sqlite3.connect(source, uri=uri, timeout=timeout_s)
+        origin = sqlite3.connect(source, uri=True, timeout=timeout_s)
     except sqlite3.Error as error:
         raise translate_for_saver(error, committing=False) from error
     with closing(origin):

@@ -203,7 +203,9 @@ def run_queries(connection: sqlite3.Connection, queries: Sequence[Query]) -> lis
         try:
             return [_answer_or_error(connection, query) for query in queries]
         finally:
-            connection.execute("COMMIT")
+            # A disk error has ended the transaction: a COMMIT would hide it by an error of its own.
+            if connection.in_transaction:
+                connection.execute("COMMIT")
     except sqlite3.Error as error:
         raise translate_for_saver(error, committing=False) from error
 

@@ -37,7 +37,6 @@ from actorgraph.savers.sqlite.schema import upgrade
 from actorgraph.storage.kept import keep, release
 from actorgraph.storage.sqlite.connections import (
     ConnectionSettings,
-    DatabaseFile,
     Driver,
     HopConnection,
     Synchronous,
@@ -47,6 +46,7 @@ from actorgraph.storage.sqlite.connections import (
     synchronous_statement,
     use_wal,
 )
+from actorgraph.storage.sqlite.files import DatabaseFile
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
 from actorgraph.storage.sqlite.translate import translate_for_saver
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
@@ -323,6 +323,8 @@ class SqliteBackend:
     ) -> list[CommitOutcome]:
         if waits != self._waits:
             self._set_waits(connection, waits=waits)
+        if self._file is not None:
+            self._file.check_log()
         outcomes = run_batch(connection, batch, durable, self._known)
         # After the commit, before its acknowledgement: a file that was removed or replaced while
         # it was open still takes commits, and loses them when it is closed.
@@ -347,6 +349,8 @@ class SqliteBackend:
             if self._writer is None:
                 raise self._closed_error()
             await self._writer.run(vacuum)
+            if self._file is not None:
+                self._file.accept()
         except (sqlite3.Error, StorageBusyError) as error:
             busy = isinstance(error, StorageBusyError)
             refused = Refused(error if busy else translate_for_saver(error, committing=False))
@@ -364,6 +368,8 @@ class SqliteBackend:
         return None if self.in_memory or self._read_only else self._renew
 
     def _renew(self, renewals: Sequence[RenewOwner]) -> list[CommitOutcome]:
+        if self._file is not None:
+            self._file.check()  # before, as another log than the writer's would damage the file
         source = self._uri("rw")  # never create a missing file
         try:
             with closing(
@@ -379,7 +385,15 @@ class SqliteBackend:
         """See `ports.Saver.query`."""
         if self._reader is None:
             raise self._closed_error()
-        return await self._reader.run(partial(run_queries, queries=queries))
+        return await self._reader.run(partial(self._read, queries))
+
+    def _read(self, queries: Sequence[Query], connection: sqlite3.Connection) -> list[Any]:
+        try:
+            return run_queries(connection, queries)
+        except StorageError:
+            if self._file is not None:
+                self._file.explain()
+            raise
 
     def check_place(self) -> None:
         """Check that the path still names the open database; blocking, from any thread.
@@ -402,7 +416,10 @@ class SqliteBackend:
         if self._lent is not None:
             self._lent.run_here(lambda connection: copy_connection(connection, dest))
             return
-        copy_database(self._source, uri=self.in_memory, dest=dest, timeout_s=self._busy_timeout_s)
+        if self._writer is not None and self._file is not None:
+            self._file.check()
+        source = self._source if self.in_memory else self._uri("rw")  # never make a missing file
+        copy_database(source, dest=dest, timeout_s=self._busy_timeout_s)
 
     async def close(self) -> None:
         """Close the connections; an in-memory database stays until the saver is freed."""
@@ -435,6 +452,8 @@ class SqliteBackend:
             upgrade(connection)
             connection.executescript(schema.SETUP)
             connection.executescript(system_schema.SETUP)
+            if self._file is not None:
+                self._file.check()  # its log is there now
         except sqlite3.Error as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

@@ -6,9 +6,7 @@ Cancellation doesn't reach the thread: the persistence actor is the only caller,
 the hop. A caller that knows that no other thread uses the connection may use it in its own
 (`run_here`): SQLite's connections belong to no thread, they only take one at a time.
 
-Files are created private and synced by name. If the file of an open database is removed or
-replaced, SQLite goes on writing to a file without a name, and its commits are lost when it is
-closed. So savers check the path at each commit, before they acknowledge it.
+Files are created private and synced by name; `files` checks that they stay what they are.
 """
 
 import os
@@ -24,7 +22,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from actorgraph.errors import InvalidConfigError, SaverBrokenError, StorageError
+from actorgraph.errors import InvalidConfigError, StorageError
 from actorgraph.storage.sqlite.translate import is_busy
 
 T = TypeVar("T")
@@ -294,36 +292,3 @@ def make_private(path: Path) -> None:
             f"can't create the database file {str(path)!r}: {error.strerror or error}", do=do
         ) from error
     os.close(descriptor)
-
-
-class DatabaseFile:
-    """The file that a path names when this is made.
-
-    Raises:
-        OSError: the path names no file.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = str(Path(path).absolute())  # the process may change its folder
-        status = os.stat(self._path)  # noqa: PTH116 - see `check`
-        self._file = status.st_dev, status.st_ino
-
-    def check(self) -> None:
-        """Check that the path still names the same file.
-
-        Raises:
-            SaverBrokenError: the file was removed or replaced.
-        """
-        try:
-            status = os.stat(self._path)  # noqa: PTH116 - faster than Path.stat, at every commit
-            found = status.st_dev, status.st_ino
-        except OSError:
-            found = None
-        if found != self._file:
-            what = "removed" if found is None else "replaced"
-            raise SaverBrokenError(
-                f"the database {self._path!r} was {what} while it was open: the last commit, and "
-                "all that this saver still writes, go to a file without that name",
-                do="close the saver, put the file back, and open it again; close savers before "
-                "restoring a backup over their file",
-            )

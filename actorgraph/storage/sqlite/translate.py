@@ -26,7 +26,7 @@ def translate(error: sqlite3.Error, owner: str) -> StorageError:
     """Translate SQLite's error to the one that the caller of a store or cache sees.
 
     Args:
-        owner: "store" or "cache", for the error's text.
+        owner: "store", or "cache" with its path, for the error's text.
     """
     primary = _primary(error)
     if primary in _BUSY:
@@ -39,7 +39,9 @@ def translate(error: sqlite3.Error, owner: str) -> StorageError:
             f"no space is left for the {owner}: {error}",
             do=f"free some space and try again; the {owner} stays usable",
         )
-    return StorageError(f"SQLite refused a statement: {error}", do="see the cause below")
+    return StorageError(
+        f"SQLite refused a statement over the {owner}: {error}", do="see the cause below"
+    )
 
 
 _CLOSED = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}

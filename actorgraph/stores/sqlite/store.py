@@ -23,6 +23,7 @@ from actorgraph.storage.sqlite.connections import (
     synchronous_statement,
     use_wal,
 )
+from actorgraph.storage.sqlite.files import DatabaseFile
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
 from actorgraph.storage.sqlite.translate import translate
 from actorgraph.stores.operations import IndexConfig, TTLConfig
@@ -91,6 +92,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._file: DatabaseFile | None = None
         self._process = os.getpid()
 
     @classmethod
@@ -120,19 +122,10 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         """Check that the path still names the open database; blocking, from any thread.
 
         Raises:
-            StorageError: the file was removed or replaced.
+            StorageError: the file or its log was removed or replaced, or the file was cut.
         """
-        if self._connection is None or self.path == ":memory:":
-            return
-        try:
-            now = Path(self.path).stat()
-        except OSError:
-            now = None
-        if now is None or (now.st_dev, now.st_ino) != self._file:
-            raise StorageError(
-                f"the store {self.path!r} was removed or replaced while it was open",
-                do="close the store, put the file back, and open it again",
-            )
+        if self._connection is not None and self._file is not None:
+            self._file.check()
 
     def _release(self) -> None:
         """Close the connection; a database in memory stays until the store is freed."""
@@ -152,6 +145,8 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         """Call a function with the items of one transaction; return its result."""
 
         def turn(connection: sqlite3.Connection) -> T:
+            if writes and self._file is not None:
+                self._file.check_log()
             try:
                 items = SqliteItemTable(connection, writes=writes)
                 with _transaction(connection, writes=writes):
@@ -162,7 +157,11 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
                     with _transaction(connection, writes=True):
                         items.touch_now(self._now())
             except sqlite3.Error as error:
+                if self._file is not None:
+                    self._file.explain()
                 raise translate(error, "store") from error
+            if writes:  # before it is acknowledged: see `storage.sqlite.files`
+                self.check_place()
             return result
 
         if self._lent is None:
@@ -211,8 +210,8 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
             connection.close()
             raise
         if self.path != ":memory:":
-            made = Path(self.path).stat()
-            self._file = made.st_dev, made.st_ino
+            self._file = DatabaseFile(self.path, "store", StorageError)
+            self._file.check()
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
