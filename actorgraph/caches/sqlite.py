@@ -21,7 +21,7 @@ from actorgraph.codec import Codec
 from actorgraph.errors import StorageError
 from actorgraph.storage.kept import keep, release
 from actorgraph.storage.sqlite.connections import check_path, make_private, use_wal
-from actorgraph.storage.sqlite.files import DatabaseFile
+from actorgraph.storage.sqlite.open_files import DatabaseFile
 from actorgraph.storage.sqlite.translate import translate
 
 _SETUP = """

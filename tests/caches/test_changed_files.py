@@ -1,4 +1,4 @@
-"""Files of an open cache that somebody else removes, replaces or cuts."""
+"""Files of an open cache that another program removes, replaces or cuts."""
 
 import shutil
 from contextlib import suppress
@@ -13,7 +13,7 @@ KEY = (("a",), "key")
 
 
 @pytest.mark.parametrize("done", DATABASE)
-def test_what_is_done_to_the_file_of_a_cache(tmp_path, done):
+def test_a_cache_that_others_change(tmp_path, done):
     """
     A cache whose file was removed or replaced is opened anew, and serves what is set from then on;
     a file that was cut is one, or an error that names it.

@@ -1,4 +1,4 @@
-"""What other programs, and people, do to the files of an open saver, store or cache."""
+"""Actions of other programs, and people, on the files of an open saver, store or cache."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Files of an open saver that somebody else changes: the next save says so, or all is there."""
+"""Files of an open saver that other programs change: the next save says so, or all is there."""
 
 import shutil
 from contextlib import suppress
@@ -67,7 +67,7 @@ async def close(saver: Any) -> None:
 
 class TestDatabases:
     @pytest.mark.parametrize("done", DATABASE)
-    async def test_what_is_done_to_a_database(self, places, tmp_path, done):
+    async def test_a_database_that_others_change(self, places, tmp_path, done):
         """
         A database, or its log, that was removed, replaced or cut is an error of the next save,
         which says how; after what harms nothing the runs go on, and the next process finds them.
@@ -94,7 +94,7 @@ class TestDatabases:
     @pytest.mark.parametrize("done", [name for name, case in DATABASE.items() if case[1] == LOG])
     async def test_a_log_that_is_gone_is_written_back(self, places, tmp_path, done):
         """
-        What was acknowledged before the log lost its name is there after the saver was closed.
+        Steps that were acknowledged before the log lost its name are there after a close.
         """
         if "emptied" in done or "cut" in done:
             pytest.skip("its content is gone, not its name")
@@ -151,7 +151,7 @@ def _acting(action: Action, place: Path, old: Path) -> Any:
 class TestLines:
     @pytest.mark.parametrize("kept", [256, 0])
     @pytest.mark.parametrize("done", LINES)
-    async def test_what_is_done_to_a_folder(self, places, tmp_path, done, kept, monkeypatch):
+    async def test_a_folder_that_others_change(self, places, tmp_path, done, kept, monkeypatch):
         """
         A folder, its lock, or a thread's file that was changed is an error of the next save,
         whether the thread's index is in memory or not; other threads go on where only a file was.

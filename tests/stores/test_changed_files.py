@@ -1,4 +1,4 @@
-"""Files of an open store that somebody else changes: the next write says so, or nothing is lost."""
+"""Files of an open store that other programs change: the next write says so, or nothing is lost."""
 
 import shutil
 from contextlib import suppress
@@ -26,7 +26,7 @@ def place(tmp_path):
 
 @pytest.mark.promise("B2", "B3")
 @pytest.mark.parametrize("done", DATABASE)
-def test_what_is_done_to_the_file_of_a_store(place, done):
+def test_a_store_that_others_change(place, done):
     """
     A put into a file that was removed, replaced or cut, or whose log was, is an error that says
     how; after what harms nothing all items are there.

@@ -86,10 +86,10 @@ def broken(error: OSError, path: str) -> SaverBrokenError:
 
 
 def check_unchanged(path: str, inode: int, size: int, tail: int = 0) -> None:
-    """Check that nobody else has changed a file since it was read or written here.
+    """Check that no other program has changed a file since it was read or written here.
 
     Args:
-        inode: of the file; 0 if there was none.
+        inode: of the file; 0 if it was missing.
         size: of its lines, in bytes.
         tail: number of bytes behind them that were never acknowledged.
     Raises:
@@ -115,7 +115,7 @@ def check_unchanged(path: str, inode: int, size: int, tail: int = 0) -> None:
 
 
 def changed_file(path: str, how: str) -> StorageError:
-    """Return the error of a file that somebody else has changed.
+    """Return the error of a file that another program has changed.
 
     Args:
         how: "replaced", "removed", ...

@@ -52,7 +52,7 @@ class ThreadIndex:
         size: offset where the last line ends.
         unended: whether the last line has lost its newline, and nothing else.
         durable: number of lines that are known to be on the disk.
-        inode: of the file; 0 if there is none.
+        inode: of the file; 0 if it is missing.
         tail: number of bytes behind the lines that were never acknowledged.
         state: state of the thread, for `judge`.
         run_line: number of the line with the open claim; 0 for none.
@@ -81,7 +81,7 @@ class ThreadIndex:
         self.ledger: dict[tuple[str, bytes], dict[tuple[bytes, int, int], int]] = {}
 
     def check_file(self) -> None:
-        """Check that nobody else has changed the file.
+        """Check that no other program has changed the file.
 
         Raises:
             StorageError: it was changed.

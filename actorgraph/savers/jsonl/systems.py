@@ -67,7 +67,7 @@ class RunLog:
         self._marks = marks
         self.memory = MemorySystems()
         self._size = 0
-        self._inode = 0  # of the file; 0 while there is none
+        self._inode = 0  # of the file; 0 while it is missing
         self._tail = 0  # bytes behind its lines that were never acknowledged
         self._lines = 0
         self._durable_lines = 0
@@ -86,7 +86,7 @@ class RunLog:
         return Stage(self.memory)
 
     def check_file(self) -> None:
-        """Check that nobody else has changed the file.
+        """Check that no other program has changed the file.
 
         Raises:
             StorageError: it was changed.

@@ -46,8 +46,8 @@ from actorgraph.storage.sqlite.connections import (
     synchronous_statement,
     use_wal,
 )
-from actorgraph.storage.sqlite.files import DatabaseFile
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
+from actorgraph.storage.sqlite.open_files import DatabaseFile
 from actorgraph.storage.sqlite.translate import translate_for_saver
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
 from actorgraph.values.retention import Vacuum

@@ -6,7 +6,7 @@ Cancellation doesn't reach the thread: the persistence actor is the only caller,
 the hop. A caller that knows that no other thread uses the connection may use it in its own
 (`run_here`): SQLite's connections belong to no thread, they only take one at a time.
 
-Files are created private and synced by name; `files` checks that they stay what they are.
+Files are created private and synced by name; `open_files` checks that they stay the same files.
 """
 
 import os

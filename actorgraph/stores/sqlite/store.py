@@ -23,8 +23,8 @@ from actorgraph.storage.sqlite.connections import (
     synchronous_statement,
     use_wal,
 )
-from actorgraph.storage.sqlite.files import DatabaseFile
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
+from actorgraph.storage.sqlite.open_files import DatabaseFile
 from actorgraph.storage.sqlite.translate import translate
 from actorgraph.stores.operations import IndexConfig, TTLConfig
 from actorgraph.stores.sqlite import schema
@@ -160,7 +160,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
                 if self._file is not None:
                     self._file.explain()
                 raise translate(error, "store") from error
-            if writes:  # before it is acknowledged: see `storage.sqlite.files`
+            if writes:  # before it is acknowledged: see `storage.sqlite.open_files`
                 self.check_place()
             return result
 

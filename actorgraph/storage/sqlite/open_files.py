@@ -64,7 +64,7 @@ class DatabaseFile:
         self._size, self._log_size = database.st_size, log.st_size
 
     def check_log(self) -> None:
-        """Check that nobody has cut the log, before a transaction that would write behind its end.
+        """Check that no other program has cut the log; before a transaction, which extends it.
 
         Raises:
             SaverBrokenError: it was cut.
@@ -100,7 +100,7 @@ class DatabaseFile:
         self.check()
 
     def _check_content(self, size: int) -> None:
-        """Check a file that has become smaller: by a vacuum, or by somebody who has cut it.
+        """Check a file that has become smaller: by a vacuum, or by a program that has cut it.
 
         Raises:
             SaverBrokenError: it was cut.
@@ -138,10 +138,10 @@ class DatabaseFile:
         name = self._index_path if same else self._log_path
         return self._error(
             f"the log {name!r} of the {self._owner} was {_how(_number_of(name))} while it was "
-            "open: other programs don't see what is written here, and it is lost if this process "
+            "open: other programs don't see later commits, and they are lost if this process "
             "dies",
-            do=f"close the {self._owner} in every process, so that SQLite writes back what is "
-            f"left of the log, and open it again; leave the files beside a {self._owner} in use "
+            do=f"close the {self._owner} in every process, so that SQLite writes back the "
+            f"rest of the log, and open it again; leave the files beside a {self._owner} in use "
             "where they are",
         )
 
