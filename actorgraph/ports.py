@@ -173,6 +173,9 @@ class DispatchLink(Protocol):
 
     All methods are called in the system's event loop, asyncio's or trio's. `take` may be
     cancelled; hints that are lost by that come again.
+
+    Messages of the engine that can't be read are dropped, so that they hold nothing up. A link
+    that counts them does so in an attribute `unreadable`, which the system's figures have then.
     """
 
     async def close(self) -> None:
@@ -214,6 +217,8 @@ class DispatchLink(Protocol):
     async def publish(self, news: News) -> None:
         """Send news to all systems that are connected now.
 
+        Systems also send empty news, to see whether the engine is there.
+
         Raises:
             StorageError: they can't be sent.
         """
@@ -243,7 +248,7 @@ class Dispatcher(Protocol):
             heard: to be called with the news that systems publish; from any thread.
         Raises:
             InvalidConfigError: the dispatcher can't be used with this saver.
-            StorageError: the engine can't be reached.
+            StorageError: the engine can't be reached; the system calls it again later.
         """
         ...
 

@@ -131,10 +131,10 @@ class TestThePicture:
 PACKAGES = {name for row in ORDER for name in row if not name.startswith("__")} - REEXPORTS
 MODULE = re.compile(r"`(?:actorgraph[./])?(\w+)([./])([a-z_]+(?:/[a-z_]+)*)(?=[`./])")
 NO_MODULES = {
-    *("plan.fired", "web.storage_not_usable"),
+    *("plan.fired", "web.storage_not_usable", "dispatch.away", "dispatch.back"),
     *("studio.act", "studio.delete", "studio.read", "studio.store", "studio.system"),
 }
-"""A field of a test's plan, an event of the log, and actions that `authorize` is asked about."""
+"""A field of a test's plan, events of the log, and actions that `authorize` is asked about."""
 
 
 def named_modules(text: str) -> set[str]:

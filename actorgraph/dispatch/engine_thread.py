@@ -10,13 +10,17 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar
 
+import anyio
 import anyio.to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Mailbox
 from actorgraph.values.dispatch import Hint
 
 T = TypeVar("T")
+AGAIN_S = 1.0
+"""Seconds after which a function that is to be kept running is called again."""
 
 
 class EngineThread:
@@ -49,10 +53,13 @@ class EngineThread:
             await self._wait(portal.start_task_soon(partial(portal.stop, cancel_remaining=True)))
             await anyio.to_thread.run_sync(self._stack.close)
 
-    def spawn(self, function: Callable[..., Awaitable[object]], *args: object) -> None:
-        """Run an async function in the thread until it returns or the thread is stopped."""
+    def keep(self, function: Callable[[], Awaitable[object]]) -> None:
+        """Run an async function in the thread until the thread is stopped.
+
+        One that ends, by whatever error, is called again after `AGAIN_S`.
+        """
         assert self._portal is not None
-        task = self._portal.start_task_soon(function, *args)
+        task = self._portal.start_task_soon(_kept, function)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -70,6 +77,16 @@ class EngineThread:
             future.cancel()
             raise
         return future.result()
+
+
+async def _kept(function: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        try:
+            await function()
+        except Exception as error:  # noqa: BLE001 - nothing would call it again
+            where = getattr(function, "__name__", "").removeprefix("_")
+            log_event("warning", "dispatch.failed", where=where, error=repr(error))
+        await anyio.sleep(AGAIN_S)
 
 
 class Parcel:

@@ -20,7 +20,7 @@ import msgspec
 
 from actorgraph.dispatch.engine_thread import EngineThread, Parcel
 from actorgraph.errors import InvalidConfigError, MissingExtraError, StorageError
-from actorgraph.values.dispatch import Hint, News
+from actorgraph.values.dispatch import ID_BYTES, Hint, News
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ANSWER_S = 15.0
 """Seconds for an answer of the server about a stream or a consumer."""
+CONNECT_S = 5.0
+"""Seconds for the first connection; a client that has been connected connects again by itself."""
+LEAVE_S = 5.0
+"""Seconds for giving hints back when the link is closed; else they come again by themselves."""
+PING_S = 5
+"""Seconds between two pings: two without an answer end a connection whose server is silent."""
 HINTS_KEPT_S = 86_400.0
 """Age at which the server drops a hint: a run that still waits is announced again by sweeps."""
 _HAS_ONE = 10077
@@ -118,13 +124,16 @@ class _NATSLink:
         self._queues: dict[str, Any] = {}
         self._fetching: dict[asyncio.Task[list[Any]], str] = {}
         self._parcel = Parcel()
+        self._calls: set[anyio.CancelScope] = set()
+        self._is_cut = False  # the connection has been lost since hints were asked for
+        self.unreadable = 0
 
     # --- called in the system's event loop ---
 
     async def start(self) -> None:
         """Connect, make the stream, listen to news."""
         await self._thread.start()
-        await self._thread.call(self._guarded, self._connect)
+        await self._thread.call(partial(self._guarded, self._connect, is_connected=False))
 
     async def close(self) -> None:
         """See `ports.DispatchLink`."""
@@ -155,7 +164,13 @@ class _NATSLink:
 
     # --- in the thread ---
 
-    async def _guarded(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _guarded(self, work: Callable[[], Awaitable[T]], *, is_connected: bool = True) -> T:
+        """Call a function that uses the client.
+
+        Args:
+            is_connected: fail at once without a connection. The client would wait for one, and
+                would keep what it is to send.
+        """
         try:
             from nats.errors import Error
         except ImportError as error:
@@ -164,7 +179,7 @@ class _NATSLink:
                 do="pip install 'actorgraph[nats]'",
             ) from error
         try:
-            return await work()
+            return await (self._until_cut(work) if is_connected else work())
         except (TimeoutError, Error, OSError) as error:
             raise StorageError(
                 f"the dispatcher's connection to NATS failed: {error!r}",
@@ -172,15 +187,40 @@ class _NATSLink:
                 "runs are stored, and found by sweeps",
             ) from error
 
-    async def _connect(self) -> None:
-        import nats
+    async def _until_cut(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Call a function; end it when the connection is lost, and its answer with that."""
+        if self._client is None or not self._client.is_connected:
+            raise ConnectionError("it is not connected")
+        with anyio.CancelScope() as scope:
+            self._calls.add(scope)
+            try:
+                return await work()
+            finally:
+                self._calls.discard(scope)
+        raise ConnectionError("the connection was lost")
 
-        self._client = await nats.connect(
-            servers=self._servers, max_reconnect_attempts=-1, connect_timeout=5
-        )
+    async def _connect(self) -> None:
+        from nats.aio.client import Client
+
+        self._client = client = Client()
+        with anyio.fail_after(CONNECT_S):
+            await client.connect(
+                servers=self._servers,
+                max_reconnect_attempts=-1,
+                connect_timeout=CONNECT_S,  # type: ignore[arg-type]
+                ping_interval=PING_S,
+                # The client prints each error with its traceback; the calls of this link have them.
+                error_cb=_ignore,
+                disconnected_cb=self._cut,
+            )
         await self._make_stream()
-        await self._client.subscribe(f"{self._stream}.news", cb=self._note)
-        await self._client.flush()  # the server has it now
+        await client.subscribe(f"{self._stream}.news", cb=self._note)
+        await client.flush()  # the server has it now
+
+    async def _cut(self) -> None:
+        self._is_cut = True  # requests are lost with the connection
+        for scope in tuple(self._calls):
+            scope.cancel()
 
     async def _make_stream(self) -> None:
         """Make the stream, or give it these settings.
@@ -216,15 +256,24 @@ class _NATSLink:
             await self._jetstream.update_stream(wanted)
 
     async def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is None:
+            return
+        if client.is_connected:
+            with anyio.move_on_after(LEAVE_S), suppress(Exception):  # they come by themselves then
+                await self._give_back()
+        # The client writes what it has left to a connection that may be gone.
+        with anyio.move_on_after(LEAVE_S), suppress(Exception):
+            await client.close()
+
+    async def _give_back(self) -> None:
+        """Give back the hints that no call of `take` has got."""
         for task in self._fetching:
             task.cancel()
         for found in await asyncio.gather(*self._fetching, return_exceptions=True):
             for message in found if isinstance(found, list) else ():
                 await message.nak()
-        with suppress(Exception):  # else they come again after `again_s`
-            await self._refuse(self._parcel.all())
-        if self._client is not None:
-            await self._client.close()
+        await self._refuse(self._parcel.all())
 
     @property
     def _jetstream(self) -> "JetStreamContext":
@@ -254,15 +303,35 @@ class _NATSLink:
         while True:
             if found := self._parcel.hand_over(queues, limit):
                 return found
+            if self._is_cut:
+                self._forget_fetching()
             for name in queues:
                 if name not in self._fetching.values():
-                    self._fetching[asyncio.create_task(self._fetch(name, limit))] = name
+                    task = asyncio.create_task(self._fetch(name, limit))
+                    task.add_done_callback(_retrieve)
+                    self._fetching[task] = name
             wanted = [task for task, name in self._fetching.items() if name in queues]
             done, _ = await asyncio.wait(wanted, return_when=asyncio.FIRST_COMPLETED)
             for task in sorted(done, key=lambda task: queues.index(self._fetching[task])):
                 name = self._fetching.pop(task)
-                self._parcel.put([_hint(message, name) for message in task.result()])
+                await self._unpack(task.result(), name)
             await self._put_off()
+
+    def _forget_fetching(self) -> None:
+        """Ask for hints anew after the connection was lost; those on their way come again."""
+        self._is_cut = False
+        for task in self._fetching:
+            task.cancel()
+        self._fetching.clear()
+
+    async def _unpack(self, messages: Sequence[Any], queue: str) -> None:
+        """Put the hints of messages into the parcel; end messages that are none."""
+        for message in messages:
+            try:
+                self._parcel.put([_hint(message, queue)])
+            except (ValueError, TypeError):  # msgspec's errors among them
+                self.unreadable += 1
+                await message.term()
 
     async def _fetch(self, queue: str, limit: int) -> list[Any]:
         from nats.js.api import ConsumerConfig
@@ -310,9 +379,27 @@ class _NATSLink:
         await self._client.publish(f"{self._stream}.news", msgspec.json.encode(news))
 
     async def _note(self, message: Any) -> None:
-        self._heard(msgspec.json.decode(message.data, type=News))
+        try:
+            news = msgspec.json.decode(message.data, type=News)
+        except (ValueError, TypeError):
+            self.unreadable += 1
+        else:
+            self._heard(news)
+
+
+def _retrieve(task: "asyncio.Task[Any]") -> None:
+    """Look at a task's error, so that asyncio doesn't print it if no call waits for the task."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def _ignore(_: Exception) -> None:
+    pass
 
 
 def _hint(message: Any, queue: str) -> Hint:
+    """Read a message. Raises ValueError, or one of msgspec's, if it isn't a hint."""
     body = msgspec.json.decode(message.data, type=_Message)
+    if len(body.run) != ID_BYTES:
+        raise ValueError
     return Hint(body.run, queue, body.priority, body.due, receipt=message)

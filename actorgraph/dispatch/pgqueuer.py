@@ -26,7 +26,7 @@ from actorgraph.dispatch.engine_thread import EngineThread, Parcel
 from actorgraph.errors import InvalidConfigError, MissingExtraError, StorageError
 from actorgraph.runtime.log import event as log_event
 from actorgraph.storage.postgres.parameters import CONNECTION_DEFAULTS, CONNECTION_ENCODING
-from actorgraph.values.dispatch import Hint, News, hint_of
+from actorgraph.values.dispatch import ID_BYTES, Hint, News, hint_of
 from actorgraph.values.systems import RunRow
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ T = TypeVar("T")
 NOTIFIED_MAX = 300
 """Ids in one notification: its payload has at most 8,000 bytes."""
 RECONNECT_S = 1.0
+HEAR_S = 5.0
+"""Seconds without a notification after which the listening connection is asked for one."""
 _NAME = {"application_name": "actorgraph-dispatch"}
 _SET_SESSION = """
 SELECT pg_backend_pid(), set_config('search_path', %s, false),
@@ -46,6 +48,13 @@ _DELETE = "DELETE FROM %s WHERE id = ANY($1)"
 _REQUEUE = """
 UPDATE %s SET status = 'queued', queue_manager_id = NULL, updated = now()
 WHERE id = ANY($1) AND status = 'picked'
+"""
+_REQUEUE_UNKNOWN = """
+UPDATE %s SET status = 'queued', queue_manager_id = NULL, updated = now()
+WHERE queue_manager_id = $1 AND status = 'picked' AND id <> ALL($2)
+"""
+_DELETE_UNKNOWN = """
+DELETE FROM %s WHERE queue_manager_id = $1 AND status = 'picked' AND id <> ALL($2)
 """
 _PRUNE = "DELETE FROM %s WHERE created < now() - $1::interval"
 LISTEN_S = 5.0
@@ -140,6 +149,10 @@ class _PGQueuerLink:
         self._connecting = asyncio.Lock()
         self._parcel = Parcel()
         self._fresh: Any = None  # an asyncio.Event of the thread
+        self._held: set[Any] = set()  # jobs that are taken and not settled
+        self._one_by_one = 0  # jobs that are dequeued alone, because one among them is unreadable
+        self._is_deaf = False
+        self.unreadable = 0
         self.end_hints: Callable[[], object] = lambda: None
         try:
             from pgqueuer.adapters.persistence.qb import (
@@ -163,9 +176,9 @@ class _PGQueuerLink:
         """Connect, create PGQueuer's tables if they are missing, listen."""
         await self._thread.start()
         await self._thread.call(self._guarded, self._install, INSTALL_S)
-        self._thread.spawn(self._listen)
+        self._thread.keep(self._listen)
         await self._thread.call(self._wait_listening)
-        self._thread.spawn(self._prune)
+        self._thread.keep(self._prune)
 
     async def close(self) -> None:
         """See `ports.DispatchLink`."""
@@ -187,8 +200,7 @@ class _PGQueuerLink:
         """See `ports.DispatchLink`."""
         # Deleted and not logged as successful: PGQueuer's log would get a row for each run.
         jobs = [hint.receipt for hint in hints]
-        text = _DELETE % self._table
-        await self._thread.call(self._answered, partial(self._execute, (text, jobs)))
+        await self._thread.call(self._answered, partial(self._delete, jobs))
 
     async def release(self, hints: Sequence[Hint]) -> None:
         """See `ports.DispatchLink`."""
@@ -196,7 +208,8 @@ class _PGQueuerLink:
 
     async def publish(self, news: News) -> None:
         """See `ports.DispatchLink`."""
-        parts = [*_parts("s", news.stored), *_parts("c", news.cancelled)]
+        # Empty news ask whether the server is there.
+        parts = [*_parts("s", news.stored), *_parts("c", news.cancelled)] or ["s"]
         texts = [("SELECT pg_notify($1, $2)", self._channel, part) for part in parts]
         await self._thread.call(self._answered, partial(self._execute, *texts))
 
@@ -290,8 +303,14 @@ class _PGQueuerLink:
         for statement, *values in statements:
             await queries.driver.execute(statement, *values)
 
+    async def _delete(self, jobs: Sequence[Any]) -> None:
+        self._held.difference_update(jobs)
+        await self._execute((_DELETE % self._table, jobs))
+
     async def _requeue(self, hints: Sequence[Hint]) -> None:
-        await self._execute((_REQUEUE % self._table, [hint.receipt for hint in hints]))
+        jobs = [hint.receipt for hint in hints]
+        self._held.difference_update(jobs)
+        await self._execute((_REQUEUE % self._table, jobs))
 
     async def _leave(self) -> None:
         """Disconnect; hints that no call of `take` has got are free for others."""
@@ -313,21 +332,46 @@ class _PGQueuerLink:
                 return found
             fresh = self._fresh_event()
             fresh.clear()
-            jobs: Sequence[Any] = ()
             # Shielded: a cancelled query breaks its connection, and its jobs would come much later.
             with anyio.fail_after(ANSWER_S, shield=True):
-                queries = await self._connected()
-                me = cast("Any", self._me)
-                jobs = await queries.dequeue(limit, asked, me, None, self._again)
-                self._parcel.put(
-                    Hint(job.payload, job.entrypoint, job.priority, receipt=job.id)
-                    for job in jobs
-                    if job.payload is not None
-                )
+                jobs = await self._dequeue_some(asked, limit)
             await anyio.lowlevel.checkpoint()
-            if not jobs:
+            if not jobs and not self._one_by_one:
                 with anyio.move_on_after(self._poll_s):
                     await fresh.wait()
+
+    async def _dequeue_some(self, asked: Any, limit: int) -> Sequence[Any]:
+        """Put the next hints into the parcel. Returns their jobs; none after an unreadable one."""
+        import psycopg
+
+        queries = await self._connected()
+        limit = 1 if self._one_by_one else limit
+        self._one_by_one = max(0, self._one_by_one - 1)
+        try:
+            jobs = await queries.dequeue(limit, asked, cast("Any", self._me), None, self._again)
+        except (ValueError, TypeError, psycopg.DataError):  # pydantic's errors among them
+            await self._sort_out(limit)
+            return ()
+        hints = [job for job in jobs if len(job.payload or b"") == ID_BYTES]
+        self._held.update(job.id for job in hints)
+        self._parcel.put(
+            Hint(cast("bytes", job.payload), job.entrypoint, job.priority, receipt=job.id)
+            for job in hints
+        )
+        if others := [job.id for job in jobs if job not in hints]:
+            self.unreadable += len(others)
+            await self._delete(others)
+        return jobs
+
+    async def _sort_out(self, limit: int) -> None:
+        """Find the job that can't be read among those just dequeued, and delete it.
+
+        They are given back and dequeued alone: the one that fails then is it.
+        """
+        text = _DELETE_UNKNOWN if limit == 1 else _REQUEUE_UNKNOWN
+        self.unreadable += limit == 1
+        self._one_by_one = max(self._one_by_one, limit)
+        await self._execute((text % self._table, self._me, list(self._held)))
 
     async def _wait_listening(self) -> None:
         with anyio.move_on_after(LISTEN_S):  # else news come later, and looks replace them
@@ -345,11 +389,34 @@ class _PGQueuerLink:
         while True:
             try:
                 async with self._listening() as connection:
-                    async for note in connection.notifies():
-                        self._note(note.channel, note.payload)
-            except (psycopg.Error, OSError) as error:
-                log_event("warning", "dispatch.failed", where="listen", error=repr(error))
+                    await self._hear(connection)
+            except (psycopg.Error, OSError, StorageError) as error:
+                if not self._is_deaf:
+                    log_event("warning", "dispatch.failed", where="listen", error=repr(error))
+                self._is_deaf = True
             await anyio.sleep(RECONNECT_S)
+
+    async def _hear(self, connection: "AsyncConnection[Any]") -> None:
+        """Receive notifications until the connection brings none any more.
+
+        Raises:
+            OSError: it is open, and what this system has sent doesn't come.
+        """
+        asked = False
+        while True:
+            heard = False
+            async for note in connection.notifies(timeout=HEAR_S):
+                heard = True
+                self._note(note.channel, note.payload)
+            if heard:
+                self._is_deaf = False
+            elif asked:
+                raise OSError("the connection that listens brings no notifications")
+            asked = not heard
+            if asked:
+                # Not of the listening connection: that would show only that itself is there.
+                ask = ("SELECT pg_notify($1, $2)", self._channel, "s")
+                await self._answered(partial(self._execute, ask))
 
     async def _prune(self) -> None:
         """Keep PGQueuer's log short: it gets a row with each hint."""
@@ -376,9 +443,19 @@ class _PGQueuerLink:
         if channel == self._hints_channel:
             self._fresh_event().set()
             return
-        kind, packed = payload[:1], b64decode(payload[1:])
-        runs = tuple(packed[at : at + 16] for at in range(0, len(packed), 16))
-        self._heard(News(stored=runs) if kind == "s" else News(cancelled=runs))
+        try:  # any role that may connect to the database may notify
+            self._heard(_news(payload))
+        except ValueError:
+            self.unreadable += 1
+
+
+def _news(payload: str) -> News:
+    """Read a notification. Raises ValueError if it isn't news."""
+    kind, packed = payload[:1], b64decode(payload[1:], validate=True)
+    if kind not in ("s", "c") or len(packed) % ID_BYTES:
+        raise ValueError
+    runs = tuple(packed[at : at + ID_BYTES] for at in range(0, len(packed), ID_BYTES))
+    return News(stored=runs) if kind == "s" else News(cancelled=runs)
 
 
 class _Recorder:

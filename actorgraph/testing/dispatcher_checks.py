@@ -9,13 +9,18 @@ A check raises AssertionError if a dispatcher breaks the contract. Groups:
 
 link     hints and news between two links
 systems  runs of whole ActorSystems that use the dispatcher
+engine   an engine that goes away, and messages of others in it; only if they are asked for, because
+         the place has to offer both: `dispatcher_checks("engine")`
 """
 
 import os
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import (
+    AsyncExitStack,
+    asynccontextmanager,
+)
 from typing import Any, TypedDict
 
 import anyio
@@ -25,34 +30,29 @@ from actorgraph.api.system.system import ActorSystem
 from actorgraph.graph import StateGraph
 from actorgraph.ports import Dispatcher, DispatchLink, Saver
 from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.testing.dispatch_place import (
+    PATIENCE_S,
+    DispatchPlace,
+    hints,
+    linked,
+    none_left,
+)
+from actorgraph.testing.engine_checks import ENGINE_CHECKS
 from actorgraph.values.dispatch import Hint, News
 from actorgraph.values.ids import as_bytes
 
-PATIENCE_S = 30.0
-"""Seconds after which a check gives up."""
-
-
-class DispatchPlace(msgspec.Struct, frozen=True):
-    """An empty engine and an empty store of runs, over which a dispatcher is checked.
-
-    Attributes:
-        dispatcher: makes a dispatcher, as another process would; all carry for each other.
-        saver: makes a saver that stores runs, as another process would; all over one store.
-        again_s: seconds after which a hint that was not settled comes again, at most.
-    """
-
-    dispatcher: Callable[[], Dispatcher]
-    saver: Callable[[], Any]
-    again_s: float
-
-
 DispatcherCheck = Callable[[DispatchPlace], Awaitable[None]]
-_GROUPS: dict[str, list[DispatcherCheck]] = {"link": [], "systems": []}
+_GROUPS: dict[str, list[DispatcherCheck]] = {
+    "link": [],
+    "systems": [],
+    "engine": list(ENGINE_CHECKS),
+}
+_DEFAULT = ("link", "systems")
 
 
 def dispatcher_checks(*groups: str) -> list[DispatcherCheck]:
-    """The checks of these groups; by default of both."""
-    return [check for group in groups or tuple(_GROUPS) for check in _GROUPS[group]]
+    """The checks of these groups; by default of `link` and `systems`."""
+    return [check for group in groups or _DEFAULT for check in _GROUPS[group]]
 
 
 def _in(group: str) -> Callable[[DispatcherCheck], DispatcherCheck]:
@@ -61,28 +61,6 @@ def _in(group: str) -> Callable[[DispatcherCheck], DispatcherCheck]:
         return check
 
     return add
-
-
-class _Linked(msgspec.Struct):
-    """A link, and the news that it has brought."""
-
-    link: DispatchLink
-    heard: Mailbox[News]
-
-
-@asynccontextmanager
-async def _linked(place: DispatchPlace) -> AsyncGenerator[_Linked]:
-    heard: Mailbox[News] = Mailbox()
-    link = await place.dispatcher().open(place.saver(), heard.put)
-    try:
-        yield _Linked(link, heard)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await link.close()
-
-
-def _hints(count: int, queue: str = "g") -> list[Hint]:
-    return [Hint(os.urandom(16), queue) for _ in range(count)]
 
 
 async def _take(link: DispatchLink, queues: Sequence[str], count: int) -> list[Hint]:
@@ -97,18 +75,11 @@ async def _take(link: DispatchLink, queues: Sequence[str], count: int) -> list[H
     return found
 
 
-async def _none_left(link: DispatchLink, queues: Sequence[str], wait_s: float) -> None:
-    with anyio.move_on_after(wait_s) as scope:
-        taken = await link.take(queues, 10)
-        raise AssertionError(f"{len(taken)} hints came that were settled, or never announced")
-    assert scope.cancelled_caught
-
-
 @_in("link")
 async def hints_reach_a_taker_of_their_queue(place: DispatchPlace) -> None:
     """Each announced hint is delivered, whole, to a taker of its queue and to no other."""
-    async with _linked(place) as one, _linked(place) as other:
-        sent, elsewhere = _hints(20), _hints(3, "other@v2!")
+    async with linked(place) as one, linked(place) as other:
+        sent, elsewhere = hints(20), hints(3, "other@v2!")
         await one.link.announce([*sent, *elsewhere])
         found = await _take(other.link, ["g", "absent"], 20)
         assert {(h.run, h.queue) for h in found} == {(h.run, h.queue) for h in sent}
@@ -120,8 +91,8 @@ async def hints_reach_a_taker_of_their_queue(place: DispatchPlace) -> None:
 @_in("link")
 async def a_waiting_taker_is_woken(place: DispatchPlace) -> None:
     """A hint that is announced while a system waits reaches it."""
-    (sent,) = _hints(1)
-    async with _linked(place) as one, _linked(place) as other:
+    (sent,) = hints(1)
+    async with linked(place) as one, linked(place) as other:
         found: list[Hint] = []
 
         async def take() -> None:
@@ -137,18 +108,18 @@ async def a_waiting_taker_is_woken(place: DispatchPlace) -> None:
 @_in("link")
 async def a_settled_hint_does_not_come_again(place: DispatchPlace) -> None:
     """A settled hint is over, also after the time at which unsettled hints come again."""
-    async with _linked(place) as one:
-        await one.link.announce(_hints(5))
+    async with linked(place) as one:
+        await one.link.announce(hints(5))
         await _take(one.link, ["g"], 5)
-        await _none_left(one.link, ["g"], place.again_s * 1.5)
+        await none_left(one.link, ["g"], place.again_s * 1.5)
 
 
 @_in("link")
 async def an_unsettled_hint_comes_again(place: DispatchPlace) -> None:
     """A hint whose taker has gone without settling it is delivered to another system."""
-    sent = _hints(3)
-    async with _linked(place) as one:
-        async with _linked(place) as gone:
+    sent = hints(3)
+    async with linked(place) as one:
+        async with linked(place) as gone:
             await one.link.announce(sent)
             taken: list[Hint] = []
             with anyio.fail_after(PATIENCE_S):
@@ -161,8 +132,8 @@ async def an_unsettled_hint_comes_again(place: DispatchPlace) -> None:
 @_in("link")
 async def a_released_hint_comes_again_at_once(place: DispatchPlace) -> None:
     """A hint that its taker gives back is delivered to another system, long before `again_s`."""
-    sent = _hints(3)
-    async with _linked(place) as one, _linked(place) as other:
+    sent = hints(3)
+    async with linked(place) as one, linked(place) as other:
         await one.link.announce(sent)
         taken: list[Hint] = []
         with anyio.fail_after(PATIENCE_S):
@@ -177,8 +148,8 @@ async def a_released_hint_comes_again_at_once(place: DispatchPlace) -> None:
 @_in("link")
 async def a_run_is_announced_again_after_it_was_settled(place: DispatchPlace) -> None:
     """A run that loses its system gets a hint in another queue, however soon after the first."""
-    async with _linked(place) as one:
-        (sent,) = _hints(1)
+    async with linked(place) as one:
+        (sent,) = hints(1)
         await one.link.announce([sent])
         await _take(one.link, ["g"], 1)
         await one.link.announce([msgspec.structs.replace(sent, queue="g!", priority=100)])
@@ -188,8 +159,8 @@ async def a_run_is_announced_again_after_it_was_settled(place: DispatchPlace) ->
 @_in("link")
 async def a_rescue_has_a_hint_beside_an_old_one(place: DispatchPlace) -> None:
     """A hint that still waits in one queue does not keep the same run's out of another one."""
-    async with _linked(place) as one:
-        (sent,) = _hints(1)
+    async with linked(place) as one:
+        (sent,) = hints(1)
         await one.link.announce([sent])
         await one.link.announce([msgspec.structs.replace(sent, queue="g!", priority=100)])
         assert [h.run for h in await _take(one.link, ["g!"], 1)] == [sent.run]
@@ -198,8 +169,8 @@ async def a_rescue_has_a_hint_beside_an_old_one(place: DispatchPlace) -> None:
 @_in("link")
 async def a_settled_run_is_announced_again_in_its_queue(place: DispatchPlace) -> None:
     """A run that had to wait for its thread gets a second hint at once, however soon it is."""
-    async with _linked(place) as one:
-        (sent,) = _hints(1)
+    async with linked(place) as one:
+        (sent,) = hints(1)
         for _ in range(3):
             await one.link.announce([sent])
             with anyio.fail_after(place.again_s):
@@ -209,10 +180,10 @@ async def a_settled_run_is_announced_again_in_its_queue(place: DispatchPlace) ->
 @_in("link")
 async def a_hint_waits_for_its_time(place: DispatchPlace) -> None:
     """A hint with a time is not delivered before that."""
-    async with _linked(place) as one:
+    async with linked(place) as one:
         due = time.time() + 1.0
         later = Hint(os.urandom(16), "g", due=int(due * 1e6))
-        await one.link.announce([later, *_hints(1)])
+        await one.link.announce([later, *hints(1)])
         first, second = await _take(one.link, ["g"], 2)
         assert (first.run != later.run, second.run) == (True, later.run)
         assert time.time() >= due - 0.01, "delivered too early"
@@ -221,11 +192,11 @@ async def a_hint_waits_for_its_time(place: DispatchPlace) -> None:
 @_in("link")
 async def a_cancelled_take_loses_no_hint(place: DispatchPlace) -> None:
     """A hint that comes after a cancelled `take` is delivered to the next one."""
-    async with _linked(place) as one:
+    async with linked(place) as one:
         for _ in range(3):
             with anyio.move_on_after(0.05):
                 await one.link.take(["g"], 1)
-        (sent,) = _hints(1)
+        (sent,) = hints(1)
         await one.link.announce([sent])
         assert [h.run for h in await _take(one.link, ["g"], 1)] == [sent.run]
 
@@ -233,8 +204,8 @@ async def a_cancelled_take_loses_no_hint(place: DispatchPlace) -> None:
 @_in("link")
 async def a_take_cancelled_at_its_answer_loses_no_hint(place: DispatchPlace) -> None:
     """Hints of calls that are cancelled when they come are delivered at once, not by `again_s`."""
-    async with _linked(place) as one:
-        sent, found = _hints(30), set[bytes]()
+    async with linked(place) as one:
+        sent, found = hints(30), set[bytes]()
         for number, hint in enumerate(sent):
             await one.link.announce([hint])
             with anyio.move_on_after(0.0004 * number):
@@ -247,8 +218,8 @@ async def a_take_cancelled_at_its_answer_loses_no_hint(place: DispatchPlace) -> 
 @_in("link")
 async def two_takers_share_the_hints(place: DispatchPlace) -> None:
     """Of many hints each is delivered; hardly one twice."""
-    async with _linked(place) as one, _linked(place) as other:
-        sent, found = _hints(100), Counter[bytes]()
+    async with linked(place) as one, linked(place) as other:
+        sent, found = hints(100), Counter[bytes]()
 
         async def take(link: DispatchLink) -> None:
             while len(found) < len(sent):
@@ -270,8 +241,8 @@ async def two_takers_share_the_hints(place: DispatchPlace) -> None:
 @_in("link")
 async def a_take_has_at_most_its_limit(place: DispatchPlace) -> None:
     """A taker gets no more hints than it asks for, however many wait."""
-    async with _linked(place) as one:
-        sent = _hints(20)
+    async with linked(place) as one:
+        sent = hints(20)
         await one.link.announce(sent)
         found = [hint.run for _ in range(5) for hint in await _take(one.link, ["g"], 4)]
         assert sorted(found) == sorted(h.run for h in sent)
@@ -280,15 +251,15 @@ async def a_take_has_at_most_its_limit(place: DispatchPlace) -> None:
 @_in("link")
 async def news_reach_all_systems(place: DispatchPlace) -> None:
     """News reach every link, the publisher's included, with all of their ids."""
-    async with _linked(place) as one, _linked(place) as other:
+    async with linked(place) as one, linked(place) as other:
         stored = tuple(os.urandom(16) for _ in range(1000))
         cancelled = (os.urandom(16),)
         await one.link.publish(News(stored, cancelled))
-        for linked in (one, other):
+        for each in (one, other):
             seen: list[tuple[str, bytes]] = []
             with anyio.fail_after(PATIENCE_S):
                 while len(seen) < 1001:
-                    news = await linked.heard.get()
+                    news = await each.heard.get()
                     seen += [("s", run) for run in news.stored]
                     seen += [("c", run) for run in news.cancelled]
             wanted = [*(("s", run) for run in stored), ("c", cancelled[0])]
@@ -401,7 +372,7 @@ async def workers_that_race_for_a_run_claim_it_once(place: DispatchPlace) -> Non
     made, fed = _Workers(place), [_Fed(place.dispatcher()) for _ in range(3)]
     async with made.system(0, "accept") as web, AsyncExitStack() as stack:
         runs = [await web.start("g", None, {"log": [str(n)]}) for n in range(40)]
-        one = await stack.enter_async_context(_linked(place))
+        one = await stack.enter_async_context(linked(place))
         hints = await _take(one.link, ["g"], len(runs))
         workers = [
             await stack.enter_async_context(made.system(n, "work", dispatcher=dispatcher))
@@ -496,7 +467,7 @@ async def a_system_that_closes_leaves_others_in_order(place: DispatchPlace) -> N
     async with made.system(0, "accept", saver) as stays:
         async with made.system(0, "accept", saver):
             pass
-        async with _linked(place) as other:
+        async with linked(place) as other:
             run = await stays.start("g", None, {"log": ["x"]})
             with anyio.fail_after(place.again_s):
                 assert [h.run for h in await _take(other.link, ["g"], 1)] == [as_bytes(run.id)]

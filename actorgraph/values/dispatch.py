@@ -13,6 +13,9 @@ from actorgraph.values.systems import RunRow
 Role = Literal["accept", "work", "both"]
 """Role of a system: to accept runs for workers, to run what others accept, or both."""
 
+ID_BYTES = 16
+"""Bytes of a run's id."""
+
 RESCUE = 100
 """The priority of the hint of a run whose system has died or left it; above those of runs."""
 

@@ -21,11 +21,14 @@ async def ok(_: ApiCall) -> response_types.Ok:
 
 async def ready(call: ApiCall) -> Any:
     """Report whether the server takes runs: 503 while it drains, or without usable storage."""
-    if call.server.system.statistics().draining is not None:
+    now = call.server.system.statistics()
+    if now.draining is not None:
         return problem(503, "The server is draining", {"Retry-After": str(RESTART_S)})
     if not await call.server.readiness.is_usable():  # the reason is in the log only: this is public
         return problem(503, "The storage is unavailable", {"Retry-After": str(RESTART_S)})
-    return response_types.Ok()
+    if now.dispatch is None:
+        return response_types.Ready(ok=True)
+    return response_types.Ready(ok=True, dispatch="away" if now.dispatch.away_s else "ok")
 
 
 async def info(_: ApiCall) -> response_types.Info:
@@ -55,7 +58,7 @@ ENDPOINTS = (
         "/ready",
         None,
         ready,
-        response_types.Ok,
+        response_types.Ready,
         summary="Check that the server takes runs",
         rate_limited=False,
     ),

@@ -3,9 +3,9 @@
 import pytest
 
 from actorgraph.testing import dispatcher_checks
-from tests.dispatch.places import KINDS, nats, place
+from tests.dispatch.places import KINDS, engine, nats, place
 
-__all__ = ["nats", "place"]
+__all__ = ["engine", "nats", "place"]
 
 BRIDGED = {
     "hints_reach_a_taker_of_their_queue",
@@ -31,3 +31,21 @@ async def test_a_check(place, check):
     Each adapter keeps each sentence of the contract; tests/faults has all of them on trio.
     """
     await check(place)
+
+
+ENGINES = [
+    pytest.param("asyncio", kind, check, id=f"{kind}-{check.__name__}")
+    for kind in ("pgqueuer", "nats")
+    for check in dispatcher_checks("engine")
+]
+"""The clients have one thread of asyncio's on either loop."""
+
+
+@pytest.mark.parametrize(
+    ("anyio_backend", "engine", "check"), ENGINES, indirect=["anyio_backend", "engine"]
+)
+async def test_a_check_of_engines(engine, check):
+    """
+    Each adapter outlives the absence of its engine, and what others write to it.
+    """
+    await check(engine)

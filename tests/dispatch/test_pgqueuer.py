@@ -1,6 +1,7 @@
 """PGQueuerDispatcher whose server falls silent, or breaks its connections."""
 
 import os
+import zlib
 from contextlib import asynccontextmanager
 
 import anyio
@@ -8,18 +9,19 @@ import pytest
 
 from actorgraph import PostgresSaver, StorageError
 from actorgraph.dispatch import PGQueuerDispatcher
-from actorgraph.values.dispatch import Hint
+from actorgraph.runtime.mailbox import Mailbox
+from actorgraph.values.dispatch import Hint, News
 from tests.support.gates import PATIENCE_S
 from tests.support.tcp_proxy import proxied
 
 
 @asynccontextmanager
-async def linked(postgres, schema):
+async def linked(postgres, schema, heard=lambda _: None):
     """A link over a proxy, and the proxy."""
     async with PostgresSaver(postgres.url, schema=schema) as saver:
         with proxied(postgres.socket) as proxy:
             dispatcher = PGQueuerDispatcher(proxy.url, again_s=0.5, poll_s=0.05)
-            link = await dispatcher.open(saver, lambda _: None)
+            link = await dispatcher.open(saver, heard)
             try:
                 yield link, proxy
             finally:
@@ -94,3 +96,42 @@ async def test_a_session_that_cannot_write_is_replaced(postgres, schema):
             found = await link.take(["g"], 1)
 
         assert [hint.run for hint in found] == [hint.run for hint in hints]
+
+
+async def heard_again(link, news):
+    """Publish a run's news until they come."""
+    run = os.urandom(16)
+    with anyio.fail_after(PATIENCE_S):
+        while True:
+            await link.publish(News((run,)))
+            with anyio.move_on_after(0.1):
+                while run not in (await news.get()).stored:
+                    pass
+                return
+
+
+async def test_a_listening_session_that_is_ended_is_made_anew(postgres, schema, monkeypatch):
+    """
+    News come again after an operator has ended the session that listens.
+    """
+    monkeypatch.setattr("actorgraph.dispatch.pgqueuer.RECONNECT_S", 0.01)
+    news = Mailbox()
+    async with linked(postgres, schema, news.put) as (link, _):
+        with postgres.connect() as db:
+            end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE %s"
+            mark = f"LISTEN %actorgraph_hints_{zlib.crc32(schema.encode()):08x}%"
+            ended = db.execute(end, (mark,))
+            assert len(ended.fetchall()) == 1
+        await heard_again(link, news)
+
+
+async def test_a_session_that_brings_nothing_is_made_anew(postgres, schema, monkeypatch):
+    """
+    A connection that is open and brings no notification is found out, as behind some poolers.
+    """
+    monkeypatch.setattr("actorgraph.dispatch.pgqueuer.RECONNECT_S", 0.01)
+    monkeypatch.setattr("actorgraph.dispatch.pgqueuer.HEAR_S", 0.1)
+    news = Mailbox()
+    async with linked(postgres, schema, news.put) as (link, _):
+        link._channel += "_2"  # noqa: SLF001 - one to which the session doesn't listen
+        await heard_again(link, news)

@@ -365,6 +365,7 @@ class TestLostHints:
         monkeypatch.setattr("actorgraph.runtime.system.dispatch_actor.NEW_S", 0.0)
         async with fleet.system("accept") as web:
             run = await web.start("g", "t", {"bar": []})
+            await anyio.wait_all_tasks_blocked()  # it is announced after it was accepted
             fleet.dispatcher.queues.clear()
             fleet.dispatcher.waiting.clear()
             async with fleet.system("work", lease_s=0.3) as worker, soon():

@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
-from actorgraph import InMemorySaver
+from actorgraph import ActorSystem, InMemorySaver
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.errors import StorageBusyError, UnknownTypeError
 from actorgraph.runtime.clock import microseconds_now
@@ -15,6 +15,7 @@ from actorgraph.values.ids import as_bytes
 from actorgraph.values.systems import NO_OWNER, AdoptRun, AskCancel, ListRuns, SetRun
 from tests.dispatch.fleet import Fleet, fleet, soon
 from tests.support.gates import Turnstile, settled
+from tests.support.graphs import in_a_row, writer
 
 __all__ = ["fleet"]
 
@@ -41,7 +42,12 @@ async def by_turn(system: Any, row: Any) -> None:
     await system._take_up(row)  # noqa: SLF001 - one path
 
 
-PATHS = [by_hint, by_thread, by_recovery, by_turn]
+async def by_sweep(system: Any, row: Any) -> None:
+    """Take a run up whose hint doesn't come."""
+    await system._dispatch._claim_around([row])  # noqa: SLF001 - one path
+
+
+PATHS = [by_hint, by_thread, by_recovery, by_turn, by_sweep]
 
 
 def without_hints(fleet: Fleet) -> None:
@@ -268,3 +274,19 @@ async def test_a_full_graph_hides_no_orphan(fleet, monkeypatch):
                 await anyio.sleep(0.01)
             slow.out.set()
             assert await last.wait() == "success"
+
+
+async def test_a_run_that_is_being_taken_up_is_not_taken_up_beside_that(fleet):
+    """
+    A lost lease gives a system another owner, to which the store would give the run too.
+    """
+    async with fleet.system("accept") as web:
+        await web.start("g", "t", {"bar": []})
+    graphs = {"g": in_a_row({"a": writer("a")})}
+    async with ActorSystem(graphs, saver=fleet.saver) as system, soon():
+        rows = await system._orphans()  # noqa: SLF001 - what a sweep may have read
+        with system._coming(["g"], rows):  # noqa: SLF001 - by another part of the system
+            beside = await system._take_up_all(rows)  # noqa: SLF001
+        (run,) = await system.recover()
+        await run.wait()
+    assert (len(rows), beside, run.status) == (1, [], "success")

@@ -1,4 +1,4 @@
-"""A TCP proxy before PostgreSQL that misbehaves on demand: stalls, resets, swallows an answer."""
+"""A TCP proxy before a server that misbehaves on demand: stalls, resets, swallows an answer."""
 
 import socket
 import threading
@@ -10,15 +10,16 @@ COMMITTED = (b"UPDATE 1\0", b"COMMIT\0")
 
 
 class Proxy:
-    """Forwards connections to a server's Unix socket.
+    """Forwards connections to a server's Unix socket, or to a port of this machine.
 
     Attributes:
-        url: what to connect to.
+        url: what to connect to, if the server is PostgreSQL.
+        port: of the same.
         swallowed: how many answers to a batch's COMMIT were swallowed.
         stalled: set when a text of `stall_at` has come.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str | int) -> None:
         self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
@@ -29,8 +30,8 @@ class Proxy:
         self._refuses = False
         self.swallowed = 0
         self.stalled = threading.Event()
-        host, port = self._listener.getsockname()
-        self.url = f"postgresql://postgres@{host}:{port}/postgres"
+        host, self.port = self._listener.getsockname()
+        self.url = f"postgresql://postgres@{host}:{self.port}/postgres"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def stall(self, *, refuses: bool = False) -> None:
@@ -60,6 +61,14 @@ class Proxy:
         """Let everything through again."""
         self._stalls_at, self._refuses = {}, False
         self._open.set()
+        if self._listener.fileno() < 0:  # after `leave`
+            self._listener = socket.create_server(("127.0.0.1", self.port))
+            threading.Thread(target=self._accept, daemon=True).start()
+
+    def leave(self) -> None:
+        """Break every connection, and refuse others until `resume`: the server is gone."""
+        self._stop()
+        self.reset()
 
     def reset(self) -> int:
         """Break every connection that there is; returns how many."""
@@ -94,17 +103,26 @@ class Proxy:
                 if self._refuses:
                     client.close()
                     continue
-                server = socket.socket(socket.AF_UNIX)
                 try:
-                    server.connect(self._target)
+                    server = self._connect()
                 except OSError:  # the server is away
                     client.close()
-                    server.close()
                     continue
                 self._pairs.append((client, server))
                 for pair in ((client, server), (server, client)):
                     answers = pair[0] is server
                     threading.Thread(target=self._pump, args=(*pair, answers), daemon=True).start()
+
+    def _connect(self) -> socket.socket:
+        if isinstance(self._target, int):
+            return socket.create_connection(("127.0.0.1", self._target))
+        server = socket.socket(socket.AF_UNIX)
+        try:
+            server.connect(self._target)
+        except OSError:
+            server.close()
+            raise
+        return server
 
     def _pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
         gate = self._open
@@ -142,8 +160,8 @@ def mute() -> Iterator[str]:
 
 
 @contextmanager
-def proxied(target: str) -> Iterator[Proxy]:
-    """A proxy before a server's socket, until the block ends."""
+def proxied(target: str | int) -> Iterator[Proxy]:
+    """A proxy before a server's socket or port, until the block ends."""
     proxy = Proxy(target)
     try:
         yield proxy

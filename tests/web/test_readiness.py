@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from actorgraph import ActorSystem, InMemorySaver, JsonlSaver, PostgresSaver, SqliteSaver
+from actorgraph.dispatch import InMemoryDispatcher
 from actorgraph.errors import StorageError
 from actorgraph.stores import InMemoryStore, SqliteStore
 from actorgraph.web import GraphRoutes
@@ -28,12 +29,14 @@ def looks_each_time(monkeypatch):
 
 
 @asynccontextmanager
-async def asking(saver: Any, store: Any = None) -> AsyncIterator[Callable[[], Any]]:
+async def asking(
+    saver: Any, store: Any = None, dispatcher: Any = None
+) -> AsyncIterator[Callable[[], Any]]:
     """A function that asks a server over a saver whether it is ready."""
     graphs = {"log": GRAPHS["log"].compile(checkpointer=saver)}
     kept = store or InMemoryStore()
     # No renewal of the lease, a commit, comes meanwhile.
-    system = ActorSystem(graphs, saver=saver, store=kept, lease_s=3600)
+    system = ActorSystem(graphs, saver=saver, store=kept, dispatcher=dispatcher, lease_s=3600)
     transport = httpx.ASGITransport(GraphRoutes(system), raise_app_exceptions=False)
     with anyio.fail_after(PATIENCE_S):
         async with system, httpx.AsyncClient(transport=transport, base_url="http://t") as client:
@@ -212,3 +215,25 @@ def _replace(path: Path) -> None:
         shutil.copy(path, copy)
         path.unlink()
     copy.rename(path)
+
+
+class TestDispatchers:
+    async def test_an_engine_that_is_away_is_a_detail(self, monkeypatch):
+        """
+        A server whose dispatcher's engine doesn't answer is ready, since it stores runs, and its
+        answer says so.
+        """
+        monkeypatch.setattr(InMemoryDispatcher, "open", _refuse)
+        async with asking(InMemorySaver(), dispatcher=InMemoryDispatcher()) as ask:
+            away = await ask()
+            monkeypatch.undo()
+            monkeypatch.setattr(readiness, "FRESH_S", 0)
+            while (there := await ask()) == away:  # noqa: ASYNC110 - asks a server
+                await anyio.sleep(0.05)
+
+        assert away == (200, '{"ok":true,"dispatch":"away"}')
+        assert there == (200, '{"ok":true,"dispatch":"ok"}')
+
+
+async def _refuse(*_: Any) -> Any:
+    raise StorageError("the engine is away", do="wait")

@@ -17,6 +17,7 @@ from actorgraph.ports import Dispatcher
 from actorgraph.runtime.mailbox import Mailbox, wait_shielded
 from actorgraph.runtime.saver.hosting import Host, host_of, living_host
 from actorgraph.runtime.system.dispatch_actor import DispatchActor
+from actorgraph.runtime.system.engine_link import EngineLink
 from actorgraph.runtime.system.job import LEASE_LOST
 from actorgraph.runtime.system.leases import LeaseActor
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
@@ -84,7 +85,8 @@ class LifecycleMethods(RecoveryMethods):
     ) -> None:
         """Open the dispatcher; `stack` closes it after the lease is dropped."""
         heard: Mailbox[News] = Mailbox()
-        link = await dispatcher.open(self.saver, heard.put)
+        link = EngineLink(dispatcher, self.saver, heard.put)
+        await link.open()
         stack.push_async_callback(wait_shielded, link.close)
         self._dispatch = DispatchActor(
             host,

@@ -82,6 +82,8 @@ def _dispatch_counters(found: DispatchStatistics) -> Iterator[_Figure]:
     yield "dispatch_claimed", "Runs of other systems that this one has claimed.", found.claimed
     again = "Hints sent again for runs without a living system."
     yield "dispatch_announced_again", again, found.announced_again
+    unreadable = "Messages of the dispatcher's engine that were dropped as unreadable."
+    yield "dispatch_unreadable", unreadable, found.unreadable
 
 
 def _dispatch_gauges(found: DispatchStatistics) -> Iterator[_Figure]:
@@ -91,6 +93,8 @@ def _dispatch_gauges(found: DispatchStatistics) -> Iterator[_Figure]:
         found.waiting,
     )
     yield "dispatch_oldest_seconds", "Time for which the oldest of them has waited.", found.oldest_s
+    away = "Time for which the dispatcher's engine has not answered; 0 if it does."
+    yield "dispatch_away_seconds", away, found.away_s
 
 
 def _counters_of(saver: PersistenceStatistics) -> Iterator[_Figure]:

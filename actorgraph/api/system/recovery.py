@@ -127,7 +127,7 @@ class RecoveryMethods(SystemBase):
         for row in made:
             self._actor.forget_ended(row.run)
         if self._dispatch is not None:
-            await self._dispatch.hand_over(made)
+            self._dispatch.announce_soon(made)
         elif self._policy.works:
             for start in range(0, len(made), BATCH_MAX):
                 await self._take_up_all(made[start : start + BATCH_MAX])
@@ -286,7 +286,7 @@ class RecoveryMethods(SystemBase):
         actor, found = self._actor, list[tuple[RunRow, TakeOver | ParkRun]]()
         now = microseconds_now()
         for row in rows:
-            if row.cancel is not None or row.run in actor.jobs:
+            if row.cancel is not None or row.run in actor.jobs or row.run in actor.adoptions:
                 continue
             if not is_ready(row, now) or room.get(row.graph) == 0:
                 continue
@@ -384,7 +384,7 @@ class RecoveryMethods(SystemBase):
         if row.alive:
             await self._host.writer.store(AskCancel(row.run, row.thread_id, storable(reason)))
             if self._dispatch is not None:
-                await self._dispatch.cancelled(row.run)
+                self._dispatch.cancelled(row.run)
         else:
             await self._end_orphan(row, reason)
 

@@ -189,7 +189,7 @@ class StoredRunMethods(LifecycleMethods):
             await self._end_earlier(row, before)
         if self._dispatcher is not None and not self._dispatcher.in_commit:
             assert dispatch is not None
-            await dispatch.hand_over([row])
+            dispatch.announce_soon([row])
         if dispatch is None:
             self._take_up_when_due(row)
         return self._stored(row, looked)

@@ -3,8 +3,10 @@
 Takes      hints of a `Dispatcher`, while the system has free slots; claims their runs, up to 512 in
            one transaction, and settles the hints
 Next       when a run has ended here, claims the next run of its thread
+New        announces the runs that wait for a worker; nothing waits for the engine meanwhile
 Sweep      looks in the saver for runs that no living system has, and announces them again: a lost
-           hint costs a sweep, never a run
+           hint costs a sweep, never a run. Those that still wait at the next sweep, or whose engine
+           is away, it claims itself: their hints are behind others, or nowhere
 News       publishes, at most once per `NEWS_S`, of which runs events were stored; passes news of
            others to readers, at most once per `WAKE_S`, and to the watch of cancellations
 Bounds     `reserve` slots are for runs that have lost their system
@@ -20,12 +22,12 @@ from typing import TypeVar
 import anyio
 import msgspec
 
-from actorgraph.ports import DispatchLink
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.log import event as log_event
 from actorgraph.runtime.mailbox import Gate, Mailbox
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.actor import SystemActor
+from actorgraph.runtime.system.engine_link import EngineLink
 from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.row_batches import RowBatches
 from actorgraph.superstep.dispatching import (
@@ -61,6 +63,12 @@ NEW_S = 5.0
 """Age at which a run that no system has had is announced again: its hint may be on its way.
 
 The lease, if that is shorter."""
+SWEPT_MAX = 128
+"""Runs that a sweep claims at most: workers share those whose hints don't come."""
+NEW_MAX = 10_000
+"""Hints of new runs that wait to be announced; sweeps find the runs of others."""
+FLUSH_S = 5.0
+"""Seconds in which a system that closes announces what it has left to others."""
 RETRY_S = 1.0
 """Pause after an error of the dispatcher or the saver."""
 RECENT_MAX = 10_000
@@ -110,12 +118,16 @@ class DispatchStatistics(msgspec.Struct, frozen=True):
         oldest_s: seconds for which the oldest of them waits; 0 without any.
         claimed: runs that this system has claimed.
         announced_again: hints that this system has sent for runs without a living system.
+        away_s: seconds for which the dispatcher's engine has not answered; 0 if it does.
+        unreadable: messages of the engine that this system has dropped because they can't be read.
     """
 
     waiting: int
     oldest_s: float
     claimed: int
     announced_again: int
+    away_s: float = 0.0
+    unreadable: int = 0
 
 
 class DispatchActor:
@@ -138,7 +150,7 @@ class DispatchActor:
         self,
         host: Host,
         actor: SystemActor,
-        link: DispatchLink,
+        link: EngineLink,
         heard: Mailbox[News],
         policy: DispatchPolicy,
         *,
@@ -159,7 +171,11 @@ class DispatchActor:
         self._ended: dict[str, None] = {}
         self._left: list[RunRow] = []
         self._some_ended = Gate()
+        self._new: dict[bytes, Hint] = {}
+        self._some_new = Gate()
+        self._swept: frozenset[bytes] = frozenset()
         self._heard = heard
+        self._cancelled: dict[bytes, None] = {}
         self._changed: dict[bytes, None] = {}
         self._some_changed = Gate()
         self._noted: dict[bytes, None] = {}
@@ -178,6 +194,8 @@ class DispatchActor:
     async def serve(self) -> None:
         """Take part until cancelled. The dispatcher is open."""
         async with anyio.create_task_group() as group:
+            group.start_soon(self._link.serve)
+            group.start_soon(self._repeat, self._announce_new)
             group.start_soon(self._repeat, self._publish)
             group.start_soon(self._repeat, self._listen)
             group.start_soon(self._repeat, self._wake_readers)
@@ -193,9 +211,12 @@ class DispatchActor:
             try:
                 await work()
             except Exception as error:  # noqa: BLE001 - an adapter of others may raise anything
-                name = work.__name__.removeprefix("_")
-                log_event("warning", "dispatch.failed", where=name, error=repr(error))
+                self._log(work.__name__.removeprefix("_"), error)
                 await anyio.sleep(RETRY_S)
+
+    def _log(self, where: str, error: Exception) -> None:
+        if not self._link.has_logged(error):
+            log_event("warning", "dispatch.failed", where=where, error=repr(error))
 
     # --- runs that are offered ---
 
@@ -316,7 +337,7 @@ class DispatchActor:
             due = following(open_rows, microseconds_now())
             await self._claim_of(within_slots(due, *self._room()), open_rows)
             left = {row.run for row in due} - self._actor.jobs.keys()
-            await self._announce([row for row in due if row.run in left])
+            self._announce_again([row for row in due if row.run in left])
 
     async def _sweep(self) -> None:
         while True:
@@ -324,10 +345,26 @@ class DispatchActor:
             now = microseconds_now()
             # Orphans first and on their own: behind more new runs than one query reads they would
             # not be seen.
-            await self._announce(await self._waiting(now, owned=True))
-            lost = now - int(min(NEW_S, self._actor.limits.lease_s) * 1e6)
+            orphans = await self._waiting(now, owned=True)
+            away = self._link.is_away
+            lost = now if away else now - int(min(NEW_S, self._actor.limits.lease_s) * 1e6)
             new = [row for row in await self._waiting(now, owned=False) if not row.owner]
-            await self._announce([row for row in new if max(row.created, row.due) < lost])
+            new = [row for row in new if max(row.created, row.due) < lost]
+            rows = [*orphans, *new]
+            await self._claim_around([row for row in rows if away or row.run in self._swept])
+            self._swept = frozenset(row.run for row in rows)
+            self._announce_again(rows)
+
+    async def _claim_around(self, rows: Sequence[RunRow]) -> None:
+        """Claim runs without their hints, as far as there is room."""
+        threads = tuple(dict.fromkeys(row.thread_id for row in rows))
+        if not threads or not self._room()[0]:
+            return
+        open_rows: list[RunRow] = await self._host.reader.ask(ListRuns(open_of=threads))
+        runs = {row.run for row in rows}
+        runs -= self._actor.jobs.keys()  # left behind by a lost lease, and not ended yet
+        due = [row for row in following(open_rows, microseconds_now()) if row.run in runs]
+        await self._claim_of(within_slots(due, *self._room())[:SWEPT_MAX], open_rows)
 
     async def _waiting(self, now: int, *, owned: bool) -> list[RunRow]:
         # Without the graphs of which this system may have no more: more of their runs than one
@@ -339,26 +376,50 @@ class DispatchActor:
         query = ListWaiting(graphs, self._policy.builds, now, BATCH_MAX, owned)
         return await self._host.reader.ask(query)
 
-    async def _announce(self, rows: Sequence[RunRow]) -> None:
-        if rows:
-            self.swept += len(rows)
-            await self._link.announce([hint_of(row) for row in rows])
+    def _announce_again(self, rows: Sequence[RunRow]) -> None:
+        self.swept += len(rows)
+        self.announce_soon(rows)
 
     async def hand_over(self, rows: Sequence[RunRow]) -> None:
-        """Announce runs that this system has accepted for others, or leaves to them.
+        """Announce runs that this system leaves to others.
 
         An error is only logged: the rows are stored, and a sweep finds them.
         """
+        await self._send([hint_of(row) for row in rows])
+
+    async def _send(self, hints: Sequence[Hint]) -> None:
         try:
-            await self._link.announce([hint_of(row) for row in rows])
+            await self._link.announce(hints)
         except Exception as error:  # noqa: BLE001 - the runs are stored
-            log_event("warning", "dispatch.failed", where="announce", error=repr(error))
+            self._log("announce", error)
+
+    def announce_soon(self, rows: Sequence[RunRow]) -> None:
+        """Announce runs that are stored, without waiting for the engine."""
+        for row in rows[: max(0, NEW_MAX - len(self._new))]:
+            self._new[row.run] = hint_of(row)
+        self._some_new.open()
+
+    async def _announce_new(self) -> None:
+        while True:
+            self._some_new = gate = Gate()
+            if not self._new:
+                await gate.wait()
+            await self._send(self._taken_new())
+
+    def _taken_new(self) -> list[Hint]:
+        found = [self._new.pop(run) for run in tuple(self._new)[:BATCH_MAX]]
+        if self._new:
+            self._some_new.open()
+        return found
 
     async def hand_over_left(self) -> None:
         """Announce the runs that this system has left to others; its lease is dropped."""
         left, self._left = self._left, []
-        if left:
-            await self.hand_over(left)
+        with anyio.move_on_after(FLUSH_S):
+            while self._new:
+                await self._send(self._taken_new())
+            if left:
+                await self.hand_over(left)
 
     async def ended_unrun(self, row: RunRow) -> None:
         """Wake the readers of a run that has ended without a worker; announce its thread's next.
@@ -368,9 +429,9 @@ class DispatchActor:
         self.changed(row.run)
         try:
             open_rows = await self._host.reader.ask(ListRuns(open_of=(row.thread_id,)))
-            await self._announce(following(open_rows, microseconds_now()))
+            self.announce_soon(following(open_rows, microseconds_now()))
         except Exception as error:  # noqa: BLE001 - the end is stored
-            log_event("warning", "dispatch.failed", where="announce", error=repr(error))
+            self._log("announce", error)
 
     async def depth(self, limit: int) -> WaitingCount:
         """Count the due runs of this system's builds that wait for a worker.
@@ -402,7 +463,10 @@ class DispatchActor:
         """Return the figures of the dispatch, those of waiting runs at most `COUNT_S` old."""
         count = self._count
         oldest_s = max(0.0, (microseconds_now() - count.oldest) / 1e6) if count.oldest else 0.0
-        return DispatchStatistics(count.runs, oldest_s, self.claimed, self.swept)
+        link = self._link
+        return DispatchStatistics(
+            count.runs, oldest_s, self.claimed, self.swept, link.away_s, link.unreadable
+        )
 
     async def _keep_counting(self) -> None:
         while True:
@@ -416,22 +480,20 @@ class DispatchActor:
         self._changed[run] = None
         self._some_changed.open()
 
-    async def cancelled(self, run: bytes) -> None:
-        """Publish that a run's cancellation is requested; its system looks for it anyway."""
-        try:
-            await self._link.publish(News(cancelled=(run,)))
-        except Exception as error:  # noqa: BLE001 - the request is stored
-            log_event("warning", "dispatch.failed", where="publish", error=repr(error))
+    def cancelled(self, run: bytes) -> None:
+        """Publish soon that a run's cancellation is requested; its system looks for it anyway."""
+        self._cancelled[run] = None
+        self._some_changed.open()
 
     async def _publish(self) -> None:
         while True:
             # The gate is replaced before the look: a change from another thread in between opens
             # the new one.
             self._some_changed = gate = Gate()
-            if not self._changed:
+            if not self._changed and not self._cancelled:
                 await gate.wait()
-            runs = _taken(self._changed)
-            await self._link.publish(News(stored=runs))
+            stored, cancelled = _taken(self._changed), _taken(self._cancelled)
+            await self._link.publish(News(stored, cancelled))
             await anyio.sleep(NEWS_S)
 
     async def _listen(self) -> None:

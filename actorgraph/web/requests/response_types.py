@@ -340,6 +340,18 @@ class Ok(Struct):
     ok: bool = True
 
 
+class Ready(Struct):
+    """The server takes runs.
+
+    Attributes:
+        dispatch: "away" if the dispatcher's engine doesn't answer: runs are stored, and begin
+            later; absent without a dispatcher.
+    """
+
+    ok: bool
+    dispatch: Literal["ok", "away"] | UnsetType = UNSET
+
+
 class Info(Struct):
     """Version and features of the server."""
 
