@@ -2,13 +2,15 @@
 
 Servers wait for open responses before they run an application's shutdown, so a stream that ended
 only at shutdown would block the server. Here the signal itself starts the drain, which ends the
-streams, and then calls the server's own handler.
+streams, and then calls the server's own handler. A worker process of hypercorn gets no signal: the
+process that started it sets an event, which starts the drain too.
 """
 
 import signal
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
+from multiprocessing import current_process
 from typing import Any
 
 import anyio
@@ -43,10 +45,34 @@ async def running(system: ActorSystem, *, recovers: bool = True) -> AsyncGenerat
                 group.start_soon(_recover, system)
                 group.start_soon(sweep_forever, system)
                 group.start_soon(look_forever, system)
-            group.start_soon(_drain, system, told)
-            with _heard(_from_outside(told.set)):
+            stops = _event_of_worker()
+            group.start_soon(_drain, system, told, stops)
+            if stops is not None:
+                group.start_soon(_watch, stops, told)
+            with _heard(_from_outside(told.set), always=stops is not None):
                 yield  # without a value: frameworks take a lifespan's value for their state
             group.cancel_scope.cancel()
+
+
+EVENT_S = 0.1
+"""Seconds between two looks at the event of a worker process; hypercorn looks as often."""
+
+
+def _event_of_worker() -> Callable[[], bool] | None:
+    """Return the question whether the process that started this one ends it; None without such.
+
+    The command `hypercorn` passes its event to the function that a worker process runs. No ASGI
+    message says that a server is about to stop.
+    """
+    passed: Any = getattr(current_process(), "_kwargs", {})
+    return getattr(passed.get("shutdown_event"), "is_set", None)
+
+
+async def _watch(stops: Callable[[], bool], told: anyio.Event) -> None:
+    while not stops() and not told.is_set():
+        with anyio.move_on_after(EVENT_S):
+            await told.wait()
+    told.set()
 
 
 async def _recover(system: ActorSystem) -> None:
@@ -60,15 +86,25 @@ async def _recover(system: ActorSystem) -> None:
             return
 
 
-async def _drain(system: ActorSystem, told: anyio.Event) -> None:
+async def _drain(system: ActorSystem, told: anyio.Event, stops: Callable[[], bool] | None) -> None:
     await told.wait()
     with anyio.CancelScope(shield=True):
         await system.drain()
+        if stops is not None and not stops():
+            # The signal was for this worker alone, and its server has no handler that ends it.
+            await anyio.sleep(EVENT_S)  # for the last words of its streams
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGTERM)
 
 
 @contextmanager
-def _heard(act: Callable[[], None]) -> Generator[None]:
-    """Call a function at SIGTERM or SIGINT, before the handler that was installed."""
+def _heard(act: Callable[[], None], *, always: bool) -> Generator[None]:
+    """Call a function at SIGTERM or SIGINT, before the handler that was installed.
+
+    Args:
+        always: whether to do so where SIGTERM would just end the process. As soon as one worker of
+            hypercorn has stopped, the others get SIGTERM, in the middle of their drain.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread can install handlers: its server drains by shutting down
         return
@@ -76,11 +112,14 @@ def _heard(act: Callable[[], None]) -> Generator[None]:
 
     def heard(number: int, frame: Any) -> None:
         act()
-        before[signal.Signals(number)](number, frame)
+        former = before[signal.Signals(number)]
+        if callable(former):
+            former(number, frame)
 
     for one in SIGNALS:
-        if callable(former := signal.getsignal(one)):  # without a handler the process just ends
-            before[one] = former
+        former = signal.getsignal(one)
+        if callable(former) or (always and former == signal.SIG_DFL):
+            before[one] = former  # without a handler the process just ends
             signal.signal(one, heard)
     try:
         yield

@@ -24,6 +24,13 @@ SERVERS = {
     "hypercorn on asyncio": ["tests.web.steps_app", "asyncio"],
     "hypercorn on trio": ["tests.web.steps_app", "trio"],
 }
+_COMMAND = ["hypercorn", "tests.web.steps_app:app", "--bind", "127.0.0.1:0"]
+COMMANDS = {
+    "hypercorn's command": _COMMAND,
+    "hypercorn's command on trio": [*_COMMAND, "--worker-class", "trio"],
+    "hypercorn's command with two workers": [*_COMMAND, "--workers", "2"],
+}
+"""Servers whose worker processes get no signal."""
 DEADLINE_S = 15
 
 
@@ -146,7 +153,7 @@ def serving(server: str, path: Path, **environ: str) -> Iterator[tuple[subproces
     environment = {**os.environ, "RUNS_DB": str(path), "PYTHONUNBUFFERED": "1", **environ}
     environment["PYTHONPATH"] = str(ROOT)
     process = popen(
-        ["-m", *SERVERS[server]],
+        ["-m", *(SERVERS | COMMANDS)[server]],
         WEB,
         stderr=subprocess.STDOUT,
         stdout=subprocess.PIPE,

@@ -4,12 +4,22 @@ import signal
 
 import pytest
 
-from tests.web.shutdowns import DEADLINE_S, SERVERS, finished_elsewhere, lost, stopped_under_load
+from tests.web.shutdowns import (
+    COMMANDS,
+    DEADLINE_S,
+    SERVERS,
+    finished_elsewhere,
+    lost,
+    stopped_under_load,
+)
 
 
 @pytest.mark.parametrize(
     "server",
-    [pytest.param(s, marks=[pytest.mark.long] * (n == 1)) for n, s in enumerate(SERVERS)],
+    [
+        *(pytest.param(s, marks=[pytest.mark.long] * (n == 1)) for n, s in enumerate(SERVERS)),
+        *(pytest.param(s, marks=pytest.mark.long) for s in COMMANDS),
+    ],
 )
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_nothing_acknowledged_is_lost(server, tmp_path):

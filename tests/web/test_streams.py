@@ -8,7 +8,7 @@ import anyio
 import pytest
 from starlette.requests import Request
 
-from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError
+from actorgraph import ActorSystem, InMemorySaver, InvalidConfigError, SqliteSaver
 from actorgraph.web import EventStream
 from actorgraph.web.requests.event_responses import ResultResponse
 from tests.web.apps import GRAPHS
@@ -29,6 +29,8 @@ class Client:
         headers = [(b"last-event-id", last_event_id.encode("latin-1"))] if last_event_id else []
         self.scope: Any = {"type": "http", "method": "GET", "path": "/", "headers": headers}
         self.text = ""
+        self.status = 0
+        self.types: list[bytes] = []
         self.ended = False
         self._left = anyio.Event()
         self._said = anyio.Condition()
@@ -47,7 +49,12 @@ class Client:
     async def send(self, message: Any) -> None:
         async with self._said:
             self.text += message.get("body", b"").decode()
-            self.ended = message["type"] == "http.response.body" and not message["more_body"]
+            if message["type"] == "http.response.start":
+                self.status = message["status"]
+                self.types = [
+                    value for name, value in message["headers"] if name == b"content-type"
+                ]
+            self.ended = message["type"] == "http.response.body" and not message.get("more_body")
             self._said.notify_all()
 
     async def hears(self, word: str) -> None:
@@ -59,6 +66,9 @@ class Client:
         blocks = [b.splitlines() for b in self.text.split("\n\n") if "event: " in b]
         fields = [dict(line.split(": ", 1) for line in block) for block in blocks]
         return [(f["event"], json.loads(f["data"])) for f in fields]
+
+    def ids(self) -> list[str]:
+        return [line.removeprefix("id: ") for line in self.text.split("\n") if line[:4] == "id: "]
 
     async def read(self, stream: EventStream | ResultResponse) -> None:
         await stream(self.scope, self.receive, self.send)
@@ -89,6 +99,34 @@ class TestReading:
         await client.read(EventStream(run, client.request))
 
         assert [name for name, _ in client.events()] == ["updates", "end"]
+
+    @pytest.mark.parametrize("kept", ["in memory", "stored", "not stored"])
+    async def test_a_client_that_has_the_end_stops(self, kept, tmp_path):
+        """
+        A browser's `EventSource` comes back after each stream, with the id of the last event; if
+        that was the end it gets a 204, at which it stops, from the same process and from another.
+        """
+        saver = SqliteSaver(tmp_path / "runs.db")
+        graphs = {"log": GRAPHS["log"].compile(checkpointer=saver)}
+        client, last = Client(), ""
+        async with ActorSystem(graphs, saver=saver) as before:
+            run = await before.start("log", "t", {"foo": "a"}, resumable=kept == "stored")
+            await client.read(EventStream(run, client.request))
+            last = client.ids()[-1]
+            again = Client(last_event_id=last)
+            if kept == "in memory":
+                await again.read(EventStream(run, again.request))
+        if kept != "in memory":
+            async with ActorSystem(graphs, saver=SqliteSaver(tmp_path / "runs.db")) as after:
+                found = await after.run(run.id)
+                if kept == "not stored":  # it can't know that the client has the end, and says it
+                    await again.read(EventStream(found, again.request))
+                    assert [name for name, _ in again.events()] == ["gap", "values", "end"]
+                    again = Client(last_event_id=again.ids()[-1])
+                await again.read(EventStream(found, again.request))
+
+        assert (again.status, again.text, again.ended) == (204, "", True)
+        assert [kind.partition(b";")[0] for kind in again.types] == [b"text/event-stream"]
 
     async def test_a_silent_stream_is_kept_open(self, system):
         """

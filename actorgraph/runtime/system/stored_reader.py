@@ -17,6 +17,8 @@ from actorgraph.runtime.system.stored_events import EVENTS_PAGE
 from actorgraph.values.systems import RunEvent
 
 POLL_S = 0.2
+MADE_END = 10**15 - 1
+"""Offset of the end of a run that didn't store it."""
 LAST_LOOKS = 10
 """Polls for the "end" event of a run whose row says that it has ended: the row is stored first."""
 
@@ -134,6 +136,9 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
 
     async def _look_for_the_end(self) -> None:
         """Find or make the end of a run that is over and has no events after the reader's."""
+        if self.offset >= MADE_END:
+            self._ended = True
+            return
         page = await self._elsewhere.page(self.offset - 1) if self.offset else []
         if page and page[0].offset == self.offset and page[0].ends:
             self._ended = True
@@ -144,8 +149,11 @@ class StoredReader(Closing, AsyncIterator[RunEvent]):
             self._events.extend(await self._unstored_end())
 
     async def _unstored_end(self) -> list[RunEvent]:
-        """The end of a run that has ended without storing it: a gap, the state, the end."""
-        left, following = self._elsewhere.left(), self.offset + 2
+        """The end of a run that has ended without storing it: a gap, the state, the end.
+
+        Its offset is above those of all events: a reader that comes back with it has the end.
+        """
+        left, following = self._elsewhere.left(), MADE_END
         events = gap(self.offset, following, await self._elsewhere.values())
         if left["status"] == "error":
             kind, _, message = left["reason"].partition(": ")

@@ -27,7 +27,7 @@ from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
 from actorgraph.values.policies import STREAM_MODES
 from actorgraph.values.stream_items import Namespace, WhenFull
-from actorgraph.values.systems import RunEvent
+from actorgraph.values.systems import OPEN_STATUSES, RunEvent
 from actorgraph.web.requests.access import REAUTHORIZE_S
 from actorgraph.web.requests.jsonable import dumps, encode_plain, to_plain
 from actorgraph.web.requests.problems import (
@@ -282,7 +282,8 @@ class EventStream(Response):
     chunk, named after its stream mode, with its offset as `id`, and `error` if the run fails. A
     client that reconnects with `Last-Event-ID` continues after that event; if events are no longer
     available, it gets `gap` and then the whole `values`. `drain` means that the server shuts down:
-    reconnect, the run goes on.
+    reconnect, the run goes on. A client that comes back after the end is answered with 204, without
+    events.
 
     Args:
         run: as returned by `system.start()`.
@@ -341,7 +342,14 @@ class EventStream(Response):
         self._reauthorize, self._reauthorize_s = reauthorize, reauthorize_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the run ends or the client disconnects."""
+        """Send events until the run ends or the client disconnects.
+
+        A client that has the run's end already gets a 204: an `EventSource` comes back after each
+        stream, and stops at that.
+        """
+        if await _is_over(self._run, self._after):
+            await Response(status_code=204, headers=dict(self.headers))(scope, receive, send)
+            return
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         buffer, when_full = self._buffer, self._when_full
         parts = (
@@ -373,6 +381,25 @@ class EventStream(Response):
         finally:  # servers and middleware may cancel the request of a disconnected client
             if not stayed and self._cancels:
                 await cancel_abandoned(self._run)
+
+
+OVER_S = 5.0
+"""Seconds to find out whether a client has the end of a run."""
+
+
+async def _is_over(run: Run, after: int) -> bool:
+    """Whether a run has ended, and a client that has its events up to an offset has them all."""
+    if after == 0 or run.status in OPEN_STATUSES:
+        return False
+    events = run.events(after)
+    try:
+        with anyio.move_on_after(OVER_S):
+            return await anext(events, None) is None
+    except ActorGraphError as error:  # the stream finds the same
+        event("warning", "web.end_not_found", run_id=run.id, error=str(error))
+    finally:
+        events.close()
+    return False
 
 
 async def _no_parts() -> AsyncGenerator[bytes]:
