@@ -7,6 +7,7 @@ from typing import Any
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.system.thread_checks import check_threads
 from actorgraph.cli.places import open_graphs
+from actorgraph.stores import SqliteStore
 from actorgraph.values.checked_threads import SettingsTally, ThreadCheckReport
 
 Stores = Sequence[tuple[Mapping[str, CompiledStateGraph], Any]]
@@ -46,5 +47,6 @@ async def check_program(
 
 def _is_made(store: Any) -> bool:
     """Whether a store's file exists: to open it would make one."""
-    path = getattr(store, "path", None)
-    return not isinstance(path, str) or path == ":memory:" or Path(path).exists()
+    if not isinstance(store, SqliteStore):
+        return True
+    return store.path == ":memory:" or Path(store.path).exists()

@@ -1,16 +1,20 @@
-"""Paging: the part of a checkpoint list that one page starts from, for savers without SQL."""
+"""Lists of checkpoints, for savers without SQL: where a page starts, which rows are in it."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TypeVar
 
-from actorgraph.values.commits import ListCheckpoints
+from actorgraph.codec.records import decode_metadata, encode_json
+from actorgraph.values.commits import CheckpointRow, ListCheckpoints
 
 
 class Sequenced(Protocol):
     """An entry of a thread's checkpoint list, with its sequence."""
 
-    sequence: int
+    @property
+    def sequence(self) -> int:
+        """Its place among the thread's checkpoints, by when they were stored."""
+        ...
 
 
 P = TypeVar("P", bound=Sequenced)
@@ -49,3 +53,19 @@ def in_order(
 
 def _sequence(place: Sequenced) -> int:
     return place.sequence
+
+
+def has_fields(row: CheckpointRow, where: Sequence[tuple[str, object]]) -> bool:
+    """Whether a checkpoint has the metadata, source and step that a list asks for.
+
+    Values are compared with their types: 1 is neither true nor 1.0.
+
+    Args:
+        where: of `ListCheckpoints`.
+    """
+    if not where:
+        return True
+    shown = {**decode_metadata(row.metadata), "source": row.source, "step": row.step}
+    return all(
+        name in shown and encode_json(shown[name]) == encode_json(value) for name, value in where
+    )

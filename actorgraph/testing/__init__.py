@@ -11,6 +11,7 @@ from actorgraph.testing.faults import (
     sqlite_failure,
 )
 from actorgraph.testing.gated_saver import GatedSaver
+from actorgraph.testing.killed_worker import check_killed_worker
 from actorgraph.testing.session_checks import session_saver_checks
 from actorgraph.testing.store_checks import store_checks
 
@@ -21,6 +22,7 @@ __all__ = [
     "FaultySaver",
     "GatedSaver",
     "When",
+    "check_killed_worker",
     "check_saver",
     "dispatcher_checks",
     "failing_connection",

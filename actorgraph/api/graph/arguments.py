@@ -11,6 +11,7 @@ from typing import Any, is_typeddict
 
 from actorgraph.api.options import CallOptions
 from actorgraph.api.savers.adapt import is_foreign
+from actorgraph.api.savers.host_access import innermost
 from actorgraph.errors import (
     GraphBuildError,
     InvalidConfigError,
@@ -44,9 +45,9 @@ def check_profile(saver: object) -> None:
             do=did_you_mean(profile, PROFILES),
         )
     if not saver.durable:
+        name = type(innermost(saver)).__name__
         raise InvalidConfigError(
-            f"{type(saver).__name__} keeps checkpoints in this process only, and {VARIABLE} is "
-            "'production'",
+            f"{name} keeps checkpoints in this process only, and {VARIABLE} is 'production'",
             do="pass a durable checkpointer=, e.g. SqliteSaver('runs.db') or PostgresSaver(...)",
         )
 

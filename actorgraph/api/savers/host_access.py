@@ -8,6 +8,13 @@ from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.values.commits import Query
 
 
+def innermost(saver: Any) -> Any:
+    """The saver inside all wrappers, adapters and hosts: that which the program has made."""
+    while (inner := getattr(saver, "saver", None)) is not None:
+        saver = inner
+    return saver
+
+
 class HostAccess:
     """Reaches the actors of a saver. Mixed into a backend, which is the saver.
 

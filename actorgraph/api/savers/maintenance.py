@@ -9,7 +9,7 @@ import anyio.to_thread
 
 from actorgraph.api.blocking import block_on
 from actorgraph.api.config import address_of, limit_of
-from actorgraph.api.savers.host_access import HostAccess
+from actorgraph.api.savers.host_access import HostAccess, innermost
 from actorgraph.api.savers.requests import stored_bytes
 from actorgraph.api.savers.thread_methods import checked_thread_id, log_removal
 from actorgraph.codec.records import decode_metadata, decode_names
@@ -196,7 +196,7 @@ class MaintenanceMethods(HostAccess):
         copy_to: Callable[[str], None] | None = getattr(self, "copy_to_file", None)
         if copy_to is None:
             raise NotSupportedError(
-                f"{type(self).__name__} can't be backed up to a file",
+                f"{type(innermost(self)).__name__} can't be backed up to a file",
                 do="use the backup tools of its database, or one of actorgraph's savers",
             )
         await anyio.to_thread.run_sync(copy_to, os.fspath(dest))

@@ -17,6 +17,7 @@ from typing import Any, Never, Self, TypeVar, Unpack
 import anyio
 import anyio.to_thread
 
+from actorgraph.api.savers.host_access import innermost
 from actorgraph.api.savers.postgres import PostgresSaver
 from actorgraph.api.system.run_arguments import StartOptions
 from actorgraph.api.system.run_handle import Run, RunFeed, StoredRun
@@ -413,9 +414,9 @@ class ShardedSystem:
 def _table(name: str, system: ActorSystem) -> Any:
     saver = system.saver
     if not isinstance(saver, PostgresSaver):
+        kind = type(innermost(saver)).__name__
         raise InvalidConfigError(
-            f"the system {name!r} has a {type(saver).__name__}; threads are divided over "
-            "databases of PostgreSQL",
+            f"the system {name!r} has a {kind}; threads are divided over databases of PostgreSQL",
             do="pass systems over PostgresSaver(address), without wrappers",
         )
     return saver.bucket_table(name)

@@ -23,6 +23,9 @@ def doctor(
         str | None,
         typer.Argument(help="A database, or a program: runs.db, postgresql://..., app:graph."),
     ] = None,
+    db: Annotated[
+        str | None, typer.Option("--db", metavar="PLACE", help="The database, as in TARGET.")
+    ] = None,
     app: Annotated[
         str | None,
         typer.Option(metavar="MODULE:NAME", help="A graph, an ActorSystem or an ASGI application."),
@@ -49,11 +52,15 @@ def doctor(
     from actorgraph.cli.doctor.examining import Asked, examine, is_database
     from actorgraph.cli.output import show
 
-    database = target or ""
-    if target and not is_database(target):
+    database = db or ""
+    if target and is_database(target):
+        if db:
+            raise UsageError(f"{target!r} and --db both name a database", do="name it once")
+        database = target
+    elif target:
         if app:
             raise UsageError(f"{target!r} and --app both name a program", do="name it once")
-        database, app = "", target
+        app = target
     if not database and not app:
         raise UsageError(
             "nothing to examine", do="name a database or a program: actorgraph doctor app:graph"

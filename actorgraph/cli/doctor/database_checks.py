@@ -162,7 +162,7 @@ def check_history(facts: Examined) -> Iterator[Diagnosis]:
             "warning",
             thread,
             f"thread {thread!r} has {count:,} checkpoints{more}",
-            f"actorgraph prune {found.place} --thread {thread} --older-than 30d, or "
+            f"actorgraph prune {_place_of(found)} --thread {thread} --older-than 30d, or "
             "saver.prune(...) in the program",
         )
 
@@ -182,9 +182,14 @@ def check_retention(facts: Examined) -> Iterator[Diagnosis]:
         found.place,
         f"{found.place} has checkpoints of {found.oldest_s / 86_400:.0f} days ago that newer ones "
         "have replaced",
-        f"actorgraph prune {found.place} --older-than 30d once a day, or saver.retention(...) in "
-        "the program",
+        f"actorgraph prune {_place_of(found)} --older-than 30d once a day, or "
+        "saver.retention(...) in the program",
     )
+
+
+def _place_of(found: DatabaseFacts) -> str:
+    """The name of the database for a command; a program's own saver has none that is known."""
+    return "module:saver" if found.kind == "saver" and ":" not in found.place else found.place
 
 
 RETENTION = frozenset({"retention", "aretention", "prune", "aprune", "ttl", "trim"})

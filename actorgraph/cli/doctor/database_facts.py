@@ -13,11 +13,12 @@ from typing import Any
 
 import anyio
 
+from actorgraph.api.savers.host_access import innermost
 from actorgraph.cli.doctor.database_checks import AGE_MAX_S
 from actorgraph.cli.doctor.facts import DatabaseFacts, OpenRunFact
 from actorgraph.cli.exit_codes import UsageError
 from actorgraph.cli.output import without_password
-from actorgraph.cli.places import is_postgres, saver_at, schema_of
+from actorgraph.cli.places import is_postgres, is_saver_name, saver_at, schema_of
 from actorgraph.errors import ActorGraphError, EncryptionError
 from actorgraph.runtime.saver.hosting import Host, host_of
 from actorgraph.savers.sqlite.schema import SCHEMA_VERSION
@@ -36,7 +37,7 @@ async def database_facts(place: str, codec: Any = None) -> DatabaseFacts:
     """Gather the facts of a database; nothing in it is changed.
 
     Args:
-        place: a path or an address, as `saver_at` takes it.
+        place: a path, an address or `module:saver`, as `saver_at` takes it.
         codec: of the program's saver, for encrypted values; default none.
     """
     facts = _of_place(place)
@@ -48,13 +49,27 @@ async def database_facts(place: str, codec: Any = None) -> DatabaseFacts:
         facts = await anyio.to_thread.run_sync(_of_server, facts, place)
     if facts.error or (facts.version is not None and facts.version != facts.known_version):
         return facts
+    return await _asked(facts, saver_at(place, codec=codec))
+
+
+async def saver_facts(saver: Any) -> DatabaseFacts:
+    """Gather the facts of a program's saver; it is opened as the program opens it."""
+    return await _asked(DatabaseFacts(type(innermost(saver)).__name__, "saver"), saver)
+
+
+async def _asked(facts: DatabaseFacts, saver: Any) -> DatabaseFacts:
     try:
-        async with saver_at(place, codec=codec) as saver:
-            return await _of_saver(facts, saver)
+        async with saver as opened:
+            return await _of_saver(facts, opened)
     except ActorGraphError as error:
         return replace(facts, error=without_password(error.what), do=error.do)
     except OSError as error:
         return replace(facts, error=str(error))
+    except Exception as error:
+        if facts.kind != "saver":
+            raise
+        # A saver of a program may raise errors of its own database.
+        return replace(facts, error=without_password(f"{type(error).__name__}: {error}"))
 
 
 def _of_place(place: str) -> DatabaseFacts:
@@ -65,6 +80,8 @@ def _of_place(place: str) -> DatabaseFacts:
             text = "PostgreSQL is used through it"
             return DatabaseFacts(shown, "postgres", text, missing="psycopg")
         return DatabaseFacts(shown, "postgres")
+    if is_saver_name(place):
+        return DatabaseFacts(shown, "saver")
     try:
         saver = saver_at(place)
     except UsageError as error:

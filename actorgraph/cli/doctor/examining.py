@@ -11,7 +11,9 @@ import msgspec
 
 from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.graph.state_graph import StateGraph
-from actorgraph.cli.doctor.database_facts import database_facts
+from actorgraph.api.savers.host_access import innermost
+from actorgraph.checkpoints import JsonlSaver, PostgresSaver, SqliteSaver
+from actorgraph.cli.doctor.database_facts import database_facts, saver_facts
 from actorgraph.cli.doctor.diagnosis import Diagnosis
 from actorgraph.cli.doctor.facts import Examined, ProgramFacts
 from actorgraph.cli.doctor.judging import judge
@@ -27,6 +29,7 @@ from actorgraph.cli.output import without_password
 from actorgraph.cli.places import load_object
 from actorgraph.cli.program_check import check_program
 from actorgraph.errors import ActorGraphWarning
+from actorgraph.ports import Saver
 from actorgraph.values.checked_threads import ThreadCheckReport
 
 
@@ -79,8 +82,12 @@ async def examine(asked: Asked) -> Report:
     if asked.given and graph is None:
         raise UsageError("--input needs a graph", do="name it: actorgraph doctor app:graph --input")
     saver = _saver_of(named)
-    place = asked.database or _place_of(saver)
-    database = await database_facts(place, getattr(saver, "codec", None)) if place else None
+    place = asked.database or _file_of(saver)
+    database = None
+    if place:
+        database = await database_facts(place, getattr(saver, "codec", None))
+    elif _is_of_program(saver):
+        database = await saver_facts(saver)
     found = Examined(
         program=program,
         database=database,
@@ -93,13 +100,17 @@ async def examine(asked: Asked) -> Report:
 
 
 async def _threads(place: str, named: Any) -> ThreadCheckReport | None:
-    """Check the stored threads and settings against the program's graphs, if it has some."""
+    """Check the stored threads and settings against the program's graphs, if it has some.
+
+    Args:
+        place: "" for the program's own saver.
+    """
     graphs = {n: g for system in systems_in(named) for n, g in system.graphs.items()}
     if isinstance(named, CompiledStateGraph):
         graphs = {named.plan.name: named}
     if not graphs:
         return None
-    return await check_program(place, graphs, stores_in(named))
+    return await check_program(place or None, graphs, stores_in(named))
 
 
 def load_program(name: str) -> tuple[Any, ProgramFacts]:
@@ -168,10 +179,18 @@ def _saver_of(named: Any) -> Any:
     return systems[0].saver if systems else None
 
 
-def _place_of(saver: Any) -> str:
-    """Return the file of a program's saver, if there is one by now."""
-    path = getattr(saver, "path", None)
-    return path if isinstance(path, str) and Path(path).exists() else ""
+def _file_of(saver: Any) -> str:
+    """Return the file or folder of a saver of the library, if there is one by now."""
+    saver = innermost(saver)
+    if isinstance(saver, SqliteSaver | JsonlSaver) and Path(saver.path).exists():
+        return saver.path
+    return ""
+
+
+def _is_of_program(saver: Any) -> bool:
+    """Whether a saver is of a kind that the library doesn't know: it is asked itself."""
+    ours = isinstance(innermost(saver), SqliteSaver | JsonlSaver | PostgresSaver)
+    return isinstance(saver, Saver) and saver.durable and not ours
 
 
 def _input(text: str) -> object:

@@ -210,8 +210,8 @@ class DatabaseFacts:
     """A database.
 
     Attributes:
-        place: its path or address, without a password.
-        kind: "sqlite", "postgres", "jsonl" or "memory".
+        place: its path or address, without a password; the class of a program's own saver.
+        kind: "sqlite", "postgres", "jsonl", or "saver" for one of a program.
         error: why it can't be opened; "" if it can.
         missing: the package whose absence is the reason; "" for another one.
         do: the remedy that came with the error.

@@ -12,14 +12,14 @@ from typing import Any, Self
 
 import msgspec
 
-from actorgraph.codec.records import Record, decode_metadata, decode_record, encode_json
+from actorgraph.codec.records import Record, decode_record
 from actorgraph.errors import StorageError
 from actorgraph.savers.integrity import unreadable
 from actorgraph.savers.jsonl.folder import Folder
 from actorgraph.savers.jsonl.index import CheckpointPlace, ThreadIndex
 from actorgraph.savers.jsonl.schema import Line, payload_of
 from actorgraph.savers.judge import sorted_ledger
-from actorgraph.savers.paging import in_order
+from actorgraph.savers.paging import has_fields, in_order
 from actorgraph.savers.retention import stored_by
 from actorgraph.values.commits import (
     CheckpointRow,
@@ -305,11 +305,4 @@ def _matches(reader: _ThreadReader, place: CheckpointPlace, query: ListCheckpoin
         bound = reader.index.by_id.get((place.namespace, query.before))
         if bound is None or place.sequence >= bound.sequence:
             return False
-    if not query.where:
-        return True
-    row = reader.row(place)
-    shown = {**decode_metadata(row.metadata), "source": row.source, "step": row.step}
-    return all(
-        key in shown and encode_json(shown[key]) == encode_json(value)  # true is not 1
-        for key, value in query.where
-    )
+    return not query.where or has_fields(reader.row(place), query.where)

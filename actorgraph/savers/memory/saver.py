@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from actorgraph.codec import Codec
-from actorgraph.codec.records import Record, decode_metadata, decode_record, encode_json
+from actorgraph.codec.records import Record, decode_record
 from actorgraph.codec.serializers import ReferenceCodec, SerializerProtocol, codec_of
 from actorgraph.errors import ActorGraphError, InvalidConfigError, NotSupportedError
 from actorgraph.savers.judge import (
@@ -29,7 +29,7 @@ from actorgraph.savers.judge import (
 from actorgraph.savers.memory.retention import copied, has_runs, hold, is_left_over, remove, reseal
 from actorgraph.savers.memory.schema import CheckpointEntry, MemoryThread, log, settled
 from actorgraph.savers.memory.systems import MemorySystems
-from actorgraph.savers.paging import in_order
+from actorgraph.savers.paging import has_fields, in_order
 from actorgraph.values.commits import (
     Commit,
     CommitOutcome,
@@ -373,12 +373,4 @@ def _matches(thread: MemoryThread, entry: CheckpointEntry, query: ListCheckpoint
         bound = thread.by_id.get((entry.namespace, query.before))
         if bound is None or entry.sequence >= bound.sequence:
             return False
-    if not query.where:
-        return True
-    columns = {"source": entry.row.source, "step": entry.row.step}
-    metadata = decode_metadata(entry.row.metadata)
-    shown = {**metadata, **columns}
-    return all(
-        key in shown and encode_json(shown[key]) == encode_json(value)  # true is not 1
-        for key, value in query.where
-    )
+    return has_fields(entry.row, query.where)

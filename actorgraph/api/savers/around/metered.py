@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from actorgraph.api.savers.around.wrapped import WrappedSaver
+from actorgraph.api.savers.host_access import innermost
 from actorgraph.api.savers.requests import bytes_of, bytes_read, name_of
 from actorgraph.ports import Saver
 from actorgraph.runtime.log import event
@@ -49,7 +50,7 @@ class MeteredSaver(WrappedSaver):
         super().__init__(saver)
         self._hook = hook
         self._clock = clock
-        self._backend = _innermost(saver)
+        self._backend = type(innermost(saver)).__name__
 
     async def commit(self, batch: Sequence[Request]) -> list[CommitOutcome]:
         """See `ports.Saver.commit`."""
@@ -113,9 +114,3 @@ class MeteredSaver(WrappedSaver):
             self._hook(SaverCall(op, self._backend, took, size, ok))
         except Exception as error:  # noqa: BLE001 - the program's hook may raise anything
             event("error", "metrics.hook_failed", op=op, error=repr(error))
-
-
-def _innermost(saver: Saver) -> str:
-    while isinstance(saver, WrappedSaver):
-        saver = saver.saver
-    return type(saver).__name__
