@@ -33,23 +33,23 @@ PATIENCE_S = 60.0
 _READY = "in the second node"
 
 
-class _State(TypedDict, total=False):
+class _Log(TypedDict, total=False):
     log: Annotated[list[str], add]
 
 
 def _graph(*, hangs: bool) -> Any:
     """Two nodes, of which the second never ends if it `hangs`."""
 
-    async def first(_: _State) -> Mapping[str, list[str]]:
+    async def first(_: _Log) -> Mapping[str, list[str]]:
         return {"log": ["first"]}
 
-    async def second(_: _State) -> Mapping[str, list[str]]:
+    async def second(_: _Log) -> Mapping[str, list[str]]:
         if hangs:
             print(_READY, flush=True)  # noqa: T201 - the other process waits for it
             await anyio.sleep_forever()
         return {"log": ["second"]}
 
-    builder = StateGraph(_State).add_node(first).add_node(second)
+    builder = StateGraph(_Log).add_node(first).add_node(second)
     return builder.add_edge(START, "first").add_edge("first", "second").compile()
 
 

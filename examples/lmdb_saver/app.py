@@ -15,7 +15,7 @@ from lmdb_saver.saver import LmdbSaver
 
 
 class Order(TypedDict, total=False):
-    """What was done with an order."""
+    """The steps that an order has had."""
 
     done: Annotated[list[str], add]
 

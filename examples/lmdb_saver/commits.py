@@ -45,7 +45,7 @@ _LAST = 1 << 62
 def carry_out(rows: Rows, request: Request) -> CommitOutcome:
     """Carry out one request.
 
-    Raises: EncryptionError: a row can't be encrypted anew; the caller undoes what was done.
+    Raises: EncryptionError: a row can't be encrypted anew; the caller undoes the request.
     """
     if isinstance(request, Commit):
         return _commit(rows, request)
@@ -80,7 +80,7 @@ def _write(rows: Rows, thread: Thread) -> None:
         last = next(rows.between("numbers", key(_LAST), back=True), None)
         state.row = 1 if last is None else number_of(last[0]) + 1
         rows.put("numbers", state.thread_id, state.row)
-    # What is in rows of its own, or read anew each time, isn't stored here.
+    # Heads are rows of their own; the rest is read anew each time.
     kept = replace(state, heads={}, changed=False, leased=False)
     rows.put("threads", replace(thread, state=kept), state.thread_id)
 
@@ -238,7 +238,7 @@ def _delete(rows: Rows, request: DeleteThread) -> Committed:
 
 
 def _vacuum(rows: Rows) -> Committed:
-    """Remove what is left of deleted threads: their epochs."""
+    """Remove the epochs of deleted threads."""
     for _, thread in [*rows.under("threads")]:
         kept = any(True for t in ("checkpoints", "ledger") for _ in rows.under(t, thread.number))
         if not kept and thread.state.run is None:

@@ -54,7 +54,7 @@ def points_of(rows: Rows, number: int) -> Iterator[Point]:
 
 
 def newest(rows: Rows, number: int, namespace: str, identifier: bytes) -> Point | None:
-    """The checkpoint with an id: of several rows the newest; None if there is none."""
+    """The checkpoint with an id: of several rows the newest; None if absent."""
     found = [at for at, _ in rows.under("ids", number, namespace, identifier)]
     return rows.get("checkpoints", number, number_of(found[-1])) if found else None
 

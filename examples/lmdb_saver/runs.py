@@ -85,7 +85,7 @@ def carry_out(rows: Rows, request: SystemRequest) -> CommitOutcome:
 
 
 def refused(rows: Rows, commit: Commit) -> ActorGraphError | None:
-    """Why the claim of a system's run is refused: it was taken over, or it isn't its turn."""
+    """The error of a system's claim: its run was taken over, or isn't the next; None if it may."""
     if commit.owner is None or commit.claim is None or commit.run is None:
         return None
     row = _row(rows, commit.run)

@@ -11,7 +11,7 @@ A batch is one transaction, and each of its requests is a transaction inside tha
 request leaves nothing. Whether a request is refused, and what a removal removes, is decided by the
 library (`actorgraph.savers`): here are only rows.
 
-A vacuum removes what is left of deleted threads. LMDB uses the pages of removed rows again, but
+A vacuum removes the epochs of deleted threads. LMDB uses the pages of removed rows again, but
 never gives them back, and doesn't overwrite them before: copy the folder with `mdb_copy -c`.
 """
 

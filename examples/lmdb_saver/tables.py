@@ -35,7 +35,7 @@ _OFFSET = 1 << 63
 
 
 class Thread(msgspec.Struct):
-    """What is stored of a thread apart from its rows.
+    """The row of a thread.
 
     Attributes:
         state: as `judge` takes it, without heads: they are rows of their own.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from actorgraph.cli.command_group import CHECK, AsJson, group
-from actorgraph.cli.exit_codes import DONE, FAILED, UsageError
+from actorgraph.cli.exit_codes import DONE, FAILED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,23 +49,11 @@ def doctor(
     """
     import anyio
 
-    from actorgraph.cli.doctor.examining import Asked, examine, is_database
+    from actorgraph.cli.doctor.examining import Asked, examine, places_of
     from actorgraph.cli.output import show
 
-    database = db or ""
-    if target and is_database(target):
-        if db:
-            raise UsageError(f"{target!r} and --db both name a database", do="name it once")
-        database = target
-    elif target:
-        if app:
-            raise UsageError(f"{target!r} and --app both name a program", do="name it once")
-        app = target
-    if not database and not app:
-        raise UsageError(
-            "nothing to examine", do="name a database or a program: actorgraph doctor app:graph"
-        )
-    report = anyio.run(examine, Asked(database, app or "", backend, host, given))
+    database, program = places_of(target, db, app)
+    report = anyio.run(examine, Asked(database, program, backend, host, given))
     show(report, draw, as_json=as_json)
     failing = ("error", "warning") if strict else ("error",)
     return FAILED if any(found.severity in failing for found in report.findings) else DONE

@@ -68,6 +68,27 @@ def is_database(target: str) -> bool:
     return ":" not in target[2:] and not target.endswith(".py")
 
 
+def places_of(target: str | None, db: str | None, app: str | None) -> tuple[str, str]:
+    """Distinguish the database and the program of the arguments; "" for one that isn't named.
+
+    Raises:
+        UsageError: one is named twice, or none is.
+    """
+    if target and is_database(target):
+        if db:
+            raise UsageError(f"{target!r} and --db both name a database", do="name it once")
+        db = target
+    elif target:
+        if app:
+            raise UsageError(f"{target!r} and --app both name a program", do="name it once")
+        app = target
+    if not db and not app:
+        raise UsageError(
+            "nothing to examine", do="name a database or a program: actorgraph doctor app:graph"
+        )
+    return db or "", app or ""
+
+
 async def examine(asked: Asked) -> Report:
     """Gather the facts and judge them.
 
