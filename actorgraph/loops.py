@@ -2,12 +2,14 @@
 
 import asyncio
 import sys
+import time
 from asyncio import _get_running_loop, _set_running_loop
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
 from typing import Any, TypeVar
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 
 T = TypeVar("T")
@@ -124,6 +126,23 @@ async def shielded(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
             task.exception()  # retrieved, or asyncio would log it: the cancellation wins
         raise cancelled
     return task.result()
+
+
+TURN_S = 0.005
+"""Seconds of work after which `Turns` lets other tasks run."""
+
+
+class Turns:
+    """Lets other tasks of the event loop run between two pieces of work, when some time is over."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+
+    async def give(self) -> None:
+        """Let other tasks run if `TURN_S` are over; may be cancelled then."""
+        if time.perf_counter() - self._began > TURN_S:
+            await anyio.lowlevel.checkpoint()
+            self._began = time.perf_counter()
 
 
 async def in_thread(work: Callable[[], T]) -> T:

@@ -62,6 +62,8 @@ _ROW_OVERHEAD = 200
 """Bytes that a row's columns are assumed to take besides its payload."""
 SLICE_BYTES = 1_000_000
 """Encoded bytes after which the event loop gets a turn."""
+SLICE_ROWS = 64
+"""Rows of tasks, or checkpoints, of one save after which it gets one."""
 SLICE_ITEMS = 2_000
 """Items of a list that are encoded in one call, as one frame: its slice can't be interrupted."""
 
@@ -179,14 +181,10 @@ class HandOff:
             save = storable_save(self._untracked, save)
         self._encoded = self._encoded_at_yield = 0
         ledger: list[LedgerRow] = []
-        # First the large values of an input get their names: the pending writes beside it are
-        # encoded before its checkpoint is, and refer to the same values by name.
-        for point in save.checkpoints if self._shares else ():
-            if START in point.changed:
-                self._shared_input.collect(point)
+        self._name_input(save)
         for entry in save.ledger:
             ledger.append(self._ledger_row(entry))
-            if self._encoded - self._encoded_at_yield > SLICE_BYTES:
+            if self._is_slice(len(ledger)):
                 yield self._end_slice()
         checkpoints: list[CheckpointRow] = []
         for point in save.checkpoints:
@@ -204,9 +202,25 @@ class HandOff:
                 for _ in self._place_value(point, channel, value, rows):
                     yield self._end_slice()
             checkpoints.append(self._checkpoint_row(point, rows))
+            if self._is_slice(len(checkpoints)):
+                yield self._end_slice()
         if self._shared_input.rows:
             self._shared_input.forget_mutable()
         return self._to_commit(save, tuple(ledger), tuple(checkpoints))
+
+    def _name_input(self, save: Save) -> None:
+        """Give the large values of an input their names.
+
+        The pending writes beside it are encoded before its checkpoint is, and refer to the same
+        values by name.
+        """
+        for point in save.checkpoints if self._shares else ():
+            if START in point.changed:
+                self._shared_input.collect(point)
+
+    def _is_slice(self, rows: int) -> bool:
+        """Whether the loop may have a turn: after some rows, or many bytes."""
+        return rows % SLICE_ROWS == 0 or self._encoded - self._encoded_at_yield > SLICE_BYTES
 
     def _to_commit(
         self, save: Save, ledger: tuple[LedgerRow, ...], checkpoints: tuple[CheckpointRow, ...]

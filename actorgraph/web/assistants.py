@@ -32,7 +32,7 @@ async def search(call: ApiCall) -> Response:
     """List assistants: the registered graphs, and those that were created."""
     body: bodies.AssistantSearch = call.body
     rest = (await _sorted(call, body))[body.offset :]
-    return page_response(rest, limit=body.limit, offset=body.offset, select=body.select)
+    return await page_response(rest, limit=body.limit, offset=body.offset, select=body.select)
 
 
 async def found_page(call: ApiCall, body: bodies.AssistantSearch) -> list[response_types.Assistant]:

@@ -24,7 +24,8 @@ from actorgraph.web.requests.authority import reauthorization
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.event_responses import ResultResponse
 from actorgraph.web.requests.json_equality import contains
-from actorgraph.web.requests.jsonable import dumps, to_plain
+from actorgraph.web.requests.jsonable import to_plain
+from actorgraph.web.requests.large_values import encoded
 from actorgraph.web.requests.problems import Conflict, NotFound, Unprocessable
 from actorgraph.web.run_kwargs import assistant_of_run
 from actorgraph.web.run_start import start_run
@@ -48,7 +49,7 @@ async def create(call: ApiCall) -> Response:
         return await runs.create(_for_langgraph(call))
     inner = await _for_agent(call)
     run = await start_run(inner)
-    content = dumps(agent_run(inner, run))
+    content = await encoded(agent_run(inner, run))
     return runs.located(run, Response(content, media_type="application/json"))
 
 

@@ -1,6 +1,6 @@
 """Routes for runs: start, wait, stream, join, list and cancel."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 from urllib.parse import quote
@@ -13,13 +13,13 @@ from actorgraph.api.system.run_handle import Run, StoredRun
 from actorgraph.api.system.system import ActorSystem
 from actorgraph.errors import RunNotFoundError
 from actorgraph.errors.storage import DAMAGED, UNREADABLE
-from actorgraph.loops import shielded
+from actorgraph.loops import Turns, shielded
 from actorgraph.values.systems import OPEN_STATUSES
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.authority import reauthorization
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint
 from actorgraph.web.requests.event_responses import EventStream, ResultResponse, graph_modes
-from actorgraph.web.requests.jsonable import dumps
+from actorgraph.web.requests.large_values import encoded
 from actorgraph.web.requests.problems import NotFound, Unprocessable, public_reason
 from actorgraph.web.requests.thread_state import check_thread_id, config_of
 from actorgraph.web.run_kwargs import assistant_of_run, kwargs_of, spans_of
@@ -78,7 +78,7 @@ class JoinQuery(Struct):
 async def create(call: ApiCall) -> Response:
     """Start a run in the background."""
     run = await start_run(call)
-    return located(run, Response(dumps(shown(call, run)), media_type="application/json"))
+    return located(run, Response(await encoded(shown(call, run)), media_type="application/json"))
 
 
 async def wait(call: ApiCall) -> Response:
@@ -117,17 +117,36 @@ async def stream(call: ApiCall) -> Response:
 async def batch(call: ApiCall) -> list[response_types.Run]:
     """Start several runs without given threads in the background: all of them, or none."""
     hooks = sum(body.webhook is not None for body in call.body)
+    turns = Turns()
     for body in call.body:
         await check_run(call, body, hooks)
+        await turns.give()
     started: list[Run] = []
     try:
         for body in call.body:
             one = replace(call, path={}, body=body)
             started.append(await start_run(one))
+            await turns.give()
     except BaseException:
         await shielded(lambda: _cancel_all(started))
         raise
-    return [shown(call, run) for run in started]
+    return await _shown_all(call, started)
+
+
+async def _shown_all(
+    call: ApiCall, runs: Sequence[Run], changed: Mapping[str, str] | None = None
+) -> list[response_types.Run]:
+    """Return runs for clients; other requests are answered meanwhile.
+
+    Args:
+        changed: run id -> time of its newest checkpoint.
+    """
+    found: list[response_types.Run] = []
+    turns = Turns()
+    for run in runs:
+        found.append(shown(call, run, (changed or {}).get(run.id, "")))
+        await turns.give()
+    return found
 
 
 async def _cancel_all(started: Sequence[Run]) -> None:
@@ -143,7 +162,7 @@ async def listed(call: ApiCall) -> list[response_types.Run]:
     found.sort(key=lambda run: run.created_at, reverse=True)
     page = found[query.offset : query.offset + query.limit]
     changed = await _changes(call, page)
-    return [shown(call, run, changed.get(run.id, "")) for run in page]
+    return await _shown_all(call, page, changed)
 
 
 async def read(call: ApiCall) -> response_types.Run:
@@ -236,7 +255,7 @@ async def retry_many(call: ApiCall) -> Response:
             allowed.append(run.id)
     found = await call.server.system.retry_parked(allowed)
     shown_as = response_types.RetriedRuns(list(found.retried), found.left)
-    return Response(dumps(shown_as), media_type="application/json")
+    return Response(await encoded(shown_as), media_type="application/json")
 
 
 async def _parked(system: ActorSystem, thread_id: str | None) -> list[Run]:

@@ -38,7 +38,7 @@ async def search(call: ApiCall) -> Response:
         found = await _indexed(call, body)
     else:
         found = await _scanned(call, body)
-    return page_response(
+    return await page_response(
         found, limit=body.limit, offset=body.offset, select=body.select, extract=body.extract
     )
 

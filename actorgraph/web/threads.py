@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from actorgraph.loops import shielded
+from actorgraph.loops import Turns, shielded
 from actorgraph.values.state_snapshot import StateSnapshot
 from actorgraph.web.requests import bodies, response_types
 from actorgraph.web.requests.endpoint import ApiCall, Endpoint, history_graph, with_graph
@@ -216,7 +216,12 @@ async def _history(
         before=_before(call, before),
         limit=limit,
     )
-    return [state_response(snapshot) async for snapshot in found]
+    states: list[response_types.State] = []
+    turns = Turns()
+    async for snapshot in found:
+        states.append(state_response(snapshot))
+        await turns.give()
+    return states
 
 
 def _before(call: ApiCall, before: Any) -> Config | None:

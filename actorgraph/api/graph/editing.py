@@ -20,6 +20,7 @@ from actorgraph.errors import (
     NothingToRunWarning,
 )
 from actorgraph.errors.warning_places import warn
+from actorgraph.loops import Turns
 from actorgraph.runtime.clock import IDS
 from actorgraph.runtime.run.launch import Address
 from actorgraph.runtime.run.start import LoadedThread, load
@@ -49,7 +50,7 @@ from actorgraph.values.commits import Commit, ListCheckpoints, StoredCheckpoint
 from actorgraph.values.constants import INPUT, NAMESPACE_END
 from actorgraph.values.ids import as_text
 from actorgraph.values.policies import Durability, RunPolicy
-from actorgraph.values.run import Write
+from actorgraph.values.run import Save, Write
 
 
 class UpdateAuthor(msgspec.Struct, frozen=True):
@@ -87,14 +88,26 @@ async def write_updates(at: AddressedGraph, given: Any, author: UpdateAuthor) ->
     # An update of a checkpoint that is not the newest starts a branch.
     superseded = restored is not None and restored.id != restored.head
     work = Updating(state, known, superseded=superseded)
+    turns = Turns()
     for number, updates in enumerate(supersteps):
         await _superstep(work, updates, restored, f"{as_text(run)}:{number}", author)
-    handoff = _handoff(at, found, run)
-    await at.host.writer.store(handoff.commit(work.save()))
+        await turns.give()
+    await at.host.writer.store(await _encoded(_handoff(at, found, run), work.save(), turns))
     if work.stranded is not None:
         _warn_of_end(work.stranded.name, at.address.thread_id)
     place, above = at.address, state.policy.metadata.get("parents", {})
     return address_config(place.thread_id, place.namespace, state.checkpoint, above) or {}
+
+
+async def _encoded(handoff: HandOff, save: Save, turns: Turns) -> Commit:
+    """Encode a save; other tasks run between its slices."""
+    slices = handoff.slices(save)
+    while True:
+        try:
+            next(slices)
+        except StopIteration as done:
+            return done.value
+        await turns.give()
 
 
 def _warn_of_end(node: str, thread_id: str) -> None:

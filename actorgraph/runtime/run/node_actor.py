@@ -493,6 +493,9 @@ class TaskActors:
         calls: the run's `@task` calls.
     """
 
+    STARTS_SLICE = 64
+    """Tasks that are started before other tasks of the loop get a turn."""
+
     def __init__(
         self, nodes: Mapping[str, NodePlan], environment: RunEnvironment, calls: TaskCalls
     ) -> None:

@@ -105,6 +105,8 @@ class Supervisor:
     _drain_until = math.inf
     _catching_up: asyncio.Task[None] | None = None
 
+    _starts = 0  # of tasks, since another task of the loop had a turn
+
     def __init__(
         self,
         state: RunState,
@@ -441,6 +443,9 @@ class Supervisor:
             case Save():
                 return self._save(effect)
             case StartTask():
+                self._starts += self._here is None
+                if self._starts > self._actors.STARTS_SLICE:
+                    return False
                 alone = len(self._state.running) == 1 and not self._here
                 # A task may have to wait until the reader of chunks asks for the next one; one that
                 # is alone waits where it is performed.
@@ -468,12 +473,14 @@ class Supervisor:
     async def _wait_for(self, effect: Effect) -> None:
         """Wait for an effect that could not be carried out at once.
 
-        A chunk waits for its slow reader; a task for one that reads chunk by chunk; a long save
-        lets other tasks run between two slices.
+        A chunk waits for its slow reader; a task for one that reads chunk by chunk; a long save,
+        and the start of many tasks, let other tasks run between two slices.
         """
-        if isinstance(effect, StartTask) and self._broadcast is not None:
+        if isinstance(effect, StartTask) and self._starts <= self._actors.STARTS_SLICE:
+            assert self._broadcast is not None
             await self._broadcast.wait_wanted()
             return
+        self._starts = 0
         if isinstance(effect, Emit) and self._broadcast is not None:
             await self._broadcast.publish(effect.chunks)
             self._effects.popleft()

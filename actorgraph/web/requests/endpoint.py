@@ -31,6 +31,7 @@ from actorgraph.web.requests.assistant_registry import AssistantRegistry
 from actorgraph.web.requests.client_limits import SOON, ClientLimits
 from actorgraph.web.requests.indexed_threads import IndexedRegistry
 from actorgraph.web.requests.jsonable import dumps
+from actorgraph.web.requests.large_values import LARGE_BYTES, beside, encoded
 from actorgraph.web.requests.problems import (
     Forbidden,
     NotFound,
@@ -178,6 +179,12 @@ async def body_of(request: Request, kind: Any, limits: Limits) -> Any:
         # Protects against CSRF: browsers send application/json to another site only after a CORS
         # preflight, and any other type without one.
         raise Unsupported("The body must be JSON with Content-Type: application/json")
+    if len(raw) > LARGE_BYTES:
+        return await beside(lambda: _decoded(raw, kind, limits))
+    return _decoded(raw, kind, limits)
+
+
+def _decoded(raw: bytes, kind: Any, limits: Limits) -> Any:
     try:
         data = msgspec.json.decode(raw or b"{}")
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
@@ -333,7 +340,7 @@ class Endpoint(Struct, frozen=True):
             return made
         if made is None:
             return Response(status_code=204)
-        return Response(dumps(made), media_type="application/json")
+        return Response(await encoded(made), media_type="application/json")
 
     async def principal(self, server: Server, request: Request) -> Any:
         """Authenticate the request and count it against the client's rate.

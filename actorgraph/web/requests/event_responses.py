@@ -30,6 +30,7 @@ from actorgraph.values.stream_items import Namespace, WhenFull
 from actorgraph.values.systems import OPEN_STATUSES, RunEvent
 from actorgraph.web.requests.access import REAUTHORIZE_S
 from actorgraph.web.requests.jsonable import dumps, encode_plain, to_plain
+from actorgraph.web.requests.large_values import beside, encoded, is_large
 from actorgraph.web.requests.problems import (
     AccessRevoked,
     Unprocessable,
@@ -438,7 +439,7 @@ async def frames(
         async for event in events:
             if event.kind == "metadata" and reauthorize is not None:
                 await reauthorize()
-            told = translator.events(event.namespace, event.kind, event.data)
+            told = await told_of(translator, event)
             if again and _last(event) <= seen:
                 translator.acknowledge_gap()
                 continue
@@ -452,6 +453,18 @@ async def frames(
                 await anyio.lowlevel.checkpoint()
     finally:
         events.close()
+
+
+async def told_of(translator: EventTranslator, event: RunEvent) -> list[tuple[str, Any]]:
+    """Return a translator's events for an event of a run; of a large one beside the loop."""
+    namespace, kind, data = event.namespace, event.kind, event.data
+    if kind not in _WHOLE_STATES or not is_large(data):
+        return translator.events(namespace, kind, data)
+    return await beside(lambda: translator.events(namespace, kind, data))
+
+
+_WHOLE_STATES = frozenset(_SAME)
+"""Modes whose chunks may be as large as a state."""
 
 
 def _last(event: RunEvent) -> int:
@@ -557,4 +570,4 @@ class ResultResponse(Response):
             output = {"__error__": {"error": name, "message": public_text(name, text)}}
         if self._reauthorize is not None:
             await self._reauthorize()
-        yield dumps(self._shape(output) if self._shows else None)
+        yield await encoded(self._shape(output) if self._shows else None)

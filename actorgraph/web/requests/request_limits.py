@@ -24,7 +24,7 @@ class Limits(Struct, frozen=True):
         body_s: seconds within which the whole body must arrive; default 30. Headers are bounded by
             the server's own setting.
         depth: levels of lists and objects in a body; default 64.
-        values: values in a body; default 100,000.
+        values: values in a body; default 20,000.
         items: what one body may ask for (`weight_of`): runs of a batch, updates of supersteps,
             targets of a `goto`, threads or runs by their ids; default 1,000.
         requests_per_s: rate of one client, that is of one principal, or of one address if
@@ -47,7 +47,7 @@ class Limits(Struct, frozen=True):
     body_bytes: int = 4 * 1024 * 1024
     body_s: float = 30.0
     depth: int = 64
-    values: int = 100_000
+    values: int = 20_000
     items: int = 1_000
     requests_per_s: float | None = None
     burst: int = 20

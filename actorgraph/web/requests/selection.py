@@ -11,6 +11,7 @@ from typing import Any, cast
 from starlette.responses import Response
 
 from actorgraph.web.requests.jsonable import encode_plain, to_plain
+from actorgraph.web.requests.large_values import beside, is_large
 from actorgraph.web.requests.problems import Unprocessable
 
 PATHS_MAX = 10
@@ -21,7 +22,7 @@ _STEP = re.compile(r"\[(-?[0-9]+)\]|([^.\[\]]+)")
 PathSteps = tuple[str | int, ...]
 
 
-def page_response(
+async def page_response(
     found: Sequence[Any],
     *,
     limit: int,
@@ -39,12 +40,16 @@ def page_response(
         Unprocessable: a path is invalid, or there are too many.
     """
     paths = extract_paths(extract or {})
-    shown = [
-        _shown(cast("dict[str, Any]", to_plain(item)), select, paths) for item in found[:limit]
-    ]
-    response = Response(encode_plain(shown), media_type="application/json")
+    page = found[:limit]
+
+    def content() -> bytes:
+        plain = (cast("dict[str, Any]", to_plain(item)) for item in page)
+        return encode_plain([_shown(item, select, paths) for item in plain])
+
+    body = await beside(content) if is_large(page) else content()
+    response = Response(body, media_type="application/json")
     more = len(found) > limit
-    total = offset + len(shown) + more
+    total = offset + len(page) + more
     response.headers["X-Pagination-Total"] = str(total)
     if more:
         response.headers["X-Pagination-Next"] = str(offset + limit)
