@@ -104,7 +104,6 @@ class Supervisor:
     _works = False
     _drain_until = math.inf
     _catching_up: asyncio.Task[None] | None = None
-
     _starts = 0  # of tasks, since another task of the loop had a turn
 
     def __init__(
