@@ -73,7 +73,7 @@ class TestUpdates:
             turns = ticker.turns
             group.cancel_scope.cancel()
 
-        assert turns >= 50
+        assert turns >= 25
 
     async def test_short_work_gives_no_turn(self):
         """
