@@ -71,6 +71,7 @@ from actorgraph.codec.stored_types import (
 from actorgraph.codec.subclasses import plain_value
 from actorgraph.errors import InvalidConfigError, SerializationError, UnknownTypeError
 from actorgraph.errors.overrides import overridden_methods
+from actorgraph.errors.texts import value_repr
 
 _BINARY = re.compile(b"[\xc4-\xc6]")
 """The bytes that begin binary data in msgpack; text and numbers may contain them by chance."""
@@ -570,10 +571,10 @@ class Codec:
             }
         pairs = [
             [
-                self._to_packable(k, f"{path} key {k!r}", depth + 1),
-                self._to_packable(v, f"{path}[{k!r}]", depth + 1),
+                self._to_packable(k, f"{path} key {shown}", depth + 1),
+                self._to_packable(v, f"{path}[{shown}]", depth + 1),
             ]
-            for k, v in value.items()
+            for k, v, shown in ((k, v, value_repr(k)) for k, v in value.items())
         ]
         try:
             build_dict(list(value.items()), storing=True)

@@ -58,6 +58,14 @@ def is_storable_name(text: str) -> bool:
 E = TypeVar("E", bound=BaseException)
 
 
+def value_repr(value: object) -> str:
+    """Return the `repr` of a value; if that fails, its type and what `repr` raised."""
+    try:
+        return repr(value)
+    except Exception as error:  # noqa: BLE001 - of a program's class, or an integer too long
+        return f"<{type(value).__name__} that can't be shown: {type(error).__name__}>"
+
+
 def error_repr(error: BaseException) -> str:
     """Return the `repr` of an exception; if that fails, its type and what `repr` raised."""
     try:

@@ -16,7 +16,7 @@ tampering: an attacker can recompute a CRC. Against that, see `Codec(keys=...)`.
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast, get_args
 from zlib import crc32
 
 import msgspec
@@ -35,6 +35,8 @@ from actorgraph.values.commits import (
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import Resealer
 from actorgraph.values.systems import OPEN_STATUSES, EventRow, ReadEvents, RunRow
+from actorgraph.values.thread_phase import ThreadPhase
+from actorgraph.values.thread_rows import ThreadMark, ThreadRow, ThreadStatus
 
 _PARENT, _RECORD, _POINT, _BLOB, _WRITES, _RUN, _HEAD, _EVENT, _SYSTEM = range(1, 10)
 """Start values of the CRCs, one per part: equal bytes in two parts must not cancel out by XOR."""
@@ -384,6 +386,61 @@ def sound_threads(named: Iterable[Any]) -> list[str]:
         return found
     errors = [damaged(repr(name), "the row in `threads`", _WRONG_TYPE) for name in strange]
     return ReadableRows([name for name in found if _are_texts(name)], errors)
+
+
+def sound_marks(rows: Iterable[tuple[Any, Any]]) -> list[ThreadMark]:
+    """Marks of changed threads without those whose thread id is not text."""
+    return [ThreadMark(*row) for row in rows if _are_texts(row[0])]
+
+
+def sound_index(rows: Iterable[ThreadRow]) -> list[ThreadRow]:
+    """Rows of an index of threads, each of which can be shown; errors are in `ReadableRows`.
+
+    None is left out, because a search has cut its page already. Values that can't be read are
+    replaced: an id by printable text, a time by 0, metadata by none.
+    """
+    found: list[ThreadRow] = []
+    errors: list[Exception] = []
+    for row in rows:
+        sound = _shown_row(row)
+        if sound is not row:
+            named = damaged(sound.thread_id, "the row in `thread_index`", _WRONG_TYPE)
+            errors.append(named)
+        found.append(sound)
+    return ReadableRows(found, errors) if errors else found
+
+
+def _shown_row(row: ThreadRow) -> ThreadRow:
+    changed: dict[str, Any] = {}
+    if not (_are_texts(row.thread_id) and row.thread_id.isprintable()):
+        changed["thread_id"] = repr(row.thread_id)[1:-1]
+    if not _are_texts(row.graph):
+        changed["graph"] = ""
+    if row.status not in get_args(ThreadStatus):
+        changed["status"] = "error"
+    if row.phase not in ("", *get_args(ThreadPhase)):
+        changed["phase"] = ""
+    for name in ("created", "updated", "state_updated"):
+        value = getattr(row, name)
+        if not (type(value) is int and 0 <= value < _TIMES_END):
+            changed[name] = 0
+    if type(row.steps) is not int:
+        changed["steps"] = -1
+    if not _is_object(row.metadata):
+        changed["metadata"] = "{}"
+    return msgspec.structs.replace(row, **changed) if changed else row
+
+
+_TIMES_END = 253_402_300_800_000_000
+"""Microseconds since 1970 of the year 10000, which no datetime has."""
+
+
+def _is_object(text: object) -> bool:
+    """Whether text is a JSON object."""
+    try:
+        return _are_texts(text) and type(msgspec.json.decode(cast("str", text))) is dict
+    except msgspec.DecodeError:
+        return False
 
 
 def unreadable(thread_id: str | None, error: Exception) -> ActorGraphError:

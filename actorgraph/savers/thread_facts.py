@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import msgspec
 
-from actorgraph.values.thread_rows import ThreadFact
+from actorgraph.values.thread_rows import ThreadFact, ThreadStatus
 
 TEXT_MAX = 200
 """Characters of a value up to which a fact has its text; of a longer one it has a digest."""
@@ -15,6 +15,9 @@ TEXT_MAX = 200
 RARE = 4000
 """If fewer threads than this have all wanted facts, they are looked up and sorted. Else threads are
 tested in the order of the search, where a page is soon full."""
+
+
+_STATUSES = get_args(ThreadStatus)
 
 
 class NotJsonError(Exception):
@@ -35,15 +38,15 @@ def facts_of(kind: str, data: Any) -> tuple[ThreadFact, ...]:
             continue
         try:
             text = fact_text(value)
-        except (NotJsonError, RecursionError):
+        except (NotJsonError, RecursionError, ValueError):  # or an integer with too many digits
             continue
         found.append(ThreadFact(f"{kind}.{key}", text))
     return tuple(found)
 
 
 def status_fact(status: str) -> ThreadFact:
-    """Return the fact that a thread has a status."""
-    return ThreadFact("s.status", status)
+    """Return the fact that a thread has a status; "error" for one that no saver writes."""
+    return ThreadFact("s.status", status if status in _STATUSES else "error")
 
 
 PHASE = "s.phase"
@@ -63,6 +66,7 @@ def fact_text(value: Any) -> str:
 
     Raises:
         NotJsonError: the value is not of JSON's types.
+        ValueError: an integer has more digits than Python converts to text.
     """
     text = json.dumps(_canonical(value), separators=(",", ":"), sort_keys=True)
     if len(text) <= TEXT_MAX:
@@ -89,8 +93,19 @@ def _canonical(value: Any) -> Any:
     raise NotJsonError
 
 
+def metadata_facts(metadata: str) -> tuple[ThreadFact, ...]:
+    """Return the facts of a thread's stored metadata; none of what isn't a JSON object."""
+    return facts_of("m", _object(metadata))
+
+
 def merged_metadata(stored: str, added: str) -> str:
     """Return JSON of stored metadata with other metadata put over it."""
-    return msgspec.json.encode(
-        {**msgspec.json.decode(stored), **msgspec.json.decode(added)}
-    ).decode()
+    return msgspec.json.encode({**_object(stored), **_object(added)}).decode()
+
+
+def _object(text: Any) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, TypeError, ValueError):  # no saver has written it
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

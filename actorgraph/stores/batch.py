@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from actorgraph.errors import StorageError
+from actorgraph.errors import DamagedRowError
+from actorgraph.errors.texts import is_encodable
 from actorgraph.storage.logged_problems import warn
 from actorgraph.stores.embedding import Embedder, get_text_at_path, ranked, steps_of
 from actorgraph.stores.filters import join_namespace, listed, plain_prefix
@@ -94,7 +95,12 @@ class ItemTable(Protocol):
     """The items of a store, inside one transaction.
 
     With `visible_from` items that have expired at that time are left out; None shows them too.
+
+    Attributes:
+        is_private: whether nothing but this store can change its rows.
     """
+
+    is_private: bool
 
     def get(self, address: Address, visible_from: int | None) -> ItemRow | None:
         """Return the row of an address."""
@@ -178,11 +184,11 @@ def carry_out(items: ItemTable, batch: Batch, now: int, ttl: TTLConfig | None) -
             case SearchOp():
                 found = _search(items, op, batch, visible_from)
                 rows = [row for row, _ in found]
-                results.append(list(_readable_items(found)))
+                results.append([item for _, item in found])
             case ListNamespacesOp():
                 rows = []
                 there = items.namespaces(plain_prefix(op), visible_from)
-                results.append(listed(op, there))
+                results.append(listed(op, filter(_is_text, there)))
             case PutOp():
                 rows = []
                 results.append(None)
@@ -209,23 +215,74 @@ def changes(batch: Batch) -> bool:
 
 def _search(
     items: ItemTable, op: SearchOp, batch: Batch, visible_from: int | None
-) -> list[tuple[ItemRow, float | None]]:
-    """Return the rows that a search finds, with scores."""
-    prefix, stop = tuple(op.namespace_prefix), min(op.offset + op.limit, INTEGER_MAX)
+) -> list[tuple[ItemRow, SearchItem]]:
+    """Return what a search finds.
+
+    Damaged rows count neither for the limit nor for the offset: a page is short only at the end.
+    """
+    stop = min(op.offset + op.limit, INTEGER_MAX)
     query = batch.queries.get(op.query or "")
     if query is None:
-        rows = items.scan(prefix, op.filter, visible_from, stop)
-        return [(row, None) for row in islice(rows, op.offset, None)]
-    ranking = ranked(query, items.vectors(prefix, op.filter, visible_from))
-    chosen = [(items.get(address, visible_from), score) for address, score in ranking[:stop]]
-    found: list[tuple[ItemRow, float | None]] = [(r, s) for r, s in chosen[op.offset :] if r]
-    if len(ranking) < stop:
-        # Items without a vector come last: LangGraph too fills up its results with them.
-        scored, skipped = dict(ranking), max(0, op.offset - len(ranking))
-        every = items.scan(prefix, op.filter, visible_from, INTEGER_MAX)
-        others = (row for row in every if (row.namespace, row.key) not in scored)
-        found += [(r, None) for r in islice(others, skipped, skipped + op.limit - len(found))]
-    return found
+        rows = ((row, None) for row in _scanned(items, op, visible_from, stop))
+        return list(islice(_sound(rows, op.offset, items), op.limit))
+    ranking = ranked(query, items.vectors(tuple(op.namespace_prefix), op.filter, visible_from))
+    rows = _ranked_rows(items, op, ranking, visible_from)
+    return list(islice(_sound(rows, op.offset, items), op.limit))
+
+
+def _scanned(
+    items: ItemTable, op: SearchOp, visible_from: int | None, most: int
+) -> Iterator[ItemRow]:
+    """Yield the rows of a scan; at first `most` are read, more only if they are asked for."""
+    given, most = 0, max(1, most)
+    while True:
+        rows = list(items.scan(tuple(op.namespace_prefix), op.filter, visible_from, most))
+        yield from rows[given:]
+        if len(rows) < most:
+            return
+        given, most = len(rows), min(2 * most, INTEGER_MAX)
+
+
+def _ranked_rows(
+    items: ItemTable,
+    op: SearchOp,
+    ranking: list[tuple[Address, float]],
+    visible_from: int | None,
+) -> Iterator[tuple[ItemRow, float | None]]:
+    """Yield rows with scores, the most similar first.
+
+    Items without a vector come last: LangGraph too fills up its results with them.
+    """
+    for address, score in ranking:
+        row = items.get(address, visible_from)
+        if row is not None:
+            yield row, score
+    scored = dict(ranking)
+    for row in items.scan(tuple(op.namespace_prefix), op.filter, visible_from, INTEGER_MAX):
+        if (row.namespace, row.key) not in scored:
+            yield row, None
+
+
+def _sound(
+    rows: Iterable[tuple[ItemRow, float | None]], skipped: int, items: ItemTable
+) -> Iterator[tuple[ItemRow, SearchItem]]:
+    """Yield rows and their items; a damaged row is logged and left out.
+
+    Args:
+        skipped: how many sound rows are left out at the beginning.
+        items: where the rows come from.
+    """
+    passed = 0
+    for row, score in rows:
+        if passed < skipped:
+            passed += items.is_private or _is_sound(row)
+            continue
+        try:
+            found = _search_item(row, score)
+        except DamagedRowError as error:
+            warn("item.damaged", error=str(error))
+            continue
+        yield row, found
 
 
 def _prepared_put(op: PutOp, embedder: Embedder | None) -> PreparedPut | None:
@@ -263,12 +320,13 @@ def _verified(row: ItemRow) -> tuple[Any, datetime, datetime]:
     """Verify a row and decode its value and its times (created, updated).
 
     Raises:
-        StorageError: the row is damaged.
+        DamagedRowError: the row is damaged.
     """
     try:
         where = join_namespace(row.namespace), row.key
         times = row.created, row.updated, row.expires
-        if row.sum is None or row.sum == item_sum(where, row.text, row.ttl, times):
+        whole = row.sum is None or row.sum == item_sum(where, row.text, row.ttl, times)
+        if whole and is_encodable("".join(where)):
             created = _EPOCH + timedelta(microseconds=row.created)
             updated = _EPOCH + timedelta(microseconds=row.updated)
             return from_text(row.text), created, updated
@@ -278,13 +336,20 @@ def _verified(row: ItemRow) -> tuple[Any, datetime, datetime]:
     raise damaged_item(row.namespace, row.key)
 
 
-def _readable_items(found: list[tuple[ItemRow, float | None]]) -> Iterator[SearchItem]:
-    """Yield the items of a search; a damaged row is logged and left out."""
-    for row, score in found:
-        try:
-            yield _search_item(row, score)
-        except StorageError as error:
-            warn("item.damaged", error=str(error))
+def _is_sound(row: ItemRow) -> bool:
+    try:
+        _verified(row)
+    except DamagedRowError:
+        return False
+    return True
+
+
+def _is_text(namespace: Namespace) -> bool:
+    """Whether a namespace is one that a store has written; another one is logged."""
+    if is_encodable(join_namespace(namespace)):
+        return True
+    warn("item.damaged", error=f"the namespace {namespace!r} is not valid UTF-8")
+    return False
 
 
 def _item(row: ItemRow) -> Item:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 from zlib import crc32
 
-from actorgraph.errors import StorageError
+from actorgraph.errors import DamagedRowError
 from actorgraph.storage.logged_problems import warn
 from actorgraph.stores.errors import ItemValueError
 
@@ -118,9 +118,9 @@ def is_sound(where: tuple[str, str], path: str, vector: bytes, found: int | None
 
 def damaged_item(
     namespace: object, key: object, why: str = "its checksum is wrong"
-) -> StorageError:
+) -> DamagedRowError:
     """Return the error of a damaged item or vector."""
-    return StorageError(
+    return DamagedRowError(
         f"the item {key!r} in {namespace!r} is damaged: {why}",
         do="store it again, delete it, or restore the store from a backup",
     )

@@ -62,6 +62,8 @@ class InMemoryStore(BuiltinStore):
 class MemoryItemTable:
     """Rows by namespace and key; implements `ItemTable`."""
 
+    is_private = True
+
     def __init__(self) -> None:
         self._rows: dict[Namespace, dict[str, ItemRow]] = {}
         self._vectors: dict[Address, list[bytes]] = {}

@@ -4,7 +4,6 @@ Both have `POST /runs`, `/runs/wait` and `/runs/stream`. A body with `assistant_
 and is answered as by its server; any other one is the Agent Protocol's.
 """
 
-from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
@@ -14,6 +13,8 @@ from starlette.responses import Response
 from actorgraph.api.system.run_handle import Run
 from actorgraph.api.system.run_search import RunPage, belongs_later
 from actorgraph.errors import RunNotFoundError
+from actorgraph.errors.storage import DAMAGED
+from actorgraph.runtime.log import event
 from actorgraph.values.systems import OPEN_STATUSES, RunStatus
 from actorgraph.web import runs
 from actorgraph.web.protocol_agents import MESSAGES, takes_messages
@@ -118,8 +119,13 @@ async def _whole(call: ApiCall, found: list[Run]) -> list[Run]:
     """Return runs with what they were started with, which rows of `search_runs` don't have."""
     whole: list[Run] = []
     for run in found:
-        with suppress(RunNotFoundError):  # it was removed meanwhile
+        try:
             whole.append(run if run.row.payload else await call.server.system.run(run.id))
+        except RunNotFoundError:  # it was removed meanwhile
+            continue
+        except DAMAGED as error:  # one damaged run must not fail a whole list
+            event("error", "web.unreadable_run", run_id=run.id, error=str(error))
+            whole.append(run)
     return whole
 
 

@@ -67,6 +67,16 @@ def test_moments_keep_their_zone_and_fold(value):
         assert back.tzname() == value.tzname()
 
 
+def test_a_key_may_be_longer_than_python_prints():
+    """
+    So may an integer that is a key of a dict; a value beside it that can't be stored is named.
+    """
+    codec, huge = Codec(), 10**5000
+    assert codec.decode(codec.encode({huge: 1, "a": {-huge: [2]}})) == {huge: 1, "a": {-huge: [2]}}
+    with pytest.raises(SerializationError, match="int that can't be shown: ValueError"):
+        codec.encode({huge: object()})
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_an_integer_may_be_longer_than_python_prints(sign):
     """

@@ -267,7 +267,7 @@ class Tables:
             try:
                 done = db.execute(change, [new[column], *(row[n] for n in keys)])
             except Exception as error:
-                if type(error).__name__ in _NOT_TAKEN:
+                if is_not_taken(error):
                     return False
                 raise
             else:
@@ -296,6 +296,11 @@ _NOT_TAKEN = {
     *("InvalidTextRepresentation", "CharacterNotInRepertoire", "UntranslatableCharacter"),
 }
 """Errors of databases for values that they don't take."""
+
+
+def is_not_taken(error: Exception) -> bool:
+    """Whether a database has refused a value that would not fit its column."""
+    return type(error).__name__ in _NOT_TAKEN
 
 
 def flips(whole: bytes, count: int, chance: random.Random) -> Iterator[bytes]:

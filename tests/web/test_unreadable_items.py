@@ -1,7 +1,8 @@
 """An item of the server's that can't be read hides nothing but itself."""
 
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from actorgraph import ActorSystem, InMemorySaver
+from actorgraph import ActorSystem, InMemorySaver, JsonlSaver, SqliteSaver
 from actorgraph.stores import InMemoryStore, SqliteStore
 from actorgraph.web import GraphRoutes, WebhookPolicy
 from actorgraph.web.cron_actor import CronActor
@@ -107,8 +108,8 @@ class Place:
 
 
 @asynccontextmanager
-async def served(store: Any, **options: Any) -> AsyncIterator[Place]:
-    saver = InMemorySaver()
+async def served(store: Any, saver: Any = None, **options: Any) -> AsyncIterator[Place]:
+    saver = saver or InMemorySaver()
     graphs = {"log": GRAPHS["log"].compile(checkpointer=saver)}
     async with ActorSystem(graphs, saver=saver, store=store) as system:
         policy = WebhookPolicy(hosts=["*"], secret=b"x" * 32)
@@ -143,6 +144,54 @@ async def test_the_others_answers_are_the_same(store, kind, value):
     assert [(one["kind"], one["key"], one["log_level"]) for one in named] == [(kind, key, "error")]
 
 
+@pytest.mark.one_loop
+@pytest.mark.parametrize("kind", ["assistants", "crons", "cron_ticks", "thread_ttls"])
+async def test_a_damaged_row_is_unreadable_too(tmp_path, kind):
+    """
+    So it is with an item whose row was changed on the disk: it is left out, named, and removed.
+    """
+    store = SqliteStore(tmp_path / "store.db")
+    async with served(store) as place:
+        before = await place.answers()
+        key = before[3][0]["cron_id"] if kind == "cron_ticks" else "bad"
+        await store.aput(("actorgraph", kind), key, CRON if kind == "crons" else ASSISTANT)
+        with closing(sqlite3.connect(store.path, isolation_level=None)) as db:
+            changed = "UPDATE memory_items SET value = value || ' ' WHERE namespace = ? AND key = ?"
+            assert db.execute(changed, (f"actorgraph.{kind}", key)).rowcount == 1
+        structlog.reset_defaults()
+        with capture_logs() as log:
+            after = [await place.answers() for _ in range(2)]
+        assert after == [before, before]
+        assert any(key in one["error"] for one in log if one["event"].endswith("damaged")) or any(
+            one.get("key") == key for one in log
+        )
+        if kind in REMOVED:
+            removed = [(await place.client.delete(REMOVED[kind])).status_code for _ in range(2)]
+            assert removed == [204, 404]
+
+
+@pytest.mark.one_loop
+@pytest.mark.parametrize(
+    "value", [{}, {"created_at": "then", "updated_at": "now", "metadata": {}}, {"metadata": 7}]
+)
+async def test_a_registration_that_cannot_be_read(tmp_path, value):
+    """
+    Where threads are registered in the store, one that can't be read is listed without metadata,
+    beside the others, and can be deleted.
+    """
+    store = SqliteStore(tmp_path / "store.db")
+    async with served(store, JsonlSaver(tmp_path / "threads")) as place:
+        await store.aput(("actorgraph", "threads"), "bad", value)
+        structlog.reset_defaults()
+        with capture_logs() as log:
+            found = (await place.client.post("/threads/search", json={})).json()
+            assert {one["thread_id"]: one["metadata"] for one in found} == {"bad": {}, "t": {}}
+            assert (await place.client.delete("/threads/bad")).status_code == 204
+        found = (await place.client.post("/threads/search", json={})).json()
+        assert [one["thread_id"] for one in found] == ["t"]
+    assert ("web.unreadable_item", "bad") in [(one["event"], one.get("key")) for one in log]
+
+
 @pytest.mark.parametrize("kind", REMOVED)
 async def test_it_is_removed_by_its_id(store, kind):
     """
@@ -171,3 +220,25 @@ async def test_no_tenant_removes_it(store, kind):
 
         assert (await place.client.delete(REMOVED[kind])).status_code == 404
         assert await store.aget(("actorgraph", kind), "bad") is not None
+
+
+@pytest.mark.one_loop
+async def test_a_damaged_run_is_listed(tmp_path):
+    """
+    A search for runs has one whose stored input was damaged, without it, beside the others.
+    """
+    path = tmp_path / "runs.db"
+    async with served(InMemoryStore(), SqliteSaver(path)) as place:
+        for thread in ("t", "bad"):
+            body = {"assistant_id": "log", "input": {"foo": thread}, "if_not_exists": "create"}
+            await place.client.post(f"/threads/{thread}/runs/wait", json=body)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("UPDATE system_runs SET payload = x'c1ff' WHERE thread_id = 'bad'")
+    async with served(InMemoryStore(), SqliteSaver(path)) as place:
+        structlog.reset_defaults()
+        with capture_logs() as log:
+            found = (await place.client.post("/runs/search", json={})).json()
+
+    assert {one["thread_id"]: one["input"] for one in found} == {"bad": None, "t": {"foo": "t"}}
+    named = [one["run_id"] for one in log if one["event"] == "web.unreadable_run"]
+    assert named == [one["run_id"] for one in found if one["thread_id"] == "bad"]

@@ -21,7 +21,7 @@ from actorgraph.errors.storage import DAMAGED, UNREADABLE
 from actorgraph.runtime.clock import microseconds_now
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.runtime.system.thread_runs import AT_ONCE, runs_of_threads, without_later
-from actorgraph.savers.thread_facts import facts_of
+from actorgraph.savers.thread_facts import facts_of, metadata_facts
 from actorgraph.superstep.scheduling import newest_of
 from actorgraph.values.commits import ListCheckpoints, LoadCheckpoint, Loaded, StoredCheckpoint
 from actorgraph.values.ids import made_at
@@ -475,7 +475,7 @@ def _moment(microseconds: int) -> datetime:
 
 
 def _fits(row: ThreadRow, values: Iterable[ThreadFact], query: FindThreads) -> bool:
-    facts = {*facts_of("m", msgspec.json.decode(row.metadata)), *values}
+    facts = {*metadata_facts(row.metadata), *values}
     return (
         (query.ids is None or row.thread_id in query.ids)
         and query.status in ("", row.status)

@@ -5,14 +5,14 @@ index.
 from collections.abc import Callable
 from typing import Any, LiteralString
 
-import msgspec
 from psycopg import Connection
 from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8
 
+from actorgraph.savers.integrity import sound_index, sound_marks
 from actorgraph.savers.postgres.columns import Numbers, Texts
 from actorgraph.savers.postgres.rows import Statement
-from actorgraph.savers.thread_facts import RARE, facts_of, merged_metadata, phase_fact
+from actorgraph.savers.thread_facts import RARE, merged_metadata, metadata_facts, phase_fact
 from actorgraph.values.commits import CommitOutcome, Committed
 from actorgraph.values.thread_rows import (
     DropThread,
@@ -23,7 +23,6 @@ from actorgraph.values.thread_rows import (
     PatchThread,
     PutThread,
     ThreadFact,
-    ThreadMark,
     ThreadQuery,
     ThreadRequest,
     ThreadRow,
@@ -145,7 +144,7 @@ def apply(connection: Connection[Any], request: ThreadRequest) -> CommitOutcome:
                     run(statement)
         case PutThread(thread_id, created, metadata, temporary):
             where = {"thread_id": thread_id, "created": Int8(created), "metadata": metadata}
-            facts = _texts(_metadata_facts(metadata))
+            facts = _texts(metadata_facts(metadata))
             made = run(PUT, {**where, "facts": facts, "temporary": temporary}).rowcount
             return Committed(made)
         case PatchThread(thread_id, updated, metadata):
@@ -153,7 +152,7 @@ def apply(connection: Connection[Any], request: ThreadRequest) -> CommitOutcome:
             if found is None:
                 return Committed()
             merged = merged_metadata(found[0], metadata)
-            facts = _texts(_metadata_facts(merged))
+            facts = _texts(metadata_facts(merged))
             run(PATCH, (merged, facts, Int8(updated), thread_id))
             return Committed(1)
         case DropThread(thread_id):
@@ -179,12 +178,8 @@ def _index(run: Callable[..., Any], threads: tuple[IndexedThread, ...]) -> None:
             continue
         times = (Int8(row.created), Int8(row.updated), Int8(row.state_updated), Int8(row.steps))
         known = (*one.values, phase_fact(row.phase))
-        facts = (_texts(_metadata_facts(row.metadata)), _texts(known))
+        facts = (_texts(metadata_facts(row.metadata)), _texts(known))
         run(INDEX, (row.thread_id, row.graph, row.status, *times, row.metadata, *facts))
-
-
-def _metadata_facts(metadata: str) -> tuple[ThreadFact, ...]:
-    return facts_of("m", msgspec.json.decode(metadata))
 
 
 def _texts(facts: tuple[ThreadFact, ...]) -> Texts:
@@ -215,14 +210,14 @@ def answer(ask: Callable[..., list[tuple[Any, ...]]], query: ThreadQuery) -> Any
             return None
         text = f"{MARKS}{IDLE_ONLY if query.idle else ''} LIMIT %s"
         limit = None if query.limit is None else Int8(query.limit)
-        return [ThreadMark(*row) for row in ask((text, (limit,)))]
+        return sound_marks(ask((text, (limit,))))
     rare = False
     if (query.facts or query.phase) and not query.counts:
         # The server takes facts that it has not counted for more frequent than they are.
         ((found,),) = ask(PLAN_EACH, _sample(query))
         rare = found < RARE
     rows = ask(PLAN_EACH, _search(query, rare=rare))
-    return [rows[0][0]] if query.counts else [ThreadRow(*row) for row in rows]
+    return [rows[0][0]] if query.counts else sound_index(ThreadRow(*row) for row in rows)
 
 
 _ORDERS: dict[str, tuple[LiteralString, ...]] = {

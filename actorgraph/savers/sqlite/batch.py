@@ -23,6 +23,7 @@ from actorgraph.savers.integrity import (
     checkpoint_sum,
     head_sum,
     run_sum,
+    unreadable,
     writes_sum,
 )
 from actorgraph.savers.judge import ThreadState, answer_rows, branch_base, judge, one_by_one
@@ -30,7 +31,11 @@ from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import system_schema, systems, thread_index
 from actorgraph.savers.sqlite.retention import apply_retention
 from actorgraph.savers.systems import status_after
-from actorgraph.storage.sqlite.translate import translate_for_saver
+from actorgraph.storage.sqlite.translate import (
+    is_invalid_utf8,
+    lenient_text,
+    translate_for_saver,
+)
 from actorgraph.values.commits import (
     CheckpointRow,
     Commit,
@@ -203,7 +208,9 @@ def _write_all(
     connection.execute("SAVEPOINT together")
     try:
         outcomes = _write(connection, batch, read)
-    except _ROW_ERRORS:
+    except Exception as error:
+        if not _is_of_a_row(error):
+            raise
         connection.execute("ROLLBACK TO together")
         # The threads in memory have changes that were rolled back: each request reads its own.
         read.is_followed = False
@@ -216,11 +223,38 @@ def _write_alone(connection: sqlite3.Connection, request: Request, read: _Read) 
     connection.execute("SAVEPOINT alone")
     try:
         (outcome,) = _write(connection, (request,), read)
-    except _ROW_ERRORS as error:
+    except Exception as error:
+        if not _is_of_a_row(error):
+            raise
         connection.execute("ROLLBACK TO alone")
         read.is_followed = False
-        outcome = Refused(_refused(request, error))
+        if isinstance(error, sqlite3.OperationalError):
+            outcome = _write_leniently(connection, request)
+        else:
+            outcome = Refused(_refused(request, error))
     connection.execute("RELEASE alone")
+    return outcome
+
+
+def _is_of_a_row(error: Exception) -> bool:
+    """Whether an error is the fault of one row: one to be stored, or a damaged one."""
+    if isinstance(error, sqlite3.OperationalError):
+        return is_invalid_utf8(error)
+    return isinstance(error, _ROW_ERRORS)
+
+
+def _write_leniently(connection: sqlite3.Connection, request: Request) -> CommitOutcome:
+    """Carry out a request that has met text which isn't UTF-8: a removal needs no valid text."""
+    connection.text_factory = lenient_text
+    try:
+        (outcome,) = _write(connection, (request,), _Read({}))
+    except sqlite3.OperationalError:
+        raise
+    except Exception as error:  # noqa: BLE001 - rows that no saver has written may raise anything
+        connection.execute("ROLLBACK TO alone")
+        return Refused(unreadable(request.thread_id, error))
+    finally:
+        connection.text_factory = str
     return outcome
 
 

@@ -31,7 +31,12 @@ from actorgraph.savers.judge import sorted_ledger
 from actorgraph.savers.sqlite import schema as sql
 from actorgraph.savers.sqlite import systems, thread_index
 from actorgraph.savers.sqlite.retention import count_checkpoints, list_threads
-from actorgraph.storage.sqlite.translate import file_damaged, is_invalid_utf8, translate_for_saver
+from actorgraph.storage.sqlite.translate import (
+    file_damaged,
+    is_invalid_utf8,
+    lenient_text,
+    translate_for_saver,
+)
 from actorgraph.values.commits import (
     CheckpointRow,
     FilteredPage,
@@ -221,18 +226,13 @@ def _answer_or_error(connection: sqlite3.Connection, query: Query) -> Any:
         return _query_error(query, error)
     # Text that isn't UTF-8 fails before sqlite3 returns the row. Read again leniently: then the
     # row's verification fails, with an error about that row.
-    connection.text_factory = _lenient_text
+    connection.text_factory = lenient_text
     try:
         return _answer(connection, query)
     except Exception as error:  # noqa: BLE001 - as above
         return _query_error(query, error)
     finally:
         connection.text_factory = str
-
-
-def _lenient_text(raw: bytes) -> str:
-    """Decode text; invalid bytes become lone surrogates."""
-    return raw.decode(errors="surrogateescape")
 
 
 def _query_error(query: Query, error: Exception) -> Exception:
@@ -468,6 +468,7 @@ def _values(query: ListCheckpoints) -> dict[str, Any]:
         "under": _HIGHEST if seq is None or query.oldest_first else seq,
         "above": seq if seq is not None and query.oldest_first else -1,
         "id": identifier,
-        "named": named,
+        # As bytes: text that isn't valid UTF-8 has surrogates here, which can't be bound as text.
+        "named": None if named is None else named.encode(errors="surrogateescape"),
         "seq": seq,
     }

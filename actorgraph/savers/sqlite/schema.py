@@ -350,11 +350,11 @@ WHERE (:namespace IS NULL OR c.namespace = :namespace)
     AND {_WHERE}
 """  # noqa: S608 - as above
 _BEHIND = {
-    False: """AND (:id IS NULL OR c.id < :id OR c.id = :id AND (t.thread_id > :named
-    OR t.thread_id = :named AND c.seq < :seq))
+    False: """AND (:id IS NULL OR c.id < :id OR c.id = :id AND (t.thread_id > CAST(:named AS TEXT)
+    OR t.thread_id = CAST(:named AS TEXT) AND c.seq < :seq))
     ORDER BY c.id DESC, t.thread_id, c.seq DESC LIMIT :limit""",
-    True: """AND (:id IS NULL OR c.id > :id OR c.id = :id AND (t.thread_id > :named
-    OR t.thread_id = :named AND c.seq > :seq))
+    True: """AND (:id IS NULL OR c.id > :id OR c.id = :id AND (t.thread_id > CAST(:named AS TEXT)
+    OR t.thread_id = CAST(:named AS TEXT) AND c.seq > :seq))
     ORDER BY c.id, t.thread_id, c.seq LIMIT :limit""",
 }
 _ORDERS = {False: "ORDER BY c.seq DESC LIMIT :limit", True: "ORDER BY c.seq LIMIT :limit"}

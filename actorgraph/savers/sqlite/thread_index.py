@@ -13,10 +13,11 @@ from typing import Any
 
 import msgspec
 
+from actorgraph.savers.integrity import sound_index, sound_marks
 from actorgraph.savers.thread_facts import (
     RARE,
-    facts_of,
     merged_metadata,
+    metadata_facts,
     phase_fact,
     status_fact,
 )
@@ -29,7 +30,6 @@ from actorgraph.values.thread_rows import (
     PatchThread,
     PutThread,
     ThreadFact,
-    ThreadMark,
     ThreadQuery,
     ThreadRequest,
     ThreadRow,
@@ -251,7 +251,7 @@ def _track(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
     # A copy that was made of another kind of database has registrations without facts.
     for thread, metadata, status in connection.execute(SELECT_REGISTERED).fetchall():
-        _set_facts(connection, thread, "m", _metadata_facts(metadata))
+        _set_facts(connection, thread, "m", metadata_facts(metadata))
         _set_facts(connection, thread, "s", _state_facts(status))
 
 
@@ -260,7 +260,7 @@ def _put(connection: sqlite3.Connection, put: PutThread) -> int:
     made = connection.execute(PUT, {**where, "temporary": put.temporary}).rowcount
     if made:
         thread, _, _, status = connection.execute(SELECT_ROW, (put.thread_id,)).fetchone()
-        _set_facts(connection, thread, "m", _metadata_facts(put.metadata))
+        _set_facts(connection, thread, "m", metadata_facts(put.metadata))
         _set_facts(connection, thread, "s", _state_facts(status))
     return made
 
@@ -276,7 +276,7 @@ def _patch(connection: sqlite3.Connection, patch: PatchThread) -> int:
     thread, _, metadata, _ = found
     merged = merged_metadata(metadata, patch.metadata)
     connection.execute(PATCH, (merged, patch.updated, thread))
-    _set_facts(connection, thread, "m", _metadata_facts(merged))
+    _set_facts(connection, thread, "m", metadata_facts(merged))
     return 1
 
 
@@ -308,11 +308,7 @@ def _index(
     _set_facts(connection, thread, "v", values)
     _set_facts(connection, thread, "s", _state_facts(status, row.phase if row else ""))
     if not registered:
-        _set_facts(connection, thread, "m", _metadata_facts(metadata))
-
-
-def _metadata_facts(metadata: str) -> tuple[ThreadFact, ...]:
-    return facts_of("m", msgspec.json.decode(metadata))
+        _set_facts(connection, thread, "m", metadata_facts(metadata))
 
 
 def _set_facts(
@@ -337,7 +333,7 @@ def answer(connection: sqlite3.Connection, query: ThreadQuery) -> Any:
             return None
         limit = -1 if query.limit is None else query.limit
         rows = connection.execute(IDLE_MARKS if query.idle else MARKS, (limit,)).fetchall()
-        return [ThreadMark(*row) for row in rows]
+        return sound_marks(rows)
     if not _has_tables(connection):
         return [0] if query.counts else []
     return _found(connection, query)
@@ -372,7 +368,7 @@ def _found(connection: sqlite3.Connection, query: FindThreads) -> list[Any]:
         return [0] if query.counts else []
     statement, values = _statement(connection, query, [fact for (fact,) in known])
     rows = connection.execute(statement, values).fetchall()
-    return list(rows[0]) if query.counts else [_row(*row) for row in rows]
+    return list(rows[0]) if query.counts else sound_index(_row(*row) for row in rows)
 
 
 def _statement(

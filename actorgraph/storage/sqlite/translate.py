@@ -53,6 +53,11 @@ def is_invalid_utf8(error: sqlite3.Error) -> bool:
     return "Could not decode to UTF-8" in str(error)
 
 
+def lenient_text(raw: bytes) -> str:
+    """Decode text; invalid bytes become lone surrogates. For `Connection.text_factory`."""
+    return raw.decode(errors="surrogateescape")
+
+
 def file_damaged(error: sqlite3.Error) -> StorageError:
     """Return the error of a query that failed because the file is damaged."""
     found = StorageError(

@@ -21,6 +21,8 @@ _EXACT_MAX = 2**53
 class PostgresItemTable:
     """Rows of one connection, inside a transaction; implements `ItemTable`."""
 
+    is_private = False
+
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 

@@ -24,6 +24,8 @@ class SqliteItemTable:
             live starts again, for a second transaction.
     """
 
+    is_private = False
+
     def __init__(self, connection: sqlite3.Connection, *, writes: bool) -> None:
         self._connection = connection
         self._writes = writes

@@ -68,9 +68,11 @@ WHERE {_BELOW} AND {_VISIBLE} AND {_FITS}
 SELECT_NAMESPACES = f"""
 SELECT DISTINCT i.namespace FROM memory_items i WHERE {_BELOW} AND {_VISIBLE}
 """  # noqa: S608 - as above
+# Texts are above all numbers: a damaged `seq` must not become the next one's base.
 PUT_ITEM = """
 INSERT INTO memory_items VALUES (:namespace, :key, :value, :now, :now,
-    (SELECT coalesce(max(seq), 0) + 1 FROM memory_items), :ttl, :expires, :crc)
+    (SELECT coalesce(max(seq), 0) + 1 FROM memory_items WHERE seq < 4611686018427387904),
+    :ttl, :expires, :crc)
 ON CONFLICT (namespace, key) DO UPDATE SET value = excluded.value, updated = excluded.updated,
     seq = excluded.seq, minutes = excluded.minutes, expires = excluded.expires,
     crc = excluded.crc - excluded.created + memory_items.created

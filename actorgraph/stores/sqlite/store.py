@@ -25,7 +25,7 @@ from actorgraph.storage.sqlite.connections import (
 )
 from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, source_of
 from actorgraph.storage.sqlite.open_files import DatabaseFile
-from actorgraph.storage.sqlite.translate import translate
+from actorgraph.storage.sqlite.translate import lenient_text, translate
 from actorgraph.stores.operations import IndexConfig, TTLConfig
 from actorgraph.stores.sqlite import schema
 from actorgraph.stores.sqlite.items import SqliteItemTable, add_functions
@@ -179,7 +179,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
         if not self._prepared:
             self._prepare(connection)
             self._prepared = True
-        connection.text_factory = _lenient_text
+        connection.text_factory = lenient_text
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is not None and self._process != os.getpid():
@@ -226,7 +226,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
                     f"actorgraph supports up to {schema.SCHEMA_VERSION}",
                     do="upgrade actorgraph",
                 )
-        connection.text_factory = _lenient_text
+        connection.text_factory = lenient_text
         with _transaction(connection, writes=True):
             if connection.execute(schema.SELECT_TABLES).fetchone() is not None:
                 (version,) = connection.execute(schema.SELECT_VERSION).fetchone()
@@ -246,11 +246,6 @@ def _source_of(given: Any) -> tuple[str, LentSqliteConnection | None]:
             do="pass the file's path, or a connection of sqlite3 or aiosqlite",
         )
     return (source, None) if isinstance(source, str) else (":memory:", source)
-
-
-def _lenient_text(raw: bytes) -> str:
-    """Decode text; invalid bytes become lone surrogates, so that one row doesn't hide others."""
-    return raw.decode(errors="surrogateescape")
 
 
 @contextmanager

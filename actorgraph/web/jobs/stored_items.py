@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from actorgraph.errors import ActorGraphError
+from actorgraph.errors import ActorGraphError, DamagedRowError
 from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
 
@@ -44,12 +44,19 @@ class ItemKind(Generic[T]):
 
     async def get(self, key: str) -> T | None:
         """Return one value; None if absent or unreadable."""
-        item = await self._store.aget(self._namespace, key)
+        try:
+            item = await self._store.aget(self._namespace, key)
+        except DamagedRowError as error:
+            self._name(key, error)
+            return None
         return None if item is None else self._read(key, item.value)
 
     async def has(self, key: str) -> bool:
         """Whether an item is stored, readable or not."""
-        return await self._store.aget(self._namespace, key) is not None
+        try:
+            return await self._store.aget(self._namespace, key) is not None
+        except DamagedRowError:
+            return True
 
     async def put(self, key: str, value: T) -> None:
         """Store a value; not interruptible, so that no late put undoes a removal."""
@@ -80,9 +87,13 @@ class ItemKind(Generic[T]):
             made = msgspec.convert(value, self._type)
             self._check(made)
         except (ActorGraphError, ValueError, LookupError, OverflowError) as error:
-            if key not in self._named and len(self._named) < _NAMED_MAX:
-                self._named.add(key)
-                kind = self._namespace[-1]
-                event("error", "web.unreadable_item", kind=kind, key=key, error=repr(error))
+            self._name(key, error)
             return None
         return made
+
+    def _name(self, key: str, error: Exception) -> None:
+        """Log an item that can't be read, once."""
+        if key not in self._named and len(self._named) < _NAMED_MAX:
+            self._named.add(key)
+            kind = self._namespace[-1]
+            event("error", "web.unreadable_item", kind=kind, key=key, error=repr(error))

@@ -17,9 +17,8 @@ from actorgraph.web.jobs.stored_items import ItemKind
 from actorgraph.web.requests import bodies
 from actorgraph.web.requests.identity import stored_settings, without_claims
 from actorgraph.web.requests.problems import Conflict, NotFound, Unprocessable
-from actorgraph.web.requests.thread_registry import moment
+from actorgraph.web.requests.thread_registry import BEGINNING, moment
 
-BEGINNING = "1970-01-01T00:00:00+00:00"
 VERSIONS_MAX = 1000
 """The most versions of one assistant: they are stored together."""
 

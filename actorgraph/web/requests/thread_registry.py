@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import anyio
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -24,7 +25,7 @@ from actorgraph.api.system.thread_finder import (
     thread_metadata_of,
     writer_of,
 )
-from actorgraph.errors import ActorGraphError
+from actorgraph.errors import ActorGraphError, DamagedRowError
 from actorgraph.errors.storage import DAMAGED
 from actorgraph.loops import shielded
 from actorgraph.runtime.clock import microseconds_now
@@ -115,7 +116,10 @@ class Registry:
 
     async def registered(self, thread_id: str) -> StoredThread | None:
         """Return the thread, if it is registered."""
-        item = await self._store.aget(NAMESPACE, thread_id)
+        try:
+            item = await self._store.aget(NAMESPACE, thread_id)
+        except DamagedRowError as error:
+            return _unreadable(thread_id, error)
         return None if item is None else _stored(item)
 
     async def make(
@@ -188,7 +192,7 @@ class Registry:
         found: list[StoredThread] = []
         while True:
             page = await self._store.asearch(NAMESPACE, limit=_PAGE, offset=len(found), **options)
-            found.extend(_stored(item) for item in page)
+            found += [_stored(item) for item in page]
             if len(page) < _PAGE or (most is not None and len(found) >= most):
                 return found
 
@@ -241,14 +245,27 @@ def microseconds(text: str) -> int:
 
 
 def _stored(item: Any) -> StoredThread:
+    """Return an entry of the store; one that can't be read has no metadata, and can be removed."""
     value = item.value
+    try:
+        for time in (value["created_at"], value["updated_at"]):
+            microseconds(time)
+        temporary = msgspec.convert(value.get(_TEMPORARY, False), bool)
+        metadata = msgspec.convert(value["metadata"], dict[str, Any])
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        return _unreadable(item.key, error)
     return StoredThread(
-        item.key,
-        value["created_at"],
-        value["updated_at"],
-        value["metadata"],
-        temporary=value.get(_TEMPORARY, False),
+        item.key, value["created_at"], value["updated_at"], metadata, temporary=temporary
     )
+
+
+def _unreadable(thread_id: str, error: Exception) -> StoredThread:
+    event("error", "web.unreadable_item", kind="threads", key=thread_id, error=repr(error))
+    return StoredThread(thread_id, BEGINNING, BEGINNING, {})
+
+
+BEGINNING = "1970-01-01T00:00:00+00:00"
+"""In place of a time that can't be read."""
 
 
 async def find_thread(system: ActorSystem, thread_id: str) -> StoredThread | None:
