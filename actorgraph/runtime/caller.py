@@ -108,6 +108,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
     Attributes:
         calls: makes the calls of plain functions.
         home: the thread that runs it now.
+        is_inline: whether plain functions are called in that thread; see `_may_have_greenlets`.
         is_usable: whether a later call may have it: none was abandoned.
     """
 
@@ -126,6 +127,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
         signals = self._signals = HeldSignals(self._signal_waits)
         self.calls = InlineCalls(self, signals.enter_function, signals.leave_function)
         self.home = Home(0)
+        self.is_inline = True
         self.is_usable = True
         self._is_abandoned = False
         self._waited_for: asyncio.Task[Any] | None = None
@@ -184,6 +186,7 @@ class CallerLoop(asyncio.SelectorEventLoop):
 
     def _enter(self) -> None:
         self.home.thread = threading.get_ident()
+        self.is_inline = _may_have_greenlets()
         self._error, self._is_abandoned = None, False
         self._signals.take()
 
@@ -419,5 +422,16 @@ def loop_here() -> CallerLoop | None:
 
 
 def calls_here() -> InlineCalls | None:
-    """The maker of inline calls in the running loop; None if it isn't a caller's."""
-    return getattr(_get_running_loop(), "calls", None)
+    """The maker of inline calls in the running loop; None where worker threads make them."""
+    loop = loop_here()
+    return loop.calls if loop is not None and loop.is_inline else None
+
+
+def _may_have_greenlets() -> bool:
+    """Whether this thread may call functions in greenlets.
+
+    At its exit Python ends a daemon thread by unwinding its stack, wherever it is, and a stack
+    that greenlets have switched can't be unwound: the process would crash. Threads that help a
+    caller's are ended before the program can leave its call.
+    """
+    return _HERE.helping is not None or not threading.current_thread().daemon

@@ -58,16 +58,10 @@ class _Portal:
         """The portal of this process; starts it at the first call.
 
         Raises:
-            RunningLoopError: its thread can't run: the process was forked, or is shutting down.
+            RunningLoopError: its thread can't run: the process is shutting down.
         """
         refuse_at_exit()
         with self._lock:
-            if self._portal is not None and self._process != os.getpid():
-                raise RunningLoopError(
-                    "this process was forked from one that used a saver or a blocking method; "
-                    "their background thread doesn't exist here",
-                    do="start processes with the 'spawn' method, or fork before the first use",
-                )
             if self._portal is None:
                 self._portal = self._start()
             return self._portal
@@ -88,6 +82,16 @@ class _Portal:
         self._process = os.getpid()
         atexit.register(self._at_exit)
         return started.result()
+
+    def forget(self) -> None:
+        """Forget the portal of the process that this one was forked from.
+
+        Its thread doesn't exist here, and what it was to close is the parent's. A lock may have
+        been held by a thread of the parent.
+        """
+        self._lock = threading.Lock()
+        self._portal, self._group, self._thread = None, None, 0
+        self.closing = []
 
     def is_here(self) -> bool:
         """Whether this code runs in the portal's thread."""
@@ -139,6 +143,9 @@ async def call_result(function: Callable[..., Awaitable[T]], *args: Any) -> Call
 
 
 _PORTAL = _Portal()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_PORTAL.forget)
 
 
 def is_here() -> bool:

@@ -146,3 +146,42 @@ class TestBlockingCalls:
             await in_a_row({"outer": lambda _: in_a_row({"bad": bad}).invoke({})}).ainvoke({})
 
         assert calls == [1]
+
+
+DAEMON = """
+import sys, threading
+from actorgraph import InMemorySaver
+from tests.support.graphs import at, in_a_row
+
+def plain(state):
+    step.wait(0.001)
+
+inside = in_a_row({"inner": plain})
+
+def nested(state):
+    inside.invoke({})
+
+node = nested if sys.argv[1] == "nested" else plain
+graph = in_a_row({"node": node}, checkpointer=InMemorySaver())
+step, enough = threading.Event(), threading.Semaphore(0)
+
+def work():
+    while True:
+        graph.invoke({}, at())
+        enough.release()
+
+threading.Thread(target=work, daemon=True).start()
+for _ in range(10):
+    assert enough.acquire(timeout=30)
+"""
+
+
+@pytest.mark.parametrize("node", ["plain", "nested"])
+def test_a_process_ends_in_a_call_of_a_daemon_thread(node):
+    """
+    A program whose daemon thread is in a blocking call ends without a crash.
+    """
+    command = [sys.executable, "-c", DAEMON, node]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    assert (ended.returncode, ended.stderr) == (0, "")

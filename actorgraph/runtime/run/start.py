@@ -421,6 +421,12 @@ def _mint(place: NestedPlace) -> Mint:
     return lambda step, _: fixed_id(place.namespace, base, step)
 
 
+def _needs_threads(launch: Launch) -> bool:
+    """Whether a caller's thread doesn't call the run's plain functions itself."""
+    loop = loop_here()
+    return loop is not None and (launch.template.plan.starts_tasks or not loop.is_inline)
+
+
 def _lineage(
     launch: Launch,
     state: RunState,
@@ -446,8 +452,7 @@ def _lineage(
         resources=launch.resources,
         above=None if place is None else place.scope,
         nested=place is not None,
-        in_threads=(place is not None and place.scope.in_thread)
-        or (loop_here() is not None and launch.template.plan.starts_tasks),
+        in_threads=(place is not None and place.scope.in_thread) or _needs_threads(launch),
         owns=state.nested is None or state.nested.claims,
         progress=None if place is None else place.scope.progress,
         stopping=launch.stopping,

@@ -25,7 +25,17 @@ from actorgraph.runtime.saver.reading import ReadActor
 DRAIN_TIMEOUT_S = 30.0
 
 # Reentrant: the garbage collector may end a host of a loop that is over wherever it runs.
-_LOCK = threading.RLock()
+_lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """Make the lock of a forked process: a thread of the parent may have held it."""
+    global _lock  # noqa: PLW0603 - one of the module
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 class Host:
@@ -209,7 +219,7 @@ def _living_host(saver: Saver) -> Host | None:
 
 
 def _detach(host: Host) -> None:
-    with _LOCK:
+    with _lock:
         if getattr(host.saver, _ATTRIBUTE, None) is host:
             setattr(host.saver, _ATTRIBUTE, None)
 
@@ -221,7 +231,7 @@ def _attach(saver: Saver, host: Host) -> Host:
 
 def living_host(saver: Saver) -> Host | None:
     """The host of a saver that is open or in use; None otherwise."""
-    with _LOCK:
+    with _lock:
         return _living_host(saver)
 
 
@@ -233,7 +243,7 @@ def host_of(saver: Saver) -> Host:
             process.
         RunningLoopError: it is open in the event loop that a blocking call blocks.
     """
-    with _LOCK:
+    with _lock:
         host: Host | None = getattr(saver, _ATTRIBUTE, None)
         if host is not None and (
             host.ended or host.process != os.getpid() or host.loop is not None
@@ -316,12 +326,12 @@ def close_hosted(saver: Saver) -> None:
 
     Also one whose event loop has ended without closing it.
     """
-    with _LOCK:
+    with _lock:
         left: Host | None = getattr(saver, _ATTRIBUTE, None)
     if left is not None and left.is_left_open and left.process == os.getpid():
         portal.call(left.close_left_open)
         return
-    with _LOCK:
+    with _lock:
         host = _living_host(saver)
         if host is not None and saver.immediate:
             setattr(saver, _ATTRIBUTE, None)
@@ -344,7 +354,7 @@ class OpenedSaver:
             StorageError: it can't be opened.
         """
         saver = self._host.saver
-        with _LOCK:
+        with _lock:
             already = _living_host(saver)
             if already is None:
                 _attach(saver, self._host)
