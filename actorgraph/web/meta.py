@@ -39,6 +39,7 @@ async def info(_: ApiCall) -> response_types.Info:
 
 async def metrics(call: ApiCall) -> Response:
     """Return the system's metrics for Prometheus; 501 where its client isn't installed."""
+    await call.server.system.thread_counter.look()
     text, media = exposition(call.server.system)
     return Response(text, media_type=media)
 

@@ -1,16 +1,20 @@
 """`/metrics`: what Prometheus reads of a running server."""
 
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from actorgraph import ActorSystem, InMemorySaver
+from actorgraph import ActorSystem, InMemorySaver, SqliteSaver
+from actorgraph.dispatch import InMemoryDispatcher
 from actorgraph.web import GraphRoutes
 from tests.support.graphs import ab
-from tests.web.apps import application
+from tests.support.source_files import ROOT
+from tests.web.apps import GRAPHS, application
 from tests.web.server import running
 
 BODY = {"assistant_id": "log", "input": {"foo": "x"}, "if_not_exists": "create"}
@@ -99,3 +103,100 @@ async def test_figures_are_for_those_who_may_read_them(leave, status):
         answer = await client.get("/metrics")
 
     assert (answer.status_code, asked) == (status, ["metrics.read"])
+
+
+NAME = re.compile(r"actorgraph_[a-z_]+")
+ALERTED = {
+    *("graph_runs_total", "node_errors_total", "node_seconds_total", "run_duration_seconds_bucket"),
+    *("threads_waiting", "threads_waiting_oldest_seconds", "threads_cut_off", "runs_parked"),
+    *("runs_suspect", "runs_tried_alone_total", "sessions_renewed_total"),
+}
+"""Metrics of which there must be an alert."""
+
+
+async def samples_of(tmp_path: Path, threads: int) -> list[Any]:
+    """The samples of a system with all parts, after runs that end in each way."""
+    saver = SqliteSaver(tmp_path / f"{threads}.db")
+    graphs = {name: graph.compile(checkpointer=saver) for name, graph in GRAPHS.items()}
+    parts: dict[str, Any] = {"dispatcher": InMemoryDispatcher(), "max_threads": 4}
+    system = ActorSystem(graphs, saver=saver, loop_limit_s=5.0, **parts)
+    transport = httpx.ASGITransport(GraphRoutes(system))
+    async with system, httpx.AsyncClient(transport=transport, base_url="http://t") as client:
+        for number in range(threads):
+            for graph in ("log", "ask", "fail"):
+                body = {**BODY, "assistant_id": graph}
+                await client.post(f"/threads/{graph}-{number}/runs/wait", json=body)
+        text = (await client.get("/metrics")).text
+    families = text_string_to_metric_families(text)
+    return [sample for family in families for sample in family.samples]
+
+
+def alert_rules() -> list[str]:
+    """The expressions of the alert rules of docs/operations.md."""
+    page = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    return re.findall(r"^ +expr: (.*)$", page, re.MULTILINE)
+
+
+class TestNames:
+    async def test_each_metric_is_documented_and_each_documented_one_exists(self, tmp_path):
+        """
+        The table of docs/observability.md has the metrics of a system with all parts, and no other.
+        """
+        found = {re.sub(r"_(bucket|count|sum)$", "", s.name) for s in await samples_of(tmp_path, 1)}
+        page = (ROOT / "docs" / "observability.md").read_text("utf-8")
+        rows = page.partition("| metric `actorgraph_...` |")[2].partition("\n\n")[0]
+        cells = [row.split("|")[1] for row in rows.splitlines()[2:]]
+        named = re.findall(r"`([a-z_]+)(?:\{[a-z,]+\})?`", " ".join(cells))
+
+        def bare(names: Any) -> set[str]:
+            return {name.removeprefix("actorgraph_").removesuffix("_total") for name in names}
+
+        assert bare(named) == bare(found)
+
+    async def test_alert_rules_are_about_metrics_that_exist(self, tmp_path):
+        """
+        Each rule's names and labels are those of a system's metrics, its brackets are closed, and
+        runs, nodes, questions, parked runs, suspects and sessions have a rule.
+        """
+        samples = await samples_of(tmp_path, 1)
+        labels: dict[str, set[str]] = {}
+        for sample in samples:
+            labels.setdefault(sample.name, set()).update(sample.labels)
+        used: set[str] = set()
+        rules = alert_rules()
+        for rule in rules:
+            names = set(NAME.findall(rule))
+            used |= names
+            assert names, rule
+            assert names <= labels.keys(), rule
+            known = set().union(*(labels[name] for name in names))
+            grouped = re.findall(r"by \(([a-z, ]+)\)", rule)
+            asked = {one.strip() for group in grouped for one in group.split(",")}
+            asked |= set(re.findall(r"[{,]([a-z_]+)=", rule))
+            assert asked <= known, rule
+            assert all(rule.count(a) == rule.count(b) for a, b in ("()", "[]", "{}")), rule
+
+        assert len(rules) > 10
+        assert {f"actorgraph_{name}" for name in ALERTED} <= used
+
+
+class TestFigures:
+    async def test_graphs_nodes_and_threads_are_counted(self, tmp_path):
+        """
+        Runs and tasks by graph and node, with errors and time; threads by their phase. More threads
+        make no more samples.
+        """
+        samples = await samples_of(tmp_path, 1)
+        found = {(s.name, *s.labels.values()): s.value for s in samples}
+        more = await samples_of(tmp_path, 2)
+
+        assert found["actorgraph_graph_runs_total", "fail", "error"] == 1
+        assert found["actorgraph_graph_runs_total", "ask", "interrupted"] == 1
+        assert found["actorgraph_run_duration_seconds_count", "log"] == 1
+        failed = [k[2] for k in found if k[0] == "actorgraph_node_errors_total" and found[k]]
+        assert len(failed) == 1
+        assert found["actorgraph_node_seconds_total", "fail", failed[0]] > 0
+        assert found["actorgraph_threads_waiting",] == 1
+        assert 0 < found["actorgraph_threads_waiting_oldest_seconds",] < 60
+        assert found["actorgraph_threads_cut_off",] == found["actorgraph_runs_parked",] == 0
+        assert len(more) == len(samples)

@@ -11,6 +11,7 @@ from actorgraph.api.graph.compiled import CompiledStateGraph
 from actorgraph.api.savers.adapt import adapt_checkpointer
 from actorgraph.api.savers.hosted import InMemorySaver
 from actorgraph.api.system.run_arguments import StartCall, job_of
+from actorgraph.api.system.thread_figures import ThreadCounter
 from actorgraph.api.system.thread_finder import ThreadFinder
 from actorgraph.errors import InvalidConfigError, did_you_mean
 from actorgraph.errors.excerpts import shown
@@ -87,6 +88,9 @@ class SystemBase:
         self._owners: set[bytes] = set()
         self._sampler = Sampler(self.statistics)
         self.thread_finder = ThreadFinder(self.graphs, self.saver, lambda: self._host)
+        self.thread_counter = ThreadCounter(
+            self.thread_finder, lambda: self._host, keeps=self._keeps
+        )
 
     def statistics(self) -> SystemStatistics:
         """Return counts of runs, threads, queues and refusals."""

@@ -102,6 +102,7 @@ class LifecycleMethods(RecoveryMethods):
     def _observe(self, group: TaskGroup) -> None:
         """Start the samples, and the watchdog of the event loop if there is a limit."""
         group.start_soon(self._sampler.serve)
+        group.start_soon(self.thread_counter.serve)
         if self._loop_limit_s is not None:
             self._actor.watchdog = LoopWatchdog(self._loop_limit_s)
             group.start_soon(self._actor.watchdog.serve)

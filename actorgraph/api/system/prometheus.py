@@ -8,14 +8,16 @@ text = prometheus_client.generate_latest(registry)
 `/metrics` of `actorgraph.web` serves the same.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
 from actorgraph.api.system.system import ActorSystem
+from actorgraph.api.system.thread_figures import ThreadFigures
 from actorgraph.errors import MissingExtraError
 from actorgraph.runtime.saver.statistics import Distribution, PersistenceStatistics
 from actorgraph.runtime.system.dispatch_actor import DispatchStatistics
+from actorgraph.runtime.system.figures import GraphFigures
 from actorgraph.runtime.system.statistics import SystemStatistics
 
 _Figure = tuple[str, str, float]
@@ -38,6 +40,7 @@ class _Figures:
         for status, count in sorted(now.left.items()):
             left.add_metric([status], count)
         yield left
+        yield from _of_graphs(core, now.graphs)
         for name, text, value in (
             *_counters(now),
             *(_counters_of(saver) if saver else ()),
@@ -46,6 +49,7 @@ class _Figures:
             yield core.CounterMetricFamily(f"actorgraph_{name}", text, value=value)
         for name, text, value in (
             *_gauges(now),
+            *_gauges_of_threads(self._system.thread_counter.known()),
             *(_gauges_of(saver) if saver else ()),
             *(_dispatch_gauges(now.dispatch) if now.dispatch else ()),
         ):
@@ -57,10 +61,49 @@ class _Figures:
                 )
 
 
+def _of_graphs(core: Any, graphs: Mapping[str, GraphFigures]) -> Iterator[Any]:
+    """Yield the metrics with a label for the graph, and the node; their names are the program's."""
+    by_graph, by_node = ["graph"], ["graph", "node"]
+    text = "Ended runs, by graph and status."
+    runs = core.CounterMetricFamily("actorgraph_graph_runs", text, labels=["graph", "status"])
+    text = "Duration of a run, from when it got its thread."
+    took = core.HistogramMetricFamily("actorgraph_run_duration_seconds", text, labels=by_graph)
+    text = "Tasks that finished, by node."
+    done = core.CounterMetricFamily("actorgraph_node_tasks", text, labels=by_node)
+    text = "Tasks that failed after all attempts, by node."
+    errors = core.CounterMetricFamily("actorgraph_node_errors", text, labels=by_node)
+    text = "Time in the last attempts of these tasks, by node."
+    seconds = core.CounterMetricFamily("actorgraph_node_seconds", text, labels=by_node)
+    for graph, found in graphs.items():
+        for status, count in sorted(found.runs.items()):
+            runs.add_metric([graph, status], count)
+        took.add_metric([graph], _buckets(found.seconds), found.seconds.total)
+        for node, figures in found.nodes.items():
+            done.add_metric([graph, node], figures.done)
+            errors.add_metric([graph, node], figures.errors)
+            seconds.add_metric([graph, node], figures.seconds)
+    yield from (runs, took, done, errors, seconds)
+
+
+def _gauges_of_threads(found: ThreadFigures | None) -> Iterator[_Figure]:
+    if found is None:
+        return
+    yield "runs_parked", "Runs that were given up, because processes died of them.", found.parked
+    if found.waiting is None or found.cut_off is None or found.unfinished is None:
+        return  # a saver without an index of threads
+    yield "threads_waiting", "Threads that wait for a person.", found.waiting
+    text = "Time for which the oldest of them has made no checkpoint."
+    yield "threads_waiting_oldest_seconds", text, found.oldest_s
+    yield "threads_cut_off", "Threads whose process has died.", found.cut_off
+    yield "threads_unfinished", "Threads with work left that no run does.", found.unfinished
+
+
 def _counters(now: SystemStatistics) -> Iterator[_Figure]:
     yield "runs_started", "Runs accepted.", now.started
     yield "runs_refused", "Runs refused because of a limit.", now.refused
     yield "supersteps", "Supersteps executed.", now.supersteps
+    yield "runs_tried_alone", "Runs tried alone, as processes had died of them.", now.tried_alone
+    yield "sessions_renewed", "Sessions of the database replaced.", now.sessions_renewed
     yield "loop_held", "Times that the event loop was blocked for too long.", now.loop_held
 
 
@@ -69,6 +112,7 @@ def _gauges(now: SystemStatistics) -> Iterator[_Figure]:
     yield "runs_queued", "Runs that wait for a slot or for their thread.", now.queued
     yield "runs_held", "Runs that wait because another system has their thread.", now.held
     yield "runs_misfit", "Orphaned runs that this system can't run.", now.misfits
+    yield "runs_suspect", "Runs that wait to be tried alone, or are being tried.", now.suspects
     yield "threads_active", "Threads with a run.", now.threads
     yield "mailbox_depth", "Runs in the longest queue of a thread.", now.mailbox_max
     yield "saturated", "1 if the next run may be refused.", int(now.saturated)

@@ -13,7 +13,7 @@ import math
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import Context
 from functools import partial
 from typing import Any, assert_never
@@ -161,6 +161,10 @@ class Supervisor:
         """Make spans of the run; call it before the run begins."""
         self._spans = spans
         spans.watch(self._environment, lambda: self._state.checkpoint)
+
+    def show_parts(self, take: Callable[[RunState, RunEnvironment], None]) -> None:
+        """Show its state and its tasks' environment to a function, before the run begins."""
+        take(self._state, self._environment)
 
     async def withdraw(self) -> None:
         """Release the run without running it: it was cancelled before."""

@@ -41,7 +41,14 @@ from actorgraph.runtime.system.capacity import (
     too_busy,
     too_many,
 )
-from actorgraph.runtime.system.job import Job, came_early, publish_outcome, store_status
+from actorgraph.runtime.system.figures import RunFigures
+from actorgraph.runtime.system.job import (
+    Job,
+    came_early,
+    log_failure,
+    publish_outcome,
+    store_status,
+)
 from actorgraph.runtime.system.loop_watchdog import LoopWatchdog
 from actorgraph.runtime.system.pace import Pace
 from actorgraph.runtime.system.trials import Trials
@@ -135,6 +142,7 @@ class SystemActor:
         self._keeping: Host | None = None  # the saver's host, if the saver keeps runs
         self._held: dict[str, None] = {}
         self._idle: Waiting = []
+        self.figures = RunFigures()
         self._thread = 0
 
     def open(self, host: Host, owner: bytes, group: TaskGroup) -> None:
@@ -429,6 +437,7 @@ class SystemActor:
         job.stored = launch.host is not None
         launch.context.run(self._enter, job)
         supervisor, effects = await prepare(launch)
+        supervisor.show_parts(partial(self.figures.watch, job.row.graph))
         job.first_step = supervisor.step
         if job.ending:
             await supervisor.withdraw()
@@ -474,7 +483,7 @@ class SystemActor:
             self.counts["started"] -= 1
             self._forget(job)
         else:
-            self.counts[job.status] += 1
+            self._count(job)
             self.ended[job.id] = job
         while len(self.ended) > self.limits.keep_ended:
             self._forget(self.ended.popitem(last=False)[1])
@@ -488,6 +497,14 @@ class SystemActor:
         self._fill()
         if not self.jobs:
             wake_all(self._idle)
+
+    def _count(self, job: Job) -> None:
+        """Count a run that has left, and log a failed one: its result may never be asked for."""
+        self.counts[job.status] += 1
+        if not job.elsewhere:
+            took = None if job.started is None else (job.changed - job.started) / 1e6
+            self.figures.ended(job.row.graph, job.status, took)
+        log_failure(job)
 
     def _fill(self) -> None:
         """Begin waiting runs while there are free slots."""

@@ -258,7 +258,6 @@ async def publish_outcome(job: Job, host: Host | None, owner: bytes, timeout_s: 
     if not job.requeued:
         await _note_lost_lease(job, host, owner)
         store_status(job, host, owner)
-        _log_failure(job)
     job.publish_end()
     keeper = job.journal.keeper
     if keeper is not None:
@@ -270,9 +269,9 @@ async def publish_outcome(job: Job, host: Host | None, owner: bytes, timeout_s: 
         store_status(job, host, owner)
 
 
-def _log_failure(job: Job) -> None:
-    """Log a run that has failed: its result may never be asked for."""
-    if job.status != "error" or job.elsewhere or job.reported:
+def log_failure(job: Job) -> None:
+    """Log a run that has failed or reached its deadline, unless its caller returns the error."""
+    if job.status not in ("error", "timeout") or job.elsewhere or job.reported:
         return
     error = job.outcome.error if isinstance(job.outcome, Failed) else None
     ids = {"thread_id": job.thread_id, "run_id": job.text, "graph": job.row.graph}

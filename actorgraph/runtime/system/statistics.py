@@ -5,6 +5,7 @@ import msgspec
 from actorgraph.runtime.saver.statistics import PersistenceStatistics
 from actorgraph.runtime.system.actor import SystemActor
 from actorgraph.runtime.system.dispatch_actor import DispatchStatistics
+from actorgraph.runtime.system.figures import GraphFigures
 
 _FLOWS = ("started", "supersteps")
 
@@ -33,6 +34,10 @@ class SystemStatistics(msgspec.Struct, frozen=True):
         unsaved_bytes: bytes that wait to be committed.
         persistence: figures of the saver's actor; None without a saver.
         dispatch: figures of the dispatch, a few seconds old; None without a dispatcher.
+        graphs: name -> figures of the graph's runs and nodes.
+        suspects: runs that may kill processes, and wait to be tried alone or are being tried.
+        tried_alone: suspects that were tried so far.
+        sessions_renewed: sessions of the database that the saver has replaced so far.
     """
 
     active: int
@@ -55,6 +60,10 @@ class SystemStatistics(msgspec.Struct, frozen=True):
     unsaved_bytes: int
     persistence: PersistenceStatistics | None
     dispatch: DispatchStatistics | None = None
+    graphs: dict[str, GraphFigures] = {}
+    suspects: int = 0
+    tried_alone: int = 0
+    sessions_renewed: int = 0
 
 
 def statistics_of(
@@ -90,4 +99,8 @@ def statistics_of(
         unsaved_bytes=unsaved,
         persistence=None if writer is None else writer.statistics(),
         dispatch=dispatch,
+        graphs=actor.figures.now(),
+        suspects=actor.trials.suspects,
+        tried_alone=actor.trials.tried,
+        sessions_renewed=getattr(actor.host and actor.host.saver, "sessions_renewed", 0),
     )

@@ -37,6 +37,7 @@ class Trials:
 
     Attributes:
         holding: whether other runs must wait.
+        tried: suspects that were begun alone so far.
         on_released: functions to call when they may begin again.
     """
 
@@ -57,7 +58,13 @@ class Trials:
         self._watched: dict[bytes, Job] = {}
         self._serving = False
         self.holding = False
+        self.tried = 0
         self.on_released: list[Callable[[], None]] = [fill]
+
+    @property
+    def suspects(self) -> int:
+        """Number of suspects that wait to be tried, or are being tried."""
+        return len(self._suspects) + self.holding
 
     def open(self, host: Host | None, group: TaskGroup) -> None:
         """Take runs from now on.
@@ -100,6 +107,7 @@ class Trials:
             if job.done.is_open or job.ending:
                 return
             ids = {"run_id": job.text, "thread_id": job.thread_id}
+            self.tried += 1
             log_event("warning", "run.tried_alone", **ids, deaths=job.row.deaths)
             # Refused if another system has the run: then its claim is refused too.
             await self._note(job, self._attempts_max)

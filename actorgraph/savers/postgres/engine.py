@@ -217,6 +217,12 @@ class Engine:
                     raise self._translated(error, kind, self._renewing) from error
             attempts.pause()
 
+    @property
+    def sessions_renewed(self) -> int:
+        """Number of own sessions that were given up so far, and replaced."""
+        sources = {id(one): one for one in (self._writing, self._renewing, self._reading)}
+        return sum(getattr(one, "renewed", 0) for one in sources.values())
+
     def check_writable(self) -> None:
         """Check that the server can be reached and takes writes.
 

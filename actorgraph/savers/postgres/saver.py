@@ -135,6 +135,11 @@ class PostgresBackend:
         return end
 
     @property
+    def sessions_renewed(self) -> int:
+        """Number of the saver's sessions that were lost or unusable so far, and replaced."""
+        return self._engine.sessions_renewed
+
+    @property
     def renew_beside(self) -> Callable[[Sequence[RenewOwner]], list[CommitOutcome]] | None:
         """See `ports.Saver`; None over a connection of the program, which a batch may be using."""
         if self._read_only or not self._engine.renews_beside:

@@ -86,6 +86,9 @@ class OwnConnections:
         prepare: called with each new connection.
         connections_max: limit of open connections; None for as many as there are callers.
         writes: whether a session that can't write is replaced.
+
+    Attributes:
+        renewed: sessions that were given up so far, because they were lost or couldn't be used.
     """
 
     renews = True
@@ -110,6 +113,7 @@ class OwnConnections:
         self._idle: list[Link] = []
         self._lock = threading.Lock()
         self.connected = False
+        self.renewed = 0
 
     @contextmanager
     def lease(self, *, patient: bool = False) -> Generator[Link]:
@@ -148,6 +152,7 @@ class OwnConnections:
             with self._lock:
                 self._idle.append(connection)
         else:
+            self.renewed += 1
             connection.close()
 
 

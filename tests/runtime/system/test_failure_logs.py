@@ -5,10 +5,12 @@ import subprocess
 import sys
 
 import anyio
+import httpx
 import pytest
 import structlog
 
-from actorgraph import START, ActorSystem, InMemorySaver, StateGraph
+from actorgraph import START, ActorSystem, InMemorySaver, SqliteSaver, StateGraph
+from actorgraph.web import GraphRoutes
 from tests.support.structlog_setup import configured
 
 __all__ = ["configured"]
@@ -113,6 +115,55 @@ class TestFailures:
 
         assert run.status == ending
         assert [each for each in logs if each["event"] == "run.failed"] == []
+
+    async def test_a_run_that_never_began_is_logged_too(self, configured):
+        """
+        Of runs that fail before their first node, at their deadline, or while they are set up after
+        a takeover, each is one event with its error; so is a failure inside a subgraph.
+        """
+
+        async def sleep(state):
+            await anyio.sleep(0.02)  # longer than the deadline, which is looked at afterwards
+
+        slow = StateGraph(dict).add_sequence([sleep, bill]).add_edge(START, "sleep").compile()
+        below = graph_of()
+        builder = StateGraph(dict).add_node("below", below).add_edge(START, "below")
+        graphs = {"slow": slow, "nested": builder.compile(), "bills": graph_of()}
+        with structlog.testing.capture_logs() as logs:
+            async with ActorSystem(graphs, saver=InMemorySaver()) as system:
+                late = await system.start("slow", "late", {}, deadline_s=0.001)
+                nested = await system.start("nested", "nested", {})
+                empty = await system.start("bills", "empty", None)
+                for run in (late, nested, empty):
+                    await run.wait()
+
+        failed = {log["thread_id"]: log for log in logs if log["event"] == "run.failed"}
+        assert sorted(failed) == ["empty", "late", "nested"]
+        assert all(isinstance(log["exc_info"], Exception) for log in failed.values())
+        assert all(log["log_level"] == "error" for log in failed.values())
+
+    async def test_runs_of_a_server_are_logged_once(self, configured, tmp_path):
+        """
+        A run in the background and one that a client waits for are one event each: what a client
+        is answered is no log of the server.
+        """
+        saver = SqliteSaver(tmp_path / "runs.db")
+        system = ActorSystem({"bills": graph_of()}, saver=saver)
+        transport = httpx.ASGITransport(GraphRoutes(system))
+        body = {"assistant_id": "bills", "input": {}, "if_not_exists": "create"}
+        with structlog.testing.capture_logs() as logs:
+            async with (
+                system,
+                httpx.AsyncClient(transport=transport, base_url="http://t") as client,
+            ):
+                for thread_id, way in (("a", "runs"), ("b", "runs/wait")):
+                    answer = await client.post(f"/threads/{thread_id}/{way}", json=body)
+                    assert answer.status_code == 200
+                for run in await system.runs():
+                    await run.wait()
+
+        failed = [log["thread_id"] for log in logs if log["event"] == "run.failed"]
+        assert sorted(failed) == ["a", "b"]
 
     async def test_a_batch_returns_its_failures_instead(self, configured):
         """
