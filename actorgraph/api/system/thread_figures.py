@@ -25,6 +25,8 @@ COUNT_S = 15.0
 ASKED_S = 600.0
 """Seconds after the last question for the figures for which they are counted."""
 LOOK_S = 1.0
+WAIT_S = 2.0
+"""Seconds that a reader of the figures waits for a count at most: a saver may be away."""
 
 
 class ThreadFigures(msgspec.Struct, frozen=True):
@@ -70,7 +72,10 @@ class ThreadCounter:
     async def look(self) -> ThreadFigures | None:
         """Count now, unless the figures are new enough."""
         self._asked_at = time.monotonic()
-        await self._count()
+        with anyio.move_on_after(WAIT_S) as scope:
+            await self._count()
+        if scope.cancelled_caught:
+            self._known = None
         return self._known
 
     async def serve(self) -> None:

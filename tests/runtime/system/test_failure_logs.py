@@ -144,8 +144,8 @@ class TestFailures:
 
     async def test_runs_of_a_server_are_logged_once(self, configured, tmp_path):
         """
-        A run in the background and one that a client waits for are one event each: what a client
-        is answered is no log of the server.
+        A run in the background and one that a client waits for are one event each, although the
+        client gets the error too.
         """
         saver = SqliteSaver(tmp_path / "runs.db")
         system = ActorSystem({"bills": graph_of()}, saver=saver)
