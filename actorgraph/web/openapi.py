@@ -35,6 +35,10 @@ def document(endpoints: Sequence[Endpoint], *, version: str) -> dict[str, Any]:
     made, found = msgspec.json.schema_components(types, ref_template=_REF)
     schemas, components = plain(made), plain(found)
     named = {_key(kind): schema for kind, schema in zip(types, schemas, strict=True)}
+    asked = [named[_key(one.body)] for one in endpoints if one.body is not None]
+    answered = [named[_key(one.answer)] for one in endpoints if one.answer is not None]
+    for name in components_of(asked, components) - components_of(answered, components):
+        components[name] = without_defaults(components[name])
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in endpoints:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, named)
@@ -46,11 +50,14 @@ def document(endpoints: Sequence[Endpoint], *, version: str) -> dict[str, Any]:
     }
 
 
+_NAMED = {"properties", "additionalProperties"}
+
+
 def plain(schema: Any) -> Any:
     """Return a schema in the form that generators of clients read. It allows the same values.
 
-    A tuple has no `items: false`, which its `maxItems` says too; an array of anything says so;
-    a value that must be a certain boolean is a constant.
+    A tuple has no `items: false`, which its `maxItems` says too; an array or an object of anything
+    says so; a value that must be a certain boolean is a constant.
     """
     if isinstance(schema, dict):
         fields = dict(cast("dict[str, Any]", schema))
@@ -58,12 +65,48 @@ def plain(schema: Any) -> Any:
             del fields["items"]
         elif fields.get("type") == "array" and not fields.keys() & {"items", "prefixItems"}:
             fields["items"] = {}
+        elif fields.get("type") == "object" and not fields.keys() & _NAMED:
+            fields["additionalProperties"] = {}
         elif fields.get("enum") in ([True], [False]):
             fields["const"] = fields.pop("enum")[0]
         return {name: plain(one) for name, one in fields.items()}
     if isinstance(schema, list | tuple):
         return [plain(one) for one in cast("list[Any]", schema)]
     return schema
+
+
+def components_of(schemas: Any, components: dict[str, Any]) -> set[str]:
+    """Return the names of all components that schemas refer to, directly or by others."""
+    found: set[str] = set()
+    waiting: list[Any] = [schemas]
+    while waiting:
+        match waiting.pop():
+            case {"$ref": str(place)}:
+                name = place.rpartition("/")[2]
+                if name not in found:
+                    found.add(name)
+                    waiting.append(components[name])
+            case dict() as fields:
+                waiting.extend(cast("dict[str, Any]", fields).values())
+            case list() as items:
+                waiting.extend(cast("list[Any]", items))
+            case _:
+                pass
+    return found
+
+
+def without_defaults(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a body with its fields' defaults in their descriptions.
+
+    A field with `default` is a required one for openapi-typescript, in bodies to send too.
+    """
+    fields: dict[str, Any] = {}
+    for name, field in schema.get("properties", {}).items():
+        others = {key: value for key, value in field.items() if key != "default"}
+        if field.get("default") is not None:
+            others["description"] = f"Default: {msgspec.json.encode(field['default']).decode()}"
+        fields[name] = others
+    return {**schema, "properties": fields} if fields else schema
 
 
 def _types(endpoints: Iterable[Endpoint]) -> list[Any]:

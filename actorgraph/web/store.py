@@ -54,7 +54,7 @@ async def delete(call: ApiCall) -> None:
     await call.server.store.adelete(_namespace(body.namespace or []), body.key)
 
 
-async def search(call: ApiCall) -> response_types.Items:
+async def search(call: ApiCall) -> response_types.ItemPage:
     """Find items below a namespace, by their values or by similarity to a query."""
     body: bodies.ItemSearch = call.body
 
@@ -69,12 +69,12 @@ async def search(call: ApiCall) -> response_types.Items:
         )
 
     found = await _shown(page, lambda one: one.namespace, body.limit, body.offset)
-    return response_types.Items(
+    return response_types.ItemPage(
         [response_types.FoundItem(*_fields(one), one.score) for one in found]
     )
 
 
-async def namespaces(call: ApiCall) -> response_types.Namespaces:
+async def namespaces(call: ApiCall) -> response_types.NamespacePage:
     """List namespaces by prefix and suffix."""
     body: bodies.NamespaceSearch = call.body
 
@@ -88,7 +88,7 @@ async def namespaces(call: ApiCall) -> response_types.Namespaces:
         )
 
     found = await _shown(page, lambda one: one, body.limit, body.offset)
-    return response_types.Namespaces([list(one) for one in found])
+    return response_types.NamespacePage([list(one) for one in found])
 
 
 async def _shown(
@@ -190,7 +190,7 @@ ENDPOINTS = (
         "/store/items/search",
         "store.search",
         search,
-        response_types.Items,
+        response_types.ItemPage,
         bodies.ItemSearch,
         summary="Find items",
         about=_about,
@@ -200,7 +200,7 @@ ENDPOINTS = (
         "/store/namespaces",
         "store.namespaces",
         namespaces,
-        response_types.Namespaces,
+        response_types.NamespacePage,
         bodies.NamespaceSearch,
         summary="List namespaces",
         about=_about,

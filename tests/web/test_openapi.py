@@ -28,14 +28,18 @@ def test_no_answer_is_outside_the_description(tmp_path: Path):
 
 def test_generators_of_clients_can_read_each_schema():
     """
-    Nowhere in the document is a boolean in a schema's place, an array without a type of its
-    items, or a list of one boolean to choose from.
+    Nowhere in the document is a boolean in a schema's place, an array or an object that doesn't
+    say what is in it, or a list of one boolean to choose from.
     """
     found: list[Any] = []
 
     def look(schema: Any) -> None:
         if isinstance(schema, dict):
             bare = schema.get("type") == "array" and not schema.keys() & {"items", "prefixItems"}
+            bare |= schema.get("type") == "object" and not schema.keys() & {
+                "properties",
+                "additionalProperties",
+            }
             odd = isinstance(schema.get("items"), bool) or schema.get("enum") in ([True], [False])
             found.extend([schema] if bare or odd else [])
             schema = list(schema.values())
@@ -45,6 +49,33 @@ def test_generators_of_clients_can_read_each_schema():
     look(document(ENDPOINTS, version="1"))
 
     assert found == []
+
+
+def test_no_schema_has_a_list_of_its_own_name():
+    """
+    A generated class has a variable of its own name, which a list of that name would hide.
+    """
+    schemas = document(ENDPOINTS, version="1")["components"]["schemas"]
+
+    lists = [
+        name
+        for name, schema in schemas.items()
+        if schema.get("properties", {}).get(name.lower(), {}).get("type") == "array"
+    ]
+    assert lists == []
+
+
+def test_fields_of_bodies_may_be_left_out():
+    """
+    Only fields of answers have `default`, which makes a field a required one for some clients;
+    those of bodies say it in words.
+    """
+    schemas = document(ENDPOINTS, version="1")["components"]["schemas"]
+    body, answer = schemas["ThreadSearch"]["properties"], schemas["Thread"]["properties"]
+
+    assert body["limit"]["description"] == "Default: 10"
+    assert [name for name, one in body.items() if "default" in one] == []
+    assert "default" in answer["values"]
 
 
 def test_selected_fields_are_in_the_description(tmp_path: Path):

@@ -316,13 +316,13 @@ class FoundItem(Struct):
     score: float | None = None
 
 
-class Items(Struct):
+class ItemPage(Struct):
     """The items found by a search of the store."""
 
     items: list[FoundItem]
 
 
-class Namespaces(Struct):
+class NamespacePage(Struct):
     """Namespaces of the store."""
 
     namespaces: list[list[str]]
