@@ -37,6 +37,7 @@ from actorgraph.superstep.nesting import saves_at_end
 from actorgraph.superstep.run_state import RunState
 from actorgraph.superstep.saves import (
     acknowledged,
+    claim_is_stored,
     control_entry,
     flush,
     has_unsaved,
@@ -373,10 +374,11 @@ def go_on(state: RunState) -> list[Effect]:
             effects.extend(_start_due(state))
         elif state.interrupted and not state.running:
             return leave(state, drained(state) or refused(state) or _interrupted(state))
-        elif not state.running and state.results and len(state.results) == len(state.tasks):
+        elif not state.running and _is_restored_whole(state) and claim_is_stored(state):
             return _finish_restored(state)
     # Only after the last task has ended: its rows travel in the final save.
-    if state.outcome is not None and not state.running and state.final_save_due:
+    ended = state.outcome is not None and not state.running
+    if ended and state.final_save_due and claim_is_stored(state):
         state.final_save_due = False
         if has_unsaved(state):
             # A run that another process continues is not stored as cancelled.
@@ -390,6 +392,11 @@ def go_on(state: RunState) -> list[Effect]:
     if state.outcome is not None and not state.running and state.durable >= state.sent:
         effects.append(Finish(state.outcome))
     return effects
+
+
+def _is_restored_whole(state: RunState) -> bool:
+    """Whether all tasks of the superstep have results."""
+    return bool(state.results) and len(state.results) == len(state.tasks)
 
 
 def _start_due(state: RunState) -> list[Effect]:

@@ -174,6 +174,18 @@ def has_unsaved(state: RunState) -> bool:
     return state.checkpoint != state.head or bool(state.unflushed)
 
 
+def claim_is_stored(state: RunState) -> bool:
+    """Whether the thread is this run's, so that saves may follow its claim, which is the first one.
+
+    A system's run counts the epoch that its claim will give the thread. If the claim is refused,
+    because another process has taken the run over, that is the epoch of the other process's claim:
+    a save that was sent behind this one would pass for one of the other process.
+    """
+    if state.nested is not None and not state.nested.claims:
+        return True
+    return state.durable >= min(state.sent, 1)
+
+
 def may_start(state: RunState) -> bool:
     """Whether the durability mode lets the next superstep's tasks start now."""
     if not state.has_saver:
@@ -181,9 +193,9 @@ def may_start(state: RunState) -> bool:
     durability = state.policy.durability
     if durability is Durability.SYNC:
         return state.durable == state.sent
-    # The claim is always the first save. It is awaited in every mode: no node runs before the
-    # thread is this run's and the input is stored.
-    if state.durable < min(state.sent, 1):
+    # The claim is awaited in every mode: no node runs before the thread is this run's and the input
+    # is stored.
+    if not claim_is_stored(state):
         return False
     # Backpressure of async mode: a slow store slows the run down before memory fills.
     return (

@@ -31,8 +31,8 @@ HEADS = {
     "PostgreSQL losses": "what | event loop | times | runs | failed | stored twice "
     "| threads with gaps | seconds",
     "poolers": "mode | event loop | round | runs | wrong | seconds",
-    "failovers": "replica | event loop | rounds | acknowledged | lost | unreadable | failed "
-    "| seconds until a run has ended: longest",
+    "failovers": "replica | work | event loop | rounds | acknowledged | lost | failed | unreadable "
+    "| seconds until each process works again: longest",
     "many at once": "what | event loop | figures",
     "SIGTERM under load": "server | times | streams: ended by a drain, by an end, cut | runs "
     "accepted | finished by the next server | acknowledged steps | lost | refused with "

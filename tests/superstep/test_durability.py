@@ -7,11 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from actorgraph.errors import LeaseLostError
 from actorgraph.plan.plan import Plan
 from actorgraph.values.commands import Send
 from actorgraph.values.constants import NO_WRITES, START
 from actorgraph.values.policies import Durability
-from actorgraph.values.run import Cancelled, CancelTasks, NewCheckpoint, Save, Succeeded
+from actorgraph.values.run import (
+    Cancelled,
+    CancelRequested,
+    CancelTasks,
+    Failed,
+    NewCheckpoint,
+    Save,
+    Succeeded,
+)
 from tests.superstep.script import Script, Store, chain, graph, idle, kinds, only, rows, started
 
 SYNC, ASYNC, EXIT = Durability
@@ -27,6 +36,11 @@ def begun(mode: Durability, plan: Plan | None = None, **settings: Any) -> Script
     run = Script(plan or chain(State, "a", "b", "c"), mode, **settings)
     run.begin({"text": "x"})
     return run
+
+
+def lost_lease() -> LeaseLostError:
+    """What a saver says about a claim of a run that another process has taken over."""
+    return LeaseLostError("taken over", do="read the run")
 
 
 def pair(mode: Durability) -> Script:
@@ -76,6 +90,42 @@ class TestClaim:
         assert run.names == []
 
         assert started(run.saved(1)) == ["a"]
+
+    @pytest.mark.parametrize("stored", [True, False])
+    @pytest.mark.parametrize("to_others", [True, False])
+    @pytest.mark.parametrize("mode", [SYNC, ASYNC, EXIT])
+    def test_a_cancelled_run_sends_its_status_once_its_claim_is_stored(
+        self, mode, to_others, stored
+    ):
+        """
+        A run that is cancelled while its claim is on its way sends nothing behind it, and nothing
+        at all if it is refused: the save could pass for one of the process that took the run over.
+        """
+        run = begun(mode)
+        assert only(Save, run.event(CancelRequested(to_others))) == []
+        answered = run.saved(1) if stored else run.refuse(1, lost_lease())
+
+        status = "drained" if to_others else "cancelled"
+        assert [save.ends for save in only(Save, answered)] == [status] * stored
+        run.saved()
+        assert isinstance(run.outcome, Cancelled if stored else Failed)
+
+    @pytest.mark.parametrize("stored", [True, False])
+    @pytest.mark.parametrize("mode", [SYNC, ASYNC, EXIT])
+    def test_a_superstep_whose_tasks_have_ended_waits_for_it(self, mode, stored):
+        """
+        The checkpoint after tasks that are all stored is sent when the claim of the run that goes
+        on is stored, and not if it is refused.
+        """
+        first = begun(SYNC)
+        first.saved()
+        first.finish("a", log=["a"])
+        first.store.ledger.extend(first.sent[1].ledger)
+        run = Script(first.plan, mode, store=first.store)
+        assert len(only(Save, run.begin(None))) == 1
+        answered = run.saved(1) if stored else run.refuse(1, lost_lease())
+
+        assert len(only(Save, answered)) == stored * (mode is not EXIT)
 
     def test_without_a_saver_nothing_is_saved_or_waited_for(self):
         """

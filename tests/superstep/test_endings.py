@@ -156,6 +156,7 @@ class TestCancel:
         run = Script(chain(State, "a"), SYNC)
         run.begin({"text": "x"})
         run.cancel()
+        run.saved(1)
         run.saved()
 
         assert run.given == []

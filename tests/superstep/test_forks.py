@@ -516,7 +516,8 @@ class TestReplay:
         for text in "xy":
             Script(plan, store=store).play({"text": text}, {"a": lambda s: None})
         run = Script(plan, EXIT, store=store)
-        first, last = only(Save, run.begin(Command(update={"text": "u"}), at=2))
+        (first,) = only(Save, run.begin(Command(update={"text": "u"}), at=2))
+        (last,) = only(Save, run.saved(1))
 
         assert [p.source for p in first.checkpoints] == ["fork"]
         assert (last.checkpoints, last.ends) == ((), "success")

@@ -130,8 +130,9 @@ class Cluster:
         """Stop it and its replicas, and remove their data."""
         for each in self._replicas:
             each.remove()
-        self.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder.exists():
+            self.stop()
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def _call(self, program: str, *arguments: str) -> None:
         subprocess.run(
