@@ -377,8 +377,8 @@ def go_on(state: RunState) -> list[Effect]:
         elif not state.running and _is_restored_whole(state) and claim_is_stored(state):
             return _finish_restored(state)
     # Only after the last task has ended: its rows travel in the final save.
-    ended = state.outcome is not None and not state.running
-    if ended and state.final_save_due and claim_is_stored(state):
+    may_flush = state.final_save_due and not state.running and claim_is_stored(state)
+    if state.outcome is not None and may_flush:
         state.final_save_due = False
         if has_unsaved(state):
             # A run that another process continues is not stored as cancelled.

@@ -30,7 +30,7 @@ IN_STEP = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'"
 
 
 class Load:
-    """What workers do one after the other until it is over, and what becomes of it.
+    """Work that is done again and again until it is over, and its outcomes.
 
     Attributes:
         acknowledged: kind of work -> what was acknowledged.

@@ -39,7 +39,7 @@ def begun(mode: Durability, plan: Plan | None = None, **settings: Any) -> Script
 
 
 def lost_lease() -> LeaseLostError:
-    """What a saver says about a claim of a run that another process has taken over."""
+    """A saver's answer to a claim of a run that another process has taken over."""
     return LeaseLostError("taken over", do="read the run")
 
 
