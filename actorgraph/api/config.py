@@ -28,6 +28,7 @@ from actorgraph.values.constants import (
     LANGGRAPH_TASK,
     START,
 )
+from actorgraph.values.durations import seconds_of
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.policies import STREAM_MODES, Durability, RunPolicy
 
@@ -545,14 +546,14 @@ def seconds(name: str, value: Any) -> float | None:
     Args:
         name: the argument, for the error.
     Raises:
-        InvalidConfigError: it is neither, or not above 0.
+        InvalidConfigError: it is neither, not above 0, or above a hundred years.
     """
     if value is None:
         return None
-    given = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not given > 0:
+    found = seconds_of(value)
+    if found is None:
         raise InvalidConfigError(
             f"{name} must be a positive number of seconds or a timedelta, got {value!r}",
-            do="use a number above 0, a timedelta, or leave it out",
+            do="use a number above 0 or a timedelta, at most a hundred years, or leave it out",
         )
-    return float(given)
+    return found

@@ -10,6 +10,7 @@ from actorgraph.codec import Codec
 from actorgraph.codec.encryption import entry_at
 from actorgraph.codec.serializers import SerializerProtocol, codec_of
 from actorgraph.loops import in_thread
+from actorgraph.values.durations import checked_seconds
 
 ValueT = TypeVar("ValueT")
 Namespace = tuple[str, ...]
@@ -81,5 +82,11 @@ class BaseCache(ABC, Generic[ValueT]):
         return self.codec.decode(payload, entry_at("cache", *key))
 
     def expiry(self, ttl: int | None) -> float | None:
-        """Return when a value that is stored now expires, in seconds since 1970; None for never."""
-        return None if ttl is None else self.clock() + ttl
+        """Return when a value that is stored now expires, in seconds since 1970; None for never.
+
+        Raises:
+            InvalidConfigError: the seconds to live are negative or not finite.
+        """
+        if ttl is None:
+            return None
+        return self.clock() + checked_seconds("ttl", ttl, zero=True, default="seconds, or None")

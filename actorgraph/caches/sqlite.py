@@ -23,6 +23,7 @@ from actorgraph.storage.kept import keep, release
 from actorgraph.storage.sqlite.connections import check_path, make_private, use_wal
 from actorgraph.storage.sqlite.open_files import DatabaseFile
 from actorgraph.storage.sqlite.translate import translate
+from actorgraph.values.durations import checked_seconds
 
 _SETUP = """
 PRAGMA synchronous = NORMAL;
@@ -57,7 +58,8 @@ class SqliteCache(BaseCache[ValueT]):
         codec: see `BaseCache`.
         clock: see `BaseCache`.
     Raises:
-        InvalidConfigError: the path is an address, which begins with `file:`.
+        InvalidConfigError: the path is an address, which begins with `file:`, or the time is
+            negative or not finite.
         StorageError: the file can't be opened or created.
     """
 
@@ -72,6 +74,7 @@ class SqliteCache(BaseCache[ValueT]):
         super().__init__(codec=codec, clock=clock)
         self.path = os.fspath(path)
         check_path(self.path, "SqliteCache")
+        checked_seconds("busy_timeout_s", busy_timeout_s, zero=True, default="0 or more seconds")
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.Lock()
         self._file: DatabaseFile | None = None

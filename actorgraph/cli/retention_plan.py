@@ -9,6 +9,7 @@ from actorgraph.cli.kept_data import PrunedThread
 from actorgraph.runtime.saver.hosting import Host
 from actorgraph.savers.retention import RetentionPoint, plan_removal
 from actorgraph.values.commits import ListCheckpoints, StoredCheckpoint
+from actorgraph.values.durations import DURATION_MAX_S
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
 
@@ -20,9 +21,12 @@ def seconds_of(text: str) -> float:
         UsageError: it isn't one.
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text)
-    if found is None:
-        raise UsageError(f"{text!r} is not a duration", do="write 30d, 12h, 15m or 90s")
-    return float(found[1]) * _UNITS[found[2]]
+    seconds = 0.0 if found is None else float(found[1]) * _UNITS[found[2]]
+    if found is None or seconds > DURATION_MAX_S:
+        raise UsageError(
+            f"{text!r} is not a duration up to a hundred years", do="write 30d, 12h, 15m or 90s"
+        )
+    return seconds
 
 
 async def planned(host: Host, removals: Sequence[Any]) -> list[PrunedThread]:

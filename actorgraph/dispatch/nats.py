@@ -21,6 +21,7 @@ import msgspec
 from actorgraph.dispatch.engine_thread import EngineThread, Parcel
 from actorgraph.errors import InvalidConfigError, MissingExtraError, StorageError
 from actorgraph.values.dispatch import ID_BYTES, Hint, News
+from actorgraph.values.durations import checked_seconds
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
@@ -75,10 +76,7 @@ class NATSDispatcher:
         again_s: float = 15.0,
         replicas: int = 1,
     ) -> None:
-        if not again_s > 0:
-            raise InvalidConfigError(
-                f"again_s must be > 0, got {again_s!r}", do="use the default, 15"
-            )
+        checked_seconds("again_s", again_s, default="the default, 15")
         if not stream.isidentifier():
             raise InvalidConfigError(
                 f"stream must be an identifier, got {stream!r}", do='use e.g. "actorgraph"'

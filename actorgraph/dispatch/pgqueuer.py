@@ -27,6 +27,7 @@ from actorgraph.errors import InvalidConfigError, MissingExtraError, StorageErro
 from actorgraph.runtime.log import event as log_event
 from actorgraph.storage.postgres.parameters import CONNECTION_DEFAULTS, CONNECTION_ENCODING
 from actorgraph.values.dispatch import ID_BYTES, Hint, News, hint_of
+from actorgraph.values.durations import checked_seconds
 from actorgraph.values.systems import RunRow
 
 if TYPE_CHECKING:
@@ -86,11 +87,8 @@ class PGQueuerDispatcher:
     def __init__(
         self, conn: str | None = None, *, again_s: float = 15.0, poll_s: float = 2.0
     ) -> None:
-        if not (again_s > 0 and poll_s > 0):
-            raise InvalidConfigError(
-                f"again_s and poll_s must be > 0, got {again_s!r} and {poll_s!r}",
-                do="use the defaults, 15 and 2",
-            )
+        checked_seconds("again_s", again_s, default="the default, 15")
+        checked_seconds("poll_s", poll_s, default="the default, 2")
         self._conn = conn
         self._again_s = again_s
         self._poll_s = poll_s

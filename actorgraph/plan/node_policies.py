@@ -1,10 +1,12 @@
 """The policies in the arguments of `add_node`: checked, and converted to one form each."""
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any, cast
 
 from actorgraph.errors import GraphBuildError
 from actorgraph.plan import callables as calls
+from actorgraph.values.durations import seconds_of
 from actorgraph.values.from_langgraph import from_langgraph
 from actorgraph.values.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 
@@ -36,11 +38,16 @@ def _check_retry(owner: str, policy: Any) -> None:
             f"{owner}: retry_policy must be a RetryPolicy or a list of them, got {policy!r}",
             do="pass a RetryPolicy, or a list of them: the first that matches an error counts",
         )
-    numbers = (policy.initial_interval, policy.backoff_factor, policy.max_interval)
-    if not all(number >= 0 for number in numbers) or policy.max_attempts < 1:
+    numbers: tuple[Any, ...] = (policy.initial_interval, policy.backoff_factor, policy.max_interval)
+    attempts: Any = policy.max_attempts
+    if any(seconds_of(n, zero=True) is None or isinstance(n, timedelta) for n in numbers) or not (
+        type(attempts) is int and attempts >= 1
+    ):
         raise GraphBuildError(
-            f"{owner}: {policy!r} has a negative number or max_attempts < 1",
-            do="use intervals and a factor of 0 or more, and max_attempts of 1 or more",
+            f"{owner}: {policy!r} has a negative number, one that isn't finite or isn't a number, "
+            "or max_attempts < 1",
+            do="use intervals and a factor of 0 or more, in seconds, and a whole number of 1 or "
+            "more as max_attempts",
         )
     wanted: Any = policy.retry_on
     kinds = wanted if isinstance(wanted, (list, tuple)) else (wanted,)
@@ -94,7 +101,9 @@ def cache_of(owner: str, given: Any) -> CachePolicy[Any] | None:
         GraphBuildError: it is not a CachePolicy, or its `ttl` is not positive.
     """
     given = from_langgraph(given)
-    if given is None or (isinstance(given, CachePolicy) and (given.ttl is None or given.ttl > 0)):
+    ttl: Any = given.ttl if isinstance(given, CachePolicy) else None
+    lasts = ttl is None or (seconds_of(ttl) is not None and not isinstance(ttl, timedelta))
+    if given is None or (isinstance(given, CachePolicy) and lasts):
         return cast("CachePolicy[Any] | None", given)
     raise GraphBuildError(
         f"{owner}: cache_policy must be a CachePolicy with ttl > 0 or None, got {given!r}",

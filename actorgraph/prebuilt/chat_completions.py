@@ -5,7 +5,6 @@ that only the node's `retry_policy` may, because readers have seen a part
 (docs/decisions/0132-packaging-and-a-model-by-its-address.md).
 """
 
-import math
 import os
 import random
 import time
@@ -25,6 +24,7 @@ from actorgraph.prebuilt.completion_format import CompletionParts, message_json,
 from actorgraph.prebuilt.completion_requests import ModelServer, message_of
 from actorgraph.runtime.task.messages import get_message_writer
 from actorgraph.superstep.task_failures import retry_after
+from actorgraph.values.durations import seconds_of
 
 OPENAI_URL = "https://api.openai.com/v1"
 FIRST_WAIT_S = 0.5
@@ -81,7 +81,7 @@ class ChatCompletions:
                 do='pass one such as "http://127.0.0.1:8080/v1", and the password as api_key=, or '
                 "with client=httpx.AsyncClient(auth=...)",
             )
-        if attempts_max < 1 or not (timeout_s > 0 and math.isfinite(timeout_s)):
+        if attempts_max < 1 or seconds_of(timeout_s) is None:
             raise GraphBuildError(
                 f"attempts_max must be >= 1, timeout_s > 0, got {attempts_max!r}, {timeout_s!r}",
                 do="leave them out for 3 attempts of 60 seconds",

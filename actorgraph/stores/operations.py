@@ -11,6 +11,7 @@ from actorgraph.stores.errors import (
     ItemValueError,
 )
 from actorgraph.stores.item_values import find_unstorable
+from actorgraph.values.durations import checked_seconds
 
 Namespace = tuple[str, ...]
 NamespacePath = tuple[str, ...]
@@ -370,6 +371,32 @@ def _check_query(query: Any) -> None:
         raise InvalidStoreOperationError(
             f"query must be text or None, got {query!r}", do="pass text, or None"
         )
+
+
+def check_ttl_config(config: TTLConfig | None) -> None:
+    """Check the times of a store's `ttl`, both in minutes.
+
+    Raises:
+        InvalidStoreOperationError: one is negative, not finite, or no number.
+    """
+    if config is not None:
+        _check_ttl(config.get("default_ttl"))
+        check_interval(config.get("sweep_interval_minutes"))
+
+
+def check_interval(minutes: Any) -> None:
+    """Check the time between two sweeps.
+
+    Raises:
+        InvalidStoreOperationError: it is negative, not finite, or no number of minutes.
+    """
+    checked_seconds(
+        "sweep_interval_minutes",
+        0 if minutes is None else minutes,
+        zero=True,
+        default="minutes, such as 5, or None for no sweeps",
+        error=InvalidStoreOperationError,
+    )
 
 
 def _check_ttl(ttl: Any) -> None:

@@ -23,7 +23,15 @@ from actorgraph.storage.logged_problems import warn
 from actorgraph.stores.base import BaseStore
 from actorgraph.stores.batch import Batch, ItemTable, aembed, carry_out, changes, embed, prepare
 from actorgraph.stores.embedding import Embedder
-from actorgraph.stores.operations import IndexConfig, Op, Result, TTLConfig
+from actorgraph.stores.operations import (
+    IndexConfig,
+    Op,
+    Result,
+    TTLConfig,
+    check_interval,
+    check_ttl_config,
+)
+from actorgraph.values.durations import checked_limit
 
 
 class Sweeper:
@@ -104,6 +112,7 @@ class BuiltinStore(BaseStore):
     ) -> None:
         self.index_config = index
         self.embedder = None if index is None else Embedder(index)
+        check_ttl_config(ttl)
         self.ttl_config = ttl
         self._clock = clock
         self._sweeper = Sweeper()
@@ -152,7 +161,10 @@ class BuiltinStore(BaseStore):
 
         Args:
             sweep_interval_minutes: default the setting of `ttl`, and 5 minutes without one.
+        Raises:
+            InvalidStoreOperationError: the interval is negative or not finite.
         """
+        check_interval(sweep_interval_minutes)
         configured = (self.ttl_config or {}).get("sweep_interval_minutes")
         minutes = sweep_interval_minutes or configured or 5
         self._sweeper.start(self.sweep_ttl, interval_s=minutes * 60)
@@ -165,7 +177,7 @@ class BuiltinStore(BaseStore):
             timeout: seconds to wait for its end; default without limit.
         Returns: 1 if it has ended, else 0.
         """
-        return Count(self._sweeper.stop(timeout))
+        return Count(self._sweeper.stop(checked_limit("timeout", timeout)))
 
     def setup(self) -> Count:
         """Do nothing: a store creates its tables when it is first used. Can be awaited."""

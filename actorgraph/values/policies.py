@@ -13,10 +13,10 @@ import msgspec
 
 from actorgraph.errors import GraphBuildError
 from actorgraph.values.constants import DEFAULT_NESTING_LIMIT, DEFAULT_RECURSION_LIMIT
+from actorgraph.values.durations import seconds_of
 from actorgraph.values.passing_errors import may_pass
 
 RetryOn = type[Exception] | Sequence[type[Exception]] | Callable[[Exception], bool]
-MAX_S = 3_155_760_000.0
 KeyFuncT = TypeVar("KeyFuncT", bound=Callable[..., str | bytes])
 
 
@@ -105,13 +105,13 @@ class TimeoutPolicy:
 def _seconds(name: str, value: Any) -> float | None:
     if value is None:
         return None
-    given = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not 0 < given <= MAX_S:
+    found = seconds_of(value)
+    if found is None:
         raise GraphBuildError(
             f"{name} must be greater than 0, got {value!r}",
             do="use a positive number of seconds or a timedelta, at most a hundred years",
         )
-    return float(given)
+    return found
 
 
 @dataclass(frozen=True)  # no slots: CachePolicy[F](...) sets an attribute

@@ -6,7 +6,6 @@ served        an application with a lifespan of its own
 serve         serves it in the running event loop, with hypercorn
 """
 
-import math
 import signal
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -28,6 +27,7 @@ from actorgraph.errors.warning_places import warn
 from actorgraph.loops import on_trio
 from actorgraph.runtime.log import event
 from actorgraph.runtime.task.calling import abandoned
+from actorgraph.values.durations import seconds_of
 from actorgraph.web.cron_actor import CronActor
 from actorgraph.web.jobs.background import BackgroundJob, add_job
 from actorgraph.web.jobs.webhook_policy import WebhookPolicy
@@ -94,7 +94,7 @@ class GraphRoutes:
         webhooks: WebhookPolicy | None = None,
         reauthorize_s: float = REAUTHORIZE_S,
     ) -> None:
-        if not 0 < reauthorize_s < math.inf:
+        if seconds_of(reauthorize_s) is None:
             raise InvalidConfigError(
                 f"GraphRoutes: reauthorize_s must be > 0 and finite, got {reauthorize_s!r}",
                 do="pass the seconds for which access that was taken away may last",

@@ -29,6 +29,7 @@ from actorgraph.values.commits import (
     Request,
     StoredCheckpoint,
 )
+from actorgraph.values.durations import seconds_of
 from actorgraph.values.ids import as_text
 from actorgraph.values.retention import CountCheckpoints, Expire, ListThreads, Reseal, Sweep, Vacuum
 
@@ -101,14 +102,14 @@ class MaintenanceMethods(HostAccess):
             keep_last: checkpoints to keep per namespace.
         Returns: the number of checkpoints removed.
         Raises:
-            InvalidConfigError: a number is negative.
+            InvalidConfigError: a number is negative, or the age is above a hundred years.
         """
-        seconds = max_age.total_seconds() if isinstance(max_age, timedelta) else max_age
-        if not seconds >= 0 or type(keep_last) is not int or keep_last < 0:
+        seconds = seconds_of(max_age, zero=True)
+        if seconds is None or type(keep_last) is not int or keep_last < 0:
             raise InvalidConfigError(
                 "max_age and keep_last must be >= 0, "
                 f"got max_age={max_age!r}, keep_last={keep_last!r}",
-                do="use seconds or a timedelta, and an integer",
+                do="use seconds or a timedelta, at most a hundred years, and an integer",
             )
         before = IDS.microseconds() - int(seconds * 1_000_000)
         threads = await self._ask(ListThreads(older=before))

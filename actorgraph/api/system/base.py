@@ -31,6 +31,7 @@ from actorgraph.runtime.system.stored_events import EventRetention, Keeper
 from actorgraph.superstep.dispatching import graph_room
 from actorgraph.superstep.scheduling import MisfitRun, Share, misfit_of
 from actorgraph.values.dispatch import Role
+from actorgraph.values.durations import checked_seconds
 from actorgraph.values.systems import OPEN_STATUSES, ListRuns, RunRow
 
 _ROLES: tuple[Role, ...] = ("accept", "work", "both")
@@ -60,6 +61,7 @@ class SystemBase:
     ) -> None:
         _check_graphs(graphs)
         _check(limits, max_threads, ring, gc_threshold)
+        checked_seconds("keep_events_s", kept.seconds, zero=True, default="0 or more seconds")
         _check_dispatch(dispatcher, policy, limits)
         _check_graph_limits(dispatcher, policy.max_runs_of, graphs)
         given = saver if saver is not None else _common_saver(graphs)
@@ -265,11 +267,8 @@ def checked_loop_limit(loop_limit_s: float | None) -> float | None:
     Raises:
         InvalidConfigError: it is not positive.
     """
-    if loop_limit_s is not None and not loop_limit_s > 0:
-        raise InvalidConfigError(
-            f"loop_limit_s must be > 0 or None, got {loop_limit_s!r}",
-            do="use seconds, such as 0.1",
-        )
+    if loop_limit_s is not None:
+        checked_seconds("loop_limit_s", loop_limit_s, default="seconds, such as 0.1, or None")
     return loop_limit_s
 
 
@@ -350,13 +349,15 @@ def _check(
         "keep_events_in_memory": ring,
         "gc_threshold": gc_threshold,
         "attempts_max": limits.attempts_max,
-        "lease_s": limits.lease_s,
         "max_unsaved_bytes": limits.max_unsaved_bytes,
     }
     for name, number in numbers.items():
         if number is not None and not number > 0:
             raise InvalidConfigError(f"{name} must be > 0, got {number!r}", do="use 1 or more")
     counts = {"max_queued": limits.max_queued, "max_waiting": limits.max_waiting}
-    for name, number in {**counts, "drain_timeout_s": limits.drain_timeout_s}.items():
+    for name, number in counts.items():
         if not number >= 0:
             raise InvalidConfigError(f"{name} must be >= 0, got {number!r}", do="use 0 or more")
+    checked_seconds("lease_s", limits.lease_s, default="the default, 15")
+    for name in ("drain_timeout_s", "retry_after_s"):
+        checked_seconds(name, getattr(limits, name), zero=True, default="0 or more seconds")

@@ -29,6 +29,7 @@ from actorgraph.runtime.system.job import Job
 from actorgraph.runtime.system.journal import EventReader
 from actorgraph.runtime.system.stored_reader import RemoteRun, StoredReader
 from actorgraph.superstep.scheduling import waits_for_time
+from actorgraph.values.durations import checked_limit
 from actorgraph.values.ids import as_text
 from actorgraph.values.run import Cancelled, RunOutcome
 from actorgraph.values.schema_types import OwnResultT
@@ -187,7 +188,7 @@ class Run(Generic[OwnResultT]):
         Raises:
             ResultTimeoutError: the run is still active after the timeout.
         """
-        with anyio.move_on_after(timeout_s):
+        with anyio.move_on_after(checked_limit("timeout_s", timeout_s)):
             await self._job.done.wait()
         if not self._job.done.is_open:
             raise ResultTimeoutError(
@@ -399,7 +400,7 @@ class StoredRun(Run[OwnResultT]):
     async def wait(self, timeout_s: float | None = None) -> Any:
         """See `Run.wait`; polls the saver."""
         pause = self.access.make_pause(self._looked or time.monotonic())
-        with anyio.move_on_after(timeout_s):
+        with anyio.move_on_after(checked_limit("timeout_s", timeout_s)):
             # The row of a run that was just started is known: its news come next.
             if self._looked and self.access.hears and self._row.status in OPEN_STATUSES:
                 self._looked = 0.0

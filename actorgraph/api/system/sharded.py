@@ -33,6 +33,7 @@ from actorgraph.errors import (
 from actorgraph.runtime.system.parked import RetriedRuns
 from actorgraph.runtime.system.statistics import SystemStatistics
 from actorgraph.superstep.sharding import ShardMap, balancing, look_order, map_of
+from actorgraph.values.durations import checked_seconds
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.shards import BUCKETS, bucket_in, bucket_of
 from actorgraph.values.systems import IfBusy, RunStatus
@@ -66,11 +67,11 @@ class ShardedSystem:
     """
 
     def __init__(self, systems: Mapping[str, ActorSystem], *, move_wait_s: float = 30.0) -> None:
+        self._move_wait_s = checked_seconds("move_wait_s", move_wait_s, zero=True)
         if not systems:
             raise InvalidConfigError("systems must not be empty", do='pass {"a": ActorSystem(...)}')
         self.systems = dict(systems)
         self._tables = {name: _table(name, system) for name, system in systems.items()}
-        self._move_wait_s = move_wait_s
         self._map = ShardMap(tuple(systems), ("",) * BUCKETS)
         self._stack = AsyncExitStack()
         self._looking = anyio.Lock()
@@ -300,6 +301,7 @@ class ShardedSystem:
         """
         from actorgraph.savers.postgres.bucket_moves import move
 
+        checked_seconds("wait_s", wait_s, zero=True)
         if to not in self.systems:
             raise InvalidConfigError(
                 f"unknown database {to!r}", do=did_you_mean(to, list(self.systems))

@@ -54,6 +54,7 @@ from actorgraph.runtime.system.stored_events import EventRetention
 from actorgraph.superstep.answers import with_answers
 from actorgraph.values.commands import Command
 from actorgraph.values.dispatch import Role
+from actorgraph.values.durations import checked_limit, checked_seconds
 from actorgraph.values.from_langgraph import from_langgraph
 from actorgraph.values.ids import as_bytes
 from actorgraph.values.systems import (
@@ -484,7 +485,8 @@ class ActorSystem(StoredRunMethods):
         Args:
             timeout_s: default the system's `drain_timeout_s`.
         """
-        limit = self._limits.drain_timeout_s if timeout_s is None else timeout_s
+        given = checked_limit("timeout_s", timeout_s)
+        limit = self._limits.drain_timeout_s if given is None else given
         await self._actor.drain(CLOSING, limit)
 
     async def drain_at_signal(
@@ -497,6 +499,7 @@ class ActorSystem(StoredRunMethods):
             timeout_s: as for `drain`.
         Returns: the signal; leave the `async with` block then.
         """
+        checked_limit("timeout_s", timeout_s)
         wanted = signals or (signal.SIGTERM, signal.SIGINT)
         with anyio.open_signal_receiver(*wanted) as received:
             async for number in received:
@@ -536,6 +539,7 @@ class ActorSystem(StoredRunMethods):
         Args:
             older_than_s: seconds since they were accepted, or since the times of delayed runs.
         """
+        age_s = checked_seconds("older_than_s", older_than_s, zero=True)
         if self._keeps:
-            moment = int((time.time() - older_than_s) * 1e6)
+            moment = int((time.time() - age_s) * 1e6)
             await self._host.writer.store(TrimRuns(moment))

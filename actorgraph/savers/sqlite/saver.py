@@ -50,6 +50,7 @@ from actorgraph.storage.sqlite.lent_connections import LentSqliteConnection, sou
 from actorgraph.storage.sqlite.open_files import DatabaseFile
 from actorgraph.storage.sqlite.translate import translate_for_saver
 from actorgraph.values.commits import CommitOutcome, Query, Refused, Request
+from actorgraph.values.durations import checked_seconds
 from actorgraph.values.retention import Vacuum
 from actorgraph.values.systems import RenewOwner
 
@@ -90,11 +91,7 @@ class SqliteBackend:
     ) -> None:
         self.codec = codec_of(codec)
         self._synchronous = synchronous_statement(synchronous)
-        given: object = busy_timeout_s
-        if not isinstance(given, (int, float)) or not given >= 0:
-            raise InvalidConfigError(
-                f"busy_timeout_s must be a number >= 0, got {given!r}", do="use 0 or more seconds"
-            )
+        checked_seconds("busy_timeout_s", busy_timeout_s, zero=True, default="0 or more seconds")
         self.path, self._lent = _source_of(path)
         if not self.path:
             raise InvalidConfigError(

@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 
 import msgspec
 
-from actorgraph.errors import InvalidConfigError
+from actorgraph.values.durations import checked_seconds
 
 USE_SCHEMA: LiteralString = """
 SELECT set_config('search_path', %s, true), set_config('lock_timeout', %s, true),
@@ -86,8 +86,7 @@ def timeouts_of(**seconds: Any) -> Timeouts:
         InvalidConfigError: one is not a number above 0.
     """
     for name, value in seconds.items():
-        if not isinstance(value, (int, float)) or not value > 0:
-            raise InvalidConfigError(f"{name} must be > 0, got {value!r}", do="pass seconds")
+        checked_seconds(name, value)
     return Timeouts(**{name.replace("_timeout_s", "_s"): value for name, value in seconds.items()})
 
 

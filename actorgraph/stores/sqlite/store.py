@@ -30,6 +30,7 @@ from actorgraph.stores.operations import IndexConfig, TTLConfig
 from actorgraph.stores.sqlite import schema
 from actorgraph.stores.sqlite.items import SqliteItemTable, add_functions
 from actorgraph.stores.store import DatabaseStore
+from actorgraph.values.durations import checked_seconds
 
 if TYPE_CHECKING:
     import aiosqlite
@@ -85,10 +86,7 @@ class SqliteStore(DatabaseStore[SqliteItemTable]):
             raise InvalidConfigError("the store's path is empty", do='name a file, or ":memory:"')
         check_path(self.path, "SqliteStore")
         self._synchronous = synchronous_statement(synchronous)
-        if not busy_timeout_s >= 0:
-            raise InvalidConfigError(
-                f"busy_timeout_s must be >= 0, got {busy_timeout_s!r}", do="use 0 or more seconds"
-            )
+        checked_seconds("busy_timeout_s", busy_timeout_s, zero=True, default="0 or more seconds")
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None

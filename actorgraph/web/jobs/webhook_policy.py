@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from actorgraph.errors import InvalidConfigError
+from actorgraph.values.durations import checked_seconds
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
@@ -70,9 +71,9 @@ class WebhookPolicy(Struct, frozen=True):
             raise InvalidConfigError(
                 f"WebhookPolicy: unknown scheme in {self.schemes!r}", do='use "https" or "http"'
             )
-        for name in ("timeout_s", "attempts", "pause_s", "pause_max_s", "body_bytes"):
-            _check_positive(name, getattr(self, name))
-        for name in ("pending_max", "concurrency"):
+        for name in ("timeout_s", "pause_s", "pause_max_s"):
+            checked_seconds(f"WebhookPolicy: {name}", getattr(self, name))
+        for name in ("attempts", "body_bytes", "pending_max", "concurrency"):
             _check_positive(name, getattr(self, name))
         if len(self.key) < _SECRET_MIN:
             raise InvalidConfigError(
@@ -97,7 +98,7 @@ class WebhookPolicy(Struct, frozen=True):
 
 
 def _check_positive(name: str, value: float) -> None:
-    if not value > 0:
+    if type(value) is not int or not value > 0:
         raise InvalidConfigError(
             f"WebhookPolicy: {name} must be > 0, got {value!r}", do="use a number above 0"
         )

@@ -25,6 +25,7 @@ from actorgraph.errors import ActorGraphError, SlowReaderError
 from actorgraph.errors.texts import error_text
 from actorgraph.loops import shielded
 from actorgraph.runtime.log import event
+from actorgraph.values.durations import checked_limit, checked_seconds
 from actorgraph.values.policies import STREAM_MODES
 from actorgraph.values.stream_items import Namespace, WhenFull
 from actorgraph.values.systems import OPEN_STATUSES, RunEvent
@@ -337,10 +338,11 @@ class EventStream(Response):
         self._translator = EventTranslator(stream_mode, subgraphs=subgraphs, spans=spans)
         self._buffer = buffer
         self._when_full: WhenFull = when_full
-        self._ping_s = ping_s
-        self._lasts_s = lasts_s
+        self._ping_s = checked_seconds("ping_s", ping_s)
+        self._lasts_s = checked_limit("lasts_s", lasts_s)
         self._after = offset_of(request.headers.get("last-event-id", last_event_id))
-        self._reauthorize, self._reauthorize_s = reauthorize, reauthorize_s
+        self._reauthorize = reauthorize
+        self._reauthorize_s = checked_seconds("reauthorize_s", reauthorize_s)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the run ends or the client disconnects.
@@ -534,8 +536,9 @@ class ResultResponse(Response):
         self._on_sent = on_sent
         self._shows = shows
         self._shape = shape
-        self._ping_s = ping_s
-        self._reauthorize, self._reauthorize_s = reauthorize, reauthorize_s
+        self._ping_s = checked_seconds("ping_s", ping_s)
+        self._reauthorize = reauthorize
+        self._reauthorize_s = checked_seconds("reauthorize_s", reauthorize_s)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Wait for the run until it ends or the client disconnects."""

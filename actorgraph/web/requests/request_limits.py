@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from actorgraph.api.system.run_handle import check_reading
 from actorgraph.errors import InvalidConfigError
+from actorgraph.values.durations import DURATION_MAX_S
 from actorgraph.values.stream_items import WhenFull
 
 
@@ -69,11 +70,15 @@ class Limits(Struct, frozen=True):
             value = getattr(self, name)
             if value is None and name in _UNBOUNDED:
                 continue
-            if name != "when_full" and not (isinstance(value, int | float) and value > 0):
+            if name != "when_full" and not (
+                isinstance(value, int | float)
+                and not isinstance(value, bool)
+                and 0 < value <= DURATION_MAX_S * 1e6
+            ):
                 or_none = " or None" if name in _UNBOUNDED else ""
                 raise InvalidConfigError(
                     f"Limits: {name} must be > 0{or_none}, got {value!r}",
-                    do=f"use a number above 0{or_none}",
+                    do=f"use a finite number above 0{or_none}",
                 )
         check_reading(0, self.buffer, self.when_full)
 
