@@ -10,7 +10,7 @@ import pytest
 from actorgraph import PostgresSaver
 from actorgraph.testing import DispatchPlace, dispatcher_checks
 from actorgraph.values.systems import NO_OWNER, AdoptRun, ListRuns, RunRow
-from tests.dispatch.faulty_links import FAULTS, faulty
+from tests.dispatch.faulty_links import FAULTS, FaultyLink, faulty
 from tests.dispatch.places import AGAIN_S, memory_place, nats, place
 
 __all__ = ["nats", "place"]
@@ -166,6 +166,20 @@ async def test_systems_survive_lost_and_doubled_hints(fault, monkeypatch):
     async with memory_place() as place:
         await CHECKS["every_accepted_run_is_run_once"](planted(place, fault))
         await CHECKS["runs_of_a_thread_are_run_in_order"](planted(place, fault))
+
+
+async def passes_without_a_fault(place, check):
+    """The check of a fault, over links that only forward."""
+    await CHECKS[check](faulty(place, FaultyLink))
+
+
+@pytest.mark.parametrize("place", ["memory"], indirect=True)
+@pytest.mark.parametrize("check", sorted({check for _, check in FAULTS.values()}))
+async def test_links_that_only_forward_pass(place, check):
+    """
+    Without a fault a wrapped link passes: what the checks find is the fault.
+    """
+    await passes_without_a_fault(place, check)
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -4,7 +4,7 @@ A fault changes the requests that reach the saver, its outcomes, the queries or 
 saver would that doesn't carry out a part of the contract.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -12,8 +12,11 @@ import msgspec
 from actorgraph.values.commits import (
     EPOCH_ANY,
     HOLDER_ANY,
+    CheckpointRow,
+    Claim,
     Commit,
     Committed,
+    LedgerRow,
     ListCheckpoints,
     LoadCheckpoint,
     Loaded,
@@ -28,7 +31,10 @@ from actorgraph.values.retention import (
     DeleteThread,
     Expire,
     HoldWhole,
+    KeepLast,
+    KeepLatest,
     ListThreads,
+    Reseal,
     Sweep,
     Vacuum,
 )
@@ -40,6 +46,7 @@ from actorgraph.values.systems import (
     ForgetRun,
     ListRuns,
     ListWaiting,
+    OwnerRow,
     PutRun,
     ReadEvents,
     RenewOwner,
@@ -65,6 +72,10 @@ class Fault(msgspec.Struct, frozen=True):
         answer: changes an answer.
         outcome: changes an outcome.
         order: 1, or -1 for a batch that is stored backwards.
+        refused: what becomes of a batch after a refusal: "" as it should be; "lost" if requests
+            behind it are acknowledged only; "all" if it refuses the others too; "kept" if the rows
+            of the refused commit are stored all the same.
+        covers: the parts of requests and queries that it leaves out: "Type.field" or "Type".
     """
 
     request: Change = lambda given: given
@@ -72,6 +83,8 @@ class Fault(msgspec.Struct, frozen=True):
     answer: Change = lambda given: given
     outcome: Change = lambda given: given
     order: int = 1
+    refused: str = ""
+    covers: tuple[str, ...] = ()
 
 
 class Planted:
@@ -84,6 +97,7 @@ class Planted:
         self.durable = saver.durable
         self.codec = saver.codec
         self.keeps_runs = saver.keeps_runs
+        self.routes_runs = getattr(saver, "routes_runs", False)
 
     async def open(self) -> None:
         """Open the saver."""
@@ -93,9 +107,26 @@ class Planted:
         """Commit what the fault leaves of a batch."""
         changed = [self._fault.request(request) for request in batch][:: self._fault.order]
         kept = [request for request in changed if request is not None]
-        outcomes = iter(await self._saver.commit(kept) if kept else [])
+        outcomes = iter(await self._stored(kept))
         found = [Committed() if request is None else next(outcomes) for request in changed]
         return [self._fault.outcome(outcome) for outcome in found][:: self._fault.order]
+
+    async def _stored(self, batch: list[Any]) -> list[Any]:
+        """The outcomes of a batch, with the fault's handling of a refusal."""
+        how = self._fault.refused
+        if how != "lost":
+            outcomes = await self._saver.commit(batch) if batch else []
+            refused = [number for number, o in enumerate(outcomes) if isinstance(o, Refused)]
+            if refused and how == "all":
+                return [outcomes[refused[0]]] * len(batch)
+            for number in refused if how == "kept" else ():
+                await self._saver.commit([unclaimed(batch[number])])
+            return outcomes
+        found: list[Any] = []
+        for request in batch:
+            lost = any(isinstance(outcome, Refused) for outcome in found)
+            found += [Committed()] if lost else await self._saver.commit([request])
+        return found
 
     async def query(self, queries: Sequence[Any]) -> list[Any]:
         """Answer what the fault makes of the queries."""
@@ -107,6 +138,14 @@ class Planted:
         await self._saver.close()
 
 
+def unclaimed(request: Any) -> Any:
+    """A refused commit as one that no claim and no head is compared for."""
+    if not isinstance(request, Commit):
+        return request
+    free = {"run": None, "epoch": EPOCH_ANY, "claim": None, "owner": None, "ends": None}
+    return replace(request, **free, strict=False)
+
+
 def changed(kind: type, **fields: Any) -> Change:
     """A change of fields of the requests, queries or answers of a kind."""
     return lambda given: replace(given, **fields) if isinstance(given, kind) else given
@@ -114,17 +153,34 @@ def changed(kind: type, **fields: Any) -> Change:
 
 def lost(*kinds: type) -> Fault:
     """Requests of these kinds are acknowledged and not carried out."""
-    return Fault(request=lambda given: None if isinstance(given, kinds) else given)
+    names = tuple(kind.__name__ for kind in kinds)
+    return Fault(request=lambda given: None if isinstance(given, kinds) else given, covers=names)
+
+
+def named(kind: type, fields: Iterable[str]) -> tuple[str, ...]:
+    """The names of fields of a request or query."""
+    return tuple(f"{kind.__name__}.{field}" for field in fields)
 
 
 def asked(kind: type, **fields: Any) -> Fault:
     """A part of a query is not looked at."""
-    return Fault(query=changed(kind, **fields))
+    return Fault(query=changed(kind, **fields), covers=named(kind, fields))
 
 
 def given(kind: type, **fields: Any) -> Fault:
     """A part of a request is not looked at."""
-    return Fault(request=changed(kind, **fields))
+    return Fault(request=changed(kind, **fields), covers=named(kind, fields))
+
+
+def put(**fields: Any) -> Fault:
+    """A column of a new run is not stored."""
+
+    def change(request: Any) -> Any:
+        if not isinstance(request, PutRun):
+            return request
+        return replace(request, row=replace(request.row, **fields))
+
+    return Fault(request=change, covers=named(RunRow, fields))
 
 
 def claimed(**fields: Any) -> Fault:
@@ -134,7 +190,7 @@ def claimed(**fields: Any) -> Fault:
         claim = request.claim if isinstance(request, Commit) else None
         return request if claim is None else replace(request, claim=replace(claim, **fields))
 
-    return Fault(request=change)
+    return Fault(request=change, covers=named(Claim, fields))
 
 
 def inside(part: str, **fields: Any) -> Fault:
@@ -146,7 +202,8 @@ def inside(part: str, **fields: Any) -> Fault:
         rows = tuple(replace(row, **fields) for row in getattr(request, part))
         return replace(request, **{part: rows})
 
-    return Fault(request=change)
+    kind = LedgerRow if part == "ledger" else CheckpointRow
+    return Fault(request=change, covers=named(kind, fields))
 
 
 def based_on_the_head(request: Any) -> Any:
@@ -202,13 +259,52 @@ def acknowledged(outcome: Any) -> Any:
     return Committed() if isinstance(outcome, Refused) else outcome
 
 
+def sealed_but(part: str) -> Fault:
+    """Payloads of one kind of rows are not replaced."""
+
+    class Partly:
+        def __init__(self, resealer: Any) -> None:
+            self._resealer = resealer
+
+        def __getattr__(self, name: str) -> Any:
+            if name == part:
+                return lambda *given: getattr(given[-1], "payload", given[-1])
+            return getattr(self._resealer, name)
+
+    def change(request: Any) -> Any:
+        if isinstance(request, Reseal | CopyThread) and request.resealer is not None:
+            return replace(request, resealer=Partly(request.resealer))
+        return request
+
+    return Fault(request=change)
+
+
+def running_after_takeover(row: Any) -> Any:
+    """A run that was taken over, as if its former owner still ran it."""
+    taken = row.status == "pending" and row.claimed and row.attempts > 1
+    return replace(row, status="running") if taken else row
+
+
+def taken_as_running(answer: Any) -> Any:
+    """Runs of a list that stay running when they are taken over."""
+    if not isinstance(answer, list):
+        return answer
+    return [running_after_takeover(r) if isinstance(r, RunRow) else r for r in answer]
+
+
 COLUMNS, LEDGER = "rows: every column is read", "rows: the ledger is read whole"
 OLD, FOUND = "rows: old rows expire", "rows: threads and counts"
 SEARCH, LISTED = "runs: a search is newest first", "runs: runs are found"
 EVENTS, OFFERS = "runs: events are kept in order", "runs: waiting runs are offered"
 LEASES, TRIMS = "runs: leases end", "runs: open runs are not removed"
 TAKEOVER, ASKS = "runs: a takeover fences the dead", "runs: cancellations are asked for once"
-INPUT = "rows: claims keep their input"
+INPUT, SEALED = "rows: claims keep their input", "rows: payloads are replaced whole"
+WHOLE = "runs: a run is stored whole"
+DEATHS, BUILDS = "runs: attempts and deaths are kept", "runs: builds and times are kept"
+BATCH = "runs: a refused request leaves the others"
+ROUTED = {"builds", "priorities", "times", *(f"{p} of offers" for p in ("builds", "times"))}
+ROUTED |= {"builds of counts", "times of counts"}
+"""Faults of savers with `routes_runs` alone."""
 
 FAULTS: dict[str, tuple[Fault, str]] = {
     # Commits.
@@ -230,6 +326,12 @@ FAULTS: dict[str, tuple[Fault, str]] = {
         "claims: the head is compared and set",
     ),
     "a batch backwards": (Fault(order=-1), "claims: order is that of storing"),
+    "requests behind a refused one": (Fault(refused="lost"), BATCH),
+    "requests beside a refused one": (Fault(refused="all"), BATCH),
+    "a refused commit's rows": (
+        Fault(refused="kept"),
+        "rows: a refused request leaves no rows",
+    ),
     # Columns.
     "parents": (inside("checkpoints", parent=None), COLUMNS),
     "steps": (inside("checkpoints", step=0), COLUMNS),
@@ -238,6 +340,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "metadata": (inside("checkpoints", metadata="{}"), COLUMNS),
     "next": (inside("checkpoints", next="[]"), "rows: next nodes are read"),
     "values": (inside("checkpoints", blobs=()), "lists: values are shared by version"),
+    "items": (inside("checkpoints", ranges=(), merges=()), "lists: rows grow and merge"),
     "merges": (inside("checkpoints", merges=()), "lists: rows grow and merge"),
     "asks": (inside("ledger", asks=False), LEDGER),
     "paths": (inside("ledger", path=""), LEDGER),
@@ -251,13 +354,26 @@ FAULTS: dict[str, tuple[Fault, str]] = {
         lost(DeleteCheckpoints),
         "rows: removals of others stop no run",
     ),
+    "namespaces of removals": (given(DeleteCheckpoints, namespace=""), FOUND),
     "deleted runs": (lost(DeleteRuns), "rows: a removal stops the run"),
+    "all but the newest": (lost(KeepLatest), "lists: lists outlive removals and copies"),
+    "all but the last": (lost(KeepLast), "rows: removals of others stop no run"),
+    "numbers that are kept": (
+        given(KeepLast, count=99),
+        "rows: removals of others stop no run",
+    ),
     "copies": (lost(CopyThread), FOUND),
     "expiries": (lost(Expire), OLD),
     "an expiry's count": (given(Expire, count=1), OLD),
     "an expiry's time": (given(Expire, before=FAR), OLD),
     "sweeps": (lost(Sweep), "rows: a sweep frees what is left over"),
     "vacuums": (lost(Vacuum), "rows: a vacuum keeps what is stored"),
+    "new payloads": (lost(Reseal), SEALED),
+    "new payloads of copies": (given(CopyThread, resealer=None), SEALED),
+    "new payloads of values": (sealed_but("value"), SEALED),
+    "new payloads of items": (sealed_but("items"), SEALED),
+    "new payloads of writes": (sealed_but("writes"), SEALED),
+    "new payloads of inputs": (sealed_but("input"), SEALED),
     "whole values": (lost(HoldWhole), "deltas: whole values need no ancestors"),
     "counts of removals": (
         Fault(outcome=changed(Committed, removed=0)),
@@ -290,6 +406,11 @@ FAULTS: dict[str, tuple[Fault, str]] = {
         "deltas: values are read with their ancestors",
     ),
     "named checkpoints": (asked(LoadCheckpoint, id=None), "basic: latest and named"),
+    "namespaces of loads": (asked(LoadCheckpoint, namespace=""), FOUND),
+    "ancestors of lists": (
+        asked(ListCheckpoints, ancestors=False),
+        "deltas: values are read with their ancestors",
+    ),
     "inputs": (asked(ListThreads, inputs=False), INPUT),
     "runs of threads": (asked(ListThreads, runs=None), FOUND),
     "older threads": (asked(ListThreads, older=None), OLD),
@@ -310,15 +431,37 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     # Runs of systems.
     "new runs": (lost(PutRun), "runs: a run is stored whole"),
     "busy threads": (given(PutRun, if_busy="enqueue"), "runs: a busy thread rejects"),
+    "graphs": (put(graph="z"), WHOLE),
+    "attempts of new runs": (put(attempts=9), WHOLE),
+    "owners of new runs": (put(owner=None), WHOLE),
+    "times of acceptance": (put(created=0), WHOLE),
+    "metadata of runs": (put(metadata="{}"), WHOLE),
+    "reasons of runs": (put(reason="another"), WHOLE),
+    "payloads of runs": (put(payload=b""), WHOLE),
     "statuses": (lost(SetRun), LISTED),
     "reasons": (given(SetRun, reason=""), LISTED),
     "attempts": (given(SetRun, attempts=None), LISTED),
     "takeovers": (lost(AdoptRun), TAKEOVER),
     "attempts of takeovers": (given(AdoptRun, attempts=1), TAKEOVER),
+    "deaths": (given(SetRun, deaths=0), DEATHS),
+    "deaths of takeovers": (given(AdoptRun, deaths=0), DEATHS),
+    "deaths of new runs": (put(deaths=0), DEATHS),
+    "runs that were taken over": (
+        Fault(answer=taken_as_running),
+        "runs: a run that was taken over is pending",
+    ),
+    "builds": (put(build=""), BUILDS),
+    "priorities": (put(priority=0), BUILDS),
+    "times": (put(due=0), BUILDS),
+    "builds of offers": (asked(ListWaiting, builds=()), BUILDS),
+    "times of offers": (asked(ListWaiting, now=FAR), BUILDS),
+    "times of counts": (asked(CountWaiting, now=FAR), BUILDS),
+    "builds of counts": (asked(CountWaiting, builds=()), BUILDS),
     "renewals": (lost(RenewOwner), LEASES),
     "dropped leases": (lost(DropOwner), LEASES),
     "leases of any length": (given(RenewOwner, lease_s=60.0), LEASES),
     "requests to cancel": (lost(AskCancel), ASKS),
+    "reasons of requests": (given(AskCancel, reason="another"), ASKS),
     "requests to older runs": (given(AskCancel, earlier=False), ASKS),
     "events": (lost(StoreEvents), EVENTS),
     "limits of events": (given(StoreEvents, keep=FAR), EVENTS),
@@ -333,9 +476,11 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "statuses of lists": (asked(ListRuns, statuses=()), LISTED),
     "orphans": (asked(ListRuns, orphaned=False), LISTED),
     "owners that are asked": (asked(ListRuns, asked_of=None), ASKS),
+    "open runs of threads": (asked(ListRuns, open_of=()), LISTED),
     "named runs": (asked(ListRuns, among=()), LISTED),
     "limit of searches": (asked(SearchRuns, limit=99), SEARCH),
     "graphs of searches": (asked(SearchRuns, graph=None), SEARCH),
+    "statuses of searches": (asked(SearchRuns, statuses=()), SEARCH),
     "prefixes": (asked(SearchRuns, prefix=""), SEARCH),
     "times of searches": (asked(SearchRuns, since=0), SEARCH),
     "floors of searches": (asked(SearchRuns, floor=b""), SEARCH),
@@ -347,7 +492,20 @@ FAULTS: dict[str, tuple[Fault, str]] = {
     "offsets": (asked(ReadEvents, after=0), EVENTS),
     "limits of pages": (asked(ReadEvents, limit=99), EVENTS),
     "the newest event": (asked(ReadEvents, newest=False), EVENTS),
+    "open runs of owners": (rows_of(OwnerRow, runs=0), LEASES),
+    "adopted runs of owners": (rows_of(OwnerRow, adopted=0), LEASES),
     "every owner lives": (rows_of(RunRow, alive=True), LEASES),
     "no owner lives": (rows_of(RunRow, alive=False), LEASES),
 }
 """Name -> the fault, and the check that finds it."""
+
+WITHOUT_A_FAULT = {
+    *("size", "number"),  # bounds and numbers of saves, which a saver doesn't store
+    # These address rows, or are the rows: a saver can't miss them and answer at all.
+    *("thread_id", "run", "runs", "id", "ids", "owner", "was", "source", "base"),
+    *("row", "rows", "claim", "ledger", "checkpoints", "values", "record", "head", "alive"),
+    *("status", "claimed", "cancel", "payload", "resealer"),  # parts of requests that are lost
+    "LoadCheckpoint.parent",  # a saver may leave it out
+    "HoldWhole.namespace",  # the id of the checkpoint says it too
+}
+"""Parts of requests and queries for which no fault is planted."""

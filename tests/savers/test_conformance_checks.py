@@ -1,6 +1,7 @@
 """The checks of `actorgraph.testing.conformance`, over every saver and over savers of others."""
 
 from contextlib import asynccontextmanager
+from typing import get_args
 
 import pytest
 
@@ -8,10 +9,20 @@ from actorgraph import InMemorySaver
 from actorgraph.errors import ActorGraphError
 from actorgraph.savers.memory.saver import MemoryBackend
 from actorgraph.testing.conformance import CHECKS, check_saver
-from actorgraph.values.commits import Committed
+from actorgraph.values.commits import (
+    CheckpointRow,
+    Claim,
+    Commit,
+    Committed,
+    LedgerRow,
+    OtherRequest,
+    Query,
+)
 from actorgraph.values.retention import DeleteThread
+from actorgraph.values.systems import RunRow
+from actorgraph.values.thread_rows import THREAD_QUERIES, THREAD_REQUESTS
 from tests.savers.places import LogSaver, langgraphs, logs, place_of
-from tests.savers.planted_faults import FAULTS, Fault, Planted
+from tests.savers.planted_faults import FAULTS, ROUTED, WITHOUT_A_FAULT, Fault, Planted
 
 pytestmark = [pytest.mark.every_saver, pytest.mark.every_loop]
 
@@ -25,7 +36,10 @@ async def test_a_check(store, check):
     Each saver keeps each sentence of the contract.
     """
     if left_out := await check(place_of(store)):
-        assert store.kind in {"memory", "sqlite-memory"}, left_out
+        kinds = {"memory", "sqlite-memory"}
+        if left_out == "its routes_runs is false":
+            kinds |= {"sqlite"}
+        assert store.kind in kinds, left_out
         pytest.skip(left_out)
 
 
@@ -104,6 +118,8 @@ class TestPlantedFaults:
         """
         A saver that leaves out one part of the contract fails the check of that part.
         """
+        if name in ROUTED and store.kind in {"sqlite", "sqlite-memory"}:
+            pytest.skip("it stores no builds, priorities or times")
         if name == "asks" and store.kind in {"sqlite", "sqlite-memory", "postgres"}:
             pytest.skip("it derives the column from the index")
         fault, check = FAULTS[name]
@@ -115,6 +131,30 @@ class TestPlantedFaults:
         # Any error of a saver is a failed check: see `check_saver`.
         with pytest.raises((AssertionError, ActorGraphError, LookupError, TypeError)):
             await BY_NAME[check](place)
+
+    def test_each_part_of_a_request_has_a_fault(self):
+        """
+        A fault is planted for each kind of request, and for each part of it and of the queries.
+        """
+        covered = {name for fault, _ in FAULTS.values() for name in fault.covers}
+        requests = [kind for kind in get_args(OtherRequest) if kind not in THREAD_REQUESTS]
+        queries = [kind for kind in get_args(Query) if kind not in THREAD_QUERIES]
+        kinds = [*requests, *queries, Commit, Claim, CheckpointRow, LedgerRow, RunRow]
+        parts = {
+            f"{kind.__name__}.{field}"
+            for kind in kinds
+            for field in kind.__struct_fields__
+            if field not in WITHOUT_A_FAULT
+        }
+
+        assert sorted(parts - covered - WITHOUT_A_FAULT) == []
+        assert sorted({kind.__name__ for kind in requests} - covered) == []
+
+    def test_each_fault_is_found_by_a_check(self):
+        """
+        Each fault names a check of the public list.
+        """
+        assert [name for name, (_, check) in FAULTS.items() if check not in BY_NAME] == []
 
     @pytest.mark.one_loop
     async def test_the_wrapper_alone_breaks_nothing(self):

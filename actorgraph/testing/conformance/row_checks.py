@@ -1,6 +1,7 @@
 """Checks of `ports.Saver`: each column, answers, branches, claims and what removals do to them."""
 
-from actorgraph.errors import AlreadyResumedError, ConflictError
+from actorgraph.codec.records import Record, frame, frames
+from actorgraph.errors import AlreadyResumedError, ConflictError, EncryptionError
 from actorgraph.ports import Saver
 from actorgraph.testing.conformance.builders import (
     OTHER,
@@ -8,12 +9,15 @@ from actorgraph.testing.conformance.builders import (
     TASK,
     Ids,
     commit_batch,
+    items,
     load,
     outside,
     page,
+    texts_of,
 )
 from actorgraph.testing.conformance.harness import Bench, check, holds, same
 from actorgraph.values.commits import (
+    EPOCH_ANY,
     BlobRow,
     Claim,
     Commit,
@@ -35,6 +39,7 @@ from actorgraph.values.retention import (
     Expire,
     KeepLast,
     ListThreads,
+    Reseal,
     Sweep,
     Vacuum,
 )
@@ -273,6 +278,9 @@ async def threads_and_counts(bench: Bench) -> None:
         await commit_batch(port, CopyThread("v", "t"))
         copied = await port.query([CountCheckpoints("v"), LoadCheckpoint("v", "n")])
         same((copied[0], copied[1].head), (2, ids(2)), "the copy")
+        await commit_batch(port, DeleteCheckpoints("v", "n", frozenset([ids(1), ids(2)])))
+        counts = await port.query([CountCheckpoints("v", ""), CountCheckpoints("v", "n")])
+        same(counts, [1, 0], "checkpoints after a removal in one namespace")
 
 
 @check("rows")
@@ -299,3 +307,74 @@ async def a_refused_request_leaves_no_rows(bench: Bench) -> None:
         loaded = await load(port)
         same((loaded.head, loaded.open_run is None), (ids(2), False), "the head and the run")
         same(loaded.version_floor, 2, "the highest version")
+
+
+class _Sealing:
+    """Makes new payloads; or none of writes."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self._fails = fails
+
+    def value(self, namespace: str, channel: str, version: int, payload: bytes) -> bytes:
+        """Make the payload of a value."""
+        return b"sealed " + payload
+
+    def items(
+        self, namespace: str, channel: str, lineage: int, start: int, payload: bytes
+    ) -> bytes:
+        """Make the payload of items: a frame."""
+        return frame(b"sealed " + b"".join(frames(payload)))
+
+    def writes(self, namespace: str, row: LedgerRow) -> bytes:
+        """Make the payload of writes."""
+        if self._fails:
+            raise EncryptionError("a payload can't be decrypted", do="pass its key")
+        return b"sealed " + row.payload
+
+    def input(self, run: bytes, payload: bytes) -> bytes:
+        """Make the payload of an input."""
+        return b"sealed " + payload
+
+
+async def _payloads(port: Saver, thread: str) -> list[bytes]:
+    """The payloads of a value, of items and of writes."""
+    point = (await load(port, thread=thread)).checkpoint
+    if point is None:
+        return []
+    return [point.blobs["y"], texts_of(point), *(row.payload for row in point.ledger)]
+
+
+@check("rows")
+async def payloads_are_replaced_whole(bench: Bench) -> None:
+    """New payloads replace all of a thread's; if one can't be made, all stay as they are."""
+    ids, plain = Ids(), [b"v", b"ab", b"w"]
+    sealed = [b"sealed " + payload for payload in plain]
+    record = Record(channel_versions={"x": 1, "y": 1}, blobs=["y"], lists={"x": [(1, 2)]})
+    values = {"blobs": (BlobRow("y", 1, b"v"),), "ranges": (items(0, [b"a", b"b"]),)}
+    write = LedgerRow(ids(1), TASK, "", 0, 0, b"w")
+    claim = Claim(None, "sync", input=b"in")
+    async with bench.port() as port:
+        await commit_batch(port, outside(ids.point(1, None, record, **values)))
+        await commit_batch(
+            port,
+            Commit("t", "", None, EPOCH_ANY, 0, None, ledger=(write,)),
+            Commit("u", "", RUN, 1, 1, None, claim=claim),
+        )
+        broken, works = _Sealing(fails=True), _Sealing()
+        outcomes = await commit_batch(
+            port,
+            Reseal("t", broken),
+            outside(ids.point(2), thread="v"),
+            CopyThread("w", "t", resealer=broken),
+            CopyThread("c", "t"),
+        )
+        failed = EncryptionError.__name__
+        same([*map(kind_of, outcomes)], [failed, "stored", failed, "stored"], "outcomes")
+        found = [await _payloads(port, thread) for thread in ("t", "c", "w")]
+        same(found, [plain, plain, []], "payloads after errors")
+        copy = CopyThread("d", "c", resealer=works)
+        await commit_batch(port, Reseal("t", works), Reseal("u", works), copy)
+        found = [await _payloads(port, thread) for thread in ("t", "d", "c")]
+        same(found, [sealed, sealed, plain], "new payloads, those of a copy, and of its source")
+        claimed = (await load(port, thread="u")).open_run
+        same(claimed and claimed.input, b"sealed in", "the input of the open run")

@@ -346,3 +346,86 @@ async def runs_outlive_the_saver(bench: Bench) -> None:
         same(rows, [(ONE, LIVE, "stop", b"in")], "the run")
         (found,) = await port.query([ReadEvents(ONE, "t", 0, 9)])
         same([e.payload for e in found], [b"e"], "its event")
+
+
+@check("runs")
+async def attempts_and_deaths_are_kept(bench: Bench) -> None:
+    """Attempts and deaths are stored with a new run, a takeover, and a status that has them."""
+    async with _system(bench) as port:
+        steps: list[tuple[Request, tuple[str, int, int]]] = [
+            (_put(ONE, DEAD, deaths=1), ("pending", 1, 1)),
+            (AdoptRun(ONE, "t", LIVE, was=DEAD, attempts=3, deaths=2), ("pending", 3, 2)),
+            (SetRun(ONE, "t", LIVE, "parked", "it died"), ("parked", 3, 2)),
+            (SetRun(ONE, "t", LIVE, "pending", "", attempts=4, deaths=3), ("pending", 4, 3)),
+            (SetRun(ONE, "t", LIVE, "pending", "", attempts=5), ("pending", 5, 0)),
+        ]
+        for request, wanted in steps:
+            await commit_batch(port, request)
+            (row,) = await _runs(port, run=ONE)
+            same((row.status, row.attempts, row.deaths), wanted, f"the run after {request}")
+
+
+@check("runs")
+async def a_run_that_was_taken_over_is_pending(bench: Bench) -> None:
+    """A takeover leaves a run pending, with its input in the thread, until its claim."""
+    ids = Ids()
+    async with _system(bench) as port:
+        await commit_batch(port, RenewOwner(DEAD, 60.0), _put(ONE, DEAD))
+        await commit_batch(port, ids.claim(ONE, None, ids.point(1), owner=DEAD))
+        await commit_batch(port, DropOwner(DEAD), AdoptRun(ONE, "t", LIVE, was=DEAD, attempts=2))
+        (row,) = await _runs(port, run=ONE)
+        same((row.status, row.claimed), ("pending", True), "the run")
+        await commit_batch(port, ids.claim(ONE, 1, owner=LIVE, epoch=(await load(port)).epoch))
+        await commit_batch(port, AdoptRun(ONE, "t", LIVE, was=LIVE, attempts=1))
+        (row,) = await _runs(port, run=ONE)
+        same((row.status, row.attempts), ("running", 1), "the run, counted again by its owner")
+
+
+@check("runs")
+async def a_refused_request_leaves_the_others(bench: Bench) -> None:
+    """In a batch a refused request of a system stores nothing; those around it are stored."""
+    ids = Ids()
+    requests: list[tuple[Request, str]] = [
+        (_put(ONE), "stored"),
+        (SetRun(ONE, "t", DEAD, "error"), LOST),
+        (_put(TWO, DEAD, if_busy="reject"), BUSY),
+        (StoreEvents(ONE, "t", DEAD, (EventRow(1, 1, b"forged"),), 9, 0), LOST),
+        (AdoptRun(ONE, "t", DEAD, was=DEAD, attempts=9), LOST),
+        (ids.claim(THREE, None, ids.point(1), owner=LIVE), LOST),
+        (StoreEvents(ONE, "t", LIVE, (EventRow(1, 1, b"own"),), 9, 0), "stored"),
+        (ids.claim(ONE, None, ids.point(2), owner=LIVE), "stored"),
+        (AskCancel(ONE, "t", "stop"), "stored"),
+    ]
+    async with _system(bench) as port:
+        outcomes = await commit_batch(port, *(request for request, _ in requests))
+        same([*map(kind_of, outcomes)], [wanted for _, wanted in requests], "outcomes")
+        begun = _row(ONE, alive=True, status="running", claimed=True, cancel="stop")
+        same(await _runs(port), [begun], "the runs")
+        (found,) = await port.query([ReadEvents(ONE, "t", 0, 9)])
+        same([e.payload for e in found], [b"own"], "its events")
+        same((await load(port)).head, ids(2), "the head")
+
+
+@check("runs")
+async def builds_and_times_are_kept(bench: Bench) -> None:
+    """Build, priority and time of a run are stored, and workers are offered those that fit."""
+    async with _system(bench) as port:
+        if not getattr(port, "routes_runs", False):
+            raise NotOfferedError("its routes_runs is false")
+        await commit_batch(
+            port,
+            _put(ONE, None, build="b", priority=3),
+            _put(TWO, None, "u", due=FAR),
+            _put(THREE, None, "v"),
+        )
+        rows = [(r.build, r.priority, r.due) for r in await _runs(port)]
+        same(rows, [("b", 3, 0), ("", 0, FAR), ("", 0, 0)], "builds, priorities and times")
+        offers = {
+            "without builds": (ListWaiting(("g",), (), 1, 9), [THREE]),
+            "of a build": (ListWaiting(("g",), ("b",), 1, 9), [ONE, THREE]),
+            "later": (ListWaiting(("g",), ("b",), FAR, 9), [ONE, TWO, THREE]),
+        }
+        for what, (query, wanted) in offers.items():
+            same(await _names(port, query), wanted, f"waiting: {what}")
+        counts = await port.query([CountWaiting(9, 1), CountWaiting(9, 1, ("b",))])
+        same([found[0].runs for found in counts], [1, 2], "counted, without and with builds")
