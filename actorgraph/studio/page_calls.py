@@ -157,8 +157,13 @@ async def answer(handler: Handler, call: StudioCall) -> Response:
     except HttpProblem as error:
         return call.page("message.html", error.status, title="Not done", text=error.detail)
     except ActorGraphError as error:
-        status = response_to(error).status_code
-        return call.page("message.html", status, title="Not done", text=str(error))
+        problem = response_to(error)
+        if problem.status_code >= 500:
+            event("error", "studio.failed", path=call.request.url.path, error=repr(error))
+        page = call.page("message.html", problem.status_code, title="Not done", text=str(error))
+        if (seconds := problem.headers.get("retry-after")) is not None:
+            page.headers["Retry-After"] = seconds
+        return page
     except Exception as error:  # noqa: BLE001 - a server goes on
         event("error", "studio.failed", path=call.request.url.path, error=repr(error))
         text = "Internal error; the log has it"

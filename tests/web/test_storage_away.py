@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from actorgraph import ActorSystem, PostgresSaver, SqliteSaver
-from actorgraph.stores import PostgresStore, SqliteStore
+from actorgraph.stores import InMemoryStore, PostgresStore, SqliteStore
+from actorgraph.studio import Studio
 from actorgraph.web import GraphRoutes
 from actorgraph.web.requests.endpoint import Endpoint
 from actorgraph.web.routes import ENDPOINTS
@@ -24,6 +25,10 @@ WITHOUT_STORAGE = {"/ok", "/info", "/metrics", "/openapi.json", "/agents/{agent_
 }
 """Paths whose answers are made of what the process has."""
 
+PAGES = ("/threads", "/runs")
+"""Pages of the studio that read the database."""
+
+LOCAL = "http://127.0.0.1:8124"
 CHECKPOINT = "1f0c9e3c-5a5e-6b3a-8000-0f3f6f6d2a11"
 FIELDS: dict[str, Any] = {
     "assistant_id": "log",
@@ -106,6 +111,29 @@ async def test_every_route_says_to_come_again_while_postgresql_is_away(postgres,
     }
     assert wrong == {}
     assert again.status_code == 200
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_pages_of_the_studio_say_to_come_again(postgres, schema):
+    """
+    A page that needs the database is a 503 with `Retry-After` too.
+    """
+    with proxied(postgres.socket) as proxy:
+        saver = PostgresSaver(proxy.url, schema=schema, reconnect_timeout_s=0.01)
+        graphs = {name: graph.compile(checkpointer=saver) for name, graph in GRAPHS.items()}
+        system = ActorSystem(graphs, saver=saver, store=InMemoryStore(), lease_s=3600)
+        transport = httpx.ASGITransport(Studio(system, authorize=lambda *_: True))
+        with anyio.fail_after(PATIENCE_S):
+            async with system, httpx.AsyncClient(transport=transport, base_url=LOCAL) as client:
+                here = [(await client.get(page)).status_code for page in PAGES]
+                proxy.stall(refuses=True)
+                proxy.reset()
+                away = [await client.get(page) for page in PAGES]
+                proxy.resume()
+
+    assert here == [200] * len(PAGES)
+    told = [(page.status_code, page.headers.get("retry-after")) for page in away]
+    assert told == [(503, "5")] * len(PAGES)
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
